@@ -140,40 +140,24 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
 
 
 class EventMap(NamedTuple):
-    """Buffers for the alignment of one read.
+    """Buffers for the alignment of one read."""
 
-    Attributes
-    ----------
-    first_event, last_event : int32, shape (n_kmers,)
-        First and last event of each k-mer; -1 for one without an event of its own.
-    pairs : int32, shape (capacity, 2)
-        Aligned (k-mer, event) pairs, from the array's end backwards, if its capacity is not zero.
-    """
-
+    # first_event, last_event: shape (n_kmers,): first and last event of each k-mer; -1 for one without an event of its
+    # own
     first_event: NDArray[np.int32]
     last_event: NDArray[np.int32]
+    # shape (capacity, 2): aligned (k-mer, event) pairs, from the array's end backwards, if its capacity is not zero
     pairs: NDArray[np.int32]
 
 
 class Found(NamedTuple):
-    """Results of all reads besides their maps.
+    """Results of all reads besides their maps."""
 
-    Attributes
-    ----------
-    pairs : int32, shape (pair_offsets[-1], 2)
-        See `EventMap`.
-    pair_offsets : int64, shape (n_reads + 1,)
-    n_pairs : int64, shape (n_reads,)
-    events_per_base : float64, shape (n_reads,)
-    verdict : uint8, shape (n_reads,)
-        `ALIGNED` or why not.
-    """
-
-    pairs: NDArray[np.int32]
-    pair_offsets: NDArray[np.int64]
-    n_pairs: NDArray[np.int64]
-    events_per_base: NDArray[np.float64]
-    verdict: NDArray[np.uint8]
+    pairs: NDArray[np.int32]  # shape (pair_offsets[-1], 2): see `EventMap`
+    pair_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    n_pairs: NDArray[np.int64]  # shape (n_reads,)
+    events_per_base: NDArray[np.float64]  # shape (n_reads,)
+    verdict: NDArray[np.uint8]  # shape (n_reads,): `ALIGNED` or why not
 
 
 @kernel

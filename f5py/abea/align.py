@@ -20,21 +20,11 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 
 class AlignmentLimits(NamedTuple):
-    """Limits on the alignments that are tried and believed; the defaults are f5c's constants.
+    """Limits on the alignments that are tried and believed; the defaults are f5c's constants."""
 
-    Attributes
-    ----------
-    max_events_per_base : float
-        A read with this many events per base or more is not aligned at all.
-    min_mean_emission : float
-        Smallest mean log-likelihood of the aligned events.
-    max_gap : int
-        Largest number of k-mers in a row without an event of their own.
-    """
-
-    max_events_per_base: float = 15.0
-    min_mean_emission: float = -5.0
-    max_gap: int = 50
+    max_events_per_base: float = 15.0  # a read with this many events per base or more is not aligned at all
+    min_mean_emission: float = -5.0  # smallest mean log-likelihood of the aligned events
+    max_gap: int = 50  # largest number of k-mers in a row without an event of their own
 
 
 F5C_LIMITS = AlignmentLimits()

@@ -15,51 +15,25 @@ Listener = Callable[[str, int, "int | None"], object]
 
 
 class Function(NamedTuple):
-    """A function of ``import f5py`` that does what a command does; `f5py.api.functions` makes it.
-
-    Attributes
-    ----------
-    way : str
-        How it comes to its result, one of the methods of `f5py.api.functions.Ways`.
-    does, more : str
-        The title of its documentation, and what follows that.
-    rows : str
-        What its parameter `returns` does; none if it has no such parameter.
-    returns, returned : str
-        Types of the result, and its meaning.
-    also_raises : str
-        When an error is raised besides wrong options, input and output.
-    example : str
-        For doctest, in a folder where the examples of the functions before have run.
-    annotation : str
-        Type of the result in the stub.
-    has_progress : bool
-        It has a parameter `progress`.
-    without_rows : tuple of str
-        Conditions (`f5py.options.together`) under which there are no rows to return.
-    what : str
-        What is written, where that needs an output.
-    written_from : str
-        Option without which nothing is written.
-    columns : mapping
-        Names and Arrow types of a table of text.
-    """
+    """A function of ``import f5py`` that does what a command does; `f5py.api.functions` makes it."""
 
     name: str
-    way: str
+    way: str  # how it comes to its result, one of the methods of `f5py.api.functions.Ways`
+    # does, more: the title of its documentation, and what follows that
     does: str
     more: str = ""
-    rows: str = ""
+    rows: str = ""  # what its parameter `returns` does; none if it has no such parameter
+    # returns, returned: types of the result, and its meaning
     returns: str = ""
     returned: str = ""
-    also_raises: str = ""
-    example: str = ""
-    annotation: str = "Any"
-    has_progress: bool = True
-    without_rows: tuple[str, ...] = ()
-    what: str = ""
-    written_from: str = ""
-    columns: Mapping[str, str] = MappingProxyType({})
+    also_raises: str = ""  # when an error is raised besides wrong options, input and output
+    example: str = ""  # for doctest, in a folder where the examples of the functions before have run
+    annotation: str = "Any"  # type of the result in the stub
+    has_progress: bool = True  # it has a parameter `progress`
+    without_rows: tuple[str, ...] = ()  # conditions (`f5py.options.together`) under which there are no rows to return
+    what: str = ""  # what is written, where that needs an output
+    written_from: str = ""  # option without which nothing is written
+    columns: Mapping[str, str] = MappingProxyType({})  # names and Arrow types of a table of text
 
 
 class Command(NamedTuple):

@@ -14,21 +14,12 @@ ROWS = {function.name: (command, function) for command in COMMANDS.values() for 
 
 
 class Ways(NamedTuple):
-    """The ways to the result of a call; a function of the catalogue names one of these methods.
-
-    Attributes
-    ----------
-    given : dict
-        Values of options by keyword.
-    returns : str or None
-        What a table is returned as.
-    progress : function or None
-    """
+    """The ways to the result of a call; a function of the catalogue names one of these methods."""
 
     command: Command
     function: Function
-    given: dict[str, Any]
-    returns: str | None
+    given: dict[str, Any]  # values of options by keyword
+    returns: str | None  # what a table is returned as
     progress: Listener | None
 
     def value(self) -> Any:

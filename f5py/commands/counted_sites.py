@@ -41,22 +41,13 @@ _USES = {
 
 
 class Inputs(NamedTuple):
-    """Files that are counted as one.
+    """Files that are counted as one."""
 
-    Attributes
-    ----------
-    kind : str
-        What they are, all of them: `CALLS`, `MODBAM` or `BEDMETHYL`. Text that comes through a pipe is taken for calls
-        until it is read.
-    paths : list of str
-        ``-`` is standard input.
-    beginning : bytes
-        What has been read of standard input.
-    """
-
+    # what they are, all of them: `CALLS`, `MODBAM` or `BEDMETHYL`. Text that comes through a pipe is taken for calls
+    # until it is read.
     kind: str
-    paths: list[str]
-    beginning: bytes
+    paths: list[str]  # ``-`` is standard input
+    beginning: bytes  # what has been read of standard input
 
     @classmethod
     def of(cls, paths: Sequence[str]) -> Inputs:

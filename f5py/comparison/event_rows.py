@@ -23,27 +23,16 @@ _READ = ("read_index", "read_name")
 
 
 class Levels(NamedTuple):
-    """One entry for every read (or alignment) and position; shape (n,) each.
+    """One entry for every read (or alignment) and position; shape (n,) each."""
 
-    Attributes
-    ----------
-    place : int64
-        Index of the contig times two, plus one for reads of the reverse strand, shifted by `POSITION_BITS`; and the
-        position.
-    kmer : int32
-        Index of the k-mer on the read's strand.
-    level : float64
-        Mean of the events' levels, weighted by their lengths, in standard deviations from the model's mean.
-    dwell : float64
-        Sum of the events' lengths, in seconds.
-    model_mean, model_stdv : float64
-        What the level is relative to.
-    """
-
+    # index of the contig times two, plus one for reads of the reverse strand, shifted by `POSITION_BITS`; and the
+    # position
     place: NDArray[np.int64]
-    kmer: NDArray[np.int32]
+    kmer: NDArray[np.int32]  # index of the k-mer on the read's strand
+    # mean of the events' levels, weighted by their lengths, in standard deviations from the model's mean
     level: NDArray[np.float64]
-    dwell: NDArray[np.float64]
+    dwell: NDArray[np.float64]  # sum of the events' lengths, in seconds
+    # model_mean, model_stdv: what the level is relative to
     model_mean: NDArray[np.float64]
     model_stdv: NDArray[np.float64]
 

@@ -56,45 +56,27 @@ class Share(EventsElsewhere, ScoredElsewhere, RowsElsewhere, Protocol):
 
 @dataclass
 class SignalStages:
-    """Fills a loaded batch's arrays up to the recalibrated alignment of events to the read's bases.
-
-    Attributes
-    ----------
-    rna : bool
-        Reads go through the pore with the 3' end first.
-    means_only : bool
-        Of the events only the means are needed.
-    keep_pairs : bool
-        The aligned pairs are wanted too.
-    keep_samples : bool
-        Do not release the samples after event detection.
-    results : str
-        What `finish` makes: ``calls``, ``rows`` or nothing that a share helps with.
-    finish : callable or None
-        Called at the end with the batch and its share, if it has one; returns the seconds that all threads together
-        have worked. May be called again for a batch.
-    finish_part : str
-        What `before_stage` calls that.
-    before_stage : callable
-        Called with the name of a part of the work before it begins.
-    after_part : callable
-        Called with the batch after each of two parts of the work on it, and after `finish`.
-    """
+    """Fills a loaded batch's arrays up to the recalibrated alignment of events to the read's bases."""
 
     parameters: EventParameters
-    rna: bool
+    rna: bool  # reads go through the pore with the 3' end first
     model: PoreModel
     pool: WorkerPool
     times: StageTimes
     limits: AlignmentLimits = F5C_LIMITS
     quality: QualityLimits = field(default_factory=QualityLimits)
-    means_only: bool = False
-    keep_pairs: bool = False
-    keep_samples: bool = False
-    results: str = ""
+    means_only: bool = False  # of the events only the means are needed
+    keep_pairs: bool = False  # the aligned pairs are wanted too
+    keep_samples: bool = False  # do not release the samples after event detection
+    results: str = ""  # what `finish` makes: ``calls``, ``rows`` or nothing that a share helps with
+    # called at the end with the batch and its share, if it has one; returns the seconds that all threads together have
+    # worked. May be called again for a batch.
     finish: Callable[[ReadBatch, Share | None], float] | None = None
-    finish_part: str = ""
-    before_stage: Callable[[str], None] = lambda part: None
+    finish_part: str = ""  # what `before_stage` calls that
+    before_stage: Callable[[str], None] = lambda part: (
+        None
+    )  # called with the name of a part of the work before it begins
+    # called with the batch after each of two parts of the work on it, and after `finish`
     after_part: Callable[[ReadBatch], None] = lambda batch: None
 
     def compute(self, batch: ReadBatch, share: Share | None = None) -> None:

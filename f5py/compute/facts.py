@@ -16,23 +16,13 @@ ENTRY = "f5py"
 
 @dataclass(frozen=True)
 class Facts:
-    """Chemistry, models and options of a run; nothing in it depends on threads, batches or GPUs.
-
-    Attributes
-    ----------
-    models : dict of str to str
-        Names of the pore models by what they are for.
-    options : dict of str to Any
-        See `f5py.options.effective.effective`.
-    option_words : str
-        The same in words.
-    """
+    """Chemistry, models and options of a run; nothing in it depends on threads, batches or GPUs."""
 
     command: str
     chemistry: Chemistry
-    models: Mapping[str, str]
-    options: Mapping[str, Any]
-    option_words: str
+    models: Mapping[str, str]  # names of the pore models by what they are for
+    options: Mapping[str, Any]  # see `f5py.options.effective.effective`
+    option_words: str  # the same in words
 
     def with_models(self, models: Mapping[str, str]) -> Facts:
         """Return the same with more models."""

@@ -11,30 +11,15 @@ from f5py.jit.kernel import exact_kernel
 
 
 class ReadView(NamedTuple):
-    """A read's alignment and where its events are.
+    """A read's alignment and where its events are."""
 
-    Attributes
-    ----------
-    segment : uint8, shape (n_letters,)
-        Upper-case reference bases from `start` on, one base past the alignment's end; marked or not.
-    start : int
-        0-based reference position of the first of them.
-    cigar : uint32, shape (n_operations,)
-        As BAM stores it: length times 16 plus operation.
-    reverse : bool
-        Strand of the read.
-    first_event : int32, shape (n_kmers,)
-        First event of each k-mer of the read as sequenced, or -1.
-    length : int
-        Bases of the read.
-    """
-
+    # shape (n_letters,): upper-case reference bases from `start` on, one base past the alignment's end; marked or not
     segment: NDArray[np.uint8]
-    start: int
-    cigar: NDArray[np.uint32]
-    reverse: bool
-    first_event: NDArray[np.int32]
-    length: int
+    start: int  # 0-based reference position of the first of them
+    cigar: NDArray[np.uint32]  # shape (n_operations,): as BAM stores it: length times 16 plus operation
+    reverse: bool  # strand of the read
+    first_event: NDArray[np.int32]  # shape (n_kmers,): first event of each k-mer of the read as sequenced, or -1
+    length: int  # bases of the read
 
 
 @exact_kernel

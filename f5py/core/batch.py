@@ -74,20 +74,13 @@ class Signals(NamedTuple):
 
 
 class Events(NamedTuple):
-    """The events of a `ReadBatch`: read i has those from ``offsets[i]`` up to ``offsets[i + 1]``.
+    """The events of a `ReadBatch`: read i has those from ``offsets[i]`` up to ``offsets[i + 1]``."""
 
-    Attributes
-    ----------
-    offsets : int64, shape (n_reads + 1,)
-    start, length : int32, shape (n_events,)
-        In samples.
-    mean, stdv : float32, shape (n_events,)
-        In pA.
-    """
-
-    offsets: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    # start, length: shape (n_events,): in samples
     start: NDArray[np.int32]
     length: NDArray[np.int32]
+    # mean, stdv: shape (n_events,): in pA
     mean: NDArray[np.float32]
     stdv: NDArray[np.float32]
 
@@ -98,19 +91,11 @@ class Events(NamedTuple):
 
 
 class BaseMap(NamedTuple):
-    """The k-mers of the reads' bases and the events of each; read i has those from ``offsets[i]`` on.
+    """The k-mers of the reads' bases and the events of each; read i has those from ``offsets[i]`` on."""
 
-    Attributes
-    ----------
-    offsets : int64, shape (n_reads + 1,)
-        Those of the bases: a read's last k - 1 elements are unused.
-    kmer_rank : int32, shape (n_bases,)
-    first_event, last_event : int32, shape (n_bases,)
-        Numbers in the read; -1 for none.
-    """
-
-    offsets: NDArray[np.int64]
-    kmer_rank: NDArray[np.int32]
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,): those of the bases: a read's last k - 1 elements are unused
+    kmer_rank: NDArray[np.int32]  # shape (n_bases,)
+    # first_event, last_event: shape (n_bases,): numbers in the read; -1 for none
     first_event: NDArray[np.int32]
     last_event: NDArray[np.int32]
 
@@ -129,26 +114,13 @@ class Scaling(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The alignment of events to the reference: read i has the first ``n[i]`` rows from ``offsets[i]`` on.
+    """The alignment of events to the reference: read i has the first ``n[i]`` rows from ``offsets[i]`` on."""
 
-    Attributes
-    ----------
-    offsets : int64, shape (n_reads + 1,)
-        Those of the events, unless k-mers without one are marked.
-    n : int64, shape (n_reads,)
-    event : int32, shape (n_slots,)
-        Number in the read.
-    position : int32, shape (n_slots,)
-        0-based reference position of the k-mer's first base.
-    state : uint8, shape (n_slots,)
-        Bits of `RowState`.
-    """
-
-    offsets: NDArray[np.int64]
-    n: NDArray[np.int64]
-    event: NDArray[np.int32]
-    position: NDArray[np.int32]
-    state: NDArray[np.uint8]
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,): those of the events, unless k-mers without one are marked
+    n: NDArray[np.int64]  # shape (n_reads,)
+    event: NDArray[np.int32]  # shape (n_slots,): number in the read
+    position: NDArray[np.int32]  # shape (n_slots,): 0-based reference position of the k-mer's first base
+    state: NDArray[np.uint8]  # shape (n_slots,): bits of `RowState`
 
     @classmethod
     def none(cls) -> Rows:
@@ -157,25 +129,15 @@ class Rows(NamedTuple):
 
 
 class Calls(NamedTuple):
-    """Methylation calls: read i has the first ``n[i]`` from ``offsets[i]`` on.
+    """Methylation calls: read i has the first ``n[i]`` from ``offsets[i]`` on."""
 
-    Attributes
-    ----------
-    offsets : int64, shape (n_reads + 1,)
-    n : int64, shape (n_reads,)
-    first, last : int64, shape (n_slots,)
-        Reference positions of the first and last site of a group.
-    sites : int32, shape (n_slots,)
-        Their number.
-    methylated, unmethylated : float32, shape (n_slots,)
-        Log-likelihoods, natural logarithms.
-    """
-
-    offsets: NDArray[np.int64]
-    n: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    n: NDArray[np.int64]  # shape (n_reads,)
+    # first, last: shape (n_slots,): reference positions of the first and last site of a group
     first: NDArray[np.int64]
     last: NDArray[np.int64]
-    sites: NDArray[np.int32]
+    sites: NDArray[np.int32]  # shape (n_slots,): their number
+    # methylated, unmethylated: shape (n_slots,): log-likelihoods, natural logarithms
     methylated: NDArray[np.float32]
     unmethylated: NDArray[np.float32]
 
@@ -195,18 +157,13 @@ class Calls(NamedTuple):
 
 
 class BatchView(NamedTuple):
-    """The arrays of a `ReadBatch` for kernels that follow reads along their alignments.
-
-    Attributes
-    ----------
-    events_per_base : float64, shape (n_reads,)
-    """
+    """The arrays of a `ReadBatch` for kernels that follow reads along their alignments."""
 
     alignments: Alignments
     events: Events
     base_map: BaseMap
     scaling: Scaling
-    events_per_base: NDArray[np.float64]
+    events_per_base: NDArray[np.float64]  # shape (n_reads,)
 
 
 @dataclass

@@ -24,19 +24,12 @@ METHYLATED, OPPOSITE = ord("M"), ord("m")
 
 
 class StrandCodes(NamedTuple):
-    """Codes of a reference's letters in the alphabet of a pore model, on either strand.
+    """Codes of a reference's letters in the alphabet of a pore model, on either strand."""
 
-    Attributes
-    ----------
-    forward, reverse : uint8, shape (256,)
-        Codes of the letters, and of their complements.
-    n_letters : int
-        Of the alphabet.
-    """
-
+    # forward, reverse: shape (256,): codes of the letters, and of their complements
     forward: NDArray[np.uint8]
     reverse: NDArray[np.uint8]
-    n_letters: int
+    n_letters: int  # of the alphabet
 
 
 def strand_codes(alphabet: str) -> StrandCodes:

@@ -38,51 +38,30 @@ _CODES = {"C": "m", "A": "a", "G": "G", "T": "T"}
 
 
 class MotifCodes(NamedTuple):
-    """A motif on one strand, as the jitted loops take it.
+    """A motif on one strand, as the jitted loops take it."""
 
-    Attributes
-    ----------
-    masks : uint8, shape (length,)
-        Bases that each position may hold, as bits of `letter_bits`, in forward coordinates.
-    offset : int
-        Where in the occurrence the methylated base is, in forward coordinates.
-    letter_bits, letter_codes : uint8, shape (256,)
-        Of the letters ACGT: a bit each, 0 for all other letters; and their codes in `ALPHABET`.
-    complement : uint8, shape (5,)
-        The code opposite to each code of `ALPHABET`. M is opposite to what its plain base is opposite to.
-    separation : int
-        Consecutive sites at most this far apart form one group.
-    """
-
+    # shape (length,): bases that each position may hold, as bits of `letter_bits`, in forward coordinates
     masks: NDArray[np.uint8]
-    offset: int
+    offset: int  # where in the occurrence the methylated base is, in forward coordinates
+    # letter_bits, letter_codes: shape (256,): of the letters ACGT: a bit each, 0 for all other letters; and their codes
+    # in `ALPHABET`
     letter_bits: NDArray[np.uint8]
     letter_codes: NDArray[np.uint8]
+    # shape (5,): the code opposite to each code of `ALPHABET`. M is opposite to what its plain base is opposite to.
     complement: NDArray[np.uint8]
-    separation: int
+    separation: int  # consecutive sites at most this far apart form one group
 
 
 @dataclass(frozen=True, eq=False)
 class Motif:
-    """A kind of methylation.
-
-    Attributes
-    ----------
-    pattern : str
-        The recognition site in IUPAC letters, on the strand that is methylated.
-    offset : int
-        0-based place of the methylated base in `pattern`; it is one of the letters ACGT.
-    model : str or None
-        Name of the built-in R9.4 methylation model; None for a user's motif, which needs a model file.
-    separation : int
-        Consecutive sites whose starts are at most this far apart are called as one group.
-    """
+    """A kind of methylation."""
 
     name: str
-    pattern: str
-    offset: int
+    pattern: str  # the recognition site in IUPAC letters, on the strand that is methylated
+    offset: int  # 0-based place of the methylated base in `pattern`; it is one of the letters ACGT
+    # name of the built-in R9.4 methylation model; None for a user's motif, which needs a model file
     model: str | None = None
-    separation: int = 10
+    separation: int = 10  # consecutive sites whose starts are at most this far apart are called as one group
 
     @property
     def canonical(self) -> str:

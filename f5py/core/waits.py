@@ -13,21 +13,11 @@ _MOST = 0.5
 
 @dataclass
 class Waits:
-    """Seconds that the thread that hands batches on has waited; it does nothing else for long.
+    """Seconds that the thread that hands batches on has waited; it does nothing else for long."""
 
-    Attributes
-    ----------
-    loading : float
-        For the next batch, while there was room for it among those that are computed.
-    computing : float
-        For the batch that is written next, while no more could be computed.
-    writing : float
-        For the batch before it to be written.
-    """
-
-    loading: float = 0.0
-    computing: float = 0.0
-    writing: float = 0.0
+    loading: float = 0.0  # for the next batch, while there was room for it among those that are computed
+    computing: float = 0.0  # for the batch that is written next, while no more could be computed
+    writing: float = 0.0  # for the batch before it to be written
 
     @contextmanager
     def of(self, what: str) -> Iterator[None]:

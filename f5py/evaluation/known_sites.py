@@ -42,23 +42,14 @@ _HEADERS = {
 
 
 class KnownSites(NamedTuple):
-    """Sites of one motif, both strands as one if the motif has both; ordered by contig and position.
-
-    Attributes
-    ----------
-    place : int64, shape (n,)
-        Index of the contig, shifted by `POSITION_BITS`, and start on the forward strand.
-    n_reads : float64, shape (n,)
-    frequency : float64, shape (n,)
-        From 0 to 1.
-    is_uniform : bool, shape (n,)
-        False if the strands have both states: one at most 5 %, the other at least 95 % methylated.
-    """
+    """Sites of one motif, both strands as one if the motif has both; ordered by contig and position."""
 
     contigs: list[str]
+    # shape (n,): index of the contig, shifted by `POSITION_BITS`, and start on the forward strand
     place: NDArray[np.int64]
-    n_reads: NDArray[np.float64]
-    frequency: NDArray[np.float64]
+    n_reads: NDArray[np.float64]  # shape (n,)
+    frequency: NDArray[np.float64]  # shape (n,): from 0 to 1
+    # shape (n,): False if the strands have both states: one at most 5 %, the other at least 95 % methylated
     is_uniform: NDArray[np.bool_]
 
 

@@ -36,26 +36,15 @@ _GREATEST_MISFIT = 0.05
 
 @dataclass(frozen=True)
 class Mixture:
-    """Two normal components of ``arcsinh(ratio / softness)``, of unmethylated and of methylated calls.
+    """Two normal components of ``arcsinh(ratio / softness)``, of unmethylated and of methylated calls."""
 
-    Attributes
-    ----------
-    weight, mean, stdv : tuple of two floats
-        Share of the calls, and parameters on the transformed scale.
-    misfit : float
-        Kolmogorov's distance between the ratios and the mixture.
-    problem : str or None
-        Why the components say nothing about methylation.
-    softness : float
-        The s of the transformation ``arcsinh(r / s)``.
-    """
-
+    # weight, mean, stdv: share of the calls, and parameters on the transformed scale
     weight: tuple[float, float]
     mean: tuple[float, float]
     stdv: tuple[float, float]
-    misfit: float
-    problem: str | None
-    softness: float = _SOFTNESS[0]
+    misfit: float  # Kolmogorov's distance between the ratios and the mixture
+    problem: str | None  # why the components say nothing about methylation
+    softness: float = _SOFTNESS[0]  # the s of the transformation ``arcsinh(r / s)``
 
     @property
     def centres(self) -> tuple[float, float]:

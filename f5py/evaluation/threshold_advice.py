@@ -33,30 +33,14 @@ _GREATEST_DISAGREEMENT = 0.1
 
 @dataclass(frozen=True)
 class ErrorEstimates:
-    """Estimates of the share of wrong calls beyond a threshold.
+    """Estimates of the share of wrong calls beyond a threshold."""
 
-    Attributes
-    ----------
-    ratios : RatioCounts
-        Of the sample.
-    controls : mapping of str to RatioCounts
-        Of ``methylated`` and ``unmethylated`` controls, as far as there are any.
-    mixture : Mixture or None
-        None if there are too few calls.
-    share : float
-        Methylated share of the sites, if the ratios are right.
-    problem : str or None
-        Why the components say nothing of the errors.
-    calibration : float
-        Factor of the ratios where probabilities are made of them.
-    """
-
-    ratios: RatioCounts
-    controls: Mapping[str, RatioCounts]
-    mixture: Mixture | None
-    share: float
-    problem: str | None
-    calibration: float = 1.0
+    ratios: RatioCounts  # of the sample
+    controls: Mapping[str, RatioCounts]  # of ``methylated`` and ``unmethylated`` controls, as far as there are any
+    mixture: Mixture | None  # None if there are too few calls
+    share: float  # methylated share of the sites, if the ratios are right
+    problem: str | None  # why the components say nothing of the errors
+    calibration: float = 1.0  # factor of the ratios where probabilities are made of them
 
     @classmethod
     def of(cls, ratios: RatioCounts, controls: Mapping[str, RatioCounts], calibration: float = 1.0) -> ErrorEstimates:

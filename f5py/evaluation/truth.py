@@ -20,17 +20,10 @@ UNKNOWN, MIXED = -1, -2
 
 
 class Found(NamedTuple):
-    """Truth about calls, as far as it is known.
+    """Truth about calls, as far as it is known."""
 
-    Attributes
-    ----------
-    state : int8, shape (n,)
-        1 methylated, 0 not, `UNKNOWN`, or `MIXED`.
-    first, end : int64, shape (n,)
-        Half-open range of the truth's entries between a call's first and last site.
-    """
-
-    state: NDArray[np.int8]
+    state: NDArray[np.int8]  # shape (n,): 1 methylated, 0 not, `UNKNOWN`, or `MIXED`
+    # first, end: shape (n,): half-open range of the truth's entries between a call's first and last site
     first: NDArray[np.int64]
     end: NDArray[np.int64]
 

@@ -70,17 +70,11 @@ def _last_pair_up_to(pair_reference, position, pair, end):
 
 
 class ReadSignal(NamedTuple):
-    """A read's events and how they relate to the model.
+    """A read's events and how they relate to the model."""
 
-    Attributes
-    ----------
-    mean : float32, shape (n_events,)
-        In pA.
-    scale, shift, var, ln_var : float32
-        A k-mer's events are about ``scale * level_mean + shift``, with ``var * level_stdv`` around that.
-    """
-
-    mean: NDArray[np.float32]
+    mean: NDArray[np.float32]  # shape (n_events,): in pA
+    # scale, shift, var, ln_var: a k-mer's events are about ``scale * level_mean + shift``, with ``var * level_stdv``
+    # around that
     scale: np.float32
     shift: np.float32
     var: np.float32
@@ -88,49 +82,28 @@ class ReadSignal(NamedTuple):
 
 
 class ReadWindows(NamedTuple):
-    """Parts of the reference that a read is aligned to.
+    """Parts of the reference that a read is aligned to."""
 
-    Attributes
-    ----------
-    start, end : int64, shape (n_windows,)
-        Sorted, disjoint, half-open.
-    stop_when_empty : bool
-        End the read at the first exon or window without aligned bases.
-    """
-
+    # start, end: shape (n_windows,): sorted, disjoint, half-open
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    stop_when_empty: bool
+    stop_when_empty: bool  # end the read at the first exon or window without aligned bases
 
 
 class ReadRows(NamedTuple):
-    """A read's rows, to be filled.
+    """A read's rows, to be filled."""
 
-    Attributes
-    ----------
-    event, position : int32, shape (n_events,)
-        Number of the event; 0-based reference position of the k-mer's first base.
-    state : uint8, shape (n_events,)
-        Bits of `RowState`.
-    """
-
+    # event, position: shape (n_events,): number of the event; 0-based reference position of the k-mer's first base
     event: NDArray[np.int32]
     position: NDArray[np.int32]
-    state: NDArray[np.uint8]
+    state: NDArray[np.uint8]  # shape (n_events,): bits of `RowState`
 
 
 class ReadNumbers(NamedTuple):
-    """Numbers that every read has for its hidden Markov model.
+    """Numbers that every read has for its hidden Markov model."""
 
-    Attributes
-    ----------
-    ln_var : float32, shape (n_reads,)
-    transitions : float32, shape (n_reads, 8)
-        See `f5py.event_alignment.align.transitions`.
-    """
-
-    ln_var: NDArray[np.float32]
-    transitions: NDArray[np.float32]
+    ln_var: NDArray[np.float32]  # shape (n_reads,)
+    transitions: NDArray[np.float32]  # shape (n_reads, 8): see `f5py.event_alignment.align.transitions`
 
 
 @exact_kernel

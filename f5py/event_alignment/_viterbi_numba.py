@@ -79,19 +79,12 @@ def _log_density(typingctx, x, level, stdv, constant):
 
 
 class Emissions(NamedTuple):
-    """Emissions of a block's k-mers, in reference order; after the last one any finite numbers.
+    """Emissions of a block's k-mers, in reference order; after the last one any finite numbers."""
 
-    Attributes
-    ----------
-    level, stdv : float32, shape (KMER_SLOTS,)
-        In pA.
-    constant : float32, shape (KMER_SLOTS,)
-        Logarithm of the density at the level.
-    """
-
+    # level, stdv: shape (KMER_SLOTS,): in pA
     level: NDArray[np.float32]
     stdv: NDArray[np.float32]
-    constant: NDArray[np.float32]
+    constant: NDArray[np.float32]  # shape (KMER_SLOTS,): logarithm of the density at the level
 
 
 @exact_kernel

@@ -23,14 +23,10 @@ METHYLATED = 3
 
 
 class Fit(NamedTuple):
-    """Relation of a read's events to the model.
+    """Relation of a read's events to the model."""
 
-    Attributes
-    ----------
-    shift, scale, var : float32
-        A k-mer's events are about ``scale * level_mean + shift``, with ``var * level_stdv`` around that; shift in pA.
-    """
-
+    # shift, scale, var: a k-mer's events are about ``scale * level_mean + shift``, with ``var * level_stdv`` around
+    # that; shift in pA
     shift: np.float32
     scale: np.float32
     var: np.float32
@@ -38,46 +34,27 @@ class Fit(NamedTuple):
 
 
 class ReadEvents(NamedTuple):
-    """A read's events.
+    """A read's events."""
 
-    Attributes
-    ----------
-    mean : float32, shape (n_events,)
-        In pA.
-    """
-
-    mean: NDArray[np.float32]
+    mean: NDArray[np.float32]  # shape (n_events,): in pA
     fit: Fit
 
 
 class Scores(NamedTuple):
-    """Log-likelihoods of groups or sites, natural logarithms, to be filled.
+    """Log-likelihoods of groups or sites, natural logarithms, to be filled."""
 
-    Attributes
-    ----------
-    methylated, unmethylated : float32, shape (>= n,)
-    """
-
-    methylated: NDArray[np.float32]
-    unmethylated: NDArray[np.float32]
+    methylated: NDArray[np.float32]  # shape (>= n,)
+    unmethylated: NDArray[np.float32]  # shape (>= n,)
 
 
 class ReadCalls(NamedTuple):
-    """The calls of one read, one element a group or site.
+    """The calls of one read, one element a group or site."""
 
-    Attributes
-    ----------
-    first, last : int64, shape (>= n,)
-        Reference positions of the first and last site.
-    sites : int32, shape (>= n,)
-        Their number.
-    methylated, unmethylated : float32, shape (>= n,)
-        Log-likelihoods, natural logarithms.
-    """
-
+    # first, last: shape (>= n,): reference positions of the first and last site
     first: NDArray[np.int64]
     last: NDArray[np.int64]
-    sites: NDArray[np.int32]
+    sites: NDArray[np.int32]  # shape (>= n,): their number
+    # methylated, unmethylated: shape (>= n,): log-likelihoods, natural logarithms
     methylated: NDArray[np.float32]
     unmethylated: NDArray[np.float32]
 

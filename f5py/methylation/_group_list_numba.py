@@ -16,18 +16,12 @@ from f5py.methylation._hmm_numba import log_score, stay_probability
 
 
 class Listing(NamedTuple):
-    """Groups in the slots of a batch's calls: what scoring them takes besides the calls' own arrays.
+    """Groups in the slots of a batch's calls: what scoring them takes besides the calls' own arrays."""
 
-    Attributes
-    ----------
-    window, n_bases : int32
-        First base of the group's window in the reference segment, and its length.
-    begin, end : int32
-        First and last event under the window, in the order of the reference.
-    """
-
+    # window, n_bases: first base of the group's window in the reference segment, and its length
     window: NDArray[np.int32]
     n_bases: NDArray[np.int32]
+    # begin, end: first and last event under the window, in the order of the reference
     begin: NDArray[np.int32]
     end: NDArray[np.int32]
 

@@ -123,32 +123,22 @@ def score_ends(n_events, rows, work, ends, scales, scores):
 
 
 class Emissions(NamedTuple):
-    """Emissions of sixteen k-mer sequences, lane by lane.
+    """Emissions of sixteen k-mer sequences, lane by lane."""
 
-    Attributes
-    ----------
-    inverse, offset, constant : float32, shape (>= 16 * max(n_kmers),)
-        Event mean x under k-mer j has emission ``2 ** (constant - (x * inverse + offset) ** 2)``. After a lane's last
-        k-mer the constant must be `NEVER` or less and the others finite.
-    """
-
+    # inverse, offset, constant: shape (>= 16 * max(n_kmers),): event mean x under k-mer j has emission ``2 ** (constant
+    # - (x * inverse + offset) ** 2)``. After a lane's last k-mer the constant must be `NEVER` or less and the others
+    # finite.
     inverse: NDArray[np.float32]
     offset: NDArray[np.float32]
     constant: NDArray[np.float32]
 
 
 class Scratch(NamedTuple):
-    """Room for the forward algorithm.
+    """Room for the forward algorithm."""
 
-    Attributes
-    ----------
-    work : float32, shape (>= work_size(max(n_kmers)),)
-    ends, scales : float32, shape (>= 16 * max(n_events),)
-    """
-
-    work: NDArray[np.float32]
-    ends: NDArray[np.float32]
-    scales: NDArray[np.float32]
+    work: NDArray[np.float32]  # shape (>= work_size(max(n_kmers)),)
+    ends: NDArray[np.float32]  # shape (>= 16 * max(n_events),)
+    scales: NDArray[np.float32]  # shape (>= 16 * max(n_events),)
 
 
 @kernel

@@ -110,24 +110,12 @@ def append_md(out, at, hit, ops, reference, r, strand, s):
 
 
 class Strands(NamedTuple):
-    """Bases opposite to each other.
+    """Bases opposite to each other."""
 
-    Attributes
-    ----------
-    reference : uint8
-        Codes of the contigs.
-    r : int
-        The hit's first base among them.
-    strand : uint8
-        Codes of the read's strand.
-    s : int
-        The hit's first base there.
-    """
-
-    reference: NDArray[np.uint8]
-    r: int
-    strand: NDArray[np.uint8]
-    s: int
+    reference: NDArray[np.uint8]  # codes of the contigs
+    r: int  # the hit's first base among them
+    strand: NDArray[np.uint8]  # codes of the read's strand
+    s: int  # the hit's first base there
 
 
 @shared_kernel
@@ -179,16 +167,10 @@ def append_cs(out, at, hit, ops, bases, is_long):
 
 
 class TextColumn(NamedTuple):
-    """Texts one after the other.
+    """Texts one after the other."""
 
-    Attributes
-    ----------
-    text : uint8, shape (offsets[-1],)
-    offsets : int64, shape (n + 1,)
-    """
-
-    text: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    text: NDArray[np.uint8]  # shape (offsets[-1],)
+    offsets: NDArray[np.int64]  # shape (n + 1,)
 
 
 @shared_kernel

@@ -19,30 +19,14 @@ OWN_TAGS = ("NM", "ms", "AS", "nn", "tp", "cm", "s1", "s2", "de", "zd", "SA", "M
 
 
 class RecordStyle(NamedTuple):
-    """Contents of records besides the alignment.
+    """Contents of records besides the alignment."""
 
-    Attributes
-    ----------
-    md : bool
-        Tag MD.
-    cs : str or None
-        Tag cs, "short" or "long".
-    eqx : bool
-        = and X in the place of M.
-    soft_clips : bool
-        All records have the whole read.
-    secondary : bool
-        Write secondary alignments.
-    chains : bool
-        Tags of chains and of what minimap2 makes of scores: ms, cm, s1, s2, rl.
-    """
-
-    md: bool = True
-    cs: str | None = None
-    eqx: bool = False
-    soft_clips: bool = False
-    secondary: bool = True
-    chains: bool = True
+    md: bool = True  # tag MD
+    cs: str | None = None  # tag cs, "short" or "long"
+    eqx: bool = False  # = and X in the place of M
+    soft_clips: bool = False  # all records have the whole read
+    secondary: bool = True  # write secondary alignments
+    chains: bool = True  # tags of chains and of what minimap2 makes of scores: ms, cm, s1, s2, rl
 
     def switches(self) -> NDArray[np.int64]:
         """As compiled code takes them."""

@@ -9,24 +9,12 @@ from f5py.jit.kernel import exact_kernel
 
 
 class Limits(NamedTuple):
-    """Limits at which batches end.
+    """Limits at which batches end."""
 
-    Attributes
-    ----------
-    batch_size : int
-        Most reads.
-    max_bases : int
-        Bases from which on a batch is closed.
-    ultra_threshold : int
-        Of reads longer than that, if it is not negative, the kind becomes `ULTRA`.
-    counts_left_out : bool
-        Close a batch also when it has as many records that are left out as reads may be in it.
-    """
-
-    batch_size: int
-    max_bases: int
-    ultra_threshold: int
-    counts_left_out: bool
+    batch_size: int  # most reads
+    max_bases: int  # bases from which on a batch is closed
+    ultra_threshold: int  # of reads longer than that, if it is not negative, the kind becomes `ULTRA`
+    counts_left_out: bool  # close a batch also when it has as many records that are left out as reads may be in it
 
 
 @exact_kernel

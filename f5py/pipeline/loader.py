@@ -48,46 +48,25 @@ from f5py.threads.pool import WorkerPool
 
 @dataclass(frozen=True, kw_only=True)
 class LoaderSettings:
-    """Settings of the making of batches; the same from the first one to the last.
+    """Settings of the making of batches; the same from the first one to the last."""
 
-    Attributes
-    ----------
-    ultra_path : str or None
-        BAM file for reads longer than `ultra_threshold`, which are then left out. It appears when all records have
-        been read.
-    ultra_threshold : int
-        In bases.
-    skip_unreadable : bool
-        Leave reads without a usable signal out with a warning instead of ending the run.
-    hard_clips : bool
-        Count hard-clipped bases in read coordinates.
-    spliced : bool
-        Accept spliced alignments.
-    keep_records : bool
-        Fill `ReadBatch.records`.
-    keep_passed_over : bool
-        Have the records that the filters leave out there too. A batch is also closed when it has as many of these as
-        reads may be in it, so that it may have no reads at all.
-    n_ahead : int
-        Batches that are loaded at the same time, or have been and are not taken yet.
-    partition_tag : str or None
-        Tag of the alignment records by which reads are told apart, such as HP; its values are in `Loader.partitions`.
-    bases_from_records : bool
-        Take the bases of reads from their records, where these have as many as `reads` say.
-    one_at_a_time : bool
-        Read only one thing at a time: what is fetched for one may take the place of what was fetched for another.
-    """
-
+    # BAM file for reads longer than `ultra_threshold`, which are then left out. It appears when all records have been
+    # read.
     ultra_path: str | None = None
-    ultra_threshold: int = 0
-    skip_unreadable: bool = True
-    hard_clips: bool = True
-    spliced: bool = False
-    keep_records: bool = False
+    ultra_threshold: int = 0  # in bases
+    skip_unreadable: bool = True  # leave reads without a usable signal out with a warning instead of ending the run
+    hard_clips: bool = True  # count hard-clipped bases in read coordinates
+    spliced: bool = False  # accept spliced alignments
+    keep_records: bool = False  # fill `ReadBatch.records`
+    # have the records that the filters leave out there too. A batch is also closed when it has as many of these as
+    # reads may be in it, so that it may have no reads at all.
     keep_passed_over: bool = False
-    n_ahead: int = 1
+    n_ahead: int = 1  # batches that are loaded at the same time, or have been and are not taken yet
+    # tag of the alignment records by which reads are told apart, such as HP; its values are in `Loader.partitions`
     partition_tag: str | None = None
+    # take the bases of reads from their records, where these have as many as `reads` say
     bases_from_records: bool = False
+    # read only one thing at a time: what is fetched for one may take the place of what was fetched for another
     one_at_a_time: bool = False
 
 

@@ -22,21 +22,11 @@ MAX_KMERS = 50_000
 
 
 class Source(NamedTuple):
-    """Facts about a read besides its arrays, for the figure's words.
+    """Facts about a read besides its arrays, for the figure's words."""
 
-    Attributes
-    ----------
-    chemistry : str
-        Such as ``R9.4 DNA``.
-    rna : bool
-        The signal runs from the 3' end to the 5' end.
-    contig : str or None
-        None for an alignment to the read's own bases.
-    """
-
-    chemistry: str
-    rna: bool
-    contig: str | None
+    chemistry: str  # such as ``R9.4 DNA``
+    rna: bool  # the signal runs from the 3' end to the 5' end
+    contig: str | None  # None for an alignment to the read's own bases
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,23 +32,14 @@ _NAMES = tuple(
 
 
 class Genes(NamedTuple):
-    """Genes that overlap a locus, by position; shape (g,) each.
+    """Genes that overlap a locus, by position; shape (g,) each."""
 
-    Attributes
-    ----------
-    start, end : int64
-        0-based, half-open, cut to the locus.
-    strand : list of str
-        ``+``, ``-`` or ``.``.
-    row : int64
-        The first in which there is room for a gene.
-    """
-
+    # start, end: 0-based, half-open, cut to the locus
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    strand: list[str]
+    strand: list[str]  # ``+``, ``-`` or ``.``
     name: list[str]
-    row: NDArray[np.int64]
+    row: NDArray[np.int64]  # the first in which there is room for a gene
 
 
 def read_genes(path: str, contig: str, start: int, end: int) -> Genes:

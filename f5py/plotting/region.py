@@ -32,64 +32,36 @@ _LEAST_SHARE = 0.2
 
 
 class Marks(NamedTuple):
-    """Calls, in the order of the reads; shape (c,) each.
+    """Calls, in the order of the reads; shape (c,) each."""
 
-    Attributes
-    ----------
-    read : int64
-        Index of the read.
-    position : int64
-        0-based position on the reference. CpG calls of reverse reads are put at the C of the forward strand.
-    ratio : float64
-        Log-odds of modified against unmodified, natural logarithm.
-    """
-
-    read: NDArray[np.int64]
+    read: NDArray[np.int64]  # index of the read
+    # 0-based position on the reference. CpG calls of reverse reads are put at the C of the forward strand.
     position: NDArray[np.int64]
-    ratio: NDArray[np.float64]
+    ratio: NDArray[np.float64]  # log-odds of modified against unmodified, natural logarithm
 
 
 class SiteShares(NamedTuple):
-    """Share of modified calls by site; shape (s,) each.
-
-    Attributes
-    ----------
-    modified, called : int64
-        Decided calls: with a ratio at or beyond the threshold.
-    """
+    """Share of modified calls by site; shape (s,) each."""
 
     position: NDArray[np.int64]
+    # modified, called: decided calls: with a ratio at or beyond the threshold
     modified: NDArray[np.int64]
     called: NDArray[np.int64]
 
 
 class SmoothShares(NamedTuple):
-    """Share of modified calls by stretches of equal length that have calls; shape (m,) each.
+    """Share of modified calls by stretches of equal length that have calls; shape (m,) each."""
 
-    Attributes
-    ----------
-    centre : float64
-        0-based.
-    stretch : int64
-        Number of the stretch.
-    """
-
-    centre: NDArray[np.float64]
+    centre: NDArray[np.float64]  # 0-based
     share: NDArray[np.float64]
-    stretch: NDArray[np.int64]
+    stretch: NDArray[np.int64]  # number of the stretch
 
 
 class Cells(NamedTuple):
-    """Calls of a read within a stretch of the region, counted by state; shape (m,) each.
-
-    Attributes
-    ----------
-    cell : int64
-        Number of the stretch, from the region's start.
-    """
+    """Calls of a read within a stretch of the region, counted by state; shape (m,) each."""
 
     read: NDArray[np.int64]
-    cell: NDArray[np.int64]
+    cell: NDArray[np.int64]  # number of the stretch, from the region's start
     modified: NDArray[np.int64]
     plain: NDArray[np.int64]
     undecided: NDArray[np.int64]
@@ -97,49 +69,27 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RegionData:
-    """Reads over a locus.
-
-    Attributes
-    ----------
-    start, end : int
-        0-based, half-open.
-    modification : str
-        Such as ``5mC (C+m)``.
-    threshold : float
-        Ratios nearer to 0 are undecided.
-    names : list of str
-        Of the n reads.
-    read_start, read_end : int64, shape (n,)
-    reverse : bool, shape (n,)
-    haplotype : int64, shape (n,)
-        The HP tag; 0 for reads without. If the tags are text, the place of each among all of them, from 1 on.
-    haplotype_names : dict of int to str
-        What a haplotype is called.
-    row : int64, shape (n,)
-        Place of the read among those of its haplotype, from 0 on.
-    depth : int64, shape (end - start,)
-        Reads with calls of modified bases over each base, those beyond the maximum as well.
-    n_left_out : int
-        Reads beyond the maximum.
-    min_coverage : int or None
-        Sites with fewer decided calls have no frequency; by default a fifth of what the median site has.
-    """
+    """Reads over a locus."""
 
     contig: str
+    # start, end: 0-based, half-open
     start: int
     end: int
-    modification: str
-    threshold: float
-    names: list[str]
-    read_start: NDArray[np.int64]
-    read_end: NDArray[np.int64]
-    reverse: NDArray[np.bool_]
+    modification: str  # such as ``5mC (C+m)``
+    threshold: float  # ratios nearer to 0 are undecided
+    names: list[str]  # of the n reads
+    read_start: NDArray[np.int64]  # shape (n,)
+    read_end: NDArray[np.int64]  # shape (n,)
+    reverse: NDArray[np.bool_]  # shape (n,)
+    # shape (n,): the HP tag; 0 for reads without. If the tags are text, the place of each among all of them, from 1 on.
     haplotype: NDArray[np.int64]
-    haplotype_names: dict[int, str]
-    row: NDArray[np.int64]
+    haplotype_names: dict[int, str]  # what a haplotype is called
+    row: NDArray[np.int64]  # shape (n,): place of the read among those of its haplotype, from 0 on
     marks: Marks
+    # shape (end - start,): reads with calls of modified bases over each base, those beyond the maximum as well
     depth: NDArray[np.int64]
-    n_left_out: int
+    n_left_out: int  # reads beyond the maximum
+    # sites with fewer decided calls have no frequency; by default a fifth of what the median site has
     min_coverage: int | None = None
     genes: Genes | None = None
 

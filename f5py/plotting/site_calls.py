@@ -9,29 +9,15 @@ from numpy.typing import NDArray
 
 
 class SiteCalls(NamedTuple):
-    """Methylation calls of the read in the region, in the order of the signal; shape (c,) each.
+    """Methylation calls of the read in the region, in the order of the signal; shape (c,) each."""
 
-    Attributes
-    ----------
-    motif : str
-        What was called, such as ``CG``.
-    threshold : float
-        Ratios nearer to 0 count as undecided.
-    first, last : int64
-        0-based positions of the group's first and last site.
-    sites : int64
-        Number of sites in the group.
-    ratio : float64
-        Log-likelihood ratio; above 0 for methylated.
-    start_sample, end_sample : int64
-        Half-open interval of samples in which the k-mers pass that begin at the group's sites.
-    """
-
-    motif: str
-    threshold: float
+    motif: str  # what was called, such as ``CG``
+    threshold: float  # ratios nearer to 0 count as undecided
+    # first, last: 0-based positions of the group's first and last site
     first: NDArray[np.int64]
     last: NDArray[np.int64]
-    sites: NDArray[np.int64]
-    ratio: NDArray[np.float64]
+    sites: NDArray[np.int64]  # number of sites in the group
+    ratio: NDArray[np.float64]  # log-likelihood ratio; above 0 for methylated
+    # start_sample, end_sample: half-open interval of samples in which the k-mers pass that begin at the group's sites
     start_sample: NDArray[np.int64]
     end_sample: NDArray[np.int64]

@@ -23,20 +23,13 @@ NUCLEOTIDES_AND_M = "ACGMT"
 
 
 class Levels(NamedTuple):
-    """The numbers of a pore model; arrays in rank order.
-
-    Attributes
-    ----------
-    level_mean, level_stdv : float32, shape (n_kmers,)
-        In pA.
-    ln_stdv : float32, shape (n_kmers,)
-        Natural logarithm of `level_stdv`.
-    """
+    """The numbers of a pore model; arrays in rank order."""
 
     k: int
+    # level_mean, level_stdv: shape (n_kmers,): in pA
     level_mean: NDArray[np.float32]
     level_stdv: NDArray[np.float32]
-    ln_stdv: NDArray[np.float32]
+    ln_stdv: NDArray[np.float32]  # shape (n_kmers,): natural logarithm of `level_stdv`
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,27 +38,15 @@ class PoreModel:
 
     The rank of a k-mer is the number that its bases spell in base ``len(alphabet)``, the first base being the
     most significant digit; ranks are thus in lexicographic order.
-
-    Attributes
-    ----------
-    name : str
-        Name of a built-in model or path of the file.
-    k : int
-        Bases per k-mer.
-    alphabet : str
-        The bases in lexicographic order, ``"ACGT"`` or ``"ACGMT"`` (M is the methylated base).
-    level_mean, level_stdv : float32, shape (len(alphabet) ** k,)
-        Mean and standard deviation of the current, in pA.
-    noise : Noise or None
-        Of the events around these levels, if the model's file says it.
     """
 
-    name: str
-    k: int
-    alphabet: str
+    name: str  # name of a built-in model or path of the file
+    k: int  # bases per k-mer
+    alphabet: str  # the bases in lexicographic order, ``"ACGT"`` or ``"ACGMT"`` (M is the methylated base)
+    # level_mean, level_stdv: shape (len(alphabet) ** k,): mean and standard deviation of the current, in pA
     level_mean: NDArray[np.float32]
     level_stdv: NDArray[np.float32]
-    noise: Noise | None = None
+    noise: Noise | None = None  # of the events around these levels, if the model's file says it
 
     @cached_property
     def levels(self) -> Levels:

@@ -37,14 +37,9 @@ _FEW_THREADS, _LANES, _MORE_LANES, _GPU_LANES = 4, 2, 3, 4
 
 @dataclass
 class MapTimes:
-    """Times of the stages of a run.
+    """Times of the stages of a run."""
 
-    Attributes
-    ----------
-    seconds : dict of str to float
-        Wall time of each stage; of stages that several batches are in at the same time the sum over these.
-    """
-
+    # wall time of each stage; of stages that several batches are in at the same time the sum over these
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
     _started: float = field(default_factory=time.perf_counter)
     _current: threading.local = field(default_factory=threading.local)
@@ -96,21 +91,11 @@ class MapCounts:
 
 @dataclass
 class _Batch:
-    """A batch on its way.
+    """A batch on its way."""
 
-    Attributes
-    ----------
-    batch : MappingBatch or None
-        None when its lines or records have been made.
-    made : uint8
-        These.
-    counts : MapCounts
-        What it adds to those of the run.
-    """
-
-    batch: MappingBatch | None
-    made: NDArray[np.uint8]
-    counts: MapCounts
+    batch: MappingBatch | None  # None when its lines or records have been made
+    made: NDArray[np.uint8]  # these
+    counts: MapCounts  # what it adds to those of the run
 
 
 def map_all(

@@ -34,20 +34,12 @@ _WHO = "map"
 
 @dataclass(frozen=True)
 class Prepared:
-    """A reference that reads can be mapped to, and with what.
-
-    Attributes
-    ----------
-    reference : str or None
-        The FASTA file, if it is there.
-    fm_index : FmIndex or None
-        Of the same reference, if seeds are exact matches.
-    """
+    """A reference that reads can be mapped to, and with what."""
 
     settings: MapSettings
     index: ReferenceIndex
-    reference: str | None
-    fm_index: FmIndex | None = None
+    reference: str | None  # the FASTA file, if it is there
+    fm_index: FmIndex | None = None  # of the same reference, if seeds are exact matches
 
 
 def prepared(options: MapOptions) -> Prepared:

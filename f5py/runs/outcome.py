@@ -28,29 +28,14 @@ LOADED = ("alignments", "reads", "signals")
 
 @dataclass
 class Outcome:
-    """Sums over a run, or over a part of one.
+    """Sums over a run, or over a part of one."""
 
-    Attributes
-    ----------
-    counts : RunCounts
-        Ultra-long reads are in its total.
-    skipped : RecordCounts
-        Records that were left out.
-    statistics : RunStatistics or None
-        What a report has figures of.
-    loading : dict of str to float
-        Seconds by kind of input: alignments, reads and signals.
-    stages : dict of str to float
-        Seconds by stage.
-    processing, output : float
-        Seconds.
-    """
-
-    counts: RunCounts
-    skipped: RecordCounts
-    statistics: RunStatistics | None = None
-    loading: dict[str, float] = field(default_factory=dict)
-    stages: dict[str, float] = field(default_factory=dict)
+    counts: RunCounts  # ultra-long reads are in its total
+    skipped: RecordCounts  # records that were left out
+    statistics: RunStatistics | None = None  # what a report has figures of
+    loading: dict[str, float] = field(default_factory=dict)  # seconds by kind of input: alignments, reads and signals
+    stages: dict[str, float] = field(default_factory=dict)  # seconds by stage
+    # processing, output: seconds
     processing: float = 0.0
     output: float = 0.0
 
@@ -115,24 +100,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunContext:
-    """Facts that the words at the end of a run need besides its sums.
+    """Facts that the words at the end of a run need besides its sums."""
 
-    Attributes
-    ----------
-    facts : Facts
-        What the results rest on.
-    signal_kind : str
-        Format of the signals.
-    contigs, contig_lengths : list of str, list of int
-    sample : str or None
-        That of the alignments' read groups.
-    """
-
-    facts: Facts
-    signal_kind: str
+    facts: Facts  # what the results rest on
+    signal_kind: str  # format of the signals
     contigs: list[str]
     contig_lengths: list[int]
-    sample: str | None
+    sample: str | None  # that of the alignments' read groups
     waits: Waits = field(default_factory=Waits)
 
     @classmethod

@@ -21,15 +21,9 @@ from f5py.runs.recipe import Recipe, Run, Take
 
 
 class Ended(NamedTuple):
-    """A run that has come to its end.
+    """A run that has come to its end."""
 
-    Attributes
-    ----------
-    run : Run
-        Its inputs are closed.
-    """
-
-    run: Run
+    run: Run  # its inputs are closed
     outcome: Outcome
     warnings: list[str]
 

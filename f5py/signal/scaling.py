@@ -19,21 +19,11 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 
 class QualityLimits(NamedTuple):
-    """Limits on the recalibrated reads that are used; the defaults are f5c's constants.
+    """Limits on the recalibrated reads that are used; the defaults are f5c's constants."""
 
-    Attributes
-    ----------
-    min_events : int
-        Minimum number of events to recalibrate a read with.
-    max_var : float
-        Reads that are noisier than this after recalibration are dropped.
-    max_events_per_base : float
-        Reads with more aligned events per base are dropped.
-    """
-
-    min_events: int = 200
-    max_var: float = 2.5
-    max_events_per_base: float = 5.0
+    min_events: int = 200  # minimum number of events to recalibrate a read with
+    max_var: float = 2.5  # reads that are noisier than this after recalibration are dropped
+    max_events_per_base: float = 5.0  # reads with more aligned events per base are dropped
 
 
 def rank_kmers(batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArray[np.bool_] | bool = True) -> float:

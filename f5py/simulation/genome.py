@@ -22,20 +22,11 @@ _MEAN_TRANSCRIPT = 1500
 
 @dataclass(frozen=True)
 class Genome:
-    """Contigs one after the other.
+    """Contigs one after the other."""
 
-    Attributes
-    ----------
-    names : list of str
-        Names of the c contigs.
-    offsets : int64, shape (c + 1,)
-        Contig i is ``codes[offsets[i]:offsets[i + 1]]``.
-    codes : uint8, shape (offsets[-1],)
-        0 A, 1 C, 2 G, 3 T, 4 anything else (which no simulated molecule contains).
-    """
-
-    names: list[str]
-    offsets: NDArray[np.int64]
+    names: list[str]  # names of the c contigs
+    offsets: NDArray[np.int64]  # shape (c + 1,): contig i is ``codes[offsets[i]:offsets[i + 1]]``
+    # shape (offsets[-1],): 0 A, 1 C, 2 G, 3 T, 4 anything else (which no simulated molecule contains)
     codes: NDArray[np.uint8]
 
     def contig_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -114,24 +114,14 @@ def _remove_own_files(folder: Path) -> None:
 
 
 class SimulatedRead(NamedTuple):
-    """A read with all that is written of it.
-
-    Attributes
-    ----------
-    start : int
-        Flat position of its first base.
-    sites : int64
-        Flat positions of the sites that it covers.
-    methylated : bool
-        Whether each of them is methylated.
-    """
+    """A read with all that is written of it."""
 
     name: str
-    start: int
+    start: int  # flat position of its first base
     reverse: bool
     call: Basecall
-    sites: NDArray[np.int64]
-    methylated: NDArray[np.bool_]
+    sites: NDArray[np.int64]  # flat positions of the sites that it covers
+    methylated: NDArray[np.bool_]  # whether each of them is methylated
     samples: NDArray[np.int16]
     calibration: Calibration
     channel: int

@@ -15,28 +15,15 @@ from f5py.simulation.settings import SimulationSettings
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """The molecules to simulate, in the order of sequencing.
+    """The molecules to simulate, in the order of sequencing."""
 
-    Attributes
-    ----------
-    names : list of str
-        Read ids in the layout of a UUID.
-    starts, lengths : int64, shape (n,)
-        First base (flat position) and number of bases.
-    reverse : bool, shape (n,)
-        True for molecules of the reverse strand.
-    slow : bool, shape (n,)
-        True for reads whose bases take longer.
-    haplotype : int64, shape (n,)
-        0 or 1; all 0 if there are none.
-    """
-
-    names: list[str]
+    names: list[str]  # read ids in the layout of a UUID
+    # starts, lengths: shape (n,): first base (flat position) and number of bases
     starts: NDArray[np.int64]
     lengths: NDArray[np.int64]
-    reverse: NDArray[np.bool_]
-    slow: NDArray[np.bool_]
-    haplotype: NDArray[np.int64]
+    reverse: NDArray[np.bool_]  # shape (n,): True for molecules of the reverse strand
+    slow: NDArray[np.bool_]  # shape (n,): True for reads whose bases take longer
+    haplotype: NDArray[np.int64]  # shape (n,): 0 or 1; all 0 if there are none
 
 
 def plan_reads(genome: Genome, settings: SimulationSettings, rng: np.random.Generator) -> ReadPlan:

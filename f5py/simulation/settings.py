@@ -129,24 +129,13 @@ class SimulationSettings:
 
 @dataclass(frozen=True)
 class SimulatedChemistry:
-    """A pore, and the statistics of real reads of it.
+    """A pore, and the statistics of real reads of it."""
 
-    Attributes
-    ----------
-    model : str
-        Built-in model that signals follow; ``{motif}`` stands for the name of the motif.
-    kit : str
-        What the signal files say; none if empty.
-    rna : bool
-        Molecules are transcripts, which pass from their 3' end to their 5' end.
-    statistics : dict
-        Settings: speed and sampling rate; spread of the dwell times, levels and samples as they were measured in the
-        events of real reads (E. coli R9.4, human R10.4.1, sequins RNA002, lacZ RNA004).
-    """
-
-    model: str
-    kit: str
-    rna: bool
+    model: str  # built-in model that signals follow; ``{motif}`` stands for the name of the motif
+    kit: str  # what the signal files say; none if empty
+    rna: bool  # molecules are transcripts, which pass from their 3' end to their 5' end
+    # settings: speed and sampling rate; spread of the dwell times, levels and samples as they were measured in the
+    # events of real reads (E. coli R9.4, human R10.4.1, sequins RNA002, lacZ RNA004).
     statistics: dict[str, float | str]
 
 
@@ -185,17 +174,10 @@ CHEMISTRIES = {
 
 @dataclass(frozen=True)
 class RateMixture:
-    """A mixture of fixed rates and beta distributions from which the sites' methylation rates are drawn.
+    """A mixture of fixed rates and beta distributions from which the sites' methylation rates are drawn."""
 
-    Attributes
-    ----------
-    weights : float64, shape (c,)
-        Probability of each component; the sum is 1.
-    alpha, beta : float64, shape (c,)
-        Parameters of each beta distribution; for a fixed rate r they are r and NaN.
-    """
-
-    weights: NDArray[np.float64]
+    weights: NDArray[np.float64]  # shape (c,): probability of each component; the sum is 1
+    # alpha, beta: shape (c,): parameters of each beta distribution; for a fixed rate r they are r and NaN
     alpha: NDArray[np.float64]
     beta: NDArray[np.float64]
 

@@ -16,35 +16,19 @@ _BOTH, _FORWARD, _REVERSE = 0, 1, 2
 
 @dataclass
 class Sites:
-    """The sites of a motif in a genome and what was made of them so far.
-
-    Attributes
-    ----------
-    positions : int64, shape (n,)
-        Flat positions of the first base on the forward strand, ascending.
-    strand : uint8, shape (n,)
-        0 both, 1 forward, 2 reverse: only palindromic motifs have both.
-    blocks : int64, shape (n,)
-        Sites of the same block share rate and state.
-    rates : float64, shape (h, n)
-        Probability of methylation, in each of h haplotypes.
-    n_reads, n_methylated : int64, shape (h, n)
-        Molecules that contain the site (all of its bases), and those in which it is methylated.
-    per_read : bool
-        True if a molecule is methylated as a whole or not at all; the rates are then all equal.
-    complete : float
-        Share of the sites of a methylated molecule that are methylated, if `per_read`.
-    """
+    """The sites of a motif in a genome and what was made of them so far."""
 
     motif: Motif
-    positions: NDArray[np.int64]
-    strand: NDArray[np.uint8]
-    blocks: NDArray[np.int64]
-    rates: NDArray[np.float64]
+    positions: NDArray[np.int64]  # shape (n,): flat positions of the first base on the forward strand, ascending
+    strand: NDArray[np.uint8]  # shape (n,): 0 both, 1 forward, 2 reverse: only palindromic motifs have both
+    blocks: NDArray[np.int64]  # shape (n,): sites of the same block share rate and state
+    rates: NDArray[np.float64]  # shape (h, n): probability of methylation, in each of h haplotypes
+    # n_reads, n_methylated: shape (h, n): molecules that contain the site (all of its bases), and those in which it is
+    # methylated
     n_reads: NDArray[np.int64]
     n_methylated: NDArray[np.int64]
-    per_read: bool
-    complete: float = 1.0
+    per_read: bool  # True if a molecule is methylated as a whole or not at all; the rates are then all equal
+    complete: float = 1.0  # share of the sites of a methylated molecule that are methylated, if `per_read`
 
     @classmethod
     def none(cls, motif: Motif) -> Sites:

@@ -26,53 +26,29 @@ _FIRST_ENTRIES = 1 << 12  # a power of two, as the hash table must be
 
 
 class SiteCalls(NamedTuple):
-    """Calls of single sites, one element a site; groups have been taken apart.
+    """Calls of single sites, one element a site; groups have been taken apart."""
 
-    Attributes
-    ----------
-    contig : int32
-        Index into the BAM header's contigs.
-    position : int64
-        0-based position of the motif's first base.
-    reverse : bool
-        Strand of the read.
-    llr : float64
-        Log-likelihood ratio of the site's group, rounded to two decimals as in the table of calls.
-    size : int32
-        Sites in that group.
-    read : int64
-        Number of the read in its batch.
-    """
-
-    contig: NDArray[np.int32]
-    position: NDArray[np.int64]
-    reverse: NDArray[np.bool_]
+    contig: NDArray[np.int32]  # index into the BAM header's contigs
+    position: NDArray[np.int64]  # 0-based position of the motif's first base
+    reverse: NDArray[np.bool_]  # strand of the read
+    # log-likelihood ratio of the site's group, rounded to two decimals as in the table of calls
     llr: NDArray[np.float64]
-    size: NDArray[np.int32]
-    read: NDArray[np.int64]
+    size: NDArray[np.int32]  # sites in that group
+    read: NDArray[np.int64]  # number of the read in its batch
 
 
 class SiteColumns(NamedTuple):
-    """Counts of sites as they are kept, one element a site.
+    """Counts of sites as they are kept, one element a site."""
 
-    Attributes
-    ----------
-    partition, contig : int32
-        -1 is no partition.
-    step : int64
-        0-based position of the motif's first base << 1 | reverse.
-    methylated, canonical, failed : uint32
-        See `SiteTotals`.
-    rest : uint32, shape (n, 4)
-        `SiteTotals.other`, `deleted`, `different` and `missing`; may have no rows, which stands for zeros.
-    """
-
+    # partition, contig: -1 is no partition
     partition: NDArray[np.int32]
     contig: NDArray[np.int32]
-    step: NDArray[np.int64]
+    step: NDArray[np.int64]  # 0-based position of the motif's first base << 1 | reverse
+    # methylated, canonical, failed: see `SiteTotals`
     methylated: NDArray[np.uint32]
     canonical: NDArray[np.uint32]
     failed: NDArray[np.uint32]
+    # shape (n, 4): `SiteTotals.other`, `deleted`, `different` and `missing`; may have no rows, which stands for zeros
     rest: NDArray[np.uint32]
 
     @classmethod
@@ -98,31 +74,18 @@ class SiteColumns(NamedTuple):
 
 
 class SiteTotals(NamedTuple):
-    """Counts of sites in the order of the output: by contig, position and strand.
+    """Counts of sites in the order of the output: by contig, position and strand."""
 
-    Attributes
-    ----------
-    contig : int32
-        Index into the contigs' names.
-    position : int64
-        0-based position of the modified base.
-    reverse : bool
-        False for all if strands were combined.
-    methylated, canonical, failed : int64
-        Calls of either kind, and those below the threshold.
-    other : int64
-        Calls of another modification, which only tags of other callers have.
-    deleted, different, missing : int64
-        Reads that lack the base, have another one, or have it without a call; only counted of tags.
-    """
-
-    contig: NDArray[np.int32]
-    position: NDArray[np.int64]
-    reverse: NDArray[np.bool_]
+    contig: NDArray[np.int32]  # index into the contigs' names
+    position: NDArray[np.int64]  # 0-based position of the modified base
+    reverse: NDArray[np.bool_]  # False for all if strands were combined
+    # methylated, canonical, failed: calls of either kind, and those below the threshold
     methylated: NDArray[np.int64]
     canonical: NDArray[np.int64]
     failed: NDArray[np.int64]
-    other: NDArray[np.int64]
+    other: NDArray[np.int64]  # calls of another modification, which only tags of other callers have
+    # deleted, different, missing: reads that lack the base, have another one, or have it without a call; only counted
+    # of tags
     deleted: NDArray[np.int64]
     different: NDArray[np.int64]
     missing: NDArray[np.int64]

@@ -71,24 +71,12 @@ class FrequencyColumns(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
-    """Counts per site, in the order of the output: by chromosome (bytes), start and end.
+    """Counts per site, in the order of the output: by chromosome (bytes), start and end."""
 
-    Attributes
-    ----------
-    count_column : str
-        ``"num_motifs"`` or ``"num_cpgs"``, as in the calls.
-    chromosomes : list of bytes
-        Names by index.
-    odd_groups : int
-        Rows of groups that were split into another number of sites than they said.
-    stranded : bool
-        Whether the counts of both strands are shown apart, too.
-    """
-
-    count_column: str
-    chromosomes: list[bytes]
-    odd_groups: int
-    stranded: bool
+    count_column: str  # ``"num_motifs"`` or ``"num_cpgs"``, as in the calls
+    chromosomes: list[bytes]  # names by index
+    odd_groups: int  # rows of groups that were split into another number of sites than they said
+    stranded: bool  # whether the counts of both strands are shown apart, too
     _order: NDArray[np.intp]
     _sites: Sites
     _names: Names

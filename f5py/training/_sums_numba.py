@@ -114,52 +114,31 @@ def _transition(step, stay):
 
 
 class PresentModel(NamedTuple):
-    """The model of the round.
-
-    Attributes
-    ----------
-    level_mean, level_stdv : float32, shape (n_kmers,)
-        In pA.
-    """
+    """The model of the round."""
 
     codes: StrandCodes
     k: int
+    # level_mean, level_stdv: shape (n_kmers,): in pA
     level_mean: NDArray[np.float32]
     level_stdv: NDArray[np.float32]
 
 
 class PlainKmers(NamedTuple):
-    """Relation of methylated k-mers to plain ones.
+    """Relation of methylated k-mers to plain ones."""
 
-    Attributes
-    ----------
-    rank : int32, shape (n_kmers,)
-        For k-mers with methylated bases the same one without, else -1.
-    share : float64, shape (n_kmers,)
-        Share of events that are of the plain k-mer after all.
-    """
-
-    rank: NDArray[np.int32]
-    share: NDArray[np.float64]
+    rank: NDArray[np.int32]  # shape (n_kmers,): for k-mers with methylated bases the same one without, else -1
+    share: NDArray[np.float64]  # shape (n_kmers,): share of events that are of the plain k-mer after all
 
 
 class Sums(NamedTuple):
-    """Sums of a round.
+    """Sums of a round."""
 
-    Attributes
-    ----------
-    of_kmers : float64, shape (n_kmers, 6)
-        Weight r, r x, r / v^2, r x / v^2, r x^2 / v^2, and the weight of the plain k-mer; x in pA of the model, v the
-        read's noise against that of the model.
-    fit : float64, shape (2,)
-        Number of tested events, and sum of squared deviations in units of the standard deviation.
-    held : float64, shape (n_kmers, 2)
-        Of the same events: number, and sum of x, by k-mer.
-    """
-
+    # shape (n_kmers, 6): weight r, r x, r / v^2, r x / v^2, r x^2 / v^2, and the weight of the plain k-mer; x in pA of
+    # the model, v the read's noise against that of the model
     of_kmers: NDArray[np.float64]
+    # shape (2,): number of tested events, and sum of squared deviations in units of the standard deviation
     fit: NDArray[np.float64]
-    held: NDArray[np.float64]
+    held: NDArray[np.float64]  # shape (n_kmers, 2): of the same events: number, and sum of x, by k-mer
 
 
 @kernel

@@ -18,26 +18,13 @@ _SAME, _SAME_LEVEL = 0.001, 0.02
 
 
 class Quality(NamedTuple):
-    """Quality of a model on what is held out.
+    """Quality of a model on what is held out."""
 
-    Attributes
-    ----------
-    calls : int
-        Calls of known state.
-    auc : float or None
-        Area under their ROC curve; None if there are not both states.
-    error_rate : float or None
-        Share of wrong calls among those beyond `THRESHOLD`; None without such.
-    share_of_calls : float or None
-        Share of calls beyond it.
-    kmer_deviation : float or None
-        Root mean square, over events, of the difference between a k-mer's mean level and the model's, in pA.
-    """
-
-    calls: int
-    auc: float | None
-    error_rate: float | None
-    share_of_calls: float | None
+    calls: int  # calls of known state
+    auc: float | None  # area under their ROC curve; None if there are not both states
+    error_rate: float | None  # share of wrong calls among those beyond `THRESHOLD`; None without such
+    share_of_calls: float | None  # share of calls beyond it
+    # root mean square, over events, of the difference between a k-mer's mean level and the model's, in pA
     kmer_deviation: float | None
 
 

@@ -34,22 +34,12 @@ _STEPS = np.round(np.arange(0.0, KNOTS[-1] + 1e-9, 0.01), 2)
 
 
 class NoiseEstimate(NamedTuple):
-    """Estimate of the noise from windows.
+    """Estimate of the noise from windows."""
 
-    Attributes
-    ----------
-    noise : Noise
-        Correlations in hundredths.
-    gain : float
-        What the log-likelihood of a window gains on average against independent noise.
-    gain_of_tails : float
-        What it gains against the best noise of the other tails.
-    """
-
-    noise: Noise
+    noise: Noise  # correlations in hundredths
     n_windows: int
-    gain: float
-    gain_of_tails: float
+    gain: float  # what the log-likelihood of a window gains on average against independent noise
+    gain_of_tails: float  # what it gains against the best noise of the other tails
 
 
 def window_motif() -> Motif:

@@ -23,24 +23,13 @@ FIRST_SHARE = 0.05
 
 
 class Truth(NamedTuple):
-    """Sites of known state, by contig.
+    """Sites of known state, by contig."""
 
-    Attributes
-    ----------
-    first_of_contig : int64, shape (n_contigs + 1,)
-        Contig c has the sites ``first_of_contig[c]:first_of_contig[c + 1]``.
-    positions : int64, shape (n,)
-        Starts of sites on the forward strand, ascending in a contig.
-    states : uint8, shape (n,)
-        1 methylated, 0 not.
-    is_given : bool
-        False: all sites are methylated, and the arrays are empty.
-    """
-
+    # shape (n_contigs + 1,): contig c has the sites ``first_of_contig[c]:first_of_contig[c + 1]``
     first_of_contig: NDArray[np.int64]
-    positions: NDArray[np.int64]
-    states: NDArray[np.uint8]
-    is_given: bool
+    positions: NDArray[np.int64]  # shape (n,): starts of sites on the forward strand, ascending in a contig
+    states: NDArray[np.uint8]  # shape (n,): 1 methylated, 0 not
+    is_given: bool  # False: all sites are methylated, and the arrays are empty
 
     @classmethod
     def all_methylated(cls) -> Truth:
@@ -91,18 +80,10 @@ def mark_sites(batch: ReadBatch, motif: Motif, truth: Truth, pool: WorkerPool) -
 
 
 class Weights(NamedTuple):
-    """Weights of the events of a batch; see `f5py.training._sums_numba.weights_all`.
+    """Weights of the events of a batch; see `f5py.training._sums_numba.weights_all`."""
 
-    Attributes
-    ----------
-    of_kmers : float32, shape (n_rows, m)
-        Posterior weights of the k-mers around each row's.
-    own_shift : float64, shape (n,)
-        What each read's shift lacks, in pA of the model.
-    """
-
-    of_kmers: NDArray[np.float32]
-    own_shift: NDArray[np.float64]
+    of_kmers: NDArray[np.float32]  # shape (n_rows, m): posterior weights of the k-mers around each row's
+    own_shift: NDArray[np.float64]  # shape (n,): what each read's shift lacks, in pA of the model
 
 
 class KmerSums:

@@ -22,38 +22,23 @@ _CHUNK = 1 << 17
 
 
 class Settings(NamedTuple):
-    """Settings of the estimation of levels.
+    """Settings of the estimation of levels."""
 
-    Attributes
-    ----------
-    prior_events : float
-        Events that the prior counts as.
-    trains_plain, trains_methylated : bool
-        Which k-mers get new levels.
-    canonical : str
-        The base that M stands for.
-    """
-
-    prior_events: float
+    prior_events: float  # events that the prior counts as
+    # trains_plain, trains_methylated: which k-mers get new levels
     trains_plain: bool
     trains_methylated: bool
-    canonical: str
+    canonical: str  # the base that M stands for
 
 
 class Update(NamedTuple):
-    """A new model.
-
-    Attributes
-    ----------
-    share : float64, shape (n_kmers,)
-        Share of events of each methylated k-mer that are those of the plain one.
-    change : float
-        Mean absolute change of the levels by numbers of events, in pA: of plain or of methylated k-mers, whichever is
-        larger.
-    """
+    """A new model."""
 
     model: PoreModel
+    # shape (n_kmers,): share of events of each methylated k-mer that are those of the plain one
     share: NDArray[np.float64]
+    # mean absolute change of the levels by numbers of events, in pA: of plain or of methylated k-mers, whichever is
+    # larger
     change: float
 
 

@@ -82,19 +82,11 @@ class Scan(NamedTuple):
 
 @dataclass(frozen=True)
 class BamIndex:
-    """A sound index.
-
-    Attributes
-    ----------
-    scan : Scan
-        With its entries by contig and stretch.
-    shift : int
-        A stretch has two to the power of this bases.
-    """
+    """A sound index."""
 
     path: str
-    scan: Scan
-    shift: int
+    scan: Scan  # with its entries by contig and stretch
+    shift: int  # a stretch has two to the power of this bases
 
     @property
     def n_contigs(self) -> int:

@@ -91,18 +91,11 @@ class RecordColumns(NamedTuple):
 
 @dataclass
 class RawRecords:
-    """Records as bytes.
-
-    Attributes
-    ----------
-    starts : int64, shape (n + 1,)
-        Record i is ``data[starts[i]:starts[i + 1]]``, its size first.
-    read : int64, shape (n,)
-        The read of the batch that a record belongs to, -1 for one that the filters have left out.
-    """
+    """Records as bytes."""
 
     data: NDArray[np.uint8]
-    starts: NDArray[np.int64]
+    starts: NDArray[np.int64]  # shape (n + 1,): record i is ``data[starts[i]:starts[i + 1]]``, its size first
+    # shape (n,): the read of the batch that a record belongs to, -1 for one that the filters have left out
     read: NDArray[np.int64]
 
     def __len__(self) -> int:

@@ -37,21 +37,13 @@ _REACH = 1 << 16
 
 
 class RecordRange(NamedTuple):
-    """Consecutive records of a file.
+    """Consecutive records of a file."""
 
-    Attributes
-    ----------
-    begin : int
-        Virtual offset of the first record; 0 is the beginning of the file, with its header. Its number, from 0, if the
-        file is not BAM.
-    end : int or None
-        That of the record after the last one; None at the end of a BAM file.
-    first_record : int
-        Number of records that a run over the whole file visits before these; 0 if they have not been counted.
-    """
-
+    # virtual offset of the first record; 0 is the beginning of the file, with its header. Its number, from 0, if the
+    # file is not BAM.
     begin: int
-    end: int | None
+    end: int | None  # that of the record after the last one; None at the end of a BAM file
+    # number of records that a run over the whole file visits before these; 0 if they have not been counted
     first_record: int = 0
 
     @property

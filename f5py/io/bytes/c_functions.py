@@ -8,14 +8,9 @@ from typing import Any, NamedTuple
 
 
 class Zlib(NamedTuple):
-    """Addresses of zlib's functions, and of its version's name, which one of them asks for.
+    """Addresses of zlib's functions, and of its version's name, which one of them asks for."""
 
-    Attributes
-    ----------
-    begin, inflate, reset, end : int
-        ``inflateInit2_``, ``inflate``, ``inflateReset`` and ``inflateEnd``.
-    """
-
+    # begin, inflate, reset, end: ``inflateInit2_``, ``inflate``, ``inflateReset`` and ``inflateEnd``
     begin: int
     inflate: int
     reset: int

@@ -99,17 +99,10 @@ def first_wrong_row(text, names, name_begin, name_end, columns):
 
 
 class Lines(NamedTuple):
-    """Places of pieces among the lines of a file, one element a piece.
+    """Places of pieces among the lines of a file, one element a piece."""
 
-    Attributes
-    ----------
-    begin : int64, shape (n,)
-        Where in the text the first base is.
-    phase, line_bases, line_width : int64, shape (n,)
-        Place of the first base in its line; bases and bytes of a line.
-    """
-
-    begin: NDArray[np.int64]
+    begin: NDArray[np.int64]  # shape (n,): where in the text the first base is
+    # phase, line_bases, line_width: shape (n,): place of the first base in its line; bases and bytes of a line
     phase: NDArray[np.int64]
     line_bases: NDArray[np.int64]
     line_width: NDArray[np.int64]

@@ -33,24 +33,18 @@ _MARKS = {b">": 2, b"@": 4}
 
 @dataclass(frozen=True)
 class SequenceChunk:
-    """Consecutive reads of a file.
-
-    Attributes
-    ----------
-    name_begin, name_end, header_end, base_begin, base_end : int64, shape (n,)
-        Read i is called ``text[name_begin[i]:name_end[i]]`` and has the bases ``text[base_begin[i]:base_end[i]]``. A
-        comment begins one byte after the name and goes up to `header_end`.
-    has_path : bool, shape (n,)
-        The comment ends like the path of a fast5 file.
-    """
+    """Consecutive reads of a file."""
 
     text: NDArray[np.uint8]
+    # name_begin, name_end, header_end, base_begin, base_end: shape (n,): read i is called
+    # ``text[name_begin[i]:name_end[i]]`` and has the bases ``text[base_begin[i]:base_end[i]]``. A comment begins one
+    # byte after the name and goes up to `header_end`.
     name_begin: NDArray[np.int64]
     name_end: NDArray[np.int64]
     header_end: NDArray[np.int64]
     base_begin: NDArray[np.int64]
     base_end: NDArray[np.int64]
-    has_path: NDArray[np.bool_]
+    has_path: NDArray[np.bool_]  # shape (n,): the comment ends like the path of a fast5 file
 
     def __len__(self) -> int:
         return len(self.name_begin)

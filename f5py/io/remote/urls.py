@@ -104,21 +104,11 @@ def cannot_be_kept(url: str, folder: str, problem: OSError) -> OutputFileError:
 
 
 class About(NamedTuple):
-    """Facts about a file or folder.
+    """Facts about a file or folder."""
 
-    Attributes
-    ----------
-    size : int
-        Bytes of all files.
-    identity : str
-        What changes with the content, as far as the file system knows.
-    files : list of (str, int) or None
-        Of a folder the files below it and their sizes, in the order of their names.
-    """
-
-    size: int
-    identity: str
-    files: list[tuple[str, int]] | None
+    size: int  # bytes of all files
+    identity: str  # what changes with the content, as far as the file system knows
+    files: list[tuple[str, int]] | None  # of a folder the files below it and their sizes, in the order of their names
 
 
 def about_url(url: str) -> About | None:

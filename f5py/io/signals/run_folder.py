@@ -16,30 +16,15 @@ _LEFT_OUT = ("_fail", "_skip", "_skipped")
 
 
 class FinishedFiles(NamedTuple):
-    """Finished files, by their names relative to the folder, ascending.
+    """Finished files, by their names relative to the folder, ascending."""
 
-    Attributes
-    ----------
-    alignments : list of str
-        BAM.
-    reads : list of str
-        FASTQ.
-    signals : list of (str, str)
-        Names and kinds.
-    unfinished : list of str
-        Files that were found, but may still grow: they have changed since the last look, or do not end as they should.
-    is_growing : bool
-        One of these is new or has changed.
-    has_alignments : bool
-        There is a BAM file, finished or not.
-    """
-
-    alignments: list[str]
-    reads: list[str]
-    signals: list[tuple[str, Kind]]
+    alignments: list[str]  # BAM
+    reads: list[str]  # FASTQ
+    signals: list[tuple[str, Kind]]  # names and kinds
+    # files that were found, but may still grow: they have changed since the last look, or do not end as they should
     unfinished: list[str]
-    is_growing: bool
-    has_alignments: bool
+    is_growing: bool  # one of these is new or has changed
+    has_alignments: bool  # there is a BAM file, finished or not
 
 
 class RunFolder:

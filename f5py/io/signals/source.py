@@ -37,30 +37,20 @@ _N_CALIBRATION = len(CALIBRATION)
 
 @dataclass
 class SignalBlock:
-    """The signals of n reads, in the order in which they were asked for.
+    """The signals of n reads, in the order in which they were asked for."""
 
-    Attributes
-    ----------
-    samples : int16, shape (offsets[-1],)
-        Raw DAC values of all reads, one read after the other.
-    offsets : int64, shape (n + 1,)
-        Read i has ``samples[offsets[i]:offsets[i + 1]]``; an unreadable read has none.
-    digitisation, offset, range, sampling_rate : float32, shape (n,)
-        Calibration of each read: ``pA = (raw + offset) * (range / digitisation)``; Hz for the last. NaN where
-        the read is unreadable.
-    problems : dict of int to str
-        For each unreadable read its index and one line that says what is wrong and where.
-    start_time : float32, shape (n,)
-        Seconds from the begin of the sequencing run to that of the read; NaN where the files do not say that.
-    """
-
-    samples: NDArray[np.int16]
+    samples: NDArray[np.int16]  # shape (offsets[-1],): raw DAC values of all reads, one read after the other
+    # shape (n + 1,): read i has ``samples[offsets[i]:offsets[i + 1]]``; an unreadable read has none
     offsets: NDArray[np.int64]
+    # digitisation, offset, range, sampling_rate: shape (n,): calibration of each read: ``pA = (raw + offset) * (range /
+    # digitisation)``; Hz for the last. NaN where the read is unreadable.
     digitisation: NDArray[np.float32]
     offset: NDArray[np.float32]
     range: NDArray[np.float32]
     sampling_rate: NDArray[np.float32]
+    # for each unreadable read its index and one line that says what is wrong and where
     problems: dict[int, str] = field(default_factory=dict)
+    # shape (n,): seconds from the begin of the sequencing run to that of the read; NaN where the files do not say that
     start_time: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
 
     def __post_init__(self) -> None:

@@ -65,17 +65,9 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class Aligner(NamedTuple):
-    """What a thread aligns with.
+    """What a thread aligns with."""
 
-    Attributes
-    ----------
-    integers : int64
-        `f5py.mapping.settings.Parameters`.
-    made : Made
-    room : Room
-    """
-
-    integers: NDArray[np.int64]
+    integers: NDArray[np.int64]  # `f5py.mapping.settings.Parameters`
     made: Made
     room: Room
 

@@ -25,76 +25,42 @@ EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS = range(4)
 
 
 class Stretch(NamedTuple):
-    """A stretch of the reference and one of a read's strand, and how they are aligned.
+    """A stretch of the reference and one of a read's strand, and how they are aligned."""
 
-    Attributes
-    ----------
-    r, n : int64
-        The first base of the reference's and how many they are.
-    s, m : int64
-        The same of the strand's.
-    kind : int64
-        `EXTEND`, `EXTEND_BACKWARDS`, `GLOBAL` or `GLOBAL_WITH_DROPS`.
-    band : int64
-        Cells on both sides of the diagonal.
-    zdrop : int64
-        How far a score may drop; see `f5py.mapping.align._alignment_numba.fill`.
-    """
-
+    # r, n: the first base of the reference's and how many they are
     r: int
     n: int
+    # s, m: the same of the strand's
     s: int
     m: int
-    kind: int
-    band: int
-    zdrop: int
+    kind: int  # `EXTEND`, `EXTEND_BACKWARDS`, `GLOBAL` or `GLOBAL_WITH_DROPS`
+    band: int  # cells on both sides of the diagonal
+    zdrop: int  # how far a score may drop; see `f5py.mapping.align._alignment_numba.fill`
 
 
 class Made(NamedTuple):
-    """Alignments that have been made elsewhere, read by read.
+    """Alignments that have been made elsewhere, read by read."""
 
-    Attributes
-    ----------
-    keys : int64, shape (n, 7)
-        The fields of `Stretch`.
-    results : int64, shape (n, 7)
-        What it returns: score, best, best_t, best_q, dropped, number of operations, -1 if there is no result; and where
-        these begin.
-    ops : uint32
-        Operations, the last one of the alignment first.
-    offsets : int64, shape (n_reads + 1,)
-    cursor : int64, shape (2,)
-        The next one that may be wanted, and the end of the read's.
-    """
-
-    keys: NDArray[np.int64]
+    keys: NDArray[np.int64]  # shape (n, 7): the fields of `Stretch`
+    # shape (n, 7): what it returns: score, best, best_t, best_q, dropped, number of operations, -1 if there is no
+    # result; and where these begin
     results: NDArray[np.int64]
-    ops: NDArray[np.uint32]
-    offsets: NDArray[np.int64]
-    cursor: NDArray[np.int64]
+    ops: NDArray[np.uint32]  # operations, the last one of the alignment first
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    cursor: NDArray[np.int64]  # shape (2,): the next one that may be wanted, and the end of the read's
 
 
 class Room(NamedTuple):
-    """Scratch of a thread that aligns.
-
-    Attributes
-    ----------
-    target, query : uint8
-    state : int8
-    h : int32
-    rows : int64
-    cells : uint8
-        See `f5py.mapping.align._alignment_numba.fill`.
-    lost : int64, shape (1,)
-        What share of a perfect score the last stretches have lost, about, and a margin: how wide a band is tried first.
-    """
+    """Scratch of a thread that aligns."""
 
     target: NDArray[np.uint8]
     query: NDArray[np.uint8]
     state: NDArray[np.int8]
     h: NDArray[np.int32]
     rows: NDArray[np.int64]
-    cells: NDArray[np.uint8]
+    cells: NDArray[np.uint8]  # see `f5py.mapping.align._alignment_numba.fill`
+    # shape (1,): what share of a perfect score the last stretches have lost, about, and a margin: how wide a band is
+    # tried first
     lost: NDArray[np.int64]
 
 

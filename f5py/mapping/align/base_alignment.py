@@ -26,25 +26,16 @@ from f5py.mapping.settings import N_SCORE, MapSettings
 
 
 class PairAlignment(NamedTuple):
-    """Alignment of two stretches.
+    """Alignment of two stretches."""
 
-    Attributes
-    ----------
-    score : int
-        At the corner of both; -2**30 if it was not reached.
-    best, best_t, best_q : int
-        Largest score above 0 and its cell; the cell is -1, -1 for none. Only where ends are looked for.
-    dropped : bool
-    cigar : list of (int, int)
-        Length and operation (0 M, 1 I, 2 D).
-    """
-
-    score: int
+    score: int  # at the corner of both; -2**30 if it was not reached
+    # best, best_t, best_q: largest score above 0 and its cell; the cell is -1, -1 for none. Only where ends are looked
+    # for.
     best: int
     best_t: int
     best_q: int
     dropped: bool
-    cigar: list[tuple[int, int]]
+    cigar: list[tuple[int, int]]  # length and operation (0 M, 1 I, 2 D)
 
 
 def plain_alignment(

@@ -16,31 +16,17 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class AnchorArrays(NamedTuple):
-    """Anchors of reads, as `f5py.core.mapping_batch.Anchors` has them.
+    """Anchors of reads, as `f5py.core.mapping_batch.Anchors` has them."""
 
-    Attributes
-    ----------
-    x : uint64, shape (n,)
-    y : int64, shape (n,)
-    """
-
-    x: NDArray[np.uint64]
-    y: NDArray[np.int64]
+    x: NDArray[np.uint64]  # shape (n,)
+    y: NDArray[np.int64]  # shape (n,)
 
 
 class ChainScores(NamedTuple):
-    """Scores of chains, one element an anchor.
+    """Scores of chains, one element an anchor."""
 
-    Attributes
-    ----------
-    f : int32, shape (n,)
-        Score of the best chain that ends there.
-    p : int32, shape (n,)
-        Index of its predecessor from the first anchor of the read on, -1 for none.
-    """
-
-    f: NDArray[np.int32]
-    p: NDArray[np.int32]
+    f: NDArray[np.int32]  # shape (n,): score of the best chain that ends there
+    p: NDArray[np.int32]  # shape (n,): index of its predecessor from the first anchor of the read on, -1 for none
 
 
 @shared_kernel

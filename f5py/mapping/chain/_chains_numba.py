@@ -27,20 +27,11 @@ _HIGH = np.uint64(32)
 
 
 class Chains(NamedTuple):
-    """Chains and their anchors, to be filled.
+    """Chains and their anchors, to be filled."""
 
-    Attributes
-    ----------
-    x : uint64, shape (>= n,)
-    y : int64, shape (>= n,)
-        Anchors of all chains.
-    sums : int64, shape (>= n,)
-        Score << 32 | number of anchors, one element a chain.
-    """
-
-    x: NDArray[np.uint64]
-    y: NDArray[np.int64]
-    sums: NDArray[np.int64]
+    x: NDArray[np.uint64]  # shape (>= n,)
+    y: NDArray[np.int64]  # shape (>= n,): anchors of all chains
+    sums: NDArray[np.int64]  # shape (>= n,): score << 32 | number of anchors, one element a chain
 
 
 @shared_kernel

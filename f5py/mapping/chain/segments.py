@@ -34,31 +34,17 @@ def nothing_stops(parameters: Parameters) -> bool:
 
 @dataclass
 class Segments:
-    """Segments of a batch that are yet to be scored.
-
-    Attributes
-    ----------
-    anchors : Anchors
-    table : int64, shape (n, N_COLUMNS)
-        Columns: `f5py.mapping.chain._segments_numba`.
-    f, p : int32
-        Scores and predecessors of all anchors of the batch; those of small segments are there.
-    parameters : Parameters
-    pool : WorkerPool
-    number : int
-        Of the batch.
-    seconds : float
-        What all threads together have worked.
-    """
+    """Segments of a batch that are yet to be scored."""
 
     anchors: Anchors
-    table: NDArray[np.int64]
+    table: NDArray[np.int64]  # shape (n, N_COLUMNS): columns: `f5py.mapping.chain._segments_numba`
+    # f, p: scores and predecessors of all anchors of the batch; those of small segments are there
     f: NDArray[np.int32]
     p: NDArray[np.int32]
     parameters: Parameters
     pool: WorkerPool
-    number: int
-    seconds: float = 0.0
+    number: int  # of the batch
+    seconds: float = 0.0  # what all threads together have worked
 
     @classmethod
     def of(

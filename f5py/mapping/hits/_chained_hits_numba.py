@@ -25,15 +25,10 @@ from f5py.mapping.settings import AVA, BW, BW_LONG, RESCUE_BASES, RESCUE_RATIO
 
 
 class ChainedCounts(NamedTuple):
-    """Numbers of what `chain_reads` has found of each read.
+    """Numbers of what `chain_reads` has found of each read."""
 
-    Attributes
-    ----------
-    hits, anchors : int64, shape (n_reads,)
-    """
-
-    hits: NDArray[np.int64]
-    anchors: NDArray[np.int64]
+    hits: NDArray[np.int64]  # shape (n_reads,)
+    anchors: NDArray[np.int64]  # shape (n_reads,)
 
 
 @shared_kernel

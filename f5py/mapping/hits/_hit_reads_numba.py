@@ -17,14 +17,9 @@ from f5py.mapping.hits.hit_fields import N_FIELDS, OPS
 
 
 class HitCounts(NamedTuple):
-    """Numbers of what `align_reads` has found of each read.
+    """Numbers of what `align_reads` has found of each read."""
 
-    Attributes
-    ----------
-    hits, ops : int64, shape (n_reads,)
-        Operations are those of all hits.
-    """
-
+    # hits, ops: shape (n_reads,): operations are those of all hits
     hits: NDArray[np.int64]
     ops: NDArray[np.int64]
 

@@ -19,24 +19,12 @@ N_KEYS = 7
 
 
 class Plan(NamedTuple):
-    """Stretches that are packed for a GPU.
+    """Stretches that are packed for a GPU."""
 
-    Attributes
-    ----------
-    keys : int64, shape (n, N_KEYS)
-        See `f5py.mapping.align._pair_alignment_numba.Made`.
-    read_of : int64, shape (n,)
-        The read of each.
-    chosen : int64
-        Rows that are packed.
-    places : int64, shape (len(chosen) + 1,)
-        Of the target, which the query follows.
-    """
-
-    keys: NDArray[np.int64]
-    read_of: NDArray[np.int64]
-    chosen: NDArray[np.int64]
-    places: NDArray[np.int64]
+    keys: NDArray[np.int64]  # shape (n, N_KEYS): see `f5py.mapping.align._pair_alignment_numba.Made`
+    read_of: NDArray[np.int64]  # shape (n,): the read of each
+    chosen: NDArray[np.int64]  # rows that are packed
+    places: NDArray[np.int64]  # shape (len(chosen) + 1,): of the target, which the query follows
 
 
 @shared_kernel

@@ -21,28 +21,15 @@ _AT_A_TIME = 16
 
 @dataclass
 class Stretches:
-    """Stretches that `align_hits` will align, as far as no score drops.
-
-    Attributes
-    ----------
-    batch : MappingBatch
-    index : ReferenceIndex
-    pool : WorkerPool
-    keys : int64, shape (n, 7)
-        See `f5py.mapping.align._pair_alignment_numba.Made`.
-    offsets : int64, shape (n_reads + 1,)
-    read_of : int64, shape (n,)
-    results : int64, shape (n, 7)
-        See there; nothing has been made yet.
-    """
+    """Stretches that `align_hits` will align, as far as no score drops."""
 
     batch: MappingBatch
     index: ReferenceIndex
     pool: WorkerPool
-    keys: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    read_of: NDArray[np.int64] = field(init=False)
-    results: NDArray[np.int64] = field(init=False)
+    keys: NDArray[np.int64]  # shape (n, 7): see `f5py.mapping.align._pair_alignment_numba.Made`
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    read_of: NDArray[np.int64] = field(init=False)  # shape (n,)
+    results: NDArray[np.int64] = field(init=False)  # shape (n, 7): see there; nothing has been made yet
 
     def __post_init__(self) -> None:
         self.read_of = np.repeat(np.arange(len(self.offsets) - 1), np.diff(self.offsets))

@@ -16,30 +16,19 @@ _ONE = np.uint8(ord("1"))
 
 
 class TableTexts(NamedTuple):
-    """Texts that rows show, each a pair of texts (uint8) and their offsets (int64).
+    """Texts that rows show, each a pair of texts (uint8) and their offsets (int64)."""
 
-    Attributes
-    ----------
-    contigs, names, motifs : pair
-        Names of contigs, of the batch's reads, and of motifs.
-    """
-
+    # contigs, names, motifs: names of contigs, of the batch's reads, and of motifs
     contigs: tuple[NDArray[np.uint8], NDArray[np.int64]]
     names: tuple[NDArray[np.uint8], NDArray[np.int64]]
     motifs: tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
 class TableStyle(NamedTuple):
-    """Columns of a table of calls.
-
-    Attributes
-    ----------
-    k : int
-        Bases beside the sites.
-    """
+    """Columns of a table of calls."""
 
     with_strand: bool
-    k: int
+    k: int  # bases beside the sites
 
 
 #: More than a row's fixed columns and separators can need.

@@ -9,92 +9,49 @@ from numpy.typing import NDArray
 
 
 class AlignedSequence(NamedTuple):
-    """A sequence as its record holds it.
+    """A sequence as its record holds it."""
 
-    Attributes
-    ----------
-    sequence : uint8, shape (n_bases,)
-        On the reference's forward strand.
-    cigar : uint32, shape (n_operations,)
-    segment : uint8
-        Letters of the reference segment.
-    segment_start : int
-        Their first position.
-    """
-
-    sequence: NDArray[np.uint8]
-    cigar: NDArray[np.uint32]
-    segment: NDArray[np.uint8]
-    segment_start: int
+    sequence: NDArray[np.uint8]  # shape (n_bases,): on the reference's forward strand
+    cigar: NDArray[np.uint32]  # shape (n_operations,)
+    segment: NDArray[np.uint8]  # letters of the reference segment
+    segment_start: int  # their first position
 
 
 class CallsOfRead(NamedTuple):
-    """One read's calls, one element a group.
+    """One read's calls, one element a group."""
 
-    Attributes
-    ----------
-    inside : bool
-        Whether the call is wanted.
-    first, last : int64
-        Reference positions of the first and last site.
-    methylated, unmethylated : float32
-        Log-likelihoods.
-    """
-
-    inside: NDArray[np.bool_]
+    inside: NDArray[np.bool_]  # whether the call is wanted
+    # first, last: reference positions of the first and last site
     first: NDArray[np.int64]
     last: NDArray[np.int64]
+    # methylated, unmethylated: log-likelihoods
     methylated: NDArray[np.float32]
     unmethylated: NDArray[np.float32]
 
 
 class Odds(NamedTuple):
-    """Conversion of ratios to probabilities.
+    """Conversion of ratios to probabilities."""
 
-    Attributes
-    ----------
-    calibration : float
-        Factor of the ratios.
-    prior_odds : float
-        What is added to them.
-    """
-
-    calibration: float
-    prior_odds: float
+    calibration: float  # factor of the ratios
+    prior_odds: float  # what is added to them
 
 
 class CalledBases(NamedTuple):
-    """Called bases, to be filled.
+    """Called bases, to be filled."""
 
-    Attributes
-    ----------
-    positions : int64
-        In the sequence, ascending.
-    probabilities : uint8
-        As ML has them.
-    """
-
-    positions: NDArray[np.int64]
-    probabilities: NDArray[np.uint8]
+    positions: NDArray[np.int64]  # in the sequence, ascending
+    probabilities: NDArray[np.uint8]  # as ML has them
 
 
 class Sequences(NamedTuple):
-    """Sequences as records hold them, on the reference's forward strand.
-
-    Attributes
-    ----------
-    start, length : int64, shape (n,)
-        Where each begins, and its bases.
-    cigar : uint32
-        Of the sequences, which may be those of the reference.
-    cigar_offsets : int64, shape (n + 1,)
-    """
+    """Sequences as records hold them, on the reference's forward strand."""
 
     sequence: NDArray[np.uint8]
+    # start, length: shape (n,): where each begins, and its bases
     start: NDArray[np.int64]
     length: NDArray[np.int64]
-    cigar: NDArray[np.uint32]
-    cigar_offsets: NDArray[np.int64]
+    cigar: NDArray[np.uint32]  # of the sequences, which may be those of the reference
+    cigar_offsets: NDArray[np.int64]  # shape (n + 1,)
 
 
 class Modification(NamedTuple):
@@ -116,33 +73,18 @@ class Modification(NamedTuple):
 
 
 class TagTexts(NamedTuple):
-    """MM texts and ML bytes of reads, to be filled.
-
-    Attributes
-    ----------
-    text_offsets : int64, shape (n + 1,)
-    probability_offsets : int64, shape (n + 1,)
-    """
+    """MM texts and ML bytes of reads, to be filled."""
 
     text: NDArray[np.uint8]
-    text_offsets: NDArray[np.int64]
+    text_offsets: NDArray[np.int64]  # shape (n + 1,)
     probability: NDArray[np.uint8]
-    probability_offsets: NDArray[np.int64]
+    probability_offsets: NDArray[np.int64]  # shape (n + 1,)
 
 
 class Replaced(NamedTuple):
-    """Parts of a record that the reference's bases take the place of.
+    """Parts of a record that the reference's bases take the place of."""
 
-    Attributes
-    ----------
-    shows_reference : bool
-        Whether records show the reference instead of the read.
-    has_other : bool, shape (n_records,)
-        Records that keep the tags that they have.
-    reference_offsets : int64, shape (n + 1,)
-    """
-
-    shows_reference: bool
-    has_other: NDArray[np.bool_]
+    shows_reference: bool  # whether records show the reference instead of the read
+    has_other: NDArray[np.bool_]  # shape (n_records,): records that keep the tags that they have
     reference: NDArray[np.uint8]
-    reference_offsets: NDArray[np.int64]
+    reference_offsets: NDArray[np.int64]  # shape (n + 1,)

@@ -13,18 +13,10 @@ from f5py.text._bytes_numba import BLOCK
 
 
 class Places(NamedTuple):
-    """Places of rows, one element a row.
+    """Places of rows, one element a row."""
 
-    Attributes
-    ----------
-    read : int32
-        The read's place in the batch.
-    reference_rank : int32
-        Rank of the k-mer in the reference's direction.
-    """
-
-    read: NDArray[np.int32]
-    reference_rank: NDArray[np.int32]
+    read: NDArray[np.int32]  # the read's place in the batch
+    reference_rank: NDArray[np.int32]  # rank of the k-mer in the reference's direction
 
 
 @exact_kernel

@@ -28,112 +28,70 @@ MARKS = b"N-."
 
 
 class RowsOfRead(NamedTuple):
-    """One read's alignment, events and signal.
+    """One read's alignment, events and signal."""
 
-    Attributes
-    ----------
-    row_event, row_position : int32, shape (n_rows,)
-        Number of the event; 0-based reference position of the k-mer's first base.
-    row_state : uint8, shape (n_rows,)
-        Bits of `f5py.core.batch.RowState`.
-    event_start, event_length : int32, shape (n_events,)
-        In samples.
-    event_mean, event_stdv : float32, shape (n_events,)
-        In pA.
-    samples : int16, shape (n_samples,)
-        Raw; none if rows stand for single events.
-    offset, unit, rate : float32
-        ``pA = (sample + offset) * unit``; Hz.
-    shift, scale, var : float32
-        Of the events against the model.
-    reference_start : int
-        0-based reference position of the first letter.
-    """
-
+    # row_event, row_position: shape (n_rows,): number of the event; 0-based reference position of the k-mer's first
+    # base
     row_event: NDArray[np.int32]
     row_position: NDArray[np.int32]
-    row_state: NDArray[np.uint8]
+    row_state: NDArray[np.uint8]  # shape (n_rows,): bits of `f5py.core.batch.RowState`
+    # event_start, event_length: shape (n_events,): in samples
     event_start: NDArray[np.int32]
     event_length: NDArray[np.int32]
+    # event_mean, event_stdv: shape (n_events,): in pA
     event_mean: NDArray[np.float32]
     event_stdv: NDArray[np.float32]
-    samples: NDArray[np.int16]
+    samples: NDArray[np.int16]  # shape (n_samples,): raw; none if rows stand for single events
+    # offset, unit, rate: ``pA = (sample + offset) * unit``; Hz
     offset: np.float32
     unit: np.float32
     rate: np.float32
+    # shift, scale, var: of the events against the model
     shift: np.float32
     scale: np.float32
     var: np.float32
-    reference_start: np.int64
+    reference_start: np.int64  # 0-based reference position of the first letter
 
 
 class RowModel(NamedTuple):
-    """Model that rows are compared with.
+    """Model that rows are compared with."""
 
-    Attributes
-    ----------
-    rank : int32, shape (n_letters,)
-        Of the k-mer at each place of the read's reference; see `prepare_reference`.
-    level_mean, level_stdv : float32, shape (n_kmers,)
-        The pore model in rank order, in pA.
-    scaled : bool
-        Bring events to the model's scale instead of the model to the events'.
-    """
-
+    # shape (n_letters,): of the k-mer at each place of the read's reference; see `prepare_reference`
     rank: NDArray[np.int32]
+    # level_mean, level_stdv: shape (n_kmers,): the pore model in rank order, in pA
     level_mean: NDArray[np.float32]
     level_stdv: NDArray[np.float32]
-    scaled: bool
+    scaled: bool  # bring events to the model's scale instead of the model to the events'
 
 
 class RowColumns(NamedTuple):
-    """Columns to be filled, one element a row of the table.
+    """Columns to be filled, one element a row of the table."""
 
-    Attributes
-    ----------
-    position, event : int32
-        0-based reference position; number of the row's first event, -1 for none.
-    model_rank : int32
-        `UNKNOWN_RANK`, `DELETED_RANK` or `SKIPPED_RANK` where there is none.
-    start, end : int64
-        First sample and the one after the last.
-    level, stdv : float32
-        In pA, or on the model's scale.
-    model_level, model_stdv : float32
-        As `level`.
-    standardized : float32
-        Distance from the model's level in its standard deviations.
-    """
-
+    # position, event: 0-based reference position; number of the row's first event, -1 for none
     position: NDArray[np.int32]
     event: NDArray[np.int32]
-    model_rank: NDArray[np.int32]
+    model_rank: NDArray[np.int32]  # `UNKNOWN_RANK`, `DELETED_RANK` or `SKIPPED_RANK` where there is none
+    # start, end: first sample and the one after the last
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+    # level, stdv: in pA, or on the model's scale
     level: NDArray[np.float32]
     stdv: NDArray[np.float32]
     seconds: NDArray[np.float32]
+    # model_level, model_stdv: as `level`
     model_level: NDArray[np.float32]
     model_stdv: NDArray[np.float32]
-    standardized: NDArray[np.float32]
+    standardized: NDArray[np.float32]  # distance from the model's level in its standard deviations
 
 
 class ReferenceLetters(NamedTuple):
-    """A read's reference and its reverse complement; see `prepare_reference`.
+    """A read's reference and its reverse complement; see `prepare_reference`."""
 
-    Attributes
-    ----------
-    forward, backward : uint8, shape (>= n_letters,)
-    reverse : bool
-        Strand of the read.
-    k, trim : int
-        Bases of a k-mer, and how many of them are hidden at each end.
-    """
-
-    forward: NDArray[np.uint8]
-    backward: NDArray[np.uint8]
+    forward: NDArray[np.uint8]  # shape (>= n_letters,)
+    backward: NDArray[np.uint8]  # shape (>= n_letters,)
     n_letters: int
-    reverse: bool
+    reverse: bool  # strand of the read
+    # k, trim: bases of a k-mer, and how many of them are hidden at each end
     k: int
     trim: int
 

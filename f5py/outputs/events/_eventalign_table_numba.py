@@ -109,21 +109,11 @@ class TableTexts(NamedTuple):
 
 
 class TableStyle(NamedTuple):
-    """Columns of the table of events.
+    """Columns of the table of events."""
 
-    Attributes
-    ----------
-    scaled : bool
-        Events on the model's scale.
-    collapsed : bool
-        One row for neighbouring events with one position.
-    with_index : bool
-        First and last sample.
-    """
-
-    scaled: bool
-    collapsed: bool
-    with_index: bool
+    scaled: bool  # events on the model's scale
+    collapsed: bool  # one row for neighbouring events with one position
+    with_index: bool  # first and last sample
 
 
 @exact_kernel

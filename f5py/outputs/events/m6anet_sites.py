@@ -32,21 +32,12 @@ _DRACH = ((0, 2, 3), (0, 2), (0,), (1,), (0, 1, 3))
 
 
 class Sites(NamedTuple):
-    """Sites in reads, one entry each.
+    """Sites in reads, one entry each."""
 
-    Attributes
-    ----------
-    position : int64
-        0-based, of the middle base of the 5-mer.
-    sequence : int32
-        Rank of the 7-mer around it.
-    features : float64, shape (n, 10)
-        Seconds, standard deviation and mean of the scaled current of the 5-mers before, at and after the site, and the
-        number of the read.
-    """
-
-    position: NDArray[np.int64]
-    sequence: NDArray[np.int32]
+    position: NDArray[np.int64]  # 0-based, of the middle base of the 5-mer
+    sequence: NDArray[np.int32]  # rank of the 7-mer around it
+    # shape (n, 10): seconds, standard deviation and mean of the scaled current of the 5-mers before, at and after the
+    # site, and the number of the read
     features: NDArray[np.float64]
 
     def of(self, chosen: Any) -> Sites:
@@ -55,18 +46,10 @@ class Sites(NamedTuple):
 
 
 class SitesOfReads(NamedTuple):
-    """The sites of some reads.
+    """The sites of some reads."""
 
-    Attributes
-    ----------
-    contig : int64
-        Of each read that has rows of events, in the order of the input.
-    read : int64
-        Of each site, the place of its read among these.
-    """
-
-    contig: NDArray[np.int64]
-    read: NDArray[np.int64]
+    contig: NDArray[np.int64]  # of each read that has rows of events, in the order of the input
+    read: NDArray[np.int64]  # of each site, the place of its read among these
     sites: Sites
 
 

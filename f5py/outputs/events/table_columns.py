@@ -14,32 +14,22 @@ from f5py.pore_model.model import PoreModel
 
 @dataclass(frozen=True)
 class TableColumns:
-    """Rows of the event table as arrays of one length.
+    """Rows of the event table as arrays of one length."""
 
-    Attributes
-    ----------
-    read, contig : int32
-        The read's place in the batch and the contig's index.
-    reference_rank : int32
-        Rank of the k-mer in the reference's direction.
-    position, event : int32
-        0-based reference position of the k-mer's first base; number of the (first) event, -1 for none.
-    model_rank : int32
-        Rank of the k-mer in the read's direction; negative if the event fits no k-mer, or the k-mer has no event.
-    start, end : int64
-        First sample and the one after the last.
-    level, stdv, seconds, model_level, model_stdv, standardized : float32
-        Not rounded to the text's decimals; pA, or the model's scale if the events are scaled, and seconds.
-    """
-
+    # read, contig: the read's place in the batch and the contig's index
     read: NDArray[np.int32]
     contig: NDArray[np.int32]
-    reference_rank: NDArray[np.int32]
+    reference_rank: NDArray[np.int32]  # rank of the k-mer in the reference's direction
+    # position, event: 0-based reference position of the k-mer's first base; number of the (first) event, -1 for none
     position: NDArray[np.int32]
     event: NDArray[np.int32]
+    # rank of the k-mer in the read's direction; negative if the event fits no k-mer, or the k-mer has no event
     model_rank: NDArray[np.int32]
+    # start, end: first sample and the one after the last
     start: NDArray[np.int64]
     end: NDArray[np.int64]
+    # level, stdv, seconds, model_level, model_stdv, standardized: not rounded to the text's decimals; pA, or the
+    # model's scale if the events are scaled, and seconds
     level: NDArray[np.float32]
     stdv: NDArray[np.float32]
     seconds: NDArray[np.float32]

@@ -8,33 +8,17 @@ from f5py.core.kmers import trimmed
 
 
 class TableLayout(NamedTuple):
-    """The layout of the table of events.
+    """The layout of the table of events."""
 
-    Attributes
-    ----------
-    print_read_names : bool
-        Show the reads' names instead of their numbers.
-    scale_events : bool
-        Scale the events to the model instead of the model to the events.
-    samples : bool
-        Add the samples of each row, scaled to the model.
-    signal_index : bool
-        Add the first sample of each row and the one after its last.
-    collapse_events : bool
-        Make one row of consecutive rows with the same position.
-    m6anet : bool
-        Write the columns of f5c's table for m6anet, one row per position; `scale_events`, `samples` and
-        `collapse_events` are then without effect. Positions at which no event fits the k-mer are left out.
-    kmer_view : int or None
-        Show only so many bases in the middle of each k-mer, and the position of the first of them.
-    """
-
-    print_read_names: bool = False
-    scale_events: bool = False
-    samples: bool = False
-    signal_index: bool = False
-    collapse_events: bool = False
+    print_read_names: bool = False  # show the reads' names instead of their numbers
+    scale_events: bool = False  # scale the events to the model instead of the model to the events
+    samples: bool = False  # add the samples of each row, scaled to the model
+    signal_index: bool = False  # add the first sample of each row and the one after its last
+    collapse_events: bool = False  # make one row of consecutive rows with the same position
+    # write the columns of f5c's table for m6anet, one row per position; `scale_events`, `samples` and `collapse_events`
+    # are then without effect. Positions at which no event fits the k-mer are left out.
     m6anet: bool = False
+    # show only so many bases in the middle of each k-mer, and the position of the first of them
     kmer_view: int | None = None
 
     def trimmed(self, k: int) -> int:

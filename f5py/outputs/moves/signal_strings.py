@@ -16,28 +16,20 @@ from f5py.core.batch import ReadBatch, ReadStatus
 
 @dataclass(frozen=True)
 class SignalStrings:
-    """The ss strings of n consecutive reads and what each covers.
+    """The ss strings of n consecutive reads and what each covers."""
 
-    Attributes
-    ----------
-    text : uint8, shape (offsets[-1],)
-    offsets : int64, shape (n + 1,)
-        The string of read i is ``text[offsets[i]:offsets[i + 1]]``; reads without k-mers have an empty one.
-    raw_start, raw_end : int64, shape (n,)
-        Samples covered, half-open.
-    kmer_start, kmer_end : int64, shape (n,)
-        k-mers covered, half-open: of the reference or of the read. In RNA, which passes the pore backwards, start is
-        the larger.
-    matches : int64, shape (n,)
-        k-mers with samples; 0 for a read that has no string, whose other numbers then mean nothing.
-    """
-
-    text: NDArray[np.uint8]
+    text: NDArray[np.uint8]  # shape (offsets[-1],)
+    # shape (n + 1,): the string of read i is ``text[offsets[i]:offsets[i + 1]]``; reads without k-mers have an empty
+    # one
     offsets: NDArray[np.int64]
+    # raw_start, raw_end: shape (n,): samples covered, half-open
     raw_start: NDArray[np.int64]
     raw_end: NDArray[np.int64]
+    # kmer_start, kmer_end: shape (n,): k-mers covered, half-open: of the reference or of the read. In RNA, which passes
+    # the pore backwards, start is the larger.
     kmer_start: NDArray[np.int64]
     kmer_end: NDArray[np.int64]
+    # shape (n,): k-mers with samples; 0 for a read that has no string, whose other numbers then mean nothing
     matches: NDArray[np.int64]
 
     def __getitem__(self, read: int) -> bytes:

@@ -43,36 +43,18 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True)
 class PartRecord:
-    """Record of a part that is done.
+    """Record of a part that is done."""
 
-    Attributes
-    ----------
-    plan : str
-        Checksum of the plan's manifest.
-    has_known : bool
-        There is a read with bases in it.
-    peak_bytes : int
-        Most memory of the process until then.
-    host : str
-        The machine's name.
-    has_fused_sums : bool
-        Its processor has fused multiply-add.
-    table : Extent
-        The rows of its table of text.
-    next_row : int or None
-        How many rows are before those of the next part, if it is known.
-    """
-
-    plan: str
+    plan: str  # checksum of the plan's manifest
     number: int
     outcome: Outcome
-    has_known: bool
+    has_known: bool  # there is a read with bases in it
     seconds: float
-    peak_bytes: int
-    host: str
-    has_fused_sums: bool
-    table: Extent
-    next_row: int | None
+    peak_bytes: int  # most memory of the process until then
+    host: str  # the machine's name
+    has_fused_sums: bool  # its processor has fused multiply-add
+    table: Extent  # the rows of its table of text
+    next_row: int | None  # how many rows are before those of the next part, if it is known
     files: dict[str, FileState]
 
     def as_json(self) -> bytes:

@@ -45,32 +45,16 @@ _RANGES_AT_A_TIME = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A run in parts: its options, inputs and parts.
-
-    Attributes
-    ----------
-    command : str
-        ``call-methylation``, ``eventalign`` or ``resquiggle``.
-    options : dict
-        The values of its options.
-    inputs : dict
-        Fingerprints by path.
-    ranges : RecordRanges
-        One for each part; none if it turns out on the way how many there are, as for ``resquiggle``
-        and ``--watch``.
-    working_folder : str
-        The folder that paths are relative to.
-    fingerprint : str
-        Checksum of the manifest; parts have it too.
-    """
+    """A run in parts: its options, inputs and parts."""
 
     folder: Path
-    command: str
-    options: dict[str, Any]
-    inputs: dict[str, dict[str, Any]]
+    command: str  # ``call-methylation``, ``eventalign`` or ``resquiggle``
+    options: dict[str, Any]  # the values of its options
+    inputs: dict[str, dict[str, Any]]  # fingerprints by path
+    # one for each part; none if it turns out on the way how many there are, as for ``resquiggle`` and ``--watch``
     ranges: RecordRanges
-    working_folder: str
-    fingerprint: str
+    working_folder: str  # the folder that paths are relative to
+    fingerprint: str  # checksum of the manifest; parts have it too
 
     def __len__(self) -> int:
         return len(self.ranges)

@@ -32,22 +32,13 @@ _CANNOT_COPY = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno
 
 
 class Extent(NamedTuple):
-    """Place of a part's rows.
+    """Place of a part's rows."""
 
-    Attributes
-    ----------
-    file : str
-        Name of the file.
-    begin, end : int
-        Bytes; what is before the rows of part 0 is the header.
-    checksum : int
-        CRC-32 of the rows, of part 0 with the header.
-    """
-
-    file: str
+    file: str  # name of the file
+    # begin, end: bytes; what is before the rows of part 0 is the header
     begin: int
     end: int
-    checksum: int
+    checksum: int  # CRC-32 of the rows, of part 0 with the header
 
 
 class TextChain:

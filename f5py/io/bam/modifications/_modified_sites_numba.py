@@ -41,45 +41,22 @@ _BITS_OF_CODE = np.array([0, 1, 2, 0, 4, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0], np.ui
 
 
 class Wanted(NamedTuple):
-    """Which calls are listed.
+    """Which calls are listed."""
 
-    Attributes
-    ----------
-    names : two of uint8
-        The modification's code and its number, as texts.
-    least : float
-        Probability that a call needs.
-    letter : uint8
-        The bit of the base that is modified.
-    offsets : two of int
-        From the first base of a site to the modified one, forward and reverse.
-    masks : two of uint8
-        See `f5py.core.motifs.MotifCodes`; forward and reverse.
-    without_call : bool
-        With a reference: list the sites without a call, too, on the strand of each record.
-    """
-
-    names: tuple[NDArray[np.uint8], NDArray[np.uint8]]
-    least: float
-    letter: np.uint8
-    offsets: tuple[int, int]
-    masks: tuple[NDArray[np.uint8], NDArray[np.uint8]]
-    without_call: bool
+    names: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # the modification's code and its number, as texts
+    least: float  # probability that a call needs
+    letter: np.uint8  # the bit of the base that is modified
+    offsets: tuple[int, int]  # from the first base of a site to the modified one, forward and reverse
+    masks: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # see `f5py.core.motifs.MotifCodes`; forward and reverse
+    without_call: bool  # with a reference: list the sites without a call, too, on the strand of each record
 
 
 class Segments(NamedTuple):
-    """Letters of the reference around records; empty if the reads tell where sites are.
-
-    Attributes
-    ----------
-    offsets : int64, shape (n_records + 1,)
-    starts : int64, shape (n_records,)
-        0-based positions of their first letters.
-    """
+    """Letters of the reference around records; empty if the reads tell where sites are."""
 
     letters: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # shape (n_records + 1,)
+    starts: NDArray[np.int64]  # shape (n_records,): 0-based positions of their first letters
 
 
 @exact_kernel

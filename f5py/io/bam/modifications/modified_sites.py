@@ -35,57 +35,29 @@ _LETTERS = {str(number): letter for letter, number in CHEBI.items()}
 
 
 class ModifiedSites(NamedTuple):
-    """Calls of single sites, in the order of the records.
-
-    Attributes
-    ----------
-    position : int64
-        0-based position of the motif's first base.
-    reverse : bool
-        Strand of the reference that has the modified base.
-    state : uint8
-        `CANONICAL`, `MODIFIED`, `OTHER` or `FAILED` of `_modified_sites_numba`; where sites without a call are wanted,
-        too, `DELETED`, `DIFFERENT` and `MISSING`.
-    value : int16
-        Of ML, for the wanted modification; -1 for a base that is unmodified because it is not listed, -2 without one.
-    record : int64
-        Number of the record among those that were given.
-    """
+    """Calls of single sites, in the order of the records."""
 
     contig: NDArray[np.int32]
-    position: NDArray[np.int64]
-    reverse: NDArray[np.bool_]
+    position: NDArray[np.int64]  # 0-based position of the motif's first base
+    reverse: NDArray[np.bool_]  # strand of the reference that has the modified base
+    # `CANONICAL`, `MODIFIED`, `OTHER` or `FAILED` of `_modified_sites_numba`; where sites without a call are wanted,
+    # too, `DELETED`, `DIFFERENT` and `MISSING`
     state: NDArray[np.uint8]
+    # of ML, for the wanted modification; -1 for a base that is unmodified because it is not listed, -2 without one
     value: NDArray[np.int16]
-    record: NDArray[np.int64]
+    record: NDArray[np.int64]  # number of the record among those that were given
 
 
 @dataclass
 class TagCounts:
-    """Numbers of calls that the tags of records had, and of those left out.
+    """Numbers of calls that the tags of records had, and of those left out."""
 
-    Attributes
-    ----------
-    records : int
-        Aligned ones, without secondary alignments.
-    without : int
-        Those of them without tags of the modification.
-    damaged : int
-        Those whose tags are damaged or of another sequence, as those of clipped records without MN are.
-    n : int
-        Calls of the modification.
-    not_aligned : int
-        Those of them whose base is not opposite to one of the reference.
-    not_at_motif : int
-        Those where the motif is not.
-    """
-
-    records: int = 0
-    without: int = 0
-    damaged: int = 0
-    n: int = 0
-    not_aligned: int = 0
-    not_at_motif: int = 0
+    records: int = 0  # aligned ones, without secondary alignments
+    without: int = 0  # those of them without tags of the modification
+    damaged: int = 0  # those whose tags are damaged or of another sequence, as those of clipped records without MN are
+    n: int = 0  # calls of the modification
+    not_aligned: int = 0  # those of them whose base is not opposite to one of the reference
+    not_at_motif: int = 0  # those where the motif is not
 
     def add(self, counts: NDArray[np.int64]) -> None:
         """Add the counts of `list_sites`."""
@@ -95,25 +67,14 @@ class TagCounts:
 
 @dataclass(frozen=True)
 class WantedSites:
-    """Choice of the calls that are wanted.
-
-    Attributes
-    ----------
-    threshold : float
-        Natural log-odds that a call needs; at most 0, every base has its most probable state.
-    code : str, optional
-        Of the modification: a letter, or its number of ChEBI; by default the motif's.
-    reference : Reference, optional
-        Tells where sites are; without it the bases of the reads do.
-    without_call : bool
-        List sites of the reference, too, of which a record that lies there has no call.
-    """
+    """Choice of the calls that are wanted."""
 
     motif: Motif
-    threshold: float
-    code: str | None = None
+    threshold: float  # natural log-odds that a call needs; at most 0, every base has its most probable state
+    code: str | None = None  # of the modification: a letter, or its number of ChEBI; by default the motif's
+    # tells where sites are; without it the bases of the reads do
     reference: Reference | None = field(default=None, compare=False)
-    without_call: bool = False
+    without_call: bool = False  # list sites of the reference, too, of which a record that lies there has no call
 
     @property
     def codes(self) -> tuple[str, str]:

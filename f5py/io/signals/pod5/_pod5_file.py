@@ -213,23 +213,14 @@ class Pod5File:
 
 @dataclass(frozen=True, slots=True)
 class StoredRead:
-    """A read as the tables of a file describe it.
+    """A read as the tables of a file describe it."""
 
-    Attributes
-    ----------
-    place : tuple of int
-        Number of the table of reads, and the row in it: the order on the disk.
-    calibration : list of float, length 5
-        The values of `f5py.io.signals.source.FIELDS`, the start in samples; as float32, range / digitisation is the
-        file's scale.
-    chunks : list of int
-        The rows of the signal tables that hold the signal.
-    """
-
-    place: tuple[int, int]
+    place: tuple[int, int]  # number of the table of reads, and the row in it: the order on the disk
     n_samples: int
+    # the values of `f5py.io.signals.source.FIELDS`, the start in samples; as float32, range / digitisation is the
+    # file's scale
     calibration: list[float]
-    chunks: list[int]
+    chunks: list[int]  # the rows of the signal tables that hold the signal
 
 
 @dataclass

@@ -19,23 +19,15 @@ NO_PRESS, ZLIB, ZSTD = 0, 1, 2
 
 
 class Functions(NamedTuple):
-    """Addresses of C functions for compiled code.
+    """Addresses of C functions for compiled code."""
 
-    Attributes
-    ----------
-    pread, free, strtod, realloc : int
-        Those of the C library.
-    uncompress : int
-        That of zlib.
-    zstd_size, zstd_decompress : int
-        ``ZSTD_getFrameContentSize`` and ``ZSTD_decompress``; 0 if no record is compressed so.
-    """
-
+    # pread, free, strtod, realloc: those of the C library
     pread: int
     free: int
     strtod: int
     realloc: int
-    uncompress: int
+    uncompress: int  # that of zlib
+    # zstd_size, zstd_decompress: ``ZSTD_getFrameContentSize`` and ``ZSTD_decompress``; 0 if no record is compressed so
     zstd_size: int
     zstd_decompress: int
 

@@ -34,66 +34,40 @@ _NO_RECORDS = np.empty(0, np.int64)
 
 
 class Form(NamedTuple):
-    """Form of a SLOW5 file's records, as its header gives it.
-
-    Attributes
-    ----------
-    version : tuple of int
-        Of the format; three numbers.
-    begin : int
-        Where the first record is.
-    record_press, signal_press : int
-        Methods of compression, as the header has them.
-    start_field : tuple of int
-        Of the fields after the samples up to the start of the read, how they are stored: bytes of a number; less than
-        0, those of each element of a list. None if there is no such field.
-    """
+    """Form of a SLOW5 file's records, as its header gives it."""
 
     binary: bool
-    version: tuple[int, ...]
-    begin: int
+    version: tuple[int, ...]  # of the format; three numbers
+    begin: int  # where the first record is
+    # record_press, signal_press: methods of compression, as the header has them
     record_press: int = 0
     signal_press: int = 0
+    # of the fields after the samples up to the start of the read, how they are stored: bytes of a number; less than 0,
+    # those of each element of a list. None if there is no such field.
     start_field: tuple[int, ...] = ()
 
 
 class RecordFile(NamedTuple):
-    """An open file for compiled code.
-
-    Attributes
-    ----------
-    record_press, signal_press : int
-        Methods of compression, as the header has them.
-    called : f5py.io.signals.slow5._slow5_functions.Functions
-    start_field : int64
-        See `Form`.
-    """
+    """An open file for compiled code."""
 
     descriptor: int
     is_text: int
+    # record_press, signal_press: methods of compression, as the header has them
     record_press: int
     signal_press: int
     called: Functions
-    start_field: NDArray[np.int64]
+    start_field: NDArray[np.int64]  # see `Form`
 
 
 class Records(NamedTuple):
-    """The n records of a file.
-
-    Attributes
-    ----------
-    name_begin, name_end : int64, shape (n,)
-        Record i is that of the read ``text[name_begin[i]:name_end[i]]``.
-    table : int64
-        See `f5py.core._name_table_numba`.
-    places, sizes : int64, shape (n,)
-        Where in the file the records are, in bytes.
-    """
+    """The n records of a file."""
 
     text: NDArray[np.uint8]
+    # name_begin, name_end: shape (n,): record i is that of the read ``text[name_begin[i]:name_end[i]]``
     name_begin: NDArray[np.int64]
     name_end: NDArray[np.int64]
-    table: NDArray[np.int64]
+    table: NDArray[np.int64]  # see `f5py.core._name_table_numba`
+    # places, sizes: shape (n,): where in the file the records are, in bytes
     places: NDArray[np.int64]
     sizes: NDArray[np.int64]
 

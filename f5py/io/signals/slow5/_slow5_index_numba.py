@@ -125,15 +125,10 @@ def list_frames(file, at, end, places, sizes):
 
 
 class FoundNames(NamedTuple):
-    """Names of records, to be filled.
-
-    Attributes
-    ----------
-    begin, end : int64, shape (n_records,)
-        Of each name in the text; begins at -1 if there was no room.
-    """
+    """Names of records, to be filled."""
 
     text: NDArray[np.uint8]
+    # begin, end: shape (n_records,): of each name in the text; begins at -1 if there was no room
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
 

@@ -43,34 +43,21 @@ _ABSENT = ("", ".")
 
 
 class Got(NamedTuple):
-    """Results of compiled code that has read n reads.
+    """Results of compiled code that has read n reads."""
 
-    Attributes
-    ----------
-    used : int64, shape (1,)
-        Elements of `scratch` that have been given away; may become more than there are.
-    scratch : int16
-        Samples of all reads, in the order in which they came, those of some still packed.
-    places, n_samples : int64, shape (n,)
-        Where in `scratch` each read's samples are, and how many; the place is -1 where they did not fit.
-    is_packed : bool, shape (n,)
-        In `scratch` are the bytes of the method svb-zd.
-    codes : int32, shape (n,)
-        What is wrong with each read, see `f5py.io.signals.slow5._slow5_numba`; 0 if nothing is.
-    groups : int64, shape (n,)
-        Read groups.
-    calibration : float64, shape (n, 5)
-        Values of `FIELDS`, the start in samples.
-    """
-
-    used: NDArray[np.int64]
-    scratch: NDArray[np.int16]
+    used: NDArray[
+        np.int64
+    ]  # shape (1,): elements of `scratch` that have been given away; may become more than there are
+    scratch: NDArray[np.int16]  # samples of all reads, in the order in which they came, those of some still packed
+    # places, n_samples: shape (n,): where in `scratch` each read's samples are, and how many; the place is -1 where
+    # they did not fit
     places: NDArray[np.int64]
     n_samples: NDArray[np.int64]
-    is_packed: NDArray[np.bool_]
+    is_packed: NDArray[np.bool_]  # shape (n,): in `scratch` are the bytes of the method svb-zd
+    # shape (n,): what is wrong with each read, see `f5py.io.signals.slow5._slow5_numba`; 0 if nothing is
     codes: NDArray[np.int32]
-    groups: NDArray[np.int64]
-    calibration: NDArray[np.float64]
+    groups: NDArray[np.int64]  # shape (n,): read groups
+    calibration: NDArray[np.float64]  # shape (n, 5): values of `FIELDS`, the start in samples
 
     @classmethod
     def for_reads(cls, n: int, scratch: NDArray[np.int16]) -> Got:
