@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -33,7 +34,7 @@ _RETRIES = 3
 _SHOWN = 3
 
 
-def work_on(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int]) -> None:
+def work_on(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int], ending: ExitStack) -> None:
     """Work on parts until they are done.
 
     Parameters
@@ -42,6 +43,8 @@ def work_on(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[i
         Those of the plan, with the engine.
     numbers : list of int
         The parts.
+    ending : ExitStack
+        Its end waits for processes of the engine that are still ending when all parts are done.
 
     Raises
     ------
@@ -49,7 +52,7 @@ def work_on(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[i
         A part cannot be done. Those that are done stay so.
     """
     if options.engine == "dask":
-        _by_dask(recipe, options, plan, numbers)
+        _by_dask(recipe, options, plan, numbers, ending)
     elif options.engine == "slurm":
         _by_slurm(options, plan, numbers)
     else:
@@ -68,7 +71,12 @@ def work_on_here(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: l
     console.note("plan", f"{which} done, {len(plan.unfinished())} of {len(plan)} are not")
 
 
-def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int]) -> None:
+def n_local_workers(options: Any) -> int:
+    """Return how many workers a cluster on this machine gets: as many as have cores for their threads."""
+    return options.workers or max(usable_cores() // options.threads, 1)
+
+
+def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int], ending: ExitStack) -> None:
     """Let the workers of a dask cluster do it, a part at a time each."""
     try:
         import distributed
@@ -79,43 +87,63 @@ def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[
         for name, option in declarations(type(options)).items()
         if option.is_free and option.group is not Group.PARTS
     }
-    with ExitStack() as stack:
-        client = stack.enter_context(_client(options, distributed))
+    with ExitStack() as cluster, ExitStack() as bars:
+        client = _client(options, distributed)
+        cluster.callback(client.close)  # at its end as a context it would ask for the thread that made it
         if options.scheduler is None:
             client.run(_leave_problems_to_us)
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         has_gpus = options.gpu_use != "off" and any("GPU" in worker["resources"] for worker in workers)
         console.info(_WHO, f"{len(workers)} workers of dask{', with GPUs' if has_gpus else ''}")
         how: dict[str, Any] = {"retries": _RETRIES, "pure": False, "resources": {"GPU": 1} if has_gpus else None}
-        number_of = {f"{plan.folder}-{number}": number for number in numbers}
-        futures = distributed.as_completed(
-            client.map(
-                _work_on_part, [recipe] * len(numbers), [str(plan.folder)] * len(numbers), numbers,
-                [free] * len(numbers), key=list(number_of), **how,
-            )
-        )  # fmt: skip
-        failures: dict[str, list[int]] = {}
         tries = Counter(numbers)
-        bar = stack.enter_context(progress("parts"))
+        shares: dict[str, list[int]] = {}
+
+        def submit(share: list[int]) -> Any:
+            key = f"{plan.folder}-{share[0]}-{tries[share[0]]}"
+            shares[key] = share
+            how["priority"] = -len(shares)
+            return client.submit(_work_on_parts, recipe, str(plan.folder), share, free, key=key, **how)
+
+        futures = distributed.as_completed([submit(share) for share in _shares(numbers, max(len(workers), 1))])
+        failures: dict[str, list[int]] = {}
+        bar = bars.enter_context(progress("parts"))
         bar.expect(len(numbers))
         for future in futures:
-            number = number_of[future.key]
+            share = shares[future.key]
             has_ended = future.status == "finished"
             why = future.result() if has_ended else str(future.exception())
-            if why and has_ended and tries[number] <= _RETRIES:
-                key = f"{plan.folder}-{number}-{tries[number]}"
-                tries[number] += 1
-                number_of[key] = number
-                futures.add(client.submit(_work_on_part, recipe, str(plan.folder), number, free, key=key, **how))
-                continue
-            bar.advance(1)
-            if why:
-                failures.setdefault(why, []).append(number)
+            failed = [number for number in share if not plan.is_done(number)] if why else []
+            bar.advance(len(share) - len(failed))
+            for number in failed:  # alone: a part that fails takes the others of its share with it
+                if len(share) > 1 or (has_ended and tries[number] <= _RETRIES):
+                    tries[number] += 1
+                    futures.add(submit([number]))
+                else:
+                    bar.advance(1)
+                    failures.setdefault(why, []).append(number)
         if failures:
             causes = [f"part {parts[0]}: {why}" for why, parts in failures.items()]
             more = f"; {len(causes) - _SHOWN} more causes" if len(causes) > _SHOWN else ""
             n_failed = sum(map(len, failures.values()))
             raise F5pyError(f"{n_failed} parts could not be done ({'; '.join(causes[:_SHOWN])}{more})")
+        # The outputs of the parts can be joined while the processes end.
+        closing = threading.Thread(target=cluster.pop_all().close)
+        closing.start()
+        ending.callback(closing.join)
+
+
+def _shares(numbers: list[int], n_workers: int) -> list[list[int]]:
+    """Divide parts into tasks: large ones first, as one run over several parts keeps its threads busy; then small ones.
+
+    The workers end together then, however fast each is.
+    """
+    shares, begin = [], 0
+    while begin < len(numbers):
+        size = max((len(numbers) - begin) // (2 * n_workers), 1)
+        shares.append(numbers[begin : begin + size])
+        begin += size
+    return shares
 
 
 def _client(options: Any, distributed: Any) -> Any:
@@ -123,11 +151,10 @@ def _client(options: Any, distributed: Any) -> Any:
     if options.scheduler is None:
         import dask
 
-        n_workers = options.workers or max(usable_cores() // options.threads, 1)
         # Nobody would see the profile, for which the stacks of all threads are looked at a hundred times a second.
         with dask.config.set({"distributed.worker.profile.enabled": False}):
             return distributed.Client(
-                n_workers=n_workers, threads_per_worker=1, processes=True, memory_limit=0,
+                n_workers=n_local_workers(options), threads_per_worker=1, processes=True, memory_limit=0,
                 # a server of its own at any port: a second cluster on the machine would warn of the usual one
                 scheduler_kwargs={"dashboard": False, "dashboard_address": ":0"},
             )  # fmt: skip
@@ -167,15 +194,15 @@ def _keep_garbage_while_frames_are_listed() -> None:
     sys._current_frames = current_frames
 
 
-def _work_on_part(recipe: MappedReadsRecipe, folder: str, number: int, free: dict[str, Any]) -> str:
-    """Work on one part, in a worker; return what is wrong with it or "", as dask shows a traceback of exceptions."""
+def _work_on_parts(recipe: MappedReadsRecipe, folder: str, numbers: list[int], free: dict[str, Any]) -> str:
+    """Work on parts, in a worker; return what is wrong with one or "", as dask shows a traceback of exceptions."""
     keep_freed_memory()  # dask starts its workers with small limits
     _keep_garbage_while_frames_are_listed()
     try:
         plan = Plan.load(folder)
-        if not plan.is_done(number):
+        if numbers := [number for number in numbers if not plan.is_done(number)]:
             with working_folder(plan.working_folder):
-                work_on_here(recipe, replace(recipe.options_class(**plan.options), **free), plan, [number])
+                work_on_here(recipe, replace(recipe.options_class(**plan.options), **free), plan, numbers)
     except F5pyError as problem:
         return str(problem)
     return ""

@@ -19,7 +19,7 @@ from f5py.options import declarations
 from f5py.options.declaration import Kind
 from f5py.options.part_commands import PartOptions, RunPartOptions
 from f5py.pipeline.inputs import with_local_inputs
-from f5py.runs.engines import work_on, work_on_here
+from f5py.runs.engines import n_local_workers, work_on, work_on_here
 from f5py.runs.finish import finish
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.resume import folder_beside
@@ -29,6 +29,8 @@ _WHO = "plan"
 #: About how many bytes or records of alignments a part has, unless the user says how many parts there are.
 _BYTES_PER_PART, _RECORDS_PER_PART = 1 << 24, 1 << 12
 _MOST_CHOSEN = 10_000
+#: Workers that are known get more and smaller parts, so that they end together.
+_PARTS_PER_WORKER, _LEAST_RECORDS = 8, 512
 
 
 def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
@@ -60,11 +62,12 @@ def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
             f"any order and on any machine, then: f5py finish {shlex.quote(folder)}",
         )
         return RunCounts()
-    if missing := plan.unfinished():
-        work_on(recipe, options, plan, missing)
-    if recipe.keeps_command_line:
-        options = replace(options, command_line=plan.options["command_line"])
-    counts = finish(options, recipe, plan)
+    with ExitStack() as ending:
+        if missing := plan.unfinished():
+            work_on(recipe, options, plan, missing, ending)
+        if recipe.keeps_command_line:
+            options = replace(options, command_line=plan.options["command_line"])
+        counts = finish(options, recipe, plan)
     if options.resume:
         plan.remove_parts()
     return counts
@@ -106,7 +109,11 @@ def make_plan(recipe: MappedReadsRecipe, options: Any, folder: str) -> Plan:
         if n_parts is None:
             size = 0 if alignments.is_pipe else os.path.getsize(local.bam)
             n_records = alignments.expected_records() or 0
-            n_parts = min(max(-(-size // _BYTES_PER_PART), -(-n_records // _RECORDS_PER_PART), 1), _MOST_CHOSEN)
+            n_parts = max(-(-size // _BYTES_PER_PART), -(-n_records // _RECORDS_PER_PART), 1)
+            if options.engine == "dask" and options.scheduler is None:
+                n_of_workers = _PARTS_PER_WORKER * n_local_workers(options)
+                n_parts = max(n_parts, min(n_of_workers, n_records // _LEAST_RECORDS))
+            n_parts = min(n_parts, _MOST_CHOSEN)
         ranges = alignments.ranges(n_parts, windows, recipe.shows_record_numbers(options))
     one_run = as_one_run(recipe, options)
     return Plan.make(folder, recipe.command, one_run, recipe.inputs(options), ranges)

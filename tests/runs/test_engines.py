@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from f5py.runs import engines
+from f5py.runs import engines, in_parts
 
 from ..made_data import ReadSet, error_line, run_command
 from ..patience import comes_true
@@ -60,6 +60,29 @@ def test_no_garbage_is_collected_while_frames_are_listed(monkeypatch: pytest.Mon
     once = sys._current_frames
     engines._keep_garbage_while_frames_are_listed()
     assert sys._current_frames is once
+
+
+@pytest.mark.parametrize(("n_parts", "n_workers"), [(0, 1), (1, 4), (7, 1), (32, 4), (33, 40), (1000, 3)])
+def test_shares(n_parts: int, n_workers: int):
+    """Every part is in one, in order; none is larger than one before it, and the last ones are single parts."""
+    numbers = list(range(5, 5 + n_parts))
+    shares = engines._shares(numbers, n_workers)
+    assert [number for share in shares for number in share] == numbers
+    sizes = [len(share) for share in shares]
+    assert sizes == sorted(sizes, reverse=True)
+    assert sizes[-n_workers:] == [1] * min(n_workers, len(shares))
+    assert max(sizes, default=0) <= max(n_parts // (2 * n_workers), 1)
+
+
+@pytest.mark.parametrize(("least", "n_parts"), [(512, 1), (1, 16)])
+def test_workers_that_are_known_get_several_parts_each(
+    made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, least: int, n_parts: int
+):
+    planned = []
+    monkeypatch.setattr(in_parts, "_LEAST_RECORDS", least)
+    monkeypatch.setattr(in_parts, "work_on", lambda recipe, options, plan, *_: planned.append(len(plan)))
+    assert run_command(*command(made, "--plan", "p", "--engine", "dask", "--workers", "2")) == 1  # no part is done
+    assert planned == [n_parts]
 
 
 @pytest.mark.usefixtures("semaphores")
