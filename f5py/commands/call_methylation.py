@@ -88,7 +88,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
             check_can_write(options.bedmethyl)
 
     def compiled(self, options: CallOptions) -> tuple[list[str], list[str]]:
-        table = ["calls table"] if options.output_format == "tsv" else []
+        table = ["calls table"] if options.output_format in ("tsv", "csv") else []
         return [part_of(options)], table
 
     def open(self, options: CallOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
@@ -116,7 +116,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         layout = CallLayout(alignments.contigs, caller.model.k, loader.windows, caller.motif_names)
         if options.output_format == "parquet":
             yield CallsColumns(options.output, layout, options.threads, caller.facts.metadata)
-        elif options.output_format == "tsv":
+        elif options.output_format in ("tsv", "csv"):
             yield CallsTable(options.output, options, layout, run.stopping)
         if run.take is not None:
             yield HandedOn(CallsArrow(run.take, *layout))
@@ -131,7 +131,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         yield from failed_reads(options)
 
     def left_by_an_error(self, options: CallOptions) -> str:
-        return "the output is incomplete" if options.output_format == "tsv" else "no file was made"
+        return "the output is incomplete" if options.output_format in ("tsv", "csv") else "no file was made"
 
 
 CALL_METHYLATION = CallMethylation()
@@ -152,7 +152,7 @@ def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
         return options
     kind = kind_of_output(options.output)
     if kind not in ("bam", *OF_SITES):
-        return replace(options, output_format="parquet" if kind == "parquet" else "tsv")
+        return replace(options, output_format=kind if kind in ("parquet", "csv") else "tsv")
     field = "modbam" if kind == "bam" else "bedmethyl"
     if (other := getattr(options, field)) is not None:
         raise UsageError(f"-o {options.output} and --{field} {other}: both name such a file; give one")

@@ -12,8 +12,9 @@ from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.arrow.arrow import import_arrow
 from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.bytes.byte_input import check_read_once, size_of
-from f5py.io.files.complete_file import complete_output, complete_text_output
+from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import shown_output
+from f5py.io.files.table_output import complete_table
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning, obeys_strict
@@ -137,7 +138,7 @@ def _write_text(table: Any, output: str, threads: int) -> None:
     import pyarrow.csv
 
     layout = pyarrow.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
-    with complete_text_output(output, threads) as out:
+    with complete_table(output, threads) as out:
         out.write(("\t".join(table.column_names) + "\n").encode())
         for batch in table.to_batches(max_chunksize=1 << 16):
             text = io.BytesIO()

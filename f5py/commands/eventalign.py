@@ -17,7 +17,7 @@ from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, UsageError
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
-from f5py.options.output_names import kind_of_output
+from f5py.options.output_names import kind_of_name, kind_of_output
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.options.signal_commands import EventalignOptions
 from f5py.outputs.events.eventalign_arrow import EventalignArrow
@@ -146,7 +146,8 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
                 yield FormattedText(options.output, options, formatting)
         else:
             table = EventalignTable(contigs, model, layout)
-            yield FormattedText(options.output, options, Formatting(table, size, run.stopping))
+            is_csv = options.output_format == "csv"
+            yield FormattedText(options.output, options, Formatting(table, size, run.stopping), is_csv)
         if options.summary is not None:
             yield ReadSummary(options.summary, EventalignSummary(rna, run.loader.signals.place), options.threads)
         yield from failed_reads(options)
@@ -192,10 +193,12 @@ def with_format(options: EventalignOptions) -> EventalignOptions:
     if options.output_format is not None:
         return options
     is_said = any(getattr(options, name) for name in _MODES)
-    kind = "tsv" if is_said else kind_of_output(options.output)
+    kind = kind_of_name(options.output) if is_said else kind_of_output(options.output)
+    if is_said and kind != "csv":
+        kind = "tsv"
     return replace(
         options,
-        output_format="parquet" if kind == "parquet" else "tsv",
+        output_format=kind if kind in ("parquet", "csv") else "tsv",
         sam=options.sam or kind in ("sam", "bam"),
         paf=options.paf or kind == "paf",
     )

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from f5py.errors import SignalError
-from f5py.io.files.output import open_output
+from f5py.io.files.table_output import open_table
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.signals import open_signals
 from f5py.messages import console
@@ -38,7 +38,7 @@ def run(options: CheckOptions) -> tuple[int, int]:
         named = options.slow5, options.pod5, options.fast5
         signals = open_signals(options.reads, *named, n_processes=options.iop, n_threads=options.threads)
         files.callback(signals.close)
-        out = files.enter_context(open_output(options.output))
+        out = files.enter_context(open_table(options.output))
         out.write(_HEADER)
         names = reads.first_names(len(reads))
         with progress("reads", len(names)) as bar:

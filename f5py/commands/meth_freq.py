@@ -20,8 +20,8 @@ from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.errors import UsageError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.bytes.byte_input import check_read_once, open_bytes, shown_name, size_of
-from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.output import shown_output
+from f5py.io.files.table_output import complete_table
 from f5py.io.reads.chromosome_lengths import read_chromosome_lengths
 from f5py.messages import console
 from f5py.messages.progress import progress
@@ -49,10 +49,14 @@ def with_format(options: FrequencyOptions) -> FrequencyOptions:
     """Resolve the format that the name of the output stands for, unless the options say it."""
     if options.output_format is not None:
         return options
-    kind = "tsv" if options.bedmethyl else kind_of_output(options.output)
+    kind = kind_of_output(options.output)
+    if options.bedmethyl:
+        if kind == "csv":
+            raise UsageError(f"-o {options.output}: bedMethyl has tabs between its columns; name the file .bed")
+        kind = "tsv"
     if kind in OF_SITES:
         return replace(options, bedmethyl=True, split_groups=False, output_format="tsv")
-    return replace(options, output_format="parquet" if kind == "parquet" else "tsv")
+    return replace(options, output_format=kind if kind in ("parquet", "csv") else "tsv")
 
 
 def check_options(options: FrequencyOptions, is_taken: bool = False) -> None:
@@ -105,7 +109,8 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
 
         import_arrow()  # or fail before the work starts
     out: Any
-    with complete_text_output(options.output, _COMPRESSION_THREADS) if take is None else nullcontext(take) as out:
+    table = complete_table(options.output, _COMPRESSION_THREADS, options.output_format == "csv")
+    with table if take is None else nullcontext(take) as out:
         frequencies = _frequencies(inputs, motif, options).covered(options.min_coverage)
         if is_arrow:
             from f5py.outputs.sites.frequency_arrow import write_frequency_rows
@@ -184,7 +189,8 @@ def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | N
     check_read_once(paths)
     merger = FrequencyMerger()
     out: Any
-    target = complete_text_output(output, _COMPRESSION_THREADS) if take is None else nullcontext()
+    table = complete_table(output, _COMPRESSION_THREADS)
+    target: Any = table if take is None else nullcontext()
     with progress("bytes", size_of(paths)) as bar, target as out:
         for path in paths:
             with open_bytes(path, bar.advance) as source:

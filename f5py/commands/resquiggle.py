@@ -21,7 +21,7 @@ from f5py.io.bam.record_ranges import RecordRanges
 from f5py.io.signals import open_any
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
-from f5py.options.output_names import MOVES, check_name
+from f5py.options.output_names import MOVES, check_name, is_csv_name
 from f5py.options.signal_commands import ResquiggleOptions
 from f5py.outputs.formatted_text import FormattedText, Formatting
 from f5py.outputs.moves.resquiggle_writer import ResquigglePaf, ResquiggleTable
@@ -76,6 +76,11 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
     def resolved(self, options: ResquiggleOptions, is_taken: bool = False) -> ResquiggleOptions:
         check_outputs(options)
         check_name("-o", options.output, MOVES)
+        if is_csv_name(options.output):
+            if options.paf:
+                raise UsageError(f"-o {options.output}: PAF has tabs between its columns; name the file .paf")
+            if options.print_events or options.print_banded_aln or options.print_scaling:
+                raise UsageError(f"-o {options.output}: has no place for what the --print options print; name it .tsv")
         return options
 
     def inputs(self, options: ResquiggleOptions) -> list[str | None]:
@@ -95,7 +100,8 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
     def sinks(self, run: Run[ResquiggleOptions, SequenceLoader, AlignmentStage]) -> Iterator[Sink]:
         options, stage = run.options, run.stage
         lines = (ResquigglePaf if options.paf else ResquiggleTable)(stage.chemistry.rna, stage.model.k)
-        yield FormattedText(options.output, options, Formatting(lines, _lines, run.stopping))
+        formatting = Formatting(lines, _lines, run.stopping)
+        yield FormattedText(options.output, options, formatting, is_csv_name(options.output))
         yield from failed_reads(options)
 
     def outcome(self, stage: AlignmentStage, loader: SequenceLoader, seconds: float) -> Outcome:

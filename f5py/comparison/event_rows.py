@@ -14,6 +14,7 @@ from f5py.io.arrow.parquet_table import MAGIC, ParquetTable
 from f5py.io.bounds import POSITION_BITS, check_positions
 from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.bytes.byte_pieces import whole_lines
+from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
 
 _PIECE = 1 << 24
 #: What all layouts of the table have.
@@ -151,6 +152,8 @@ def _is_parquet(path: str) -> bool:
 
 def _text(source: BinaryIO, name: str) -> Iterator[Any]:
     header = source.readline(4096)
+    if is_csv_header(header):
+        raise InputFileError(f"{name}: {CSV_GIVEN}")
     names = header.decode("latin-1").rstrip("\r\n").split("\t")
     _check_columns(names, name)
     for rows in read_rows(whole_lines(source, _PIECE), name, names, _types(), (*_WANTED, *_READ)):

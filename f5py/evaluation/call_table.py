@@ -10,6 +10,7 @@ from f5py.io.arrow.arrow import import_arrow, read_rows
 from f5py.io.bounds import check_positions
 from f5py.io.bytes.byte_input import check_read_once, open_bytes, shown_name
 from f5py.io.bytes.byte_pieces import whole_lines
+from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
 
 _PIECE = 1 << 24
 _COLUMNS = (
@@ -66,6 +67,8 @@ def _batches(source: BinaryIO, name: str, wanted: Sequence[str], motif: str | No
     import pyarrow.compute
 
     header = source.readline(4096)
+    if is_csv_header(header):
+        raise InputFileError(f"{name}: {CSV_GIVEN}")
     if not is_call_header(header):
         raise InputFileError(
             f"{name}: is no table of calls: the first line is not its header; give what call-methylation writes"

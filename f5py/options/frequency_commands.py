@@ -70,19 +70,19 @@ class FrequencyOptions(StrictOptions, Options):
         help="Add columns with the counts of each strand to the table. bedMethyl has a row for each.",
     )  # fmt: skip
     output_format: str | None = option(
-        "--output-format", group=_OUTPUT, choices=("tsv", "parquet"), ours=True, see="formats.md#parquet",
+        "--output-format", group=_OUTPUT, choices=("tsv", "csv", "parquet"), ours=True, see="formats.md#parquet",
         needs=("parquet: output",), advice=PARQUET_TO_FILE,
         default_words="what the name of the output says, else tsv",
-        help="Format of the table; parquet needs -o. By default .parquet, .bed (as --bedmethyl), .bedgraph and .bw in "
-        "the name determine it.",
+        help="Format of the table; parquet needs -o. By default .csv, .parquet, .bed (as --bedmethyl), .bedgraph and "
+        ".bw in the name determine it.",
     )  # fmt: skip
     chrom_sizes: str | None = option(
         "--chrom-sizes", kind=Kind.FILE, group=_INPUT, ours=True,
         help="Names and lengths of the chromosomes, such as the .fai of the reference; needed for bigWig.",
     )  # fmt: skip
     bedmethyl: bool = flag(
-        "--bedmethyl", ours=True, by_name=OF_SITES, see="formats.md#bedmethyl", excludes=("output_format=parquet",),
-        advice="bedMethyl is text",
+        "--bedmethyl", ours=True, by_name=OF_SITES, see="formats.md#bedmethyl", excludes=("output_format=parquet|csv",),
+        advice="bedMethyl has tabs",
         help="Write bedMethyl as modkit does: a row per site and strand, with groups split, and with a tabix index if "
         "the name of the output ends in .gz.",
     )  # fmt: skip

@@ -10,6 +10,7 @@ from f5py.errors import UsageError
 
 _KINDS = {
     ".parquet": "parquet",
+    ".csv": "csv",
     ".bam": "bam",
     ".sam": "sam",
     ".paf": "paf",
@@ -22,9 +23,8 @@ _KINDS = {
 }
 #: Endings of formats that are not written, though a table under such a name would be taken for one.
 _OTHERS = {
-    ".csv": "the table has tabs between its columns, not commas",
     **dict.fromkeys((".vcf", ".bcf"), "methylation is no variant, so there is no VCF"),
-    **dict.fromkeys((".xlsx", ".xls", ".ods"), "spreadsheets are not written, but open tables with tabs"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "spreadsheets are not written, but open .csv and tables with tabs"),
     **dict.fromkeys((".pdf", ".png", ".svg", ".html"), "a table is no picture; see f5py plot-region and --report"),
     **dict.fromkeys((".json", ".h5", ".hdf5", ".feather", ".arrow", ".npz"), "is a format that is not written"),
     **dict.fromkeys((".docx", ".doc", ".odt", ".rtf", ".md"), "documents are not written"),
@@ -59,8 +59,8 @@ ALIGNMENTS = Written("alignments are written", (".bam", ".sam", ".cram"))
 BAM = Written("BAM is written", (".bam",))
 REPORT = Written("HTML or JSON is written", (".html", ".json"))
 SITES = Written("counts of sites are written", (".bed", ".bedgraph", ".bw", ".bedmethyl", ".bg", ".bigwig"), True)
-TABLE = Written("a table of text is written", (".tsv", ".txt"), True)
-MOVES = Written("a table of text or PAF is written", (".tsv", ".txt", ".paf"), True)
+TABLE = Written("a table of text is written", (".tsv", ".csv", ".txt"), True)
+MOVES = Written("a table of text or PAF is written", (".tsv", ".csv", ".paf", ".txt"), True)
 MODEL = Written("a model is written as text", (".model", ".txt", ".tsv"), True)
 TEXT = Written("text is written", (".txt", ".tsv"))
 #: Of text and alignments.
@@ -84,6 +84,11 @@ def kind_of_several(option: str, path: str, kinds: Sequence[str]) -> str:
     if kind not in kinds:
         raise UsageError(f"{option} {path}: does not end in .{', .'.join(kinds)}")
     return kind
+
+
+def is_csv_name(path: str) -> bool:
+    """Return whether a table of this name has commas between its columns."""
+    return _ending(path) == ".csv"
 
 
 def is_alignments(path: str) -> bool:
@@ -121,7 +126,7 @@ def check_name(option: str, path: str, written: Written) -> None:
 def is_no_alignments(path: str) -> bool:
     """Return whether a name is that of something else than alignments."""
     ending = _ending(path)
-    return ending in _OTHERS or _KINDS.get(ending) in ("parquet", *OF_SITES) or ending == ".tsv"
+    return ending in _OTHERS or _KINDS.get(ending) in ("parquet", "csv", *OF_SITES) or ending == ".tsv"
 
 
 def kind_of_name(path: str) -> str:

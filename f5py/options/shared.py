@@ -221,7 +221,7 @@ class LimitOptions:
 
 #: Outputs without a place for tables between the results, and runs whose results are written more than once.
 _NO_PLACE = (
-    "paf", "sam", "m6anet_json", "output_format=parquet|none", "plan", "resume", "watch",
+    "paf", "sam", "m6anet_json", "output_format=parquet|csv|none", "plan", "resume", "watch",
 )  # fmt: skip
 _NO_DUMP = "f5c's dump of signals is for its own debugging; to keep signals, convert them to BLOW5 with slow5tools"
 

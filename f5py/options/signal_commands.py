@@ -85,11 +85,12 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         help="Layout of the table: 2 has a strand column, 1 does not.",
     )  # fmt: skip
     output_format: str | None = option(
-        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet", "none"), ours=True, see="formats.md#parquet",
+        "--output-format", group=Group.OUTPUT, choices=("tsv", "csv", "parquet", "none"), ours=True,
+        see="formats.md#names-of-outputs",
         needs=("parquet: output",), advice=PARQUET_TO_FILE,
         default_words="what the name of the output says, else tsv",
         help="Format of the table; parquet needs -o; none: no table, only the outputs of other options. By default "
-        ".parquet, .bam (as --modbam), .bed, .bedgraph and .bw (as --bedmethyl) in the name determine it.",
+        ".csv, .parquet, .bam (as --modbam), .bed, .bedgraph and .bw (as --bedmethyl) in the name determine it.",
     )  # fmt: skip
     modbam: str | None = option(
         "--modbam", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=("bam",), see="formats.md#modbam",
@@ -177,11 +178,11 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     max_bases: int = max_bases(1_000_000)  # a base makes two rows or more, which take most of the memory
     paf: bool = flag(
         "-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.", see="formats.md#paf-and-sam",
-        excludes=("sam", "m6anet", "m6anet_json", "output_format=parquet"), advice=_ONE_KIND,
+        excludes=("sam", "m6anet", "m6anet_json", "output_format=parquet|csv"), advice=_ONE_KIND,
     )  # fmt: skip
     sam: bool = flag(
         "-a", "--sam", help="Write SAM, or BAM if the name of the output ends in .bam.", see="formats.md#paf-and-sam",
-        excludes=("m6anet", "m6anet_json", "output_format=parquet"), advice=_ONE_KIND, by_name=("sam", "bam"),
+        excludes=("m6anet", "m6anet_json", "output_format=parquet|csv"), advice=_ONE_KIND, by_name=("sam", "bam"),
     )  # fmt: skip
     sam_out_version: int | None = option(
         "--sam-out-version", group=Group.OUTPUT, choices=(1, 2), default_words="2", needs=("sam",),
@@ -193,7 +194,7 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     )  # fmt: skip
     m6anet_json: str | None = option(
         "--m6anet-json", kind=Kind.PATH, group=Group.OUTPUT, metavar="FOLDER", ours=True,
-        excludes=("output", "output_format=parquet"), advice="there is no table then",
+        excludes=("output", "output_format=parquet|csv"), advice="there is no table then",
         see="usage/f5py-eventalign.md#m6anet-and-xpore",
         help="Write data.json and data.info, as m6anet dataprep would make them from the table, into this folder, and "
         "no table.",
@@ -213,11 +214,11 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
         help="Only show this many bases in the middle of each k-mer, at their position: 5 for m6anet and xpore.",
     )  # fmt: skip
     output_format: str | None = option(
-        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet"), ours=True, see="formats.md#parquet",
+        "--output-format", group=Group.OUTPUT, choices=("tsv", "csv", "parquet"), ours=True, see="formats.md#parquet",
         needs=("parquet: output",), advice=PARQUET_TO_FILE,
         default_words="what the name of the output says, else tsv",
-        help="Format of the table; parquet takes a tenth of the space and needs -o. By default .parquet, .sam, .bam "
-        "and .paf in the name determine the format.",
+        help="Format of the table; parquet takes a tenth of the space and needs -o. By default .csv, .parquet, .sam, "
+        ".bam and .paf in the name determine the format.",
     )  # fmt: skip
     summary: str | None = option(
         "--summary", kind=Kind.FILE, group=Group.OUTPUT, see="formats.md#summary", writes=TABLE,

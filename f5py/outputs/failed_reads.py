@@ -6,7 +6,7 @@ import numpy as np
 
 from f5py.compute.diagnosis import CAUSES, FATES, cause_text
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.io.files.output import open_output
+from f5py.io.files.table_output import open_table
 from f5py.options.shared import AlignmentOptions
 from f5py.outputs.sink import DonePart, OfPart, Sink, append_text
 from f5py.text.encoding import encoded
@@ -30,7 +30,7 @@ class FailedReads(Sink):
         self._options = options
 
     def _open(self, part: OfPart | None) -> None:
-        self._out = self.files.enter_context(open_output(self.path, 1 if part else self._options.threads))
+        self._out = self.files.enter_context(open_table(self.path, 1 if part else self._options.threads))
         self._out.write(_HEADER)
 
     def write(self, batch: ReadBatch) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
-from f5py.io.files.output import TextOutput, open_output
+from f5py.io.files.output import TextOutput
+from f5py.io.files.table_output import open_table
 from f5py.options.shared import AlignmentOptions
 from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.sink import DonePart, OfPart, Sink
@@ -52,14 +53,18 @@ class FormattedText(Sink):
     ----------
     options : AlignmentOptions
         Threads, and the tables of the stages that are mixed in.
+    is_csv : bool
+        It is a table, to be written as CSV; the rows of parts have tabs.
     """
 
     may_be_named = True
     #: Whether the output begins with the header of the text; else what opens the output has written its own.
     _has_header = True
 
-    def __init__(self, path: str, options: AlignmentOptions, formatting: Formatting) -> None:
+    def __init__(self, path: str, options: AlignmentOptions, formatting: Formatting, is_csv: bool = False) -> None:
         super().__init__(path)
+        self.may_be_named = self.may_be_named and not is_csv
+        self._is_csv = is_csv
         self._options = options
         self._formatting = formatting
 
@@ -74,7 +79,7 @@ class FormattedText(Sink):
             self._out.write(formatting.text.header())
 
     def _open_text(self) -> TextOutput:
-        return self.files.enter_context(open_output(self.path, self._options.threads))
+        return self.files.enter_context(open_table(self.path, self._options.threads, self._is_csv))
 
     def write(self, batch: ReadBatch) -> None:
         self._tables.write(batch)

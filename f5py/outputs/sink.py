@@ -69,7 +69,7 @@ class Sink:
     """
 
     part_name: ClassVar[str | None] = None
-    may_be_named: ClassVar[bool] = False
+    may_be_named: bool = False
     takes_empty: ClassVar[bool] = False
 
     def __init__(self, path: str) -> None:

@@ -17,6 +17,7 @@ import numpy as np
 
 from f5py.core.motifs import Motif, motif_named
 from f5py.errors import F5pyError, InputFileError
+from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.site_frequencies.site_counts import SiteCounts
 from f5py.site_frequencies.site_table import Frequencies, SiteTable, longer, longer_names, name_list
@@ -215,6 +216,8 @@ def _header_complaint(header: bytes) -> str:
     names, newest = header.split(b"\t"), next(iter(_HEADERS)).split(b"\t")
     if b"log_lik_ratio" in names and (missing := [name for name in newest if name not in names]):
         return f"has no column {missing[0].decode()}; give the table of call-methylation with all of its columns"
+    if is_csv_header(header):
+        return CSV_GIVEN
     return "not the header of call-methylation; give its table of calls, header included"
 
 

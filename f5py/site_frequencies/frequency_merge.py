@@ -8,6 +8,7 @@ from typing import BinaryIO, NoReturn
 import numpy as np
 
 from f5py.errors import InputFileError
+from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
 from f5py.site_frequencies.site_table import HEADERS_OF_FREQUENCIES, STRAND_COLUMNS, Frequencies, SiteTable
 from f5py.site_frequencies.table_reader import CHUNK_SIZE, TableReader
 
@@ -88,6 +89,8 @@ def _header_complaint(header: bytes) -> str:
         return "no header; give tables that meth-freq writes"
     if header.removesuffix(b"\r") in HEADERS_OF_FREQUENCIES:
         return "the header ends with a carriage return; convert the line ends with tr -d '\\r'"
+    if is_csv_header(header):
+        return CSV_GIVEN
     return "not the header of meth-freq; give its table of frequencies, header included"
 
 

@@ -84,7 +84,7 @@ def test_logs_that_cannot_be_written(made: ReadSet, tmp_path: Path, capfd: pytes
     assert console._log is None
 
 
-@pytest.mark.parametrize("name", ["x.csv", "x.vcf.gz", "x.xlsx", "x.pdf", "x.json"])
+@pytest.mark.parametrize("name", ["x.docx", "x.vcf.gz", "x.xlsx", "x.pdf", "x.json"])
 def test_formats_that_are_not_written(name: str) -> None:
     with pytest.raises(UsageError, match=rf"^-o {name}: .*; name the table .tsv or .parquet"):
         kind_of_output(name)

@@ -276,7 +276,7 @@ def test_a_compressed_table(calls: Path, tmp_path: Path) -> None:
         ["--bedmethyl", "--output-format", "parquet", "-o", "x"],
         ["--output-format", "parquet"],
         ["--output-format", "parquet", "-o", "x.gz"],
-        ["--output-format", "csv"],
+        ["--output-format", "xlsx"],
         ["-q", "6ma"],
         ["-q", "cpg", "--motif", "CG:0"],
     ],

@@ -24,6 +24,7 @@ from ..made_data import ReadSet, run_command
         ("calls.tsv.gz", "tsv"),
         ("a.bam/calls", "tsv"),
         ("x.parquet", "parquet"),
+        ("x.csv.gz", "csv"),
         ("x.BED.gz", "bedmethyl"),
         ("x.bedgraph", "bedgraph"),
         ("x.bg.bgz", "bedgraph"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import random
@@ -316,3 +317,13 @@ def test_other_options_than_before(made: ReadSet, here: Path, capfd: pytest.Capt
     assert run_command(*watching(made, "--watch-until-idle", "0.005", "--min-mapq", "0")) == 2
     assert "--min-mapq: 20 then, 0 now" in error_line(capfd.readouterr().err)
     assert os.path.isdir("calls.tsv.f5py-watch")
+
+
+def test_tables_of_csv(made: ReadSet, pieces: Path, here: Path):
+    fill(pieces, here / "run")
+    outputs = ("-o", "calls.csv", "--failed-reads", "failed.csv")
+    assert run_command(*watching(made, "--watch-until-idle", "0.005", outputs=outputs)) == 0
+    for name in ("calls", "failed"):
+        with (here / f"{name}.csv").open(newline="") as file:
+            rows = list(csv.reader(file))
+        assert rows == [line.split("\t") for line in (pieces / f"{name}.tsv").read_text().splitlines()]

@@ -14,7 +14,8 @@ from f5py.core.windows import Windows
 from f5py.io.arrow.table import ArrowStream
 from f5py.io.bam.indexed_output import indexed_output
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.output import TextOutput, open_output
+from f5py.io.files.output import TextOutput
+from f5py.io.files.table_output import open_table
 from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_writer import CallsWriter
@@ -42,18 +43,20 @@ class CallsTable(Sink):
         Set when the writer is to stop before its next piece.
     """
 
-    may_be_named = True
-
     def __init__(self, path: str, options: CallOptions, layout: CallLayout, stopping: threading.Event) -> None:
         super().__init__(path)
         self._stopping = stopping
         self._options = options
+        self._is_csv = options.output_format == "csv"
+        self.may_be_named = not self._is_csv  # the rows of parts have tabs
         self._layout = layout
 
     def _open(self, part: OfPart | None) -> None:
         options = self._options
         out: TextOutput = (
-            self.files.enter_context(open_output(self.path, options.threads)) if part is None else part.text
+            self.files.enter_context(open_table(self.path, options.threads, self._is_csv))
+            if part is None
+            else part.text
         )
         self._out = out
         formatter = OrderedFormatter(options.threads, self._stopping)

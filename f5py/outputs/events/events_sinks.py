@@ -9,7 +9,8 @@ import pysam
 
 from f5py.core.batch import ReadBatch
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.output import TextOutput, open_output
+from f5py.io.files.output import TextOutput
+from f5py.io.files.table_output import open_table
 from f5py.messages import console
 from f5py.options.signal_commands import EventalignOptions
 from f5py.outputs.events.eventalign_arrow import EventalignArrow
@@ -171,7 +172,7 @@ class ReadSummary(Sink):
         self._n_threads = n_threads
 
     def _open(self, part: OfPart | None) -> None:
-        self._out = self.files.enter_context(open_output(self.path, 1 if part else self._n_threads))
+        self._out = self.files.enter_context(open_table(self.path, 1 if part else self._n_threads))
         self._out.write(self._text.header())
 
     def write(self, batch: ReadBatch) -> None:

@@ -17,6 +17,7 @@ from f5py.outputs.events.eventalign_arrow import parquet_layout
 
 _LONGEST_LINE = 1 << 20
 _ROWS_AT_ONCE = 1 << 16
+_FIRST_COLUMNS = (b"chromosome", b"contig", b"read_name", b"read_index")
 
 
 def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:
@@ -48,7 +49,7 @@ def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:
 def _check_header(shown: str, first: bytes) -> None:
     if b"called_sites" in first:
         raise UsageError(f"{shown}: is a table of frequencies; f5py freq-merge adds these up")
-    if not first.startswith((b"chromosome\t", b"contig\t", b"read_name\t", b"read_index\t")):
+    if not first.startswith(tuple(name + mark for name in _FIRST_COLUMNS for mark in (b"\t", b","))):
         raise InputFileError(f"{shown}: is no table of f5py: the first line is not a header")
 
 

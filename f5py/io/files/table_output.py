@@ -1,0 +1,109 @@
+"""Tables of text as outputs: with tabs between columns, or as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from f5py.io.files.complete_file import complete_text_output
+from f5py.io.files.output import TextOutput, open_output
+from f5py.options.output_names import is_csv_name
+
+_COMMAS = bytes.maketrans(b"\t", b",")
+#: What is said of a CSV table in place of one with tabs.
+CSV_GIVEN = "has commas between its columns; give the table as .tsv or Parquet"
+#: What a field of CSV can have in quotes only.
+_NEED_QUOTES = (b",", b'"', b"\r")
+
+
+class CsvOutput:
+    """A `TextOutput` that takes rows with tabs between columns and writes them as CSV (RFC 4180).
+
+    Fields with a comma, a quote or a carriage return are quoted, others are as they are; rows end with a line feed.
+
+    Parameters
+    ----------
+    out : TextOutput
+        Gets whole rows.
+    """
+
+    def __init__(self, out: TextOutput) -> None:
+        self._out = out
+        self._begun: list[bytes] = []  # pieces of a row whose end has not come
+
+    def write(self, text: Any, /) -> None:
+        """Take text, which may end within a row."""
+        given = bytes(text)
+        end = given.rfind(b"\n") + 1
+        if end:
+            rows = b"".join((*self._begun, given[:end]))
+            self._begun = []
+            self._out.write(as_csv(rows))
+        if end < len(given):
+            self._begun.append(given[end:])
+
+    def flush(self) -> None:
+        """Let others see the whole rows that have been written."""
+        self._out.flush()
+
+    def finish(self) -> None:
+        """Write a last row without an end."""
+        if self._begun:
+            self._out.write(as_csv(b"".join(self._begun)))
+            self._begun = []
+
+
+def as_csv(rows: bytes) -> bytes | memoryview:
+    """Return rows with tabs between columns as CSV."""
+    if not any(sign in rows for sign in _NEED_QUOTES):
+        return rows.translate(_COMMAS)
+    from f5py.io.files._csv_numba import quote_fields
+
+    n_fields = rows.count(b"\t") + rows.count(b"\n") + 1
+    out = np.empty(len(rows) + rows.count(b'"') + 2 * n_fields, np.uint8)
+    return out[: quote_fields(np.frombuffer(rows, np.uint8), out)].data
+
+
+def is_csv_header(line: bytes) -> bool:
+    """Tell whether the first line of a table has commas between the names of columns."""
+    return b"," in line and b"\t" not in line
+
+
+@contextmanager
+def open_table(path: str, n_threads: int = 1, is_csv: bool | None = None) -> Iterator[TextOutput]:
+    """Open a table like `f5py.io.files.output.open_output`; what it takes has tabs, also if it is written as CSV.
+
+    Parameters
+    ----------
+    path : str
+    n_threads : int
+        Compression threads.
+    is_csv : bool, optional
+        Write CSV; by default the name says it.
+    """
+    with open_output(path, n_threads) as out, _as_table(out, _is_csv(path, is_csv)) as table:
+        yield table
+
+
+@contextmanager
+def complete_table(path: str, n_threads: int, is_csv: bool | None = None) -> Iterator[TextOutput]:
+    """Give a table like `f5py.io.files.complete_file.complete_text_output`; see `open_table`."""
+    with complete_text_output(path, n_threads) as out, _as_table(out, _is_csv(path, is_csv)) as table:
+        yield table
+
+
+def _is_csv(path: str, is_csv: bool | None) -> bool:
+    return is_csv_name(path) if is_csv is None else is_csv
+
+
+@contextmanager
+def _as_table(out: TextOutput, is_csv: bool) -> Iterator[TextOutput]:
+    if not is_csv:
+        yield out
+        return
+    table = CsvOutput(out)
+    yield table
+    table.finish()
