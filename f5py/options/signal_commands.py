@@ -86,8 +86,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
     )  # fmt: skip
     output_format: str | None = option(
         "--output-format", group=Group.OUTPUT, choices=("tsv", "csv", "parquet", "none"), ours=True,
-        see="formats.md#names-of-outputs",
-        needs=("parquet: output",), advice=PARQUET_TO_FILE,
+        see="formats.md#names-of-outputs", needs=("parquet: output",), advice=PARQUET_TO_FILE,
         default_words="what the name of the output says, else tsv",
         help="Format of the table; parquet needs -o; none: no table, only the outputs of other options. By default "
         ".csv, .parquet, .bam (as --modbam), .bed, .bedgraph and .bw (as --bedmethyl) in the name determine it.",
