@@ -152,17 +152,16 @@ class TextSource(Protocol):
         ...
 
 
-class MappedText(MappedFile):
+class MappedText(MappedFile, TextSource):
     """An uncompressed file, mapped into memory."""
 
     def read(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """See `TextSource.read`."""
         return self.text, begin
 
 
-class MemoryText:
+class MemoryText(TextSource):
     """A text in memory."""
 
     def __init__(self, text: NDArray[np.uint8]) -> None:
@@ -172,18 +171,16 @@ class MemoryText:
     def read(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """See `TextSource.read`."""
         return self._text, begin
 
     def check(self) -> None:
-        """See `TextSource.check`."""
+        """Do nothing: nobody else has the text."""
 
     def close(self) -> None:
-        """See `TextSource.close`."""
         self._text = np.empty(0, np.uint8)
 
 
-class BlockText:
+class BlockText(TextSource):
     """A file of blocked gzip with its ``.gzi``."""
 
     def __init__(self, path: str, index_path: str) -> None:
@@ -193,15 +190,12 @@ class BlockText:
     def read(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """See `TextSource.read`."""
         return self._blocks.read(begin, end, pool)
 
     def check(self) -> None:
-        """See `TextSource.check`."""
         self._blocks.state.check()
 
     def close(self) -> None:
-        """See `TextSource.close`."""
         self._blocks.close()
 
 

@@ -12,7 +12,7 @@ from f5py.io.signals.source import BlockBuilder, FileReader, SignalBlock, merge_
 _MOST_KNOWN = 10_000
 
 
-class AnyFileReader:
+class AnyFileReader(FileReader):
     """Reads each read from its fast5 or POD5 file, whichever the file is by its content."""
 
     def __init__(self) -> None:
@@ -20,23 +20,6 @@ class AnyFileReader:
         self._readers: dict[Kind, FileReader] = {}
 
     def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
-        """Read each named read from its file.
-
-        Parameters
-        ----------
-        names, paths : sequences of str, length n
-            Read names and their files; an empty path means that the file is not known.
-
-        Returns
-        -------
-        SignalBlock
-            The reads in the order of `names`; what cannot be read is in ``problems``.
-
-        Raises
-        ------
-        MissingDependencyError
-            A package that a file needs is not installed.
-        """
         by_kind: dict[Kind, list[int]] = {}
         for i, path in enumerate(paths):
             by_kind.setdefault(self._kinds.get(path), []).append(i)
@@ -50,12 +33,10 @@ class AnyFileReader:
         return merge_blocks(len(names), parts)
 
     def run_info(self, name: str, path: str) -> dict[str, str]:
-        """Return what is known of a read's run, as `SignalSource.run_info`; nothing if the read cannot be read."""
         kind = self._kinds.get(path)
         return {} if kind == "slow5" else self._reader(kind).run_info(name, path)
 
     def close(self) -> None:
-        """Close all files. May be called twice."""
         for reader in self._readers.values():
             reader.close()
 

@@ -14,14 +14,14 @@ import numpy as np
 from f5py.io.signals.content import Kind
 from f5py.io.signals.helper_process import CPU_SECONDS
 from f5py.io.signals.processes import ParallelSource, ReaderDiedError
-from f5py.io.signals.source import FIELDS, FileReader, SignalBlock, merge_blocks, paths_of
+from f5py.io.signals.source import FIELDS, FileReader, IndexedSource, SignalBlock, merge_blocks, paths_of
 from f5py.messages.strict import input_warning
 
 #: A file with more deadly reads than this is not read any more.
 _MOST_DEADLY_READS = 3
 
 
-class GuardedSource:
+class GuardedSource(IndexedSource):
     """A `ParallelSource` that goes on without the files that its processes die of.
 
     Parameters
@@ -43,20 +43,14 @@ class GuardedSource:
         kind: Kind | None = None,
         cpu_seconds: float = CPU_SECONDS,
     ) -> None:
+        super().__init__(paths, kind)
         self._n_processes = n_processes
         self._cpu_seconds = cpu_seconds
-        self._paths = paths
         self._reader = reader
-        self._kind = kind
         #: Why files, and single reads of others, are not read any more.
         self._deadly_files: dict[str, str] = {}
         self._deadly_reads: dict[tuple[str, str], str] = {}
         self._source = self._start_processes()
-
-    @property
-    def kind(self) -> Kind:
-        """See `SignalSource.kind`."""
-        return self._source.kind
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`.
@@ -76,7 +70,6 @@ class GuardedSource:
                 self._source = self._start_processes()
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        """See `SignalSource.run_info`."""
         if self._deadly_files:
             paths = paths_of(self._paths, names)
             names = [name for name, path in zip(names, paths, strict=True) if path not in self._deadly_files]
@@ -90,16 +83,7 @@ class GuardedSource:
             self._source = self._start_processes()
             return {}
 
-    def first_names(self, n: int) -> list[str]:
-        """See `SignalSource.first_names`."""
-        return self._source.first_names(n)
-
-    def place(self, name: str) -> str:
-        """See `SignalSource.place`."""
-        return self._source.place(name)
-
     def close(self) -> None:
-        """End the processes at once. May be called twice."""
         self._source.close()
 
     def _start_processes(self) -> ParallelSource:

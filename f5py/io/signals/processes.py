@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
 from multiprocessing import connection as mp_connection
 from typing import Any
 
@@ -20,7 +19,7 @@ from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5.reader import Fast5Reader
 from f5py.io.signals.helper_process import CPU_SECONDS, LOOK_EVERY, HelperProcess, send, signal_name
 from f5py.io.signals.shares import share_out
-from f5py.io.signals.source import FIELDS, FileReader, SignalBlock, kind_of_files, paths_of
+from f5py.io.signals.source import FIELDS, FileReader, IndexedSource, SignalBlock, paths_of
 
 _STOPPED = "the signal reader processes have been stopped"
 #: What a connection raises when the other end is gone, or when another thread has closed this end.
@@ -49,7 +48,7 @@ class ReaderDiedError(SignalError):
         self.paths: Sequence[str] = ()
 
 
-class ParallelSource:
+class ParallelSource(IndexedSource):
     """The signals of indexed reads, read by several processes; the blocks are those of one process.
 
     Every process has its share of the files, so that it finds them open the next time. Samples come back
@@ -60,12 +59,10 @@ class ParallelSource:
     ----------
     n_processes : int
         How many reader processes to start.
-    paths : mapping of str to str
-        Read name to file path, such as a `ReadFiles`. Not copied; a process is sent the paths it needs.
+    paths, kind
+        As for `IndexedSource`; a process is sent the paths it needs.
     reader : class
         What reads in each process, a `FileReader`; importable by its name.
-    kind : {"fast5", "pod5"}, optional
-        The format of the files; found by the content of the first one if it is not given.
     cpu_seconds : float
         Processor time that a process may use before it answers, and some more for each read.
 
@@ -83,10 +80,8 @@ class ParallelSource:
         kind: Kind | None = None,
         cpu_seconds: float = CPU_SECONDS,
     ) -> None:
-        self._paths = paths
+        super().__init__(paths, kind)
         self._cpu_seconds = cpu_seconds
-        self._reader_class = reader
-        self._kind = kind
         self._why_closed = _STOPPED
         self._readers: list[_Reader] = []
         try:
@@ -98,11 +93,6 @@ class ParallelSource:
         except BaseException:
             self.close()
             raise
-
-    @property
-    def kind(self) -> Kind:
-        """See `SignalSource.kind`."""
-        return self._kind or kind_of_files(self._paths)
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`.
@@ -123,7 +113,6 @@ class ParallelSource:
             raise
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        """Return what is known of the run of the first read that can be read, as `SignalSource.run_info`."""
         if not self._readers:
             raise SignalError(self._why_closed)
         reader = self._readers[0]
@@ -145,14 +134,6 @@ class ParallelSource:
     def set_paths(self, paths: Mapping[str, str]) -> None:
         """Read from other files from now on."""
         self._paths = paths
-
-    def first_names(self, n: int) -> list[str]:
-        """See `SignalSource.first_names`."""
-        return list(islice(self._paths, n))
-
-    def place(self, name: str) -> str:
-        """See `SignalSource.place`."""
-        return self._paths.get(name, "")
 
     def close(self) -> None:
         """End the processes at once: they only read. May be called twice."""

@@ -180,7 +180,23 @@ class FileReader(Protocol):
     """
 
     def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
-        """Read each named read from the file at the same place in `paths` ("": the file is not known)."""
+        """Read each named read from its file.
+
+        Parameters
+        ----------
+        names, paths : sequences of str, length n
+            Read names and their files; an empty path means that the file is not known.
+
+        Returns
+        -------
+        SignalBlock
+            The reads in the order of `names`; what cannot be read is in ``problems``.
+
+        Raises
+        ------
+        MissingDependencyError
+            A package that a file needs is not installed.
+        """
         ...
 
     def run_info(self, name: str, path: str) -> dict[str, str]:
@@ -218,47 +234,54 @@ def first_run_info(reader: FileReader, names: Sequence[str], paths: Mapping[str,
     return {}
 
 
-class FileSource:
+class IndexedSource(SignalSource):
     """The signals of reads whose files are known from an index.
 
     Parameters
     ----------
     paths : mapping of str to str
         Read name to file path, such as a `ReadFiles`. Not copied.
-    reader : FileReader
-        Closed with the source.
     kind : {"fast5", "pod5"}, optional
         The format of the files; found by the content of the first one if it is not given.
     """
 
-    def __init__(self, paths: Mapping[str, str], reader: FileReader, kind: Kind | None = None) -> None:
+    def __init__(self, paths: Mapping[str, str], kind: Kind | None = None) -> None:
         self._paths = paths
-        self._reader = reader
         self._kind = kind
 
     @property
     def kind(self) -> Kind:
-        """See `SignalSource.kind`."""
         return self._kind or kind_of_files(self._paths)
 
-    def fetch(self, names: Sequence[str]) -> SignalBlock:
-        """Read the signals of the named reads, as `SignalSource.fetch`."""
-        return self._reader.read(names, paths_of(self._paths, names))
-
-    def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        """Return what is known of the run of the first read that can be read, as `SignalSource.run_info`."""
-        return first_run_info(self._reader, names, self._paths)
-
     def first_names(self, n: int) -> list[str]:
-        """See `SignalSource.first_names`."""
         return list(islice(self._paths, n))
 
     def place(self, name: str) -> str:
-        """See `SignalSource.place`."""
         return shown(self._paths.get(name, ""))
 
+
+class FileSource(IndexedSource):
+    """The signals of indexed reads, read in this process.
+
+    Parameters
+    ----------
+    paths, kind
+        As for `IndexedSource`.
+    reader : FileReader
+        Closed with the source.
+    """
+
+    def __init__(self, paths: Mapping[str, str], reader: FileReader, kind: Kind | None = None) -> None:
+        super().__init__(paths, kind)
+        self._reader = reader
+
+    def fetch(self, names: Sequence[str]) -> SignalBlock:
+        return self._reader.read(names, paths_of(self._paths, names))
+
+    def run_info(self, names: Sequence[str]) -> dict[str, str]:
+        return first_run_info(self._reader, names, self._paths)
+
     def close(self) -> None:
-        """Close all files. May be called twice."""
         self._reader.close()
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
-from f5py.io.signals.source import BlockBuilder, SignalBlock, Unreadable
+from f5py.io.signals.source import BlockBuilder, FileReader, SignalBlock, Unreadable
 
 if TYPE_CHECKING:
     from f5py.io.signals.fast5._fast5_h5py import Fast5File
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 MAX_OPEN_FILES = 64
 
 
-class Fast5Reader:
-    """Reads signals from fast5 files and keeps the files used last open.
+class Fast5Reader(FileReader):
+    """Reads signals from fast5 files and keeps the files used last open; VBZ needs its decoder.
 
     A file is a single-read file if it has a group ``/Raw``, whatever its attribute ``file_version`` says.
 
@@ -31,23 +31,6 @@ class Fast5Reader:
         self._files: Recent[str, Fast5File | str] = Recent(_open, most_open(max_open), close_file)
 
     def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
-        """Read each named read from its file.
-
-        Parameters
-        ----------
-        names, paths : sequences of str, length n
-            Read names and their files; an empty path means that the file is not known.
-
-        Returns
-        -------
-        SignalBlock
-            The reads in the order of `names`; what cannot be read is in ``problems``.
-
-        Raises
-        ------
-        MissingDependencyError
-            A signal is VBZ-compressed and the decoder is not installed.
-        """
         from f5py.io.signals.fast5._fast5_h5py import silence_hdf5
 
         silence_hdf5()
@@ -92,7 +75,6 @@ class Fast5Reader:
             return {}
 
     def close(self) -> None:
-        """Close all files. May be called twice."""
         self._files.clear()
 
 

@@ -13,7 +13,7 @@ from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
 from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
 from f5py.io.signals.search import files_below
-from f5py.io.signals.source import BlockBuilder, FileSource, SignalBlock, Unreadable
+from f5py.io.signals.source import BlockBuilder, FileReader, FileSource, SignalBlock, Unreadable
 from f5py.messages.strict import input_warning
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ _DIGITS = np.delete(np.arange(36), [8, 13, 18, 23])
 _NAMES_AT_ONCE = 1 << 16
 
 
-class Pod5Reader:
+class Pod5Reader(FileReader):
     """Reads signals from POD5 files and keeps the files used last open.
 
     Parameters
@@ -44,24 +44,8 @@ class Pod5Reader:
         self._files: Recent[str, Pod5File | str] = Recent(_open, most_open(max_open), close_file)
 
     def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
-        """Read each named read from its file; the reads of a file are looked up together.
-
-        Parameters
-        ----------
-        names, paths : sequences of str, length n
-            Read names and their files; an empty path means that the file is not known.
-
-        Returns
-        -------
-        SignalBlock
-            The reads in the order of `names`; what cannot be read is in ``problems``. ``range / digitisation`` in
-            float32 is to the bit the scale that POD5 stores.
-
-        Raises
-        ------
-        MissingDependencyError
-            The package pod5 is not installed.
-        """
+        # The reads of a file are looked up together. range / digitisation in float32 is to the bit the scale that POD5
+        # stores.
         damaged: dict[int, str] = {}
         while True:
             block, found = self._read(names, paths, damaged)
@@ -70,13 +54,6 @@ class Pod5Reader:
             damaged |= found
 
     def run_info(self, name: str, path: str) -> dict[str, str]:
-        """Return what the file says of a read's run, as `SignalSource.run_info`; nothing if the read cannot be read.
-
-        Raises
-        ------
-        MissingDependencyError
-            The package pod5 is not installed.
-        """
         key = _key(name)
         file = self._files.get(path) if path and key is not None else ""
         if isinstance(file, str) or key is None:
@@ -85,7 +62,6 @@ class Pod5Reader:
         return file.run_info(found[key]) if key in found else {}
 
     def close(self) -> None:
-        """Close all files. May be called twice."""
         self._files.clear()
 
     def _fetch(self, by_file: Mapping[str, Mapping[bytes, object]]) -> None:

@@ -19,7 +19,7 @@ from f5py.core.names import Names
 from f5py.errors import SignalError
 from f5py.io.remote import ranged_file
 from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
-from f5py.io.signals.source import FIELDS, SignalBlock
+from f5py.io.signals.source import FIELDS, SignalBlock, SignalSource
 from f5py.messages.strict import input_warning
 from f5py.threads.pool import WorkerPool
 
@@ -45,9 +45,8 @@ _ABSENT = ("", ".")
 class Got(NamedTuple):
     """Results of compiled code that has read n reads."""
 
-    used: NDArray[
-        np.int64
-    ]  # shape (1,): elements of `scratch` that have been given away; may become more than there are
+    # shape (1,): elements of `scratch` that have been given away; may become more than there are
+    used: NDArray[np.int64]
     scratch: NDArray[np.int16]  # samples of all reads, in the order in which they came, those of some still packed
     # places, n_samples: shape (n,): where in `scratch` each read's samples are, and how many; the place is -1 where
     # they did not fit
@@ -74,7 +73,7 @@ class Got(NamedTuple):
         )
 
 
-class Slow5Source:
+class Slow5Source(SignalSource):
     """The signals of one SLOW5 file.
 
     An index ``<path>.idx`` that is absent, or is not that of the file, is made; where that cannot be written the file
@@ -117,7 +116,6 @@ class Slow5Source:
 
     @property
     def kind(self) -> Kind:
-        """See `SignalSource.kind`."""
         return "slow5"
 
     @property
@@ -131,7 +129,6 @@ class Slow5Source:
         self._end_own_pool()
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
-        """Read the signals of the named reads, as `SignalSource.fetch`."""
         from f5py.io.signals.slow5._slow5_index import cause
         from f5py.io.signals.slow5._slow5_numba import copy_samples
 
@@ -203,11 +200,9 @@ class Slow5Source:
             yield text[begin[i] : end[i]].tobytes().decode("utf-8", "surrogateescape")
 
     def first_names(self, n: int) -> list[str]:
-        """See `SignalSource.first_names`."""
         return list(islice(self.names(), n))
 
     def place(self, name: str) -> str:
-        """See `SignalSource.place`."""
         return "slow5"
 
     def close(self) -> None:
