@@ -12,30 +12,19 @@ from f5py.core.names import Names
 
 
 class Anchors(NamedTuple):
-    """Matches of minimizers between reads and reference.
+    """Matches of minimizers between reads and reference."""
 
-    Attributes
-    ----------
-    x : uint64, shape (offsets[-1],)
-        Other strand << 63 | contig << 32 | last base on the contig.
-    y : int64, shape (offsets[-1],)
-        Flags | span << 32 | last base on this strand of the read.
-    offsets : int64, shape (n_reads + 1,)
-    seeds : int64, shape (seed_offsets[-1],)
-        Span << 32 | last base on the read of the minimizers that were used.
-    seed_offsets : int64, shape (n_reads + 1,)
-    rep_len : int64, shape (n_reads,)
-        Bases of the read that frequent minimizers cover, which were not used.
-    f, p : int32, shape (offsets[-1],)
-        Score of the best chain up to an anchor, and its predecessor's index in the read, -1 for none.
-    """
-
-    x: NDArray[np.uint64]
-    y: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    x: NDArray[np.uint64]  # shape (offsets[-1],): other strand << 63 | contig << 32 | last base on the contig
+    y: NDArray[np.int64]  # shape (offsets[-1],): flags | span << 32 | last base on this strand of the read
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    # shape (seed_offsets[-1],): span << 32 | last base on the read of the minimizers that were used
     seeds: NDArray[np.int64]
-    seed_offsets: NDArray[np.int64]
-    rep_len: NDArray[np.int64]
+    seed_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    rep_len: NDArray[
+        np.int64
+    ]  # shape (n_reads,): bases of the read that frequent minimizers cover, which were not used
+    # f, p: shape (offsets[-1],): score of the best chain up to an anchor, and its predecessor's index in the read, -1
+    # for none
     f: NDArray[np.int32]
     p: NDArray[np.int32]
 
@@ -66,20 +55,11 @@ class ChainedHits(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """Places of reads on the reference.
+    """Places of reads on the reference."""
 
-    Attributes
-    ----------
-    table : int64, shape (offsets[-1], n_fields)
-        Columns: `f5py.mapping.hits.hit_fields`. Best first.
-    offsets : int64, shape (n_reads + 1,)
-    ops : int64
-        Operations of all CIGAR strings: length << 4 | operation.
-    """
-
-    table: NDArray[np.int64]
-    offsets: NDArray[np.int64]
-    ops: NDArray[np.int64]
+    table: NDArray[np.int64]  # shape (offsets[-1], n_fields): columns: `f5py.mapping.hits.hit_fields`. Best first.
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    ops: NDArray[np.int64]  # operations of all CIGAR strings: length << 4 | operation
 
 
 class ReadColumns(NamedTuple):
@@ -106,21 +86,12 @@ class ReadColumns(NamedTuple):
 
 
 class ContigColumns(NamedTuple):
-    """Contigs that reads are mapped to.
+    """Contigs that reads are mapped to."""
 
-    Attributes
-    ----------
-    bases : uint8, shape (offsets[-1],)
-        Codes: 0 to 3, 4 for unknown bases.
-    offsets : int64, shape (n_contigs + 1,)
-    names : uint8, shape (name_offsets[-1],)
-    name_offsets : int64, shape (n_contigs + 1,)
-    """
-
-    bases: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    names: NDArray[np.uint8]
-    name_offsets: NDArray[np.int64]
+    bases: NDArray[np.uint8]  # shape (offsets[-1],): codes: 0 to 3, 4 for unknown bases
+    offsets: NDArray[np.int64]  # shape (n_contigs + 1,)
+    names: NDArray[np.uint8]  # shape (name_offsets[-1],)
+    name_offsets: NDArray[np.int64]  # shape (n_contigs + 1,)
 
 
 @dataclass

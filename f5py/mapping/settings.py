@@ -114,18 +114,12 @@ PRESETS = {
 
 
 class Parameters(NamedTuple):
-    """`MapSettings` as arrays.
+    """`MapSettings` as arrays."""
 
-    Attributes
-    ----------
-    integers : int64, shape (N_INTEGERS,)
-    floats : float32, shape (4,)
-    gap_penalty : int32, shape (n,)
-        What a chain pays where the distances on read and reference differ by ``index``, if the span does not limit it.
-    """
-
-    integers: NDArray[np.int64]
-    floats: NDArray[np.float32]
+    integers: NDArray[np.int64]  # shape (N_INTEGERS,)
+    floats: NDArray[np.float32]  # shape (4,)
+    # shape (n,): what a chain pays where the distances on read and reference differ by ``index``, if the span does not
+    # limit it
     gap_penalty: NDArray[np.int32]
 
 

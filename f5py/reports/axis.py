@@ -12,22 +12,13 @@ _SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 @dataclass(frozen=True)
 class Axis:
-    """Meaning of the numbers of an axis.
+    """Meaning of the numbers of an axis."""
 
-    Attributes
-    ----------
-    name : str
-        As it is written beside the axis; "" where the chart's title says it.
-    least, most : float or None
-        Bounds of what such a number can be. An axis with both shows all between them.
-    whole : bool
-        Counts, which have no ticks between them.
-    """
-
-    name: str = ""
+    name: str = ""  # as it is written beside the axis; "" where the chart's title says it
+    # least, most: bounds of what such a number can be. An axis with both shows all between them.
     least: float | None = None
     most: float | None = None
-    whole: bool = False
+    whole: bool = False  # counts, which have no ticks between them
 
     def limits(self, values: Sequence[float]) -> tuple[float, float]:
         """Choose the ends of an axis: the bounds where there are two, else round numbers around the values."""

@@ -22,28 +22,14 @@ _DOTS_PER_INCH = 130
 
 @dataclass(frozen=True)
 class Chart:
-    """Series over places.
-
-    Attributes
-    ----------
-    title : str
-    places : sequence
-        Words make a chart of bars, which stand on top of each other; numbers one of lines.
-    across : Axis
-        What the places are.
-    series : mapping of str to sequence of float
-    up : Axis
-        What the numbers of the series are.
-    ticks : sequence of (float, str), optional
-        See `f5py.reports.svg_charts.bar_chart`.
-    """
+    """Series over places."""
 
     title: str
-    places: Sequence[Any]
-    across: Axis
+    places: Sequence[Any]  # words make a chart of bars, which stand on top of each other; numbers one of lines
+    across: Axis  # what the places are
     series: Mapping[str, Sequence[float]]
-    up: Axis
-    ticks: Sequence[tuple[float, str]] | None = None
+    up: Axis  # what the numbers of the series are
+    ticks: Sequence[tuple[float, str]] | None = None  # see `f5py.reports.svg_charts.bar_chart`
 
     @property
     def has_bars(self) -> bool:

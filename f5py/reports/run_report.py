@@ -76,21 +76,13 @@ OF_SIGNALS = Kind(html_report, FATES)
 
 
 class RunFigures(NamedTuple):
-    """Figures of a run for its report.
+    """Figures of a run for its report."""
 
-    Attributes
-    ----------
-    counts, rates, seconds : mapping
-        Reads and results by kind; shares of reads and bases per second; wall time of each stage.
-    distributions : mapping
-        What the page has figures of.
-    warnings : list of str
-    """
-
+    # counts, rates, seconds: reads and results by kind; shares of reads and bases per second; wall time of each stage
     counts: Mapping[str, int]
     rates: Mapping[str, float]
     seconds: Mapping[str, float]
-    distributions: Mapping[str, Any]
+    distributions: Mapping[str, Any]  # what the page has figures of
     warnings: list[str]
 
 
