@@ -14,44 +14,8 @@ Of many tests, q-values are those of Benjamini and Hochberg: the smallest false 
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-
-class TwoSampleTests(NamedTuple):
-    """Statistics and p-values of both tests."""
-
-    ks_statistic: float
-    ks_pvalue: float
-    u_statistic: float
-    u_pvalue: float
-
-
-def two_sample_tests(first: ArrayLike, second: ArrayLike) -> TwoSampleTests:
-    """Compare two samples.
-
-    Parameters
-    ----------
-    first, second : array_like of float
-        One or more values each.
-
-    Raises
-    ------
-    ValueError
-        A sample is empty, or has a value that is not a number.
-    """
-    from f5py.comparison._two_samples_numba import compare_sorted
-
-    a, b = (np.sort(np.asarray(values, np.float64)) for values in (first, second))
-    if not len(a) or not len(b):
-        raise ValueError("both samples need values")
-    if np.isnan(a[-1]) or np.isnan(b[-1]):
-        raise ValueError("a value is not a number (NaN)")
-    result = np.empty(4)
-    compare_sorted(a, b, result)
-    return TwoSampleTests(*result.tolist())
+from numpy.typing import NDArray
 
 
 def q_values(p_values: NDArray[np.float64]) -> NDArray[np.float64]:

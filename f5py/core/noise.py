@@ -27,8 +27,6 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from f5py.core.hmm import LN_INVERSE_SQRT_2PI
-
 #: Names of the densities q.
 GAUSSIAN, STUDENT = "gaussian", "t7"
 #: Degrees of freedom less two: the variance of Student's t with seven of them is 7 / 5.
@@ -71,16 +69,6 @@ class Noise(NamedTuple):
         if self.tails not in (GAUSSIAN, STUDENT):
             raise ValueError(f"tails {self.tails!r} are neither {GAUSSIAN} nor {STUDENT}")
         return self
-
-    def ln_density(self, z: float, before: float | None = None, rho: float = 0.0) -> float:
-        """Natural logarithm of the density of residual `z`, after the residual `before` if that is known."""
-        spread = 1.0
-        if before is not None:
-            spread = math.sqrt(1.0 - rho**2)
-            z = (z - rho * before) / spread
-        if self.tails == STUDENT:
-            return math.log(STUDENT_PEAK) - 4.0 * math.log1p(z * z / FREEDOM_LESS_TWO) - math.log(spread)
-        return LN_INVERSE_SQRT_2PI - 0.5 * z * z - math.log(spread)
 
 
 INDEPENDENT = Noise(0.0, 0.0, GAUSSIAN)

@@ -48,7 +48,8 @@ from f5py.jit.vectors import (
     lanes_by_bits,
     memory,
     overload_arithmetic,
-    register,
+    splatted,
+    vector_type,
 )
 
 #: Lanes of a vector.
@@ -61,22 +62,8 @@ _INT_VECTOR = ir.VectorType(_INT, LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
 
 
-class _VectorType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="float32x16")
-
-
-class _MaskType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="mask16")
-
-
-vector = _VectorType()
-mask = _MaskType()
-
-
-register(_VectorType, _VECTOR)
-register(_MaskType, _MASK)
+vector = vector_type("float32x16", _VECTOR)
+mask = vector_type("mask16", _MASK)
 
 
 def _constant(value: float) -> ir.Constant:
@@ -90,16 +77,7 @@ def _int_constant(value: int) -> ir.Constant:
 load, store = memory(vector, _VECTOR, (types.float32,), 4)
 
 
-@intrinsic
-def splat(typingctx, scalar):
-    """Fill all lanes of a vector with a float."""
-
-    def generate(context, builder, signature, arguments):
-        return broadcast(builder, arguments[0], _VECTOR)
-
-    return vector(types.float32), generate
-
-
+splat = splatted(vector, types.float32)
 overload_arithmetic(vector)
 # A compare and a select become one max/min instruction; the maxnum intrinsics cost three for their NaN rule.
 maximum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))

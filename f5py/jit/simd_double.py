@@ -24,7 +24,6 @@ from numba.extending import intrinsic
 from f5py.jit.vectors import (
     at_least,
     binary,
-    broadcast,
     call,
     called,
     choice,
@@ -35,7 +34,8 @@ from f5py.jit.vectors import (
     memory,
     overload_arithmetic,
     pointer,
-    register,
+    splatted,
+    vector_type,
 )
 
 #: Lanes of a vector.
@@ -53,22 +53,8 @@ _BIAS = 1023
 _ONES, _ONES_BITS = 2.0**52, 0x4330000000000000
 
 
-class _VectorType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="float64x8")
-
-
-class _MaskType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="mask8")
-
-
-vector = _VectorType()
-mask = _MaskType()
-
-
-register(_VectorType, _VECTOR)
-register(_MaskType, _MASK)
+vector = vector_type("float64x8", _VECTOR)
+mask = vector_type("mask8", _MASK)
 
 
 def _constant(value: float) -> ir.Constant:
@@ -97,16 +83,7 @@ def widened(typingctx, array, index):
     return vector(array, types.intp), generate
 
 
-@intrinsic
-def splat(typingctx, scalar):
-    """Fill all lanes of a vector with a number."""
-
-    def generate(context, builder, signature, arguments):
-        return broadcast(builder, arguments[0], _VECTOR)
-
-    return vector(types.float64), generate
-
-
+splat = splatted(vector, types.float64)
 overload_arithmetic(vector)
 maximum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 

@@ -36,8 +36,10 @@ from f5py.jit.vectors import (
     broadcast,
     choice,
     comparison,
+    converted,
     memory,
-    register,
+    splatted,
+    vector_type,
 )
 
 #: Lanes of a vector.
@@ -55,52 +57,14 @@ _WIDE_BYTES = ir.VectorType(ir.IntType(8), WIDE)
 _WIDE_MASK = ir.VectorType(ir.IntType(1), WIDE)
 
 
-class _BytesType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="int8x32")
-
-
-class _ShortsType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="int16x32")
-
-
-class _IntsType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="int32x32")
-
-
-class _MaskType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="mask32")
-
-
-class _WideBytesType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="int8x64")
-
-
-class _WideMaskType(types.Type):
-    def __init__(self) -> None:
-        super().__init__(name="mask64")
-
-
-byte_vector = _BytesType()
-short_vector = _ShortsType()
-int_vector = _IntsType()
-mask = _MaskType()
-wide_vector = _WideBytesType()
-wide_mask = _WideMaskType()
+byte_vector = vector_type("int8x32", _BYTES)
+short_vector = vector_type("int16x32", _SHORTS)
+int_vector = vector_type("int32x32", _INTS)
+mask = vector_type("mask32", _MASK)
+wide_vector = vector_type("int8x64", _WIDE_BYTES)
+wide_mask = vector_type("mask64", _WIDE_MASK)
 _KINDS = (byte_vector, short_vector, int_vector, wide_vector)
 _MASKS = {byte_vector: mask, short_vector: mask, int_vector: mask, wide_vector: wide_mask}
-
-
-register(_BytesType, _BYTES)
-register(_ShortsType, _SHORTS)
-register(_IntsType, _INTS)
-register(_MaskType, _MASK)
-register(_WideBytesType, _WIDE_BYTES)
-register(_WideMaskType, _WIDE_MASK)
 
 
 load8, store8 = memory(byte_vector, _BYTES, (types.int8, types.uint8), 1)
@@ -109,36 +73,10 @@ load32, store32 = memory(int_vector, _INTS, (types.int32,), 4)
 load8x64, store8x64 = memory(wide_vector, _WIDE_BYTES, (types.int8, types.uint8), 1)
 
 
-@intrinsic
-def splat8(typingctx, scalar):
-    """Fill all lanes of a vector with a byte; the scalar is cut to its lowest eight bits."""
-
-    def generate(context, builder, signature, arguments):
-        return broadcast(builder, builder.trunc(arguments[0], ir.IntType(8)), _BYTES)
-
-    return byte_vector(types.int64), generate
-
-
-@intrinsic
-def splat16(typingctx, scalar):
-    """Fill all lanes of a vector with an int16; the scalar is cut to its lowest sixteen bits."""
-
-    def generate(context, builder, signature, arguments):
-        return broadcast(builder, builder.trunc(arguments[0], ir.IntType(16)), _SHORTS)
-
-    return short_vector(types.int64), generate
-
-
-@intrinsic
-def splat32(typingctx, scalar):
-    """Fill all lanes of a vector with an int32."""
-
-    def generate(context, builder, signature, arguments):
-        return broadcast(builder, builder.trunc(arguments[0], _INT), _INTS)
-
-    return int_vector(types.int64), generate
-
-
+splat8 = splatted(byte_vector, types.int64)
+splat16 = splatted(short_vector, types.int64)
+splat32 = splatted(int_vector, types.int64)
+splat8x64 = splatted(wide_vector, types.int64)
 add = binary(_KINDS, lambda builder, a, b: builder.add(a, b))
 sub = binary(_KINDS, lambda builder, a, b: builder.sub(a, b))
 either = binary(_KINDS, lambda builder, a, b: builder.or_(a, b))
@@ -171,34 +109,9 @@ def first_of_32(typingctx, n):
     return mask(types.int64), generate
 
 
-@intrinsic
-def widen(typingctx, value):
-    """int8 lanes as int32."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.sext(arguments[0], _INTS)
-
-    return int_vector(byte_vector), generate
-
-
-@intrinsic
-def widen16(typingctx, value):
-    """int8 lanes as int16."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.sext(arguments[0], _SHORTS)
-
-    return short_vector(byte_vector), generate
-
-
-@intrinsic
-def narrow(typingctx, value):
-    """Narrow int16 lanes to their lowest eight bits."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.trunc(arguments[0], _BYTES)
-
-    return byte_vector(short_vector), generate
+widen = converted(byte_vector, int_vector, "sext")
+widen16 = converted(byte_vector, short_vector, "sext")
+narrow = converted(short_vector, byte_vector, "trunc")
 
 
 @intrinsic
@@ -211,16 +124,6 @@ def largest(typingctx, value):
         return builder.call(function, arguments)
 
     return types.int32(int_vector), generate
-
-
-@intrinsic
-def splat8x64(typingctx, scalar):
-    """Fill all lanes of a wide vector with a byte; the scalar is cut to its lowest eight bits."""
-
-    def generate(context, builder, signature, arguments):
-        return broadcast(builder, builder.trunc(arguments[0], ir.IntType(8)), _WIDE_BYTES)
-
-    return wide_vector(types.int64), generate
 
 
 @intrinsic

@@ -16,13 +16,24 @@ from numba.extending import intrinsic, models, overload, register_model
 CONTRACT = ("contract",)
 
 
-def register(kind: type[types.Type], llvm_type: ir.Type) -> None:
-    """Let values of a Numba type be LLVM's vectors."""
+#: What values of the types are to LLVM, by their names: types themselves are pickled.
+_LLVM_TYPES: dict[str, ir.VectorType] = {}
 
-    @register_model(kind)
-    class _Model(models.PrimitiveModel):
-        def __init__(self, dmm, fe_type):
-            super().__init__(dmm, fe_type, llvm_type)
+
+class Vector(types.Type):
+    """Numba's type of vectors, or of masks, with so many lanes of a kind; made by `vector_type`."""
+
+
+@register_model(Vector)
+class _VectorModel(models.PrimitiveModel):
+    def __init__(self, dmm, fe_type):
+        super().__init__(dmm, fe_type, _LLVM_TYPES[fe_type.name])
+
+
+def vector_type(name: str, llvm_type: ir.VectorType) -> Vector:
+    """Make a Numba type whose values are LLVM's vectors."""
+    _LLVM_TYPES[name] = llvm_type
+    return Vector(name=name)
 
 
 def constant(llvm_type: ir.VectorType, value: float) -> ir.Constant:
@@ -35,6 +46,35 @@ def broadcast(builder, scalar, llvm_type: ir.VectorType):
     undefined, number = ir.Constant(llvm_type, ir.Undefined), ir.IntType(32)
     first = builder.insert_element(undefined, scalar, ir.Constant(number, 0))
     return builder.shuffle_vector(first, undefined, constant(ir.VectorType(number, llvm_type.count), 0))
+
+
+def splatted(kind: Vector, scalar: types.Type):
+    """Make the function that fills all lanes with a scalar, of which whole numbers are cut to their lowest bits."""
+    llvm_type = _LLVM_TYPES[kind.name]
+
+    @intrinsic
+    def splat(typingctx, value):
+        def generate(context, builder, signature, arguments):
+            is_whole = isinstance(scalar, types.Integer)
+            number = builder.trunc(arguments[0], llvm_type.element) if is_whole else arguments[0]
+            return broadcast(builder, number, llvm_type)
+
+        return kind(scalar), generate
+
+    return splat
+
+
+def converted(source: Vector, target: Vector, how: str):
+    """Make the function that converts lanes by an instruction: ``sext`` or ``trunc``."""
+
+    @intrinsic
+    def convert(typingctx, value):
+        def generate(context, builder, signature, arguments):
+            return getattr(builder, how)(arguments[0], _LLVM_TYPES[target.name])
+
+        return target(source), generate
+
+    return convert
 
 
 def call(builder, name: str, *arguments):

@@ -70,13 +70,6 @@ def log_sum(a, b):
 
 
 @kernel
-def log2_density(x, inverse, offset, constant, at):
-    """Base-two logarithm of the density of event mean `x`, in double precision, where its exponent may be any."""
-    z = np.float64(x) * np.float64(inverse[at]) + np.float64(offset[at])
-    return np.float64(constant[at]) - z * z
-
-
-@kernel
 def log_score(total, best):
     """Natural logarithm of ``total * 2 ** best``."""
     return (math.log2(total) + best) / LOG2_E

@@ -62,14 +62,9 @@ class MapOptions(GpuOptions, Options):
     )
     comments: bool = flag("-y", "--comments", help="Turn comments of FASTQ that look like SAM tags into tags.")
     read_group: str | None = option(
-        "-R",
-        "--read-group",
-        group=Group.OUTPUT,
-        metavar="LINE",
-        pattern=r"[^\ud800-\udfff]*ID:[^\ud800-\udfff]*",
-        pattern_words=r"like @RG\tID:name\tSM:sample",
-        help=r"Read group of all reads, such as @RG\tID:a\tSM:b.",
-    )
+        "-R", "--read-group", group=Group.OUTPUT, metavar="LINE", pattern=r"[^\ud800-\udfff]*ID:[^\ud800-\udfff]*",
+        pattern_words=r"like @RG\tID:name\tSM:sample", help=r"Read group of all reads, such as @RG\tID:a\tSM:b.",
+    )  # fmt: skip
     secondary: bool = option(
         "--secondary", kind=Kind.YES_NO, group=Group.OUTPUT, default=True, help="Write secondary alignments."
     )
@@ -117,15 +112,9 @@ class MapOptions(GpuOptions, Options):
         help="Pass over this fraction of the most frequent minimizers, or those with more places than this.",
     )  # fmt: skip
     frequent_bounds: str | None = option(
-        "-U",
-        pattern=_NUMBERS,
-        pattern_words=_LIKE,
-        group=Group.LIMITS,
-        metavar="INT,INT",
-        default_words="10,1000000",
-        excludes=_TILES,
-        help="Bounds of what -f gives.",
-    )
+        "-U", pattern=_NUMBERS, pattern_words=_LIKE, group=Group.LIMITS, metavar="INT,INT", default_words="10,1000000",
+        excludes=_TILES, help="Bounds of what -f gives.",
+    )  # fmt: skip
     rescue_distance: int | None = option(
         "-e", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="500",
         excludes=_TILES, help="Use one of the frequent minimizers every so many bases.",
@@ -143,23 +132,13 @@ class MapOptions(GpuOptions, Options):
         excludes=_TILES, help="Bandwidths of chaining, and of joining chains over long gaps.",
     )  # fmt: skip
     min_count: int | None = option(
-        "-n",
-        kind=Kind.INTEGER,
-        group=Group.LIMITS,
-        at_least=1,
-        default_words="3",
-        excludes=_TILES,
+        "-n", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words="3", excludes=_TILES,
         help="Fewest seeds of a chain.",
-    )
+    )  # fmt: skip
     min_chain_score: int | None = option(
-        "-m",
-        kind=Kind.INTEGER,
-        group=Group.LIMITS,
-        at_least=1,
-        default_words=_SEEDS,
-        excludes=_TILES,
+        "-m", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS, excludes=_TILES,
         help="Smallest score of a chain.",
-    )
+    )  # fmt: skip
     secondary_ratio: float | None = option(
         "-p", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1, default_words="0.8",
         help="Smallest ratio of a secondary alignment's score to the primary one's.",
@@ -198,14 +177,9 @@ class MapOptions(GpuOptions, Options):
         excludes=_TILES, help="Drop of the score at which an alignment ends, and at which an inversion is looked for.",
     )  # fmt: skip
     min_score: int | None = option(
-        "-s",
-        kind=Kind.INTEGER,
-        group=Group.LIMITS,
-        at_least=0,
-        default_words=_SEEDS,
-        excludes=_TILES,
+        "-s", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS, excludes=_TILES,
         help="Smallest score of a hit.",
-    )
+    )  # fmt: skip
     threads: int = threads("Number of threads.")
     batch_bases: int | None = option(
         "-K", "--batch-bases", kind=Kind.BASES, group=Group.SPEED, at_least=1,

@@ -34,14 +34,9 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
         help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.", needs=("genome",), advice=_BOTH,
     )  # fmt: skip
     genome: str | None = option(
-        "-g",
-        "--genome",
-        kind=Kind.FILE,
-        group=Group.INPUT,
-        help="Reference in FASTA format, for -b.",
-        needs=("bam",),
+        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format, for -b.", needs=("bam",),
         advice=_BOTH,
-    )
+    )  # fmt: skip
     window: str | None = option(
         "-w", "--window", group=Group.SELECTION, metavar="REGION",
         default_words="the whole read in .html, else the first 100 positions that the signal passes",
@@ -83,12 +78,8 @@ class PlotRegionOptions(Options):
         help="Alignments (SAM, BAM or CRAM) with MM and ML tags; faster with an index.",
     )  # fmt: skip
     genome: str | None = option(
-        "-g",
-        "--genome",
-        kind=Kind.FILE,
-        group=Group.INPUT,
-        help="Reference in FASTA format; needed for CRAM files.",
-    )
+        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format; needed for CRAM files.",
+    )  # fmt: skip
     genes: str | None = option(
         "--genes", kind=Kind.FILE, group=Group.INPUT,
         help="Genes to draw below the frequencies: BED, GFF or GTF, plain or compressed.",

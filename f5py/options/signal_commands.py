@@ -368,13 +368,9 @@ class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions, Opti
         help="Minimum number of reads in each sample.",
     )  # fmt: skip
     genome: str | None = option(
-        "-g",
-        "--genome",
-        kind=Kind.FILE,
-        group=Group.INPUT,
-        help="Reference of the alignments in FASTA format.",
+        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference of the alignments in FASTA format.",
         beside=BESIDE_REFERENCE,
-    )
+    )  # fmt: skip
     reads: tuple[str, ...] = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
         default_words="the bases in the alignments", help="Basecalled reads; given twice for A and for B.",

@@ -164,13 +164,9 @@ class SimulateOptions(Options):
     fasta: bool = flag("--fasta", help="Write reads.fasta, without qualities, instead of reads.fastq.")
     no_read_truth: bool = flag("--no-read-truth", help="Do not write truth_reads.tsv, which is large.")
     reads_per_file: int = option(
-        "--reads-per-file",
-        kind=Kind.INTEGER,
-        group=_OUTPUT,
-        default=4000,
-        at_least=1,
+        "--reads-per-file", kind=Kind.INTEGER, group=_OUTPUT, default=4000, at_least=1,
         help="Number of reads in a fast5 file.",
-    )
+    )  # fmt: skip
     seed: int = option("--seed", kind=Kind.INTEGER, default=1, at_least=0, help="The same seed gives the same bytes.")
     reference: str | None = option(
         "-g", "--reference", "--genome", kind=Kind.FILE, metavar="FASTA", default_words="a random genome",
@@ -181,14 +177,9 @@ class SimulateOptions(Options):
         excludes=("reference",),
     )  # fmt: skip
     gc: float | None = option(
-        "--gc",
-        kind=Kind.NUMBER,
-        at_least=0.1,
-        at_most=0.9,
-        default_words="0.45",
-        help="GC content of the random genome.",
-        excludes=("reference",),
-    )
+        "--gc", kind=Kind.NUMBER, at_least=0.1, at_most=0.9, default_words="0.45",
+        help="GC content of the random genome.", excludes=("reference",),
+    )  # fmt: skip
     n_reads: int | None = option(
         "-n", "--reads", kind=Kind.INTEGER, at_least=0, default_words="by coverage", help="Number of reads."
     )
@@ -258,12 +249,9 @@ class SimulateOptions(Options):
         help="Share of sites, or groups of linked ones, whose rate differs between the haplotypes.",
     )  # fmt: skip
     signal_format: str | None = option(
-        "--format",
-        group=_OUTPUT,
-        choices=("fast5", "blow5", "pod5"),
-        default_words="fast5",
+        "--format", group=_OUTPUT, choices=("fast5", "blow5", "pod5"), default_words="fast5",
         help="Format of the signals.",
-    )
+    )  # fmt: skip
     pore: str = option(
         "--pore", group=Group.MODEL, choices=("r9", "r10", "rna002", "rna004"), default="r9",
         see="usage/f5py-call-methylation.md#chemistries",
@@ -314,11 +302,6 @@ class DemoOptions(Options):
     folder: str = argument("[FOLDER]", default="f5py-demo", help="Folder for all files.")
     seed: int = option("--seed", kind=Kind.INTEGER, default=1, at_least=0, help="Seed of the simulation.")
     threads: int | None = option(
-        "-t",
-        "--threads",
-        kind=Kind.INTEGER,
-        at_least=1,
-        default_words="those of each command",
-        help="Threads.",
-    )
+        "-t", "--threads", kind=Kind.INTEGER, at_least=1, default_words="those of each command", help="Threads.",
+    )  # fmt: skip
     force: bool = flag("--force", help="Use FOLDER even if it contains files that are not from an earlier demo.")

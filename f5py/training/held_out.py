@@ -51,11 +51,6 @@ class HeldOut:
         """Stretches of the reference where reads pile up."""
         return int(self._is_pile.sum())
 
-    @property
-    def n_tested(self) -> int:
-        """Those of them that are held out."""
-        return int(self._is_tested.sum())
-
     def numbers_of(self, contigs: Sequence[str]) -> NDArray[np.int64]:
         """For the contigs of a file of alignments their numbers here, -1 for one that the others do not have."""
         return np.array([self._number.get(name, -1) for name in contigs], np.int64)

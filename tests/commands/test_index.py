@@ -14,12 +14,12 @@ from f5py.commands.index import index_fast5, run
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.reads import read_index_output
 from f5py.io.reads.read_index import ReadIndex
-from f5py.io.reads.read_index_output import write_readdb, write_sequence_index
 from f5py.messages import console
 from f5py.options.table_commands import IndexOptions
 
 from ..examples import examples
 from ..index_files import fasta, multi_fast5, readdb, single_fast5
+from ..io.reads.made_index import write_readdb, write_sequence_index
 
 
 def index_text(reads: Path) -> str:

@@ -14,7 +14,7 @@ from f5py.core.offsets import offsets_of
 from f5py.mapping.align._pair_alignment_numba import Made
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits import hit_fields as field
-from f5py.mapping.hits.hits import find_hits, no_alignments
+from f5py.mapping.hits.hits import align_hits, chain_hits, no_alignments, rank_hits
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
 from f5py.mapping.index.seeds import OverlapTargets, find_anchors
 from f5py.mapping.settings import MapSettings, parameters
@@ -79,7 +79,10 @@ def map_all(
         numbers = parameters(settings, index.mid_occ(settings))
         find_anchors(batch, index, numbers, pool, OverlapTargets(index) if settings.ava else None)
         score_chains(batch, numbers, pool)
-        find_hits(batch, index, numbers, pool, with_alignment)
+        chain_hits(batch, index, numbers, pool)
+        if with_alignment:
+            align_hits(batch, index, numbers, pool)
+        rank_hits(batch, numbers, pool)
     finally:
         pool.close()
     return index, batch

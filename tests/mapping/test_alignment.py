@@ -16,10 +16,10 @@ from f5py.mapping.align._pair_alignment_numba import (
     align_pair,
     new_room,
 )
-from f5py.mapping.align.base_alignment import plain_alignment
 from f5py.mapping.settings import PRESETS, ZDROP, ZDROP_INV, MapSettings, parameters
 
 from ..examples import examples
+from .plain_alignment import plain_alignment
 from .real_sets import nothing_made
 
 

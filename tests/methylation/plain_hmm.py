@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from f5py.core.noise import INDEPENDENT, Noise
+from f5py.core.noise import FREEDOM_LESS_TWO, INDEPENDENT, STUDENT, STUDENT_PEAK, Noise
 
 P_SKIP, P_BAD, P_FROM_BAD, P_SKIP_SELF, P_FROM_SKIP = 0.0025, 0.001, (1 - 0.001) / 3, 0.3, 0.7
 ln = math.log
@@ -23,13 +23,24 @@ def background(count: int) -> float:
     return ln(0.5) - 3 + ln(0.1) + (count - 1) * (ln(0.9) - 3)
 
 
+def ln_density(noise: Noise, z: float, before: float | None = None, rho: float = 0.0) -> float:
+    """Natural logarithm of the density of residual `z`, after the residual `before` if that is known."""
+    spread = 1.0
+    if before is not None:
+        spread = math.sqrt(1.0 - rho**2)
+        z = (z - rho * before) / spread
+    if noise.tails == STUDENT:
+        return ln(STUDENT_PEAK) - 4.0 * math.log1p(z * z / FREEDOM_LESS_TWO) - ln(spread)
+    return -0.5 * ln(2 * math.pi) - 0.5 * z * z - ln(spread)
+
+
 def emission(events, mean, stdv, i: int, j: int, left: int | None, noise: Noise) -> float:
     """Logarithm of the density of event i in k-mer j; `left` is the k-mer whose match state has event i - 1, if any."""
     z = (events[i] - mean[j]) / stdv[j]
     if left is None:
-        return noise.ln_density(z) - ln(stdv[j])
+        return ln_density(noise, z) - ln(stdv[j])
     before = (events[i - 1] - mean[left]) / stdv[left]
-    return noise.ln_density(z, before, noise.stay if left == j else noise.step) - ln(stdv[j])
+    return ln_density(noise, z, before, noise.stay if left == j else noise.step) - ln(stdv[j])
 
 
 def plain_forward(events, mean, stdv, events_per_base: float, noise: Noise = INDEPENDENT) -> float:

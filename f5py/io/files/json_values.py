@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -150,8 +150,3 @@ def _array(value: Any, kind: type, shape: tuple[int, ...], least: float, problem
     if array.size and not (np.isfinite(array).all() and array.min() >= least):
         raise DamagedValueError(f"{problem} within bounds")
     return array.astype(kind)
-
-
-def is_same_json(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Return whether two objects are the same as JSON."""
-    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -74,14 +74,6 @@ class IndexOfReads:
         self._files.put_in_place()
 
 
-def write_sequence_index(reads_path: str, threads: int = 4, sources: Sequence[str] = ()) -> dict[str, str]:
-    """Write ``.index``, ``.index.fai`` and ``.index.gzi``; see `IndexOfReads.write_sequences`."""
-    with IndexOfReads(reads_path, with_signals=False) as index:
-        paths = index.write_sequences(threads, sources)
-        index.put_in_place()
-    return paths
-
-
 def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, sources: Sequence[str]) -> dict[str, str]:
     paths: dict[str, str] = {}
     repeated = 0
@@ -136,17 +128,6 @@ def _first_of_each(names: list[str], known: dict[str, str]) -> tuple[list[int], 
             seen.add(name)
             chosen.append(i)
     return chosen, again
-
-
-def write_readdb(path: str, paths: Mapping[str, str]) -> None:
-    """Write the ``.readdb`` file `path`: a line per read, sorted bytewise by name."""
-    files = _Replacing(path)
-    try:
-        with files.writing() as temporary:
-            _write_rows(temporary[0], paths)
-        files.put_in_place()
-    finally:
-        files.discard()
 
 
 def _write_rows(path: str, paths: Mapping[str, str]) -> None:

@@ -133,16 +133,6 @@ def rank_hits(batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> 
     return seconds
 
 
-def find_hits(
-    batch: MappingBatch, index: ReferenceIndex, parameters: Parameters, pool: WorkerPool, with_alignment: bool = True
-) -> None:
-    """Fill ``batch.hits`` from the scored anchors; without alignment the hits are chains."""
-    chain_hits(batch, index, parameters, pool)
-    if with_alignment:
-        align_hits(batch, index, parameters, pool)
-    rank_hits(batch, parameters, pool)
-
-
 def contigs_of(index: ReferenceIndex) -> ContigColumns:
     """Return the contigs without their names, as kernels take them."""
     return ContigColumns(index.bases, index.offsets, np.empty(0, np.uint8), np.empty(0, np.int64))

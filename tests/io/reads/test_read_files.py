@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from f5py.errors import InputFileError
 from f5py.io.reads import read_files
 from f5py.io.reads.read_files import ReadFiles
-from f5py.io.reads.read_index_output import write_readdb
 
 from ...examples import examples
+from .made_index import write_readdb
 
 fields = st.binary(max_size=12).map(lambda raw: raw.translate(None, b"\t\n").decode("utf-8", "surrogateescape"))
 names = fields.filter(bool)

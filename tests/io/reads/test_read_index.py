@@ -11,7 +11,8 @@ import pytest
 
 from f5py.errors import InputFileError
 from f5py.io.reads.read_index import ReadIndex
-from f5py.io.reads.read_index_output import write_sequence_index
+
+from .made_index import write_sequence_index
 
 
 @pytest.fixture

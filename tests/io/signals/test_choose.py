@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from f5py.errors import InputFileError, SignalError
-from f5py.io.reads.read_index_output import write_readdb
 from f5py.io.signals import choose, open_any, open_signals, open_source
 from f5py.io.signals.choose import reader_processes
 from f5py.io.signals.content import file_kind
 from f5py.io.signals.guarded import GuardedSource
 
+from ..reads.made_index import write_readdb
 from .made_signals import GZIP, MadeRead, assert_holds, assert_unreadable, make_reads, write_multi, write_single
 from .made_slow5 import GROUPS, write_blow5, write_slow5
 
