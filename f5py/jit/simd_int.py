@@ -64,7 +64,7 @@ mask = vector_type("mask32", _MASK)
 wide_vector = vector_type("int8x64", _WIDE_BYTES)
 wide_mask = vector_type("mask64", _WIDE_MASK)
 _KINDS = (byte_vector, short_vector, int_vector, wide_vector)
-_MASKS = {byte_vector: mask, short_vector: mask, int_vector: mask, wide_vector: wide_mask}
+_MASKS: dict[types.Type, types.Type] = {byte_vector: mask, short_vector: mask, int_vector: mask, wide_vector: wide_mask}
 
 
 load8, store8 = memory(byte_vector, _BYTES, (types.int8, types.uint8), 1)

@@ -46,6 +46,52 @@ def _add_entry(contig, stretch, offset, scan):
 
 
 @exact_kernel
+def _scan_bins(data, at, depth, file_size, contig, scan):
+    """Go through the bins of a contig, which in a .csi, of `depth` levels below the first, have offsets.
+
+    Return what is behind them, or -1. A `depth` of -1 is that of a .bai.
+    """
+    size = data.shape[0]
+    is_csi = depth >= 0
+    counts = ((np.int64(1) << (3 * (depth + 1))) - 1) // 7 + 1 if is_csi else np.int64(_COUNTS)  # the bin with counts
+    head = 16 if is_csi else 8
+    if at + 4 > size:
+        return np.int64(-1)
+    n_bins = signed32(data, at)
+    at += 4
+    has_counts = n_bins == 0
+    for _ in range(n_bins):
+        if at + head > size:
+            return np.int64(-1)
+        bin_number = signed32(data, at) & 0xFFFFFFFF
+        offset = _unsigned64(data, at + 4) if is_csi else np.uint64(0)
+        n_chunks = signed32(data, at + head - 4)
+        at += head
+        if bin_number > counts:
+            return np.int64(-1)
+        if bin_number == counts:
+            if n_chunks != 2 or at + 32 > size:
+                return np.int64(-1)
+            has_counts = True
+            scan.n_mapped[contig] = np.int64(_unsigned64(data, at + 16))
+            at += 32
+            continue
+        at = _scan_chunks(data, at, n_chunks, file_size, contig, scan)
+        if at < 0:
+            return at
+        if offset != 0:
+            level = 0
+            first_of_level = np.int64(0)
+            while bin_number >= first_of_level + (np.int64(1) << (3 * level)):
+                first_of_level += np.int64(1) << (3 * level)
+                level += 1
+            _add_entry(contig, (bin_number - first_of_level) << (3 * (depth - level)), offset, scan)
+    if not has_counts:
+        scan.n_mapped[contig] = -1
+    return at
+
+
+@exact_kernel
 def scan_bai(data, file_size, scan):
     """Go through an index; return whether it can be one of a BAM file of that size.
 
@@ -60,32 +106,8 @@ def scan_bai(data, file_size, scan):
     size = data.shape[0]
     at = np.int64(_BAI_HEADER_SIZE)
     for contig in range(scan.first.shape[0]):
-        if at + 4 > size:
-            return False
-        n_bins = signed32(data, at)
-        at += 4
-        has_counts = n_bins == 0
-        for _ in range(n_bins):
-            if at + 8 > size:
-                return False
-            bin_number = signed32(data, at) & 0xFFFFFFFF
-            n_chunks = signed32(data, at + 4)
-            at += 8
-            if bin_number > _COUNTS:
-                return False
-            if bin_number == _COUNTS:
-                if n_chunks != 2 or at + 32 > size:
-                    return False
-                has_counts = True
-                scan.n_mapped[contig] = np.int64(_unsigned64(data, at + 16))
-                at += 32
-                continue
-            at = _scan_chunks(data, at, n_chunks, file_size, contig, scan)
-            if at < 0:
-                return False
-        if not has_counts:
-            scan.n_mapped[contig] = -1
-        if at + 4 > size:
+        at = _scan_bins(data, at, -1, file_size, contig, scan)
+        if at < 0 or at + 4 > size:
             return False
         n_intervals = signed32(data, at)
         at += 4
@@ -115,39 +137,8 @@ def scan_csi(data, at, depth, file_size, scan):
         See `scan_bai`.
     """
     size = data.shape[0]
-    counts = ((np.int64(1) << (3 * (depth + 1))) - 1) // 7 + 1  # the bin that holds counts
     for contig in range(scan.first.shape[0]):
-        if at + 4 > size:
+        at = _scan_bins(data, at, depth, file_size, contig, scan)
+        if at < 0:
             return False
-        n_bins = signed32(data, at)
-        at += 4
-        has_counts = n_bins == 0
-        for _ in range(n_bins):
-            if at + 16 > size:
-                return False
-            bin_number = signed32(data, at) & 0xFFFFFFFF
-            offset = _unsigned64(data, at + 4)
-            n_chunks = signed32(data, at + 12)
-            at += 16
-            if bin_number > counts:
-                return False
-            if bin_number == counts:
-                if n_chunks != 2 or at + 32 > size:
-                    return False
-                has_counts = True
-                scan.n_mapped[contig] = np.int64(_unsigned64(data, at + 16))
-                at += 32
-                continue
-            at = _scan_chunks(data, at, n_chunks, file_size, contig, scan)
-            if at < 0:
-                return False
-            if offset != 0:
-                level = 0
-                first_of_level = np.int64(0)
-                while bin_number >= first_of_level + (np.int64(1) << (3 * level)):
-                    first_of_level += np.int64(1) << (3 * level)
-                    level += 1
-                _add_entry(contig, (bin_number - first_of_level) << (3 * (depth - level)), offset, scan)
-        if not has_counts:
-            scan.n_mapped[contig] = -1
     return at in (size, size - 8)
