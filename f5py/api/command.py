@@ -37,37 +37,19 @@ class Function(NamedTuple):
 
 
 class Command(NamedTuple):
-    """One of f5py's commands.
+    """One of f5py's commands."""
 
-    Attributes
-    ----------
-    name : str
-        As the command line has it.
-    options_class : str
-        Module below `f5py.options`, and class; imported when they are needed, as making classes takes time.
-    module, function : str
-        Where what it does is found.
-    title : str
-        Its line in the help of all commands.
-    help : str
-        Its own help, above the options.
-    examples : tuple of str
-        Command lines for the help.
-    reports_resources : bool
-        Version, time and memory are printed at its end.
-    functions : tuple of Function
-        Those of ``import f5py``; none: it is for the command line only.
-    """
-
-    name: str
+    name: str  # as the command line has it
+    # module below `f5py.options`, and class; imported when they are needed, as making classes takes time
     options_class: str
+    # module, function: where what it does is found
     module: str
-    title: str
-    help: str
-    examples: tuple[str, ...]
+    title: str  # its line in the help of all commands
+    help: str  # its own help, above the options
+    examples: tuple[str, ...]  # command lines for the help
     function: str = "run"
-    reports_resources: bool = False
-    functions: tuple[Function, ...] = ()
+    reports_resources: bool = False  # version, time and memory are printed at its end
+    functions: tuple[Function, ...] = ()  # those of ``import f5py``; none: it is for the command line only
 
     @property
     def options(self) -> Any:

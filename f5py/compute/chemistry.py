@@ -34,26 +34,13 @@ _IF_WRONG = "; if the metadata are wrong, keep it and name the pore model of wha
 
 @dataclass(frozen=True)
 class Chemistry:
-    """A pore and the kind of molecule that goes through it.
+    """A pore and the kind of molecule that goes through it."""
 
-    Attributes
-    ----------
-    name : str
-        For messages.
-    pore : {"r9", "r10", "rna004"}
-    rna : bool
-        Direct RNA: the signal runs from the 3' end of the molecule to its 5' end.
-    model : str or None
-        The built-in nucleotide model.
-    known_from : str
-        Of the chemistry of a run: what tells that it is this one.
-    """
-
-    name: str
-    pore: str
-    rna: bool
-    model: str | None
-    known_from: str = field(default="", compare=False)
+    name: str  # for messages
+    pore: str  # "r9", "r10", "rna004"
+    rna: bool  # direct RNA: the signal runs from the 3' end of the molecule to its 5' end
+    model: str | None  # the built-in nucleotide model
+    known_from: str = field(default="", compare=False)  # of the chemistry of a run: what tells that it is this one
 
     @property
     def event_parameters(self) -> EventParameters:

@@ -35,23 +35,14 @@ class Anchors(NamedTuple):
 
 
 class ChainedHits(NamedTuple):
-    """Places of reads on the reference as far as chains tell: they have not been aligned yet.
+    """Places of reads on the reference as far as chains tell: they have not been aligned yet."""
 
-    Attributes
-    ----------
-    table : int64, shape (offsets[-1], n_fields)
-        Columns: `f5py.mapping.hits.hit_fields`.
-    offsets : int64, shape (n_reads + 1,)
-    x, y : uint64, int64, shape (anchor_offsets[-1],)
-        Their anchors, see `Anchors`.
-    anchor_offsets : int64, shape (n_reads + 1,)
-    """
-
-    table: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    table: NDArray[np.int64]  # shape (offsets[-1], n_fields): columns: `f5py.mapping.hits.hit_fields`
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    # x, y: shape (anchor_offsets[-1],): their anchors, see `Anchors`
     x: NDArray[np.uint64]
     y: NDArray[np.int64]
-    anchor_offsets: NDArray[np.int64]
+    anchor_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
 
 
 class Hits(NamedTuple):
@@ -63,26 +54,16 @@ class Hits(NamedTuple):
 
 
 class ReadColumns(NamedTuple):
-    """The columns of a `MappingBatch` that describe its reads.
+    """The columns of a `MappingBatch` that describe its reads."""
 
-    Attributes
-    ----------
-    letters, qualities, codes : uint8, shape (offsets[-1],)
-    offsets : int64, shape (n_reads + 1,)
-    names : uint8, shape (name_offsets[-1],)
-    name_offsets : int64, shape (n_reads + 1,)
-    tags : uint8, shape (tag_offsets[-1],)
-    tag_offsets : int64, shape (n_reads + 1,)
-    """
-
-    letters: NDArray[np.uint8]
-    qualities: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    names: NDArray[np.uint8]
-    name_offsets: NDArray[np.int64]
-    tags: NDArray[np.uint8]
-    tag_offsets: NDArray[np.int64]
-    codes: NDArray[np.uint8]
+    letters: NDArray[np.uint8]  # shape (offsets[-1],)
+    qualities: NDArray[np.uint8]  # shape (offsets[-1],)
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    names: NDArray[np.uint8]  # shape (name_offsets[-1],)
+    name_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    tags: NDArray[np.uint8]  # shape (tag_offsets[-1],)
+    tag_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    codes: NDArray[np.uint8]  # shape (offsets[-1],)
 
 
 class ContigColumns(NamedTuple):
@@ -96,37 +77,20 @@ class ContigColumns(NamedTuple):
 
 @dataclass
 class MappingBatch:
-    """Reads as columns.
-
-    Attributes
-    ----------
-    letters : uint8, shape (offsets[-1],)
-        Bases as they stand in the file.
-    offsets : int64, shape (n_reads + 1,)
-    qualities : uint8, shape (offsets[-1],) or (0,)
-        Letters of FASTQ; of a read without qualities the first is 0.
-    tags : uint8, shape (tag_offsets[-1],)
-        Tags for every record of the read, as BAM has them.
-    tag_offsets : int64, shape (n_reads + 1,)
-    number : int
-        Of the batch.
-    share_of_input : float or None
-        How much of the reads comes up to its end, if that can be told.
-    codes : uint8, shape (offsets[-1],)
-        0 to 3, 4 for unknown bases.
-    anchors, chained, hits
-        Filled by the stages.
-    """
+    """Reads as columns."""
 
     names: Names
-    letters: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    letters: NDArray[np.uint8]  # shape (offsets[-1],): bases as they stand in the file
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    # shape (offsets[-1],) or (0,): letters of FASTQ; of a read without qualities the first is 0
     qualities: NDArray[np.uint8]
-    tags: NDArray[np.uint8]
-    tag_offsets: NDArray[np.int64]
-    number: int = 0
-    share_of_input: float | None = None
+    tags: NDArray[np.uint8]  # shape (tag_offsets[-1],): tags for every record of the read, as BAM has them
+    tag_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    number: int = 0  # of the batch
+    share_of_input: float | None = None  # how much of the reads comes up to its end, if that can be told
+    # shape (offsets[-1],): 0 to 3, 4 for unknown bases
     codes: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+    # anchors, chained, hits: filled by the stages
     anchors: Anchors | None = None
     chained: ChainedHits | None = None
     hits: Hits | None = None

@@ -38,18 +38,12 @@ MOST_CORRELATED = 0.95
 
 
 class Noise(NamedTuple):
-    """Constants of the noise of a chemistry.
+    """Constants of the noise of a chemistry."""
 
-    Attributes
-    ----------
-    stay, step : float
-        Correlation of the residuals of two successive events in the same k-mer, and in two successive ones.
-    tails : {"gaussian", "t7"}
-    """
-
+    # stay, step: correlation of the residuals of two successive events in the same k-mer, and in two successive ones
     stay: float
     step: float
-    tails: str
+    tails: str  # "gaussian" or "t7"
 
     @property
     def is_independent(self) -> bool:

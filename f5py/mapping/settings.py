@@ -34,41 +34,23 @@ N_SCORE = -1
 
 
 class MapSettings(NamedTuple):
-    """Parameters of mapping; the defaults are minimap2's ``-x map-ont``.
+    """Parameters of mapping; the defaults are minimap2's ``-x map-ont``."""
 
-    Attributes
-    ----------
-    k, w, hpc : int, int, bool
-        Minimizers: length, window, homopolymer compression.
-    mid_occ_frac : float
-        Fraction of the most frequent minimizers that are passed over (``-f``); 1 or more is the threshold itself.
-    min_mid_occ, max_mid_occ : int
-        Bounds of that threshold (``-U``).
-    max_max_occ, occ_dist, q_occ_frac
-        Rescue of frequent minimizers, one every `occ_dist` bases (``-e``); filter of those frequent in the read.
-    max_gap, bw, bw_long, min_cnt, min_sc, pri_ratio, best_n, mask
-        ``-g -r -n -m -p -N -M``.
-    max_skip, max_iter : int
-        Limits of the search for a predecessor in chaining.
-    match, mismatch, q, e, q2, e2, zdrop, zdrop_inv, min_dp_max
-        ``-A -B -O -E -z -s``.
-    min_mem : int
-        Shortest exact match that is a seed; 0: seeds are minimizers.
-    ava : bool
-        Overlaps of reads: all chains, no alignment to oneself, each pair once.
-    darwin : DarwinSettings or None
-        Candidates and tiles in the place of minimizers and chains; a gap of l bases costs ``q + l * e``.
-    """
-
+    # k, w, hpc: minimizers: length, window, homopolymer compression
     k: int = 15
     w: int = 10
     hpc: bool = False
+    # fraction of the most frequent minimizers that are passed over (``-f``); 1 or more is the threshold itself
     mid_occ_frac: float = 2e-4
+    # min_mid_occ, max_mid_occ: bounds of that threshold (``-U``)
     min_mid_occ: int = 10
     max_mid_occ: int = 1_000_000
+    # max_max_occ, occ_dist, q_occ_frac: rescue of frequent minimizers, one every `occ_dist` bases (``-e``); filter of
+    # those frequent in the read
     max_max_occ: int = 4095
     occ_dist: int = 500
     q_occ_frac: float = 0.01
+    # max_gap, bw, bw_long, min_cnt, min_sc, pri_ratio, best_n, mask: ``-g -r -n -m -p -N -M``
     max_gap: int = 5000
     bw: int = 500
     bw_long: int = 20000
@@ -77,8 +59,10 @@ class MapSettings(NamedTuple):
     pri_ratio: float = 0.8
     best_n: int = 5
     mask: float = 0.5
+    # max_skip, max_iter: limits of the search for a predecessor in chaining
     max_skip: int = 25
     max_iter: int = 5000
+    # match, mismatch, q, e, q2, e2, zdrop, zdrop_inv, min_dp_max: ``-A -B -O -E -z -s``
     match: int = 2
     mismatch: int = 4
     q: int = 4
@@ -88,9 +72,10 @@ class MapSettings(NamedTuple):
     zdrop: int = 400
     zdrop_inv: int = 200
     min_dp_max: int = 80
-    min_mem: int = 0
-    ava: bool = False
+    min_mem: int = 0  # shortest exact match that is a seed; 0: seeds are minimizers
+    ava: bool = False  # overlaps of reads: all chains, no alignment to oneself, each pair once
     eqx: bool = False
+    # candidates and tiles in the place of minimizers and chains; a gap of l bases costs ``q + l * e``
     darwin: DarwinSettings | None = None
 
 

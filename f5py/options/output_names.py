@@ -37,21 +37,11 @@ _PACKED_ALREADY = {"parquet": "Parquet", "bam": "BAM", "bigwig": "bigWig"}
 
 
 class Written(NamedTuple):
-    """What an output is, whatever its name.
+    """What an output is, whatever its name."""
 
-    Attributes
-    ----------
-    what : str
-        With its verb.
-    endings : tuple of str
-        How its name may end, besides in what stands for no format.
-    is_packed : bool
-        It is compressed if the name ends in .gz.
-    """
-
-    what: str
-    endings: tuple[str, ...]
-    is_packed: bool = False
+    what: str  # with its verb
+    endings: tuple[str, ...]  # how its name may end, besides in what stands for no format
+    is_packed: bool = False  # it is compressed if the name ends in .gz
 
 
 #: Outputs whose names do not choose among all formats.

@@ -10,20 +10,11 @@ from f5py.options.output_names import kind_of_name
 
 
 class Condition(NamedTuple):
-    """Condition on an option: that it is given, or that it has one of some values.
+    """Condition on an option: that it is given, or that it has one of some values."""
 
-    Attributes
-    ----------
-    name : str
-        Field of the option.
-    values : tuple of str
-        As they are written; none: any value but the default.
-    only_for : tuple of str
-        Values of the option that has the condition; it is one of these only. None: of any.
-    """
-
-    name: str
-    values: tuple[str, ...]
+    name: str  # field of the option
+    values: tuple[str, ...]  # as they are written; none: any value but the default
+    # values of the option that has the condition; it is one of these only. None: of any.
     only_for: tuple[str, ...] = ()
 
     @classmethod

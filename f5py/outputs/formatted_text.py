@@ -31,19 +31,12 @@ class TextFormat(Protocol):
 
 
 class Formatting(NamedTuple):
-    """Formatting of a run's text.
-
-    Attributes
-    ----------
-    size : callable of one batch
-        Returns how many lines of a usual length each read takes up, int64, shape (n,).
-    stopping : threading.Event
-        Set when the writer is to stop before its next piece.
-    """
+    """Formatting of a run's text."""
 
     text: TextFormat
+    # returns how many lines of a usual length each read takes up, int64, shape (n,)
     size: Callable[[ReadBatch], NDArray[np.int64]]
-    stopping: threading.Event
+    stopping: threading.Event  # set when the writer is to stop before its next piece
 
 
 class FormattedText(Sink):

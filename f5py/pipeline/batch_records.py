@@ -20,29 +20,17 @@ from f5py.threads.pool import WorkerPool
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive records of one chunk of the alignment file that belong to a batch.
+    """Consecutive records of one chunk of the alignment file that belong to a batch."""
 
-    Attributes
-    ----------
-    data, starts
-        The chunk; see `f5py.io.bam.bam_records.record_chunks`.
-    first, end : int
-        Of its records.
-    chosen : int64, shape (n,)
-        Those that are used.
-    rows : int64, shape (n,)
-        Their reads in the index of the reads.
-    read_index : int64, shape (n,)
-        Their numbers among all records visited.
-    """
-
+    # data, starts: the chunk; see `f5py.io.bam.bam_records.record_chunks`
     data: NDArray[np.uint8]
     starts: NDArray[np.int64]
+    # first, end: of its records
     first: int
     end: int
-    chosen: NDArray[np.int64]
-    rows: NDArray[np.int64]
-    read_index: NDArray[np.int64]
+    chosen: NDArray[np.int64]  # shape (n,): those that are used
+    rows: NDArray[np.int64]  # shape (n,): their reads in the index of the reads
+    read_index: NDArray[np.int64]  # shape (n,): their numbers among all records visited
 
     @classmethod
     def of(
@@ -98,25 +86,14 @@ class LoadTimes:
 
 @dataclass(frozen=True)
 class Cut:
-    """The records of a batch that is to be loaded.
+    """The records of a batch that is to be loaded."""
 
-    Attributes
-    ----------
-    number, part : int
-        Those of the batch.
-    partition : int32
-        See `ReadBatch`.
-    seconds : float
-        That it took to find them.
-    share : float or None
-        See `ReadBatch.share_of_input`.
-    """
-
+    # number, part: those of the batch
     number: int
     stretches: list[Stretch]
-    partition: NDArray[np.int32]
-    seconds: float
-    share: float | None = None
+    partition: NDArray[np.int32]  # see `ReadBatch`
+    seconds: float  # that it took to find them
+    share: float | None = None  # see `ReadBatch.share_of_input`
     part: int = -1
 
 

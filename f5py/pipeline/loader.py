@@ -72,49 +72,33 @@ class LoaderSettings:
 
 @dataclass
 class Loader:
-    """Makes batches of the records of an alignment file.
+    """Makes batches of the records of an alignment file."""
 
-    Attributes
-    ----------
-    alignments, reads, reference, signals
-        Where records, base-called reads, the reference and signals come from; `reads_path` is for messages.
-    windows : Windows or None
-        Regions to restrict the records to.
-    batch_size, max_bases : int
-        A batch is closed when it has that many reads or at least that many bases; the tuning may change them.
-    pool : WorkerPool or None
-        Threads that help; others than those that compute, so that loading never waits for these.
-    partitions : list of str
-        Values of the partition tag that have been met.
-    seen : SeenRecords or None
-        What finds duplicates, if these are left out.
-    parts : list of Part or None
-        Load these instead of the whole file.
-    tells_share : bool
-        Fill `ReadBatch.share_of_input` where that takes a look at the alignments' index.
-    before_loading : callable
-        Called once, before the first record is read.
-    """
-
+    # alignments, reads, reference, signals: where records, base-called reads, the reference and signals come from;
+    # `reads_path` is for messages
     alignments: AlignmentFile
     reads_path: str
     reads: ReadIndex | RecordReads
     reference: Reference
     signals: SignalSource
-    windows: Windows | None
+    windows: Windows | None  # regions to restrict the records to
+    # batch_size, max_bases: a batch is closed when it has that many reads or at least that many bases; the tuning may
+    # change them
     batch_size: int
     max_bases: int
     settings: LoaderSettings
+    # threads that help; others than those that compute, so that loading never waits for these
     pool: WorkerPool | None = None
-    partitions: list[str] = field(default_factory=list)
-    seen: SeenRecords | None = None
-    parts: list[Part] | None = None
+    partitions: list[str] = field(default_factory=list)  # values of the partition tag that have been met
+    seen: SeenRecords | None = None  # what finds duplicates, if these are left out
+    parts: list[Part] | None = None  # load these instead of the whole file
     n_ultra: int = 0
     warned_of_lengths: bool = False
     _any_known: bool = False
+    # fill `ReadBatch.share_of_input` where that takes a look at the alignments' index
     tells_share: bool = field(default_factory=is_watched)
     _name: str = ""  # of a read
-    before_loading: Callable[[], object] = lambda: None
+    before_loading: Callable[[], object] = lambda: None  # called once, before the first record is read
     times: LoadTimes = field(default_factory=LoadTimes)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _signals_lock: threading.Lock = field(default_factory=threading.Lock)

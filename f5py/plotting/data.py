@@ -31,77 +31,45 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PlotData:
-    """One read over a region, in the order of the signal.
+    """One read over a region, in the order of the signal."""
 
-    Attributes
-    ----------
-    name : str
-        The read's.
-    strand : {"+", "-"} or None
-        None for an alignment to the read's own bases.
-    model : str
-        Name of the pore model.
-    shift, scale, var : float
-        The expected level is ``shift + scale * level`` and its standard deviation ``var * stdv``.
-    sampling_rate : float
-        Hz.
-    first_sample : int
-        Number in the read of the first element of `current`.
-    current : float32, shape (s,)
-        pA.
-    event_index : int64, shape (e,)
-        Numbers of the events in the read, as the tables of the other commands have them.
-    event_start, event_length : int64, shape (e,)
-        In samples of the read. Starts ascend.
-    event_mean, event_stdv : float32, shape (e,)
-        pA.
-    event_kmer : int64, shape (e,)
-        Index into the k-mers below; -1 for an event that is aligned to none.
-    event_bad : bool, shape (e,)
-        The alignment takes the event as one that fits no k-mer.
-    position : int64, shape (p,)
-        0-based position of each k-mer's first base on the reference or in the read. They descend if the signal runs
-        against them.
-    kmers : uint8, shape (p, k)
-        Letters of the k-mers as the pore sees them: of the opposite strand of the reference for a reverse read.
-    letter : uint8, shape (p,)
-        The base at `position`, on the strand of the read.
-    kmer_start, kmer_end : int64, shape (p,)
-        Half-open interval of samples; empty, and at the place where it is missing, for a k-mer without events.
-    new_segment : bool, shape (p,)
-        The positions before this k-mer are no part of the alignment.
-    level, level_stdv : float32, shape (p,)
-        What the model expects, in pA on the read's scale.
-    calls : SiteCalls or None
-        None if methylation was not called.
-    """
-
-    name: str
-    strand: str | None
+    name: str  # the read's
+    strand: str | None  # "+" or "-": None for an alignment to the read's own bases
     source: Source
-    model: str
+    model: str  # name of the pore model
+    # shift, scale, var: the expected level is ``shift + scale * level`` and its standard deviation ``var * stdv``
     shift: float
     scale: float
     var: float
-    sampling_rate: float
-    first_sample: int
-    current: NDArray[np.float32]
+    sampling_rate: float  # Hz
+    first_sample: int  # number in the read of the first element of `current`
+    current: NDArray[np.float32]  # shape (s,): pA
+    # shape (e,): numbers of the events in the read, as the tables of the other commands have them
     event_index: NDArray[np.int64]
+    # event_start, event_length: shape (e,): in samples of the read. Starts ascend.
     event_start: NDArray[np.int64]
     event_length: NDArray[np.int64]
+    # event_mean, event_stdv: shape (e,): pA
     event_mean: NDArray[np.float32]
     event_stdv: NDArray[np.float32]
-    event_kmer: NDArray[np.int64]
-    event_bad: NDArray[np.bool_]
+    event_kmer: NDArray[np.int64]  # shape (e,): index into the k-mers below; -1 for an event that is aligned to none
+    event_bad: NDArray[np.bool_]  # shape (e,): the alignment takes the event as one that fits no k-mer
+    # shape (p,): 0-based position of each k-mer's first base on the reference or in the read. They descend if the
+    # signal runs against them.
     position: NDArray[np.int64]
+    # shape (p, k): letters of the k-mers as the pore sees them: of the opposite strand of the reference for a reverse
+    # read
     kmers: NDArray[np.uint8]
-    letter: NDArray[np.uint8]
+    letter: NDArray[np.uint8]  # shape (p,): the base at `position`, on the strand of the read
+    # kmer_start, kmer_end: shape (p,): half-open interval of samples; empty, and at the place where it is missing, for
+    # a k-mer without events
     kmer_start: NDArray[np.int64]
     kmer_end: NDArray[np.int64]
-    new_segment: NDArray[np.bool_]
+    new_segment: NDArray[np.bool_]  # shape (p,): the positions before this k-mer are no part of the alignment
+    # level, level_stdv: shape (p,): what the model expects, in pA on the read's scale
     level: NDArray[np.float32]
     level_stdv: NDArray[np.float32]
-    calls: SiteCalls | None = None
+    calls: SiteCalls | None = None  # None if methylation was not called
 
     @property
     def skipped(self) -> NDArray[np.bool_]:

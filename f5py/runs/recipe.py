@@ -34,24 +34,13 @@ Take = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Run(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
-    """A run that has been opened: what its sinks are made of.
-
-    Attributes
-    ----------
-    options : AlignmentOptions
-    loader : Source
-    stage : AlignmentStage
-    stopping : threading.Event
-        Set when the writer is to stop before its next piece.
-    take : function of a pyarrow.Table or None
-        Takes the place of the table's output.
-    """
+    """A run that has been opened: what its sinks are made of."""
 
     options: OptionsOfRun
     loader: LoaderOfRun
     stage: StageOfRun
-    stopping: threading.Event
-    take: Take | None = None
+    stopping: threading.Event  # set when the writer is to stop before its next piece
+    take: Take | None = None  # takes the place of the table's output
 
 
 class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):

@@ -15,25 +15,14 @@ _QUALITY_SD = 3.0
 
 @dataclass(frozen=True)
 class Basecall:
-    """A basecalled read in the molecule's own direction.
+    """A basecalled read in the molecule's own direction."""
 
-    Attributes
-    ----------
-    codes : uint8, shape (n,)
-        Called bases, 0 A, 1 C, 2 G, 3 T.
-    qualities : uint8, shape (n,)
-        Phred scores.
-    operations, lengths : uint8 and int64, shape (m,)
-        CIGAR along the molecule (to be reversed for the reverse strand).
-    edit_distance : int
-        Mismatches plus inserted plus deleted bases.
-    """
-
-    codes: NDArray[np.uint8]
-    qualities: NDArray[np.uint8]
+    codes: NDArray[np.uint8]  # shape (n,): called bases, 0 A, 1 C, 2 G, 3 T
+    qualities: NDArray[np.uint8]  # shape (n,): Phred scores
+    # operations, lengths: shape (m,): CIGAR along the molecule (to be reversed for the reverse strand)
     operations: NDArray[np.uint8]
     lengths: NDArray[np.int64]
-    edit_distance: int
+    edit_distance: int  # mismatches plus inserted plus deleted bases
 
 
 def basecall(molecule: NDArray[np.uint8], error_rate: float, rng: np.random.Generator) -> Basecall:

@@ -13,113 +13,60 @@ from f5py.errors import F5pyError
 
 @dataclass(frozen=True)
 class SimulationSettings:
-    """Settings of a simulation.
+    """Settings of a simulation."""
 
-    Attributes
-    ----------
-    seed : int
-        The same seed and settings give the same files, byte for byte.
-    genome_length, gc : int, float
-        Size and mean GC content of the random genome; unused when a reference is given.
-    n_reads : int or None
-        Number of reads; None to go by `coverage`.
-    coverage : float
-        Mean depth over the whole reference.
-    fixed_length : int or None
-        Length of every read in bases; None for the lognormal distribution.
-    median_length, length_sigma, min_length : float, float, int
-        Median, standard deviation of the natural logarithm, and lower bound of the lognormal distribution.
-    ultra_long : tuple of int
-        Lengths of further reads, one each.
-    strand : str
-        ``"both"``, ``"+"`` or ``"-"``.
-    error_rate : float
-        Basecalling errors per base of the molecule: 40 % mismatches, 25 % insertions, 35 % deletions.
-    per_read : bool
-        True: a whole molecule is methylated or not. False: every site has its own rate.
-    methylated_reads : float
-        Probability that a molecule is methylated, for `per_read`.
-    site_rates : str
-        Distribution of the sites' rates, see `RateMixture.parse`.
-    linked_within : int
-        CpGs at most this many bases apart share their rate and, in a molecule, their state; 0: none do.
-    sampling_rate, bases_per_second, dwell_shape : float
-        Samples per second, mean speed of the pore, and shape of the gamma distribution of the time per base.
-    slow_fraction, slow_factor : float
-        Share of reads in which every base takes `slow_factor` times longer.
-    level_noise : float
-        Deviation of a base's level from the pore model, in units of the model's standard deviation.
-    level_correlation : float
-        Correlation of the deviations of one base and the next.
-    level_tails : {"gaussian", "t7"}
-        Distribution of the deviations: normal, or Student's with seven degrees of freedom.
-    sample_noise : float
-        Standard deviation of the single samples around a base's level, in pA.
-    sample_correlation : float
-        Correlation of the noise of one sample and the next, from 0 to 0.5; samples further apart are independent.
-    shift_sd, scale_sd : float
-        Spread of the reads' shift (pA, mean 0) and scale (mean 1) against the pore model.
-    digitisation, signal_range : float
-        Calibration of the digitiser, ``pA = (raw + offset) * signal_range / digitisation``.
-    reads_per_file : int
-        Reads in one fast5 file.
-    pore : str
-        One of `CHEMISTRIES`: what the files say, and whose built-in model the signals follow.
-    meth_model : str or None
-        A file with the pore model of plain and methylated k-mers to follow instead.
-    motif : str
-        Which sites can be methylated: a name, or ``SITE:OFFSET``.
-    dwell_sigma : float
-        Above 0, the time per base is lognormal, with that standard deviation of the logarithm.
-    complete : float
-        Share of the sites of a methylated molecule that are methylated, for `per_read`.
-    haplotypes : bool
-        Molecules are of one of two haplotypes.
-    haplotype_sites : float
-        Share of blocks of sites whose rate each haplotype has of its own.
-    signal_format : {"fast5", "blow5", "pod5"}
-        Of the signal files.
-    """
-
-    seed: int = 1
+    seed: int = 1  # the same seed and settings give the same files, byte for byte
+    # genome_length, gc: size and mean GC content of the random genome; unused when a reference is given
     genome_length: int = 1_000_000
     gc: float = 0.45
-    n_reads: int | None = None
-    coverage: float = 20.0
-    fixed_length: int | None = None
+    n_reads: int | None = None  # number of reads; None to go by `coverage`
+    coverage: float = 20.0  # mean depth over the whole reference
+    fixed_length: int | None = None  # length of every read in bases; None for the lognormal distribution
+    # median_length, length_sigma, min_length: median, standard deviation of the natural logarithm, and lower bound of
+    # the lognormal distribution
     median_length: float = 8000.0
     length_sigma: float = 0.8
     min_length: int = 200
-    ultra_long: tuple[int, ...] = ()
-    strand: str = "both"
+    ultra_long: tuple[int, ...] = ()  # lengths of further reads, one each
+    strand: str = "both"  # ``"both"``, ``"+"`` or ``"-"``
+    # basecalling errors per base of the molecule: 40 % mismatches, 25 % insertions, 35 % deletions
     error_rate: float = 0.03
-    per_read: bool = False
-    methylated_reads: float = 0.5
-    site_rates: str = "beta:0.5:0.5"
+    per_read: bool = False  # True: a whole molecule is methylated or not. False: every site has its own rate.
+    methylated_reads: float = 0.5  # probability that a molecule is methylated, for `per_read`
+    site_rates: str = "beta:0.5:0.5"  # distribution of the sites' rates, see `RateMixture.parse`
+    # CpGs at most this many bases apart share their rate and, in a molecule, their state; 0: none do
     linked_within: int = 10
+    # sampling_rate, bases_per_second, dwell_shape: samples per second, mean speed of the pore, and shape of the gamma
+    # distribution of the time per base
     sampling_rate: float = 4000.0
     bases_per_second: float = 450.0
     dwell_shape: float = 1.6
+    # slow_fraction, slow_factor: share of reads in which every base takes `slow_factor` times longer
     slow_fraction: float = 0.0
     slow_factor: float = 5.0
+    # deviation of a base's level from the pore model, in units of the model's standard deviation
     level_noise: float = 0.4
-    level_correlation: float = 0.0
+    level_correlation: float = 0.0  # correlation of the deviations of one base and the next
+    # "gaussian" or "t7": distribution of the deviations: normal, or Student's with seven degrees of freedom
     level_tails: str = GAUSSIAN
-    sample_noise: float = 1.5
+    sample_noise: float = 1.5  # standard deviation of the single samples around a base's level, in pA
+    # correlation of the noise of one sample and the next, from 0 to 0.5; samples further apart are independent
     sample_correlation: float = 0.0
+    # shift_sd, scale_sd: spread of the reads' shift (pA, mean 0) and scale (mean 1) against the pore model
     shift_sd: float = 5.0
     scale_sd: float = 0.03
+    # digitisation, signal_range: calibration of the digitiser, ``pA = (raw + offset) * signal_range / digitisation``
     digitisation: float = 8192.0
     signal_range: float = 1402.882
-    reads_per_file: int = 4000
-    pore: str = "r9"
-    meth_model: str | None = None
-    motif: str = "cpg"
-    dwell_sigma: float = 0.0
-    complete: float = 1.0
-    haplotypes: bool = False
-    haplotype_sites: float = 0.3
-    signal_format: str = "fast5"
+    reads_per_file: int = 4000  # reads in one fast5 file
+    pore: str = "r9"  # one of `CHEMISTRIES`: what the files say, and whose built-in model the signals follow
+    meth_model: str | None = None  # a file with the pore model of plain and methylated k-mers to follow instead
+    motif: str = "cpg"  # which sites can be methylated: a name, or ``SITE:OFFSET``
+    dwell_sigma: float = 0.0  # above 0, the time per base is lognormal, with that standard deviation of the logarithm
+    complete: float = 1.0  # share of the sites of a methylated molecule that are methylated, for `per_read`
+    haplotypes: bool = False  # molecules are of one of two haplotypes
+    haplotype_sites: float = 0.3  # share of blocks of sites whose rate each haplotype has of its own
+    signal_format: str = "fast5"  # "fast5", "blow5", "pod5": of the signal files
 
     @property
     def chemistry(self) -> SimulatedChemistry:

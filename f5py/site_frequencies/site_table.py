@@ -39,32 +39,20 @@ _FIRST_ENTRIES = 1 << 10  # a power of two, as the hash tables must be
 
 
 class FrequencyColumns(NamedTuple):
-    """Some sites of a `Frequencies`, as arrays of one length.
+    """Some sites of a `Frequencies`, as arrays of one length."""
 
-    Attributes
-    ----------
-    chromosome : int32
-        Index into its `chromosomes`.
-    start, end : int64
-        0-based positions of the first bases of the first and the last motif in the group.
-    group_size : int32
-        Motifs in the group.
-    called, methylated : int64
-        Counted calls, and those of them above zero; a group counts with its size.
-    text_start, text_size : int64, int32
-        Where the group's sequence, or ``split-group``, is in the `texts`.
-    called_reverse, methylated_reverse : int64
-        Those of the reverse strand, if strands are counted apart.
-    """
-
-    chromosome: NDArray[np.int32]
+    chromosome: NDArray[np.int32]  # index into its `chromosomes`
+    # start, end: 0-based positions of the first bases of the first and the last motif in the group
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    group_size: NDArray[np.int32]
+    group_size: NDArray[np.int32]  # motifs in the group
+    # called, methylated: counted calls, and those of them above zero; a group counts with its size
     called: NDArray[np.int64]
     methylated: NDArray[np.int64]
+    # text_start, text_size: where the group's sequence, or ``split-group``, is in the `texts`
     text_start: NDArray[np.int64]
     text_size: NDArray[np.int32]
+    # called_reverse, methylated_reverse: those of the reverse strand, if strands are counted apart
     called_reverse: NDArray[np.int64]
     methylated_reverse: NDArray[np.int64]
 

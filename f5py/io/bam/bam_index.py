@@ -35,33 +35,19 @@ _NOWHERE = np.uint64(2**64 - 1)
 
 
 class Scan(NamedTuple):
-    """Findings in an index of n contigs.
+    """Findings in an index of n contigs."""
 
-    Attributes
-    ----------
-    n_mapped : int64, shape (n,)
-        Mapped records; -1 if the index does not count them.
-    first, last : uint64, shape (n,)
-        Virtual offsets at which the first chunk begins and the last one ends.
-    n_stretches : int64, shape (n,)
-        Stretches after which there are no records; -1 if that is not known.
-    starts : int64
-        Places in the file where chunks begin and end.
-    contigs, stretches, offsets : int64, int64, uint64
-        Where the first record is that reaches into the stretch of a contig.
-    sizes : int64, shape (2,)
-        Elements of `starts`, and of the three after it, that are filled.
-    """
-
-    n_mapped: NDArray[np.int64]
+    n_mapped: NDArray[np.int64]  # shape (n,): mapped records; -1 if the index does not count them
+    # first, last: shape (n,): virtual offsets at which the first chunk begins and the last one ends
     first: NDArray[np.uint64]
     last: NDArray[np.uint64]
-    n_stretches: NDArray[np.int64]
-    starts: NDArray[np.int64]
+    n_stretches: NDArray[np.int64]  # shape (n,): stretches after which there are no records; -1 if that is not known
+    starts: NDArray[np.int64]  # places in the file where chunks begin and end
+    # contigs, stretches, offsets: where the first record is that reaches into the stretch of a contig
     contigs: NDArray[np.int64]
     stretches: NDArray[np.int64]
     offsets: NDArray[np.uint64]
-    sizes: NDArray[np.int64]
+    sizes: NDArray[np.int64]  # shape (2,): elements of `starts`, and of the three after it, that are filled
 
     @classmethod
     def empty(cls, n_contigs: int, n_bytes: int) -> Scan:

@@ -29,32 +29,22 @@ _NUMBERS = {b"c": "<b", b"C": "<B", b"s": "<h", b"S": "<H", b"i": "<i", b"I": "<
 
 
 class RecordColumns(NamedTuple):
-    """Columns of n records.
-
-    Attributes
-    ----------
-    names, name_offsets : uint8, int64
-    contig, start, end : int32, int64, int64
-        0-based, half-open.
-    reverse : bool
-    cigar, cigar_offsets : uint32, int64
-        Length times 16 plus operation.
-    parents, parent_offsets : uint8, int64
-        Names of the reads that these were split from (tag pi); empty without.
-    split_start, split_length : int64
-        Tags sp and ns; -1 without.
-    """
+    """Columns of n records."""
 
     names: NDArray[np.uint8]
     name_offsets: NDArray[np.int64]
+    # contig, start, end: 0-based, half-open
     contig: NDArray[np.int32]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
     reverse: NDArray[np.bool_]
+    # cigar, cigar_offsets: length times 16 plus operation
     cigar: NDArray[np.uint32]
     cigar_offsets: NDArray[np.int64]
+    # parents, parent_offsets: names of the reads that these were split from (tag pi); empty without
     parents: NDArray[np.uint8]
     parent_offsets: NDArray[np.int64]
+    # split_start, split_length: tags sp and ns; -1 without
     split_start: NDArray[np.int64]
     split_length: NDArray[np.int64]
 

@@ -24,22 +24,13 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class AnchoredRead(NamedTuple):
-    """A read and the anchors of its hits.
+    """A read and the anchors of its hits."""
 
-    Attributes
-    ----------
-    x, y : uint64, int64
-        The anchors that belong to hits; `y` gets flags.
-    strands : uint8, shape (2 * length,)
-        Codes of the read, then of its reverse complement.
-    length : int64
-        Bases of the read.
-    """
-
+    # x, y: the anchors that belong to hits; `y` gets flags
     x: NDArray[np.uint64]
     y: NDArray[np.int64]
-    strands: NDArray[np.uint8]
-    length: int
+    strands: NDArray[np.uint8]  # shape (2 * length,): codes of the read, then of its reverse complement
+    length: int  # bases of the read
 
 
 @shared_kernel

@@ -96,29 +96,18 @@ def modification_tags(
 
 @dataclass(frozen=True, kw_only=True)
 class TagOptions:
-    """Options of the tags of records.
+    """Options of the tags of records."""
 
-    Attributes
-    ----------
-    style : {"read", "reference"}
-        Keep each called record's sequence, or show the reference's bases from its start to its end instead, without
-        gaps and with a constant base quality; ambiguity codes of the reference are resolved as for calling.
-    others : {"keep", "replace", "merge"}
-        What becomes of called records that have tags already: they stay as they are, lose these tags, or keep what
-        they say of other modifications.
-    prior : float
-        Probability of methylation before the signal is seen.
-    calibration : float
-        Factor of the log-likelihood ratios.
-    windows : Windows, optional
-        Only calls of groups inside of a window are listed, as in the table of calls.
-    """
-
+    # "read" or "reference": keep each called record's sequence, or show the reference's bases from its start to its end
+    # instead, without gaps and with a constant base quality; ambiguity codes of the reference are resolved as for
+    # calling
     style: str = "read"
+    # "keep", "replace", "merge": what becomes of called records that have tags already: they stay as they are, lose
+    # these tags, or keep what they say of other modifications
     others: str = "keep"
-    prior: float = 0.5
-    calibration: float = 1.0
-    windows: Windows | None = None
+    prior: float = 0.5  # probability of methylation before the signal is seen
+    calibration: float = 1.0  # factor of the log-likelihood ratios
+    windows: Windows | None = None  # only calls of groups inside of a window are listed, as in the table of calls
 
 
 class ModbamWriter:

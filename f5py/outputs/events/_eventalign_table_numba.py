@@ -92,17 +92,11 @@ def _write_odd_level(at, value, decimals):
 
 
 class TableTexts(NamedTuple):
-    """Texts with a separator after each, and a block of `BLOCK` bytes after the last one.
+    """Texts with a separator after each, and a block of `BLOCK` bytes after the last one."""
 
-    Attributes
-    ----------
-    contigs, names : uint8
-        Names of contigs by index, and of reads from the first one of the table on.
-    contig_ends, name_ends : int64
-        Text i ends at ``ends[i + 1]``.
-    """
-
+    # contigs, names: names of contigs by index, and of reads from the first one of the table on
     contigs: NDArray[np.uint8]
+    # contig_ends, name_ends: text i ends at ``ends[i + 1]``
     contig_ends: NDArray[np.int64]
     names: NDArray[np.uint8]
     name_ends: NDArray[np.int64]

@@ -225,21 +225,13 @@ class StoredRead:
 
 @dataclass
 class _Reads:
-    """The columns of a table of reads.
+    """The columns of a table of reads."""
 
-    Attributes
-    ----------
-    keys : V16, shape (n,)
-        UUIDs.
-    n_samples : int, shape (n,)
-    calibration : float64, shape (n, 5)
-    chunk_offsets, chunk_rows : int
-        Read i has the rows ``chunk_rows[chunk_offsets[i]:chunk_offsets[i + 1]]`` of the signal tables.
-    """
-
-    keys: NDArray[np.void]
-    n_samples: NDArray[np.integer]
-    calibration: NDArray[np.float64]
+    keys: NDArray[np.void]  # shape (n,): UUIDs
+    n_samples: NDArray[np.integer]  # shape (n,)
+    calibration: NDArray[np.float64]  # shape (n, 5)
+    # chunk_offsets, chunk_rows: read i has the rows ``chunk_rows[chunk_offsets[i]:chunk_offsets[i + 1]]`` of the signal
+    # tables
     chunk_offsets: NDArray[np.integer]
     chunk_rows: NDArray[np.integer]
 
