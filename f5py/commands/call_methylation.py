@@ -100,7 +100,12 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
     def loading(self, options: CallOptions) -> dict[str, Any]:
         """Return how reads are loaded; modBAM needs all records, also those that are passed over."""
         keeps = options.modbam is not None
-        return {"keep_records": keeps, "keep_passed_over": keeps, "partition_tag": options.partition_tag}
+        return {
+            "keep_records": keeps,
+            "keep_passed_over": keeps,
+            "partition_tag": options.partition_tag,
+            "with_earlier": options.skip_overlaps,
+        }
 
     def stage(self, options: CallOptions, loader: Loader, chemistry: Chemistry) -> Caller:
         return Caller(options, chemistry, loader.windows)

@@ -128,8 +128,10 @@ class Caller(AlignmentStage):
     def settle(self, batch: ReadBatch) -> None:
         if len(batch):
             if self._covered is not None:
-                self._covered.drop(batch)
-                self.counts.covered_sites = self._covered.n_sites
+                if batch.is_earlier:
+                    self._covered.add(batch)
+                    return
+                batch.covered_sites = self._covered.drop(batch)
             super().settle(batch)
 
     def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
@@ -142,6 +144,7 @@ class Caller(AlignmentStage):
         found = batch.calls.methylated, batch.calls.unmethylated
         n, n_methylated, n_unmethylated = count_calls(*found, calls, np.float32(self._threshold))
         counts.results += n
+        counts.covered_sites += batch.covered_sites
         counts.methylated += n_methylated
         counts.unmethylated += n_unmethylated
 

@@ -182,6 +182,11 @@ class ReadBatch:
         Any sequence of text becomes one.
     part : int
         Number of the part of the run; -1 if it has no parts.
+    is_earlier : bool
+        These alignments belong to earlier parts; they are computed for what they take from those of the part, and not
+        written.
+    covered_sites : int
+        Sites of calls that were skipped because an earlier alignment of the same read covers them.
     read_index : int64
         0-based number of the record among all records visited.
     status, cause : uint8
@@ -284,6 +289,8 @@ class ReadBatch:
     start_time: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
     share_of_input: float | None = None
     part: int = -1
+    is_earlier: bool = False
+    covered_sites: int = 0
 
     def __post_init__(self) -> None:
         self.names = Names.of(self.names)

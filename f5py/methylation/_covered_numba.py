@@ -36,6 +36,42 @@ def _slot_of(keys, first, second):
 
 
 @exact_kernel
+def _key_of(names, begin, end):
+    """Two hashes of a name."""
+    first, second = _BASIS
+    for i in range(begin, end):
+        first = (first ^ np.uint64(names[i])) * _PRIME[0]
+        first ^= first >> _SHIFT
+        second = (second ^ np.uint64(names[i])) * _PRIME[1]
+        second ^= second >> _SHIFT
+    return first | np.uint64(1), second
+
+
+@exact_kernel
+def find_touched(names, offsets, places, spans, found):
+    """Find the alignments that overlap or touch one of the same read.
+
+    Parameters
+    ----------
+    names, offsets, places
+        See `add_spans`.
+    spans : Spans
+    found : bool, shape (n_reads,)
+        Filled.
+    """
+    contig, start, end = places
+    for read in range(found.shape[0]):
+        first, second = _key_of(names, offsets[read], offsets[read + 1])
+        slot = _slot_of(spans.keys, first, second)
+        span = spans.latest[slot] if spans.keys[slot, 0] != 0 else -1
+        found[read] = False
+        while span >= 0 and not found[read]:
+            found[read] = spans.contig[span] == contig[read]
+            found[read] = found[read] and start[read] <= spans.end[span] and end[read] >= spans.start[span]
+            span = spans.earlier[span]
+
+
+@exact_kernel
 def add_spans(names, offsets, used, places, n_spans, spans, earlier):
     """Add the alignments of the reads that are `used`; return the number of all.
 
@@ -57,13 +93,7 @@ def add_spans(names, offsets, used, places, n_spans, spans, earlier):
         earlier[read] = -1
         if not used[read]:
             continue
-        first, second = _BASIS
-        for i in range(offsets[read], offsets[read + 1]):
-            first = (first ^ np.uint64(names[i])) * _PRIME[0]
-            first ^= first >> _SHIFT
-            second = (second ^ np.uint64(names[i])) * _PRIME[1]
-            second ^= second >> _SHIFT
-        first |= np.uint64(1)
+        first, second = _key_of(names, offsets[read], offsets[read + 1])
         slot = _slot_of(spans.keys, first, second)
         if spans.keys[slot, 0] != 0:
             earlier[read] = spans.latest[slot]

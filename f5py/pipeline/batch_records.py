@@ -95,6 +95,7 @@ class Cut:
     seconds: float  # that it took to find them
     share: float | None = None  # see `ReadBatch.share_of_input`
     part: int = -1
+    is_earlier: bool = False  # see `ReadBatch`
 
 
 class Found(NamedTuple):

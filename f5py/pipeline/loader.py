@@ -38,6 +38,7 @@ from f5py.pipeline.batch_records import (
     check_ends,
     prepare_cigars,
 )
+from f5py.pipeline.earlier import EarlierRecords
 from f5py.pipeline.parts import Part
 from f5py.pipeline.record_filter import classified
 from f5py.pipeline.runner import THREAD_PREFIX
@@ -66,6 +67,9 @@ class LoaderSettings:
     partition_tag: str | None = None
     # take the bases of reads from their records, where these have as many as `reads` say
     bases_from_records: bool = False
+    # of a run in parts: also load alignments before a part that overlap others of the same reads in it; see
+    # `f5py.pipeline.earlier`
+    with_earlier: bool = False
     # read only one thing at a time: what is fetched for one may take the place of what was fetched for another
     one_at_a_time: bool = False
 
@@ -140,7 +144,11 @@ class Loader:
                 self.check_any_known(self._any_known)
             return
         number = 0
+        earlier = EarlierRecords(self, self.parts)
         for done, part in enumerate(self.parts):
+            for stretches in earlier.before(part):
+                yield Cut(number, stretches, self._partition([]), 0.0, part=part.number, is_earlier=True)
+                number += 1
             self._any_known = False
             before, n_ultra = replace(self.alignments.counts), self.n_ultra
             with self._ultra_output(part.ultra_path) as ultra:
@@ -260,6 +268,7 @@ class Loader:
         batch = ReadBatch(
             number=cut.number,
             part=cut.part,
+            is_earlier=cut.is_earlier,
             names=names,
             records=records,
             partition=cut.partition,

@@ -14,6 +14,7 @@ class Part:
 
     number: int  # 0-based
     records: RecordRange | None = None  # None if only the loader knows them
+    before: RecordRange | None = None  # those between the part that is loaded before this one and this one
     ultra_path: str | None = None  # BAM file for its ultra-long reads
     # records that were left out; filled, as are the others, when the part has been loaded
     skipped: RecordCounts = field(default_factory=RecordCounts)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Protocol
 
 from f5py.core.batch import ReadBatch
+from f5py.io.bam.record_ranges import RecordRange
 from f5py.pipeline.parts import Part
 from f5py.runs.parts.plan import Plan
 
@@ -62,8 +63,14 @@ class PartJob:
 
     def parts_of(self, loader: Any) -> deque[Part]:
         """Let a loader load the parts; return them."""
-        loader.parts = parts = [Part(number, self.plan.ranges[number]) for number in self.numbers]
-        return deque(parts)
+        parts, done = deque[Part](), 0
+        for number in self.numbers:
+            records = self.plan.ranges[number]
+            before = RecordRange(self.plan.ranges[done].begin, records.begin) if done < number else None
+            parts.append(Part(number, records, before))
+            done = number + 1
+        loader.parts = list(parts)
+        return parts
 
 
 class GrowingJob:

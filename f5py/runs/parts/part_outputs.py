@@ -75,6 +75,8 @@ class PartOutputs:
 
     def write(self, batch: ReadBatch) -> None:
         """Write a batch to the outputs of its part."""
+        if batch.is_earlier:
+            return
         while self._current is None or self._current.part.number != batch.part:
             self._next_part()
         self._current.write(batch)

@@ -419,7 +419,7 @@ def test_missing_and_damaged_parts(made: ReadSet, here: Path, capfd: pytest.Capt
         (["--plan", "p", "--workers", "2"], "--workers"),
         (["--partitions", "2"], "--partitions"),
         (["--engine", "dask"], "--engine"),
-        (["--resume", "--skip-duplicates"], "--skip-duplicates"),
+        (["--resume", "--watch", "."], "--watch"),
     ],
 )
 def test_contradictions(made: ReadSet, here: Path, options: list[str], message: str, capfd: pytest.CaptureFixture[str]):

@@ -1,0 +1,108 @@
+"""Records before a part of a run that its results depend on, which other parts load: repeated ones, and overlaps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.names import Names
+from f5py.io.bam.bam_records import RecordColumns, chosen_records
+from f5py.io.bam.record_ranges import RecordRange
+from f5py.methylation.covered import AlignmentSpans, Places
+from f5py.pipeline.batch_records import Stretch
+from f5py.pipeline.parts import Part
+from f5py.pipeline.record_filter import classified
+from f5py.pipeline.seen_records import SeenRecords
+
+if TYPE_CHECKING:
+    from f5py.pipeline.loader import Loader
+
+
+class EarlierRecords:
+    """Looks at the records between the parts that a process loads, so that each part is as in one run over everything.
+
+    Where repeated records are left out (`Loader.seen`), all records before a part are marked as seen. Where calls count
+    once for a read (`LoaderSettings.with_earlier`), those of its alignments that a later part of this process has
+    overlapping ones of are loaded: whether they take anything from these depends on whether they can be called.
+
+    Parameters
+    ----------
+    loader : Loader
+    parts : sequence of Part
+        In the order in which they are loaded.
+    """
+
+    def __init__(self, loader: Loader, parts: Sequence[Part]) -> None:
+        self._loader = loader
+        self._parts = parts
+
+    def before(self, part: Part) -> Iterator[list[Stretch]]:
+        """Yield the records of each batch that is needed before a part."""
+        from f5py.io.bam._bam_numba import DUPLICATE, KEPT
+        from f5py.pipeline._batch_limits_numba import Limits, cut
+
+        loader, settings = self._loader, self._loader.settings
+        if part.before is None or not (settings.with_earlier or loader.seen is not None):
+            return
+        threshold = -1 if settings.ultra_path is None else settings.ultra_threshold
+        limits = Limits(loader.batch_size, loader.max_bases, threshold, False)
+        stretches: list[Stretch] = []
+        state = np.zeros(4, np.int64)
+        later = self._later if settings.with_earlier else None
+        for data, starts, kinds, rows, lengths in self._visited(part.before, loader.seen):
+            if later is None:
+                continue
+            kept = np.flatnonzero(kinds == KEPT)
+            names, places = _spans_of(data, starts, kept)
+            kinds[kept[~later.touched(names, places)]] = DUPLICATE
+            first = 0
+            while first < len(kinds):
+                end = cut(kinds, lengths, first, len(kinds), limits, state)
+                chosen = first + np.flatnonzero(kinds[first:end] == KEPT)
+                if len(chosen):  # without the others, of which there may be many chunks
+                    few, offsets = chosen_records(data, starts, chosen)
+                    is_kept = np.ones(len(chosen), np.bool_)
+                    stretches.append(Stretch.of(few, offsets, is_kept, rows[chosen], 0, len(chosen), 0))
+                first = end
+                if state[3]:
+                    yield stretches
+                    stretches = []
+                    state[:] = 0
+        if stretches:
+            yield stretches
+
+    @cached_property
+    def _later(self) -> AlignmentSpans:
+        """Alignments of the parts after the first records that are not loaded."""
+        from f5py.io.bam._bam_numba import KEPT
+
+        spans = AlignmentSpans()
+        first = next(i for i, part in enumerate(self._parts) if part.before is not None)
+        for part in self._parts[first:]:
+            for data, starts, kinds, _, _ in self._visited(part.records, None):
+                spans.add(*_spans_of(data, starts, np.flatnonzero(kinds == KEPT)))
+        return spans
+
+    def _visited(
+        self, within: RecordRange | None, seen: SeenRecords | None
+    ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]]:
+        """Yield records and what `classified` says of them, which is not counted."""
+        loader = self._loader
+        alignments = loader.alignments
+        with closing(alignments.chunks(loader.windows, loader.batch_size, within)) as chunks:
+            for data, starts, n in chunks:
+                counts = replace(alignments.counts)
+                found = classified(alignments, loader.reads, seen, data, starts, n)
+                alignments.counts = counts
+                yield data, starts, *found
+
+
+def _spans_of(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> tuple[Names, Places]:
+    columns = RecordColumns.of(data, starts, chosen)
+    return Names(columns.names, columns.name_offsets), (columns.contig, columns.start, columns.end)
