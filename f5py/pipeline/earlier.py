@@ -6,55 +6,71 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.names import Names
+from f5py.core.windows import Windows
+from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import RecordColumns, chosen_records
 from f5py.io.bam.record_ranges import RecordRange
+from f5py.io.bam.record_reads import RecordReads
+from f5py.io.reads.read_index import ReadIndex
 from f5py.methylation.covered import AlignmentSpans, Places
 from f5py.pipeline.batch_records import Stretch
 from f5py.pipeline.parts import Part
 from f5py.pipeline.record_filter import classified
 from f5py.pipeline.seen_records import SeenRecords
 
-if TYPE_CHECKING:
-    from f5py.pipeline.loader import Loader
+
+class Loading(Protocol):
+    """What of a loader the records come from, and the limits of its batches."""
+
+    alignments: AlignmentFile
+    reads: ReadIndex | RecordReads
+    windows: Windows | None
+    seen: SeenRecords | None
+    batch_size: int
+    max_bases: int
 
 
 class EarlierRecords:
     """Looks at the records between the parts that a process loads, so that each part is as in one run over everything.
 
-    Where repeated records are left out (`Loader.seen`), all records before a part are marked as seen. Where calls count
-    once for a read (`LoaderSettings.with_earlier`), those of its alignments that a later part of this process has
-    overlapping ones of are loaded: whether they take anything from these depends on whether they can be called.
+    Where repeated records are left out, all records before a part are marked as seen. Where calls count once for a read,
+    alignments before a part are loaded if a later part of this process has an overlapping one of the same read: whether
+    they take anything from that depends on whether they can be called.
 
     Parameters
     ----------
-    loader : Loader
     parts : sequence of Part
         In the order in which they are loaded.
+    are_loaded : bool
+        Load earlier alignments, not only look at them.
+    ultra_threshold : int
+        Of reads that are left out, see `f5py.pipeline._batch_limits_numba.Limits`; -1 for none.
     """
 
-    def __init__(self, loader: Loader, parts: Sequence[Part]) -> None:
+    def __init__(self, loader: Loading, parts: Sequence[Part], are_loaded: bool, ultra_threshold: int) -> None:
         self._loader = loader
         self._parts = parts
+        self._are_loaded = are_loaded
+        self._ultra_threshold = ultra_threshold
 
     def before(self, part: Part) -> Iterator[list[Stretch]]:
         """Yield the records of each batch that is needed before a part."""
         from f5py.io.bam._bam_numba import DUPLICATE, KEPT
         from f5py.pipeline._batch_limits_numba import Limits, cut
 
-        loader, settings = self._loader, self._loader.settings
-        if part.before is None or not (settings.with_earlier or loader.seen is not None):
+        loader = self._loader
+        if part.before is None or not (self._are_loaded or loader.seen is not None):
             return
-        threshold = -1 if settings.ultra_path is None else settings.ultra_threshold
-        limits = Limits(loader.batch_size, loader.max_bases, threshold, False)
+        limits = Limits(loader.batch_size, loader.max_bases, self._ultra_threshold, False)
         stretches: list[Stretch] = []
         state = np.zeros(4, np.int64)
-        later = self._later if settings.with_earlier else None
+        later = self._later if self._are_loaded else None
         for data, starts, kinds, rows, lengths in self._visited(part.before, loader.seen):
             if later is None:
                 continue

@@ -144,7 +144,8 @@ class Loader:
                 self.check_any_known(self._any_known)
             return
         number = 0
-        earlier = EarlierRecords(self, self.parts)
+        threshold = -1 if self.settings.ultra_path is None else self.settings.ultra_threshold
+        earlier = EarlierRecords(self, self.parts, self.settings.with_earlier, threshold)
         for done, part in enumerate(self.parts):
             for stretches in earlier.before(part):
                 yield Cut(number, stretches, self._partition([]), 0.0, part=part.number, is_earlier=True)
