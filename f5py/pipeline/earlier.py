@@ -39,7 +39,7 @@ class Loading(Protocol):
 class EarlierRecords:
     """Looks at the records between the parts that a process loads, so that each part is as in one run over everything.
 
-    Where repeated records are left out, all records before a part are marked as seen. Where calls count once for a read,
+    Where repeated records are left out, all before a part are marked as seen. Where calls count once for a read,
     alignments before a part are loaded if a later part of this process has an overlapping one of the same read: whether
     they take anything from that depends on whether they can be called.
 
