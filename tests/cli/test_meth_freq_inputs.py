@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import math
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +12,7 @@ import pyarrow.parquet
 import pysam
 import pytest
 
-from ..made_data import ReadSet, refused, run_command
+from ..made_data import ReadSet, process_of, refused, run_command, run_process, start_process
 
 
 @pytest.fixture(scope="module")
@@ -70,9 +69,8 @@ def test_bedmethyl_comes_out_as_it_went_in(outputs: Path, tmp_path: Path, capfd)
     assert again.read_text() == own
     rows = [line.split("\t") for line in own.splitlines()]
     blanks = "".join("\t".join(row[:10]) + " " + " ".join(row[10:]) + "\n" for row in rows)
-    command = [sys.executable, "-m", "f5py", "meth-freq", "--bedmethyl"]
-    done = subprocess.run(command, input="#chrom\tstart\n" + blanks, text=True, capture_output=True, check=True)
-    assert done.stdout == own
+    done = run_process(process_of("meth-freq", "--bedmethyl"), input="#chrom\tstart\n" + blanks, text=True)
+    assert (done.returncode, done.stdout) == (0, own)
     combined = tmp_path / "combined.bed"
     assert run_command("meth-freq", outputs / "calls.tsv", "--bedmethyl", "--combine-strands", "-o", combined) == 0
     assert counted(capfd, combined) == counted(capfd, outputs / "calls.bed")
@@ -178,13 +176,10 @@ def test_alignments_through_standard_input(
         for record in records:
             out.write(record)
     arguments = [*options, "-g", str(made.genome)]
-    command = [sys.executable, "-m", "f5py", "meth-freq"]
     found = []
     for name, content in ((str(outputs / "calls.bam"), b""), ("-", source.read_bytes())):
-        done = subprocess.Popen(
-            [*command, name, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-            cwd=tmp_path,
-        )  # fmt: skip
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        done = start_process(process_of("meth-freq", name, *arguments), cwd=tmp_path, **pipes)
         assert done.stdin is not None
         for i in range(min(len(content), 40)):  # as a slow writer sends it
             done.stdin.write(content[i : i + 1])
@@ -198,9 +193,8 @@ def test_alignments_through_standard_input(
 
 def test_cut_alignments_through_standard_input_are_refused(outputs: Path, tmp_path: Path) -> None:
     content = (outputs / "calls.bam").read_bytes()
-    command = [sys.executable, "-m", "f5py", "meth-freq", "-", "-o", "out.tsv"]
     for cut in (len(content) // 2, len(content) - 28):
-        done = subprocess.run(command, input=content[:cut], capture_output=True, check=False, cwd=tmp_path)
+        done = run_process(process_of("meth-freq", "-", "-o", "out.tsv"), input=content[:cut], cwd=tmp_path)
         assert done.returncode == 1
         assert b"standard input" in done.stderr
         assert b"Traceback" not in done.stderr
@@ -210,21 +204,19 @@ def test_cut_alignments_through_standard_input_are_refused(outputs: Path, tmp_pa
 def test_text_through_standard_input_is_still_text(outputs: Path, tmp_path: Path) -> None:
     """Compressed or not, alone or beside a file, and if there is nothing."""
     table = (outputs / "calls.tsv").read_bytes()
-    command = [sys.executable, "-m", "f5py", "meth-freq"]
 
     def told(content: bytes, *arguments: str) -> bytes:
-        return subprocess.run([*command, *arguments], input=content, capture_output=True, check=True).stdout
+        done = run_process(process_of("meth-freq", *arguments), input=content)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     expected = told(b"", str(outputs / "calls.tsv"))
     assert told(table) == told(gzip.compress(table)) == told(table, "-") == told(table, "-i", "-") == expected
     twice = told(b"", str(outputs / "calls.tsv"), str(outputs / "calls.tsv"))
     assert told(table, "-", str(outputs / "calls.tsv")) == told(table, str(outputs / "calls.tsv"), "-") == twice
-    done = subprocess.run([*command, "-"], input=b"BA", capture_output=True, check=False)
+    done = run_process(process_of("meth-freq", "-"), input=b"BA")
     assert done.returncode == 1
     assert b"Traceback" not in done.stderr
-    mixed = subprocess.run(
-        [*command, "-", str(outputs / "calls.tsv")], input=(outputs / "calls.bam").read_bytes(), capture_output=True,
-        check=False,
-    )  # fmt: skip
+    mixed = run_process(process_of("meth-freq", "-", outputs / "calls.tsv"), input=(outputs / "calls.bam").read_bytes())
     assert mixed.returncode == 2
     assert b"cannot be counted together" in mixed.stderr

@@ -84,7 +84,7 @@ def test_a_run_that_is_ended_leaves_no_half_written_file(number: signal.Signals,
         for i in range(60):
             run.stdin.write(made.reads.read_bytes().replace(b">", b">%d-" % i))  # and no end
         run.stdin.flush()
-        deadline = time.monotonic() + 40
+        deadline = time.monotonic() + PATIENCE
         # the records of the first batches are there
         while not any(path.stat().st_size > 5000 for path in tmp_path.glob(".unfinished-map-*/unsorted.bam")):
             assert time.monotonic() < deadline
