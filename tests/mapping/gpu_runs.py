@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from f5py.compute.gpu import selection
 
+COMPUTE = selection.GpusWhenTheyPay.compute
 #: Faults of the played machine, and what the one warning says.
 FAULTS = {
     "import": "cupy cannot be loaded",
@@ -37,9 +38,25 @@ def assert_one_warning(messages: str, fault: str) -> None:
     assert "Traceback" not in messages
 
 
+def give_gpus_all(monkeypatch) -> None:
+    """Let batches wait until the GPUs have started: so small a run would be over before."""
+
+    def compute_when_all_are_there(self, batch) -> None:
+        if self._waits:
+            join_starts()
+        COMPUTE(self, batch)
+
+    monkeypatch.setattr(selection.GpusWhenTheyPay, "compute", compute_when_all_are_there)
+
+
+def join_starts() -> None:
+    """Wait for GPUs that are being started."""
+    for thread in [thread for thread in threading.enumerate() if thread.name == selection._START_THREAD]:
+        thread.join()
+
+
 def wait_for_start(map_reads: Callable[[], object], monkeypatch) -> None:
     """Map with a GPU that joins at once, and wait until it has started."""
     monkeypatch.setattr(selection, "_START_SECONDS", 1e-12)
     map_reads()
-    for thread in [thread for thread in threading.enumerate() if thread.name == selection._START_THREAD]:
-        thread.join()
+    join_starts()

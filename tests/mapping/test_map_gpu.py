@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from pathlib import Path
 
 import pytest
 
+from f5py.compute import mapping
+from f5py.compute.gpu import selection
 from f5py.compute.gpu.mapping import chains, mems, pair_alignments
 
 from ..made_data import ReadSet, run_command
-from .gpu_runs import FAULTS, assert_one_warning, batches_by, wait_for_start
+from ..patience import PATIENCE
+from .gpu_runs import COMPUTE, FAULTS, assert_one_warning, batches_by, give_gpus_all, join_starts, wait_for_start
 from .real_sets import sequences_of, text_of
 
 ECOLI = ("ecoli_r94/ref.fa", "ecoli_r94/reads.fasta")
@@ -31,6 +36,7 @@ def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(chains, "_MOST_ANCHORS", 1 << 16)
     monkeypatch.setattr(pair_alignments, "_MOST_SLOTS", 32)
     monkeypatch.setattr(pair_alignments, "_MOST_PACKED", 1 << 20)
+    give_gpus_all(monkeypatch)
     return played_machine
 
 
@@ -70,6 +76,31 @@ def test_batches_on_two_gpus_and_without(made: ReadSet, machine, tmp_path: Path,
     shares = batches_by(capfd.readouterr().err, "mapped")
     assert shares["the CPU threads"] == 0
     assert sum(shares.values()) > 4
+
+
+@pytest.mark.parametrize("seeds", ["minimizer", "mem"])
+def test_the_cpu_maps_until_the_gpu_is_ready(made: ReadSet, tmp_path: Path, capfd, monkeypatch, seeds):
+    monkeypatch.setattr(selection.GpusWhenTheyPay, "compute", COMPUTE)  # nothing waits
+    expected = mapped(made, tmp_path / "cpu.paf", "--gpu", "off", "--seeds", seeds)
+    few_are_done, n_done = threading.Event(), itertools.count(1)
+    open_device, compute = mapping.open_device, mapping.CpuMapping.compute
+
+    def open_late(number):
+        assert few_are_done.wait(PATIENCE)
+        return open_device(number)
+
+    def compute_and_wait(self, batch):
+        compute(self, batch)
+        if next(n_done) >= 2:
+            few_are_done.set()
+            join_starts()  # so that something is left for the GPU
+
+    monkeypatch.setattr(mapping, "open_device", open_late)
+    monkeypatch.setattr(mapping.CpuMapping, "compute", compute_and_wait)
+    assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on", "--seeds", seeds) == expected
+    shares = batches_by(capfd.readouterr().err, "mapped")
+    assert shares["the CPU threads"] >= 2
+    assert shares["GPU 0"] > 0
 
 
 def test_a_gpu_joins_when_chaining_takes_long(made: ReadSet, tmp_path: Path, monkeypatch):

@@ -19,6 +19,7 @@ from f5py.compute.gpu.mapping import chains, pair_alignments
 
 from ..made_data import ReadSet, refused, run_command
 from ..patience import PATIENCE
+from .gpu_runs import give_gpus_all
 
 ECOLI = ("ecoli_r94/ref.fa", "ecoli_r94/reads.fasta")
 
@@ -52,6 +53,7 @@ def test_bytes_do_not_depend_on_a_gpu(made: ReadSet, tmp_path: Path, expected, p
     monkeypatch.setattr(pair_alignments, "_MOST_SLOTS", 32)
     monkeypatch.setattr(pair_alignments, "_MOST_PACKED", 1 << 20)
     played_machine()
+    give_gpus_all(monkeypatch)
     assert blocks_of(made, tmp_path / "out", gpu="on", threads=2, batch_bases=5000) == expected
 
 

@@ -205,12 +205,16 @@ class GpusWhenTheyPay:
         Start them now, rather than when the run has proved long enough. The CPU threads get batches until the first
         one is ready, as many as keep them busy, and afterwards only if the GPUs are slow.
     alone : bool
-        The same, but the CPU threads get only what the GPUs leave.
+        The same, but afterwards the CPU threads get nothing that the GPUs do not leave, and before only if `meanwhile`
+        says so.
     expects_little : bool
         The inputs are so small that a GPU will hardly pay; it is started only if that proves wrong.
     clock : callable
         Seconds.
     work : Work
+    meanwhile : int, optional
+        Batches that the CPU threads compute at a time until the first GPU is ready, where they are started now. By
+        default a few, but none if `alone`.
     """
 
     def __init__(
@@ -222,8 +226,10 @@ class GpusWhenTheyPay:
         expects_little: bool = False,
         clock: Callable[[], float] = time.perf_counter,
         work: Work = SIGNALS,
+        meanwhile: int | None = None,
     ) -> None:
         self._work = work
+        self._meanwhile = (0 if alone else _MEANWHILE) if meanwhile is None else meanwhile
         self._cpu = _Lane(cpu, "the CPU threads")
         self._gpus: list[_Lane] = []
         self._opened: list[_Lane] = []
@@ -267,11 +273,9 @@ class GpusWhenTheyPay:
             self._closing = True
             lanes = self._opened.copy()
         if self._thread is None or (not lanes and self._thread.is_alive()):
-            console.note(
-                _WHO,
-                f"the CPU threads {self._work.verb} all batches in {self._spent:.1f} sec; a GPU would not have paid "
-                "(--gpu on starts it at once)",
-            )
+            hint = "" if self._prefers_gpus else " (--gpu on starts it at once)"
+            done = f"the CPU threads {self._work.verb} all batches in {self._spent:.1f} sec"
+            console.note(_WHO, f"{done}; a GPU would not have paid{hint}")
         if lanes:
             shares = (f"{lane.n_batches} by {lane.name}" for lane in (*lanes, self._cpu))
             console.note(_WHO, f"batches {self._work.verb}: {', '.join(shares)}")
@@ -280,7 +284,7 @@ class GpusWhenTheyPay:
 
     def _may_choose(self) -> bool:
         """Return whether a batch may go to the CPU threads before the first GPU is there, unless they are left out."""
-        return self._has_one or not self._waits or (not self._prefers_gpus and self._cpu.n_under_way < _MEANWHILE)
+        return self._has_one or not self._waits or self._cpu.n_under_way < self._meanwhile
 
     def _choose(self, samples: int) -> _Lane:
         """Choose the lane that is done first; one that nothing is known of, and one long passed over, is tried."""

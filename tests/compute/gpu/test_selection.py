@@ -197,6 +197,26 @@ def test_batches_wait_for_a_gpu_that_is_asked_for(clock):
     assert gpu.finished == [0]
 
 
+def test_the_cpu_may_help_until_a_gpu_that_is_asked_for_is_ready(clock):
+    is_ready = threading.Event()
+    cpu, gpu = _Recorder(clock, 0.01), _Recorder(clock, 20.0)
+
+    def come():
+        is_ready.wait(PATIENCE)
+        yield gpu
+
+    backend = GpusWhenTheyPay(cpu, come(), alone=True, clock=clock, meanwhile=1)
+    batches = _batches(5)
+    _compute(backend, *batches[:2])
+    assert cpu.finished == [0, 1]
+    is_ready.set()
+    _wait_for_start()
+    _compute(backend, *batches[2:])
+    backend.close()
+    assert cpu.finished == [0, 1]
+    assert gpu.finished == [2, 3, 4]
+
+
 @pytest.mark.parametrize("gpu_seconds", [0.5, 20.0])
 def test_at_once_a_slow_gpu_is_helped(clock, gpu_seconds):
     cpu, gpu = _Recorder(clock, 1.0), _Recorder(clock, gpu_seconds)
