@@ -118,11 +118,12 @@ def _rows(device: GpuDevice, pool: WorkerPool) -> None:
 
 def _mapping(device: GpuDevice, pool: WorkerPool) -> None:
     from f5py.compute.gpu.mapping.backend import GpuMapping
-    from f5py.compute.gpu.mapping.tiles import made_extensions
+    from f5py.compute.gpu.mapping.seeds import made_reads
     from f5py.mapping.settings import PRESETS, parameters
 
-    _, index = made_extensions()
-    GpuMapping(device, index, parameters(PRESETS["map-ont"], 10), pool, _BASES).close()
+    numbers = parameters(PRESETS["map-ont"], 10)
+    index, _ = made_reads(numbers, pool)
+    GpuMapping(device, index, numbers, pool, _BASES).close()
 
 
 def _matches(device: GpuDevice, pool: WorkerPool) -> None:

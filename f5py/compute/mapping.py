@@ -14,7 +14,7 @@ from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
-from f5py.mapping.index.seeds import OverlapTargets, find_anchors
+from f5py.mapping.index.seeds import OverlapTargets, find_anchors, suits_gpu
 from f5py.mapping.mem.fm_index import FmIndex
 from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
 from f5py.mapping.settings import AVA, MapSettings, Parameters, parameters
@@ -56,7 +56,7 @@ class CpuMems:
 
 
 class CpuMapping:
-    """Fills the hits of a batch that has anchors on the CPU threads.
+    """Fills the hits of a batch, and its anchors if it has none, on the CPU threads.
 
     Attributes
     ----------
@@ -66,15 +66,23 @@ class CpuMapping:
         Called with the name of a stage before it begins; see `Mapper`.
     """
 
-    def __init__(self, index: ReferenceIndex, numbers: Parameters, pool: WorkerPool) -> None:
+    def __init__(
+        self, index: ReferenceIndex, numbers: Parameters, pool: WorkerPool, overlaps: OverlapTargets | None
+    ) -> None:
         self.seconds = 0.0
         self.before_stage: Callable[[str], object] = lambda stage: None
-        self._index, self._parameters, self._pool = index, numbers, pool
+        self._index, self._parameters, self._pool, self._overlaps = index, numbers, pool, overlaps
 
     def compute(self, batch: MappingBatch) -> None:
         """See `Backend.compute`."""
+        seconds = 0.0
+        if batch.anchors is None:
+            self.before_stage("seeds")
+            of_seeds = find_anchors(batch, self._index, self._parameters, self._pool, self._overlaps)
+            if suits_gpu(self._parameters):
+                seconds += of_seeds
         self.before_stage("chains")
-        seconds = score_chains(batch, self._parameters, self._pool)
+        seconds += score_chains(batch, self._parameters, self._pool)
         self.before_stage("chained hits")
         of_hits = chain_hits(batch, self._index, self._parameters, self._pool)
         if not self._parameters.integers[AVA]:
@@ -126,7 +134,7 @@ class Mapper:
         mems = None
         if fm_index is not None:
             mems = CpuMems(MemSearch(fm_index, index.offsets, settings.min_mem, numbers), pool)
-        cpu = CpuMapping(index, numbers, pool)
+        cpu = CpuMapping(index, numbers, pool, overlaps)
         mapper = cls(index, numbers, overlaps, pool, cpu, mems)
         cpu.before_stage = mapper._before_stage_of_backend
         return mapper
@@ -148,8 +156,9 @@ class Mapper:
             from f5py.compute.gpu.mapping.backend import GpuMapping
 
             gpu = GpuMapping(
-                open_device(number), self.index, self.parameters, self.pool, max_bases, options.cuda_mem_frac
-            )
+                open_device(number), self.index, self.parameters, self.pool, max_bases, options.cuda_mem_frac,
+                self.overlaps, self.mems is None,
+            )  # fmt: skip
             gpu.before_stage = self._before_stage_of_backend
             return gpu
 
@@ -196,10 +205,7 @@ class Mapper:
     def map(self, batch: MappingBatch) -> None:
         """Fill the hits of a batch. May be called from several threads."""
         batch.codes = codes_of(batch.letters)
-        if self.mems is None:
-            self.before_stage("seeds")
-            find_anchors(batch, self.index, self.parameters, self.pool, self.overlaps)
-        else:
+        if self.mems is not None:
             self.before_stage("mem seeds")
             self.mems.compute(batch)
         self.backend.compute(batch)

@@ -10,7 +10,7 @@ import pytest
 
 from f5py.compute import mapping
 from f5py.compute.gpu import selection
-from f5py.compute.gpu.mapping import chains, mems, pair_alignments
+from f5py.compute.gpu.mapping import chains, mems, pair_alignments, seeds
 
 from ..made_data import ReadSet, run_command
 from ..patience import PATIENCE
@@ -32,6 +32,7 @@ PAFS = {
 def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     """Return a function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(chains, "_FEW_PAIRS", -1)
+    monkeypatch.setattr(seeds, "_FEW_BASES", -1)
     # a large arena takes the played device long to fill
     monkeypatch.setattr(chains, "_MOST_ANCHORS", 1 << 16)
     monkeypatch.setattr(pair_alignments, "_MOST_SLOTS", 32)
@@ -112,10 +113,14 @@ def test_a_gpu_joins_when_chaining_takes_long(made: ReadSet, tmp_path: Path, mon
     assert (tmp_path / "auto.paf").read_bytes() == expected
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_no_fault_of_a_gpu_fails_a_run(made: ReadSet, machine, tmp_path: Path, capfd, fault):
+@pytest.mark.parametrize(
+    ("fault", "later"), [(fault, later) for fault in FAULTS for later in ((4, 5, 6) if "@" in fault else (0,))]
+)
+def test_no_fault_of_a_gpu_fails_a_run(made: ReadSet, machine, tmp_path: Path, capfd, fault, later):
+    """Launches in the run come later than those of the checks when it begins."""
     expected = mapped(made, tmp_path / "cpu.paf", "--gpu", "off")
-    machine(fault=fault)
+    what, _, number = fault.partition("@")
+    machine(fault=f"{what}@{int(number) + later}" if number else what)
     capfd.readouterr()
     assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on") == expected
     assert_one_warning(capfd.readouterr().err, fault)

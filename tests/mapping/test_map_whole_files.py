@@ -15,7 +15,7 @@ import pysam
 import pytest
 
 import f5py
-from f5py.compute.gpu.mapping import chains, pair_alignments
+from f5py.compute.gpu.mapping import chains, pair_alignments, seeds
 
 from ..made_data import ReadSet, refused, run_command
 from ..patience import PATIENCE
@@ -49,6 +49,7 @@ def test_bytes_do_not_depend_on_threads_and_batches(made: ReadSet, tmp_path: Pat
 
 def test_bytes_do_not_depend_on_a_gpu(made: ReadSet, tmp_path: Path, expected, played_machine, monkeypatch, capfd):
     monkeypatch.setattr(chains, "_FEW_PAIRS", -1)
+    monkeypatch.setattr(seeds, "_FEW_BASES", -1)
     monkeypatch.setattr(chains, "_MOST_ANCHORS", 1 << 16)
     monkeypatch.setattr(pair_alignments, "_MOST_SLOTS", 32)
     monkeypatch.setattr(pair_alignments, "_MOST_PACKED", 1 << 20)

@@ -22,6 +22,7 @@ KERNELS = {
     "abea_post": ("abea_post",),
     "hmm": ("hmm_forward", "hmm_correlated"),
     "viterbi": ("viterbi_rows",),
+    "map_seeds": ("seeds_find", "seeds_place", "seeds_sort"),
     "map_chain": ("chain_back", "chain_forward_warp", "chain_forward_block"),
     "mems": ("mems_pack", "mems_find", "mems_mark", "mems_scan", "mems_compact", "mems_rows", "mems_locate"),
     "map_align": ("align_pairs",),
@@ -33,7 +34,9 @@ _UNFUSED = ("events", "scaling", "hmm", "viterbi")
 _FLUSHED = ("hmm",)
 #: What only one kind of results takes, see `f5py.compute.cpu.SignalStages`; and what has nothing to do with signals.
 _OF_RESULTS = {"hmm": "calls", "viterbi": "rows"}
-_OF_MAPPING = {"map_chain": "chains", "mems": "matches", "map_align": "alignments", "gact": "tiles"}
+_OF_MAPPING = {
+    "map_seeds": "seeds", "map_chain": "chains", "mems": "matches", "map_align": "alignments", "gact": "tiles",
+}  # fmt: skip
 _INCLUDE = re.compile(r'#include "([\w.]+)"\n')
 
 
@@ -79,8 +82,8 @@ def functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, A
     macros : tuple of str
         Definitions for the compiler, such as ``-DW=100``.
     results : str
-        ``calls``, ``rows`` or nothing: kernels that only other results take are left out. ``chains``, ``alignments``,
-        ``tiles``: those of the mappers.
+        ``calls``, ``rows`` or nothing: kernels that only other results take are left out. ``seeds``, ``chains``,
+        ``alignments``, ``tiles``: those of the mappers.
 
     Raises
     ------

@@ -7,7 +7,7 @@ either strand. Those that occur too often are passed over, but for the rarest of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.offsets import offsets_of
 from f5py.mapping.index.reference_index import ReferenceIndex
-from f5py.mapping.settings import Parameters
+from f5py.mapping.settings import AVA, HPC, K, Parameters
 from f5py.threads.pool import WorkerPool, longest_first
 
 
@@ -63,6 +63,32 @@ def collecting(kernel: Callable[..., Any], results: list[Any]) -> Callable[..., 
     return call
 
 
+def suits_gpu(parameters: Parameters) -> bool:
+    """Return whether a GPU can find seeds of this kind: of k-mers that are never their own reverse complement."""
+    integers = parameters.integers
+    return bool(integers[K] % 2 == 1 and not integers[HPC] and not integers[AVA])
+
+
+class SeedSums(NamedTuple):
+    """Numbers of each read of a batch, to be filled; int64, shape (n_reads,).
+
+    Attributes
+    ----------
+    n_anchors, n_seeds
+    rep_len
+        Bases that seeds cover which are too frequent to be used.
+    """
+
+    n_anchors: NDArray[np.int64]
+    n_seeds: NDArray[np.int64]
+    rep_len: NDArray[np.int64]
+
+    @classmethod
+    def zero(cls, n: int) -> SeedSums:
+        """Make those of `n` reads."""
+        return cls(np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64))
+
+
 def find_anchors(
     batch: MappingBatch,
     index: ReferenceIndex,
@@ -87,22 +113,51 @@ def find_anchors(
     float
         Seconds that all threads together have worked.
     """
+    sums = SeedSums.zero(len(batch))
+    results: list[Any] = []
+    seconds = seed_some(batch, np.arange(len(batch)), index, parameters, pool, sums, results, overlaps)
+    take_anchors(batch, results, sums.n_anchors, sums.n_seeds, sums.rep_len)
+    return seconds
+
+
+def seed_some(
+    batch: MappingBatch,
+    reads: NDArray[np.int64],
+    index: ReferenceIndex,
+    parameters: Parameters,
+    pool: WorkerPool,
+    sums: SeedSums,
+    results: list[Any],
+    overlaps: OverlapTargets | None = None,
+) -> float:
+    """Find the sorted anchors of some reads.
+
+    Parameters
+    ----------
+    reads : int64
+    sums : SeedSums
+        Filled for these reads.
+    results : list
+        For `take_anchors`; of reads that are in it already, what is added counts.
+    batch, index, parameters, pool, overlaps
+        See `find_anchors`.
+
+    Returns
+    -------
+    float
+        Seconds that all threads together have worked.
+    """
     from f5py.mapping.index._seeds_numba import OverlapRanks, SeedCounts, SeedIndex, seed_reads
 
-    n = len(batch)
-    n_anchors, n_seeds, rep_len = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     smaller, same, rank = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
     if overlaps is not None:
         smaller, same = overlaps.of(batch)
         rank = overlaps.rank
-    results: list[Any] = []
-    seconds = pool.run(
-        collecting(seed_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.codes, batch.offsets,
-        SeedIndex(index.table, index.places), parameters, OverlapRanks(smaller, same, rank),
-        SeedCounts(n_anchors, n_seeds, rep_len), order=batch.number,
+    order = reads[longest_first(batch.lengths[reads], np.ones(len(reads), np.bool_))]
+    return pool.run(
+        collecting(seed_reads, results), order, batch.codes, batch.offsets, SeedIndex(index.table, index.places),
+        parameters, OverlapRanks(smaller, same, rank), SeedCounts(*sums), order=batch.number,
     )  # fmt: skip
-    take_anchors(batch, results, n_anchors, n_seeds, rep_len)
-    return seconds
 
 
 def take_anchors(

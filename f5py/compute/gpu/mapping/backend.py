@@ -1,4 +1,4 @@
-"""Mapping with a GPU, which scores chains and aligns stretches, and the CPU threads, which do all else."""
+"""Mapping with a GPU, which finds seeds, scores chains and aligns stretches, and the CPU threads, which do all else."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from f5py.compute.gpu.arena import memory_fraction
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError
 from f5py.compute.gpu.mapping.chains import GpuChaining
 from f5py.compute.gpu.mapping.pair_alignments import GpuAlignments
+from f5py.compute.gpu.mapping.seeds import GpuSeeds
 from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
 from f5py.mapping.hits.planned import Stretches
 from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.index.seeds import OverlapTargets, find_anchors, suits_gpu
 from f5py.mapping.settings import AVA, Parameters
+from f5py.messages import console
 from f5py.threads.pool import WorkerPool
 
 
 class GpuMapping:
-    """Fills the hits of a batch that has anchors; see `f5py.compute.gpu.selection.GpuBackendLike`.
+    """Fills the hits of a batch, and its anchors if it has none; see `f5py.compute.gpu.selection.GpuBackendLike`.
 
     Parameters
     ----------
@@ -31,6 +34,10 @@ class GpuMapping:
         Of a batch (-K).
     mem_frac : float or None
         Share of the free memory that may be taken.
+    overlaps : OverlapTargets, optional
+        Of reads among themselves; the CPU threads find their seeds.
+    with_seeds : bool
+        Batches come without anchors.
 
     Attributes
     ----------
@@ -51,10 +58,13 @@ class GpuMapping:
         pool: WorkerPool,
         max_bases: int,
         mem_frac: float | None = None,
+        overlaps: OverlapTargets | None = None,
+        with_seeds: bool = True,
     ) -> None:
         self.name = f"GPU {device.number}"
         self.before_stage: Callable[[str], object] = lambda stage: None
-        self._index, self._parameters, self._pool = index, parameters, pool
+        self._index, self._parameters, self._pool, self._overlaps = index, parameters, pool, overlaps
+        self.seeds: GpuSeeds | None = None
         self.chaining = GpuChaining(device, parameters, pool, max_bases, mem_frac)
         self.alignments: GpuAlignments | None = None
         if parameters.integers[AVA]:
@@ -63,6 +73,12 @@ class GpuMapping:
             memory = int(device.free_memory * memory_fraction(mem_frac, device.integrated)) - self.chaining.n_bytes
             self.alignments = GpuAlignments(device, parameters, memory, max_bases, device.integrated)
             self.alignments.check(parameters, pool)
+            memory -= self.alignments.n_bytes
+            if with_seeds and suits_gpu(parameters):
+                if GpuSeeds.has_room(index, memory):
+                    self.seeds = GpuSeeds(device, index, parameters, pool, memory, max_bases, device.integrated)
+                else:
+                    console.note("map", f"{device.name} has no room for the index: the CPU threads find the seeds")
         except GpuFailure as problem:
             self.close()
             raise GpuUnavailableError(f"{device.name} does not work: {problem}") from problem
@@ -77,6 +93,9 @@ class GpuMapping:
 
     def compute(self, batch: MappingBatch) -> None:
         """Fill the hits of a batch. May be called from several threads."""
+        if batch.anchors is None:
+            self.before_stage("seeds")
+            self._find_seeds(batch)
         self.before_stage("chains")
         if self.is_broken:
             score_chains(batch, self._parameters, self._pool)
@@ -98,11 +117,23 @@ class GpuMapping:
         self.before_stage("ranks")
         rank_hits(batch, self._parameters, self._pool)
 
+    def _find_seeds(self, batch: MappingBatch) -> None:
+        """Fill the anchors of a batch."""
+        if self.seeds is not None and not self.is_broken:
+            try:
+                self.seeds.find(batch)
+            except GpuFailure as problem:
+                self.chaining.give_up(problem)
+            else:
+                return
+        find_anchors(batch, self._index, self._parameters, self._pool, self._overlaps)
+
     def close(self) -> None:
         """Free the memory; no batch may be under way."""
         try:
-            if self.alignments is not None:
-                self.alignments.close()
+            for one in (self.seeds, self.alignments):
+                if one is not None:
+                    one.close()
         except GpuFailure:
             if not self.is_broken:
                 raise

@@ -100,6 +100,11 @@ class GpuAlignments(PartsOfGpu[_Part]):
         fewest = max(n_slots, _FEWEST_SLOTS)  # of this size only
         self._take_parts(_N_PARTS, n_slots, fewest, lambda size: _Part(packed, size, zero_copy))
 
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the device's memory that are taken, about."""
+        return sum(_SLOT * part.n_slots + part.n_bases + 32 * part.n_stretches + 4 * part.n_ops for part in self._parts)
+
     def check(self, parameters: Parameters, pool: WorkerPool) -> None:
         """Align made-up stretches as well as the CPU threads do: no driver or device may change a number.
 
