@@ -4,8 +4,8 @@
 //
 // A k-mer is a minimizer if it is the smallest of some window of w neighbours, which it can tell from those around
 // it; of the first window of a read not all that are smallest count, as on the CPU, which meets them one after the
-// other. What is rare is left to the CPU threads: reads with unknown bases, reads in which a minimizer may be so
-// frequent that it is dropped, and reads with many anchors of which some have the same place on the reference, since
+// other. What is rare is left to the CPU threads: reads with unknown bases and reads in which a minimizer may be so
+// frequent that it is dropped; and the sorting of many anchors of which some have the same place on the reference, since
 // the order of these depends on the CPU's way of sorting.
 
 #include "warp.cuh"

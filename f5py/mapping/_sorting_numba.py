@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
 
 _SMALL = 64
@@ -92,6 +93,25 @@ def sort_pairs(x, y, begin, end, scratch):
                 elif n > 1:
                     _insert(x, y, at, end_of_bucket)
                 at = end_of_bucket
+
+
+@shared_kernel
+def sort_reads(turn, reads, x, y, offsets):
+    """Sort what each of some reads has, as `sort_pairs` does.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    x, y : uint64, int64, shape (offsets[-1],)
+    offsets : int64, shape (n_reads + 1,)
+    """
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            return
+        sort_pairs(x, y, offsets[reads[i]], offsets[reads[i] + 1], scratch)
 
 
 @shared_kernel

@@ -1,9 +1,10 @@
 """Seeds of reads and their sorted anchors on a GPU, with the CPU threads beside it.
 
 The index of the reference is copied to the device once. The reads of a batch go there in as many rounds as the arena's
-part needs: what comes back first is how many anchors each has, and then these, sorted. What is rare is left to the CPU
-threads: reads with unknown bases, reads in which a minimizer may be frequent, and reads whose order of anchors depends
-on the CPU's way of sorting. All is done in whole numbers: who has found the seeds does not show in the result.
+part needs: what comes back first is how many anchors each has, and then these, sorted. Where the order depends on the
+CPU's way of sorting, they come as they are, and the CPU threads sort them. These find the seeds of what is rare: reads
+with unknown bases, and reads in which a minimizer may be frequent. All is done in whole numbers: who has found the
+seeds does not show in the result.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from f5py.core.offsets import offsets_of
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index
 from f5py.mapping.index.seeds import SeedSums, find_anchors, seed_some, take_anchors
 from f5py.mapping.settings import MAX_MAX_OCC, MID_OCC, OCC_DIST, PRESETS, Q_OCC_FRAC, K, Parameters, W
-from f5py.threads.pool import WorkerPool
+from f5py.threads.pool import WorkerPool, longest_first
 
 #: Parts of the arena, in each of which a batch can be.
 _N_PARTS = 2
@@ -156,27 +157,33 @@ class GpuSeeds(PartsOfGpu[_Part]):
             self._find(batch, self._reference, self._index)
 
     def _find(self, batch: MappingBatch, reference: ReferenceIndex, index: _Index) -> None:
+        from f5py.mapping._sorting_numba import sort_reads
+
         sums = SeedSums.zero(len(batch))
-        is_left = np.zeros(len(batch), np.bool_)
+        is_left, is_unsorted = np.zeros((2, len(batch)), np.bool_)
         results: list[Any] = []
         with self._part() as part:
             for first, end in _rounds(batch.offsets, part):
                 if end == first:
                     is_left[first] = True
                 else:
-                    self._find_round(part, batch, (first, end), index, sums, is_left, results)
+                    self._find_round(part, batch, (first, end), index, sums, (is_left, is_unsorted), results)
         left = np.flatnonzero(is_left)
         seed_some(batch, left, reference, self._parameters, self._pool, sums, results)
         with self._lock:
             self.n_found += len(batch) - len(left)
         take_anchors(batch, results, sums.n_anchors, sums.n_seeds, sums.rep_len)
+        anchors = batch.anchors
+        assert anchors is not None
+        unsorted = longest_first(np.diff(anchors.offsets), is_unsorted)
+        self._pool.run(sort_reads, unsorted, anchors.x, anchors.y, anchors.offsets, order=batch.number)
 
     def _find_round(
         self, part: _Part, batch: MappingBatch, some: tuple[int, int], index: _Index, sums: SeedSums,
-        is_left: NDArray[np.bool_], results: list[Any],
+        marks: tuple[NDArray[np.bool_], NDArray[np.bool_]], results: list[Any],
     ) -> None:  # fmt: skip
-        """Find the anchors of reads that there is room for; mark those that are left to the CPU threads."""
-        first, end = some
+        """Find the anchors of reads that there is room for; mark those left to the CPU threads, and left unsorted."""
+        (first, end), (is_left, is_unsorted) = some, marks
         number, reads = self.device.number, slice(first, end)
         guarded(number, self._launch_find, part, batch, first, end, index)
         guarded(number, part.stream.synchronize)
@@ -185,15 +192,23 @@ class GpuSeeds(PartsOfGpu[_Part]):
         sizes = np.maximum(found[:, 1], found[:, 2])
         is_left[reads] = (found[:, 4] != 0) | (sizes > part.n_anchors)
         for chosen in rounds(np.flatnonzero(~is_left[reads]), sizes, part.n_anchors, part.n_reads):
-            first_anchors, first_used = offsets_of(found[chosen, 2]), offsets_of(found[chosen, 1])
-            guarded(number, self._launch_place, part, chosen, first_anchors, first_used, index)
-            guarded(number, part.stream.synchronize)
-            is_left[first + chosen[part.host["has_ties"][: len(chosen)] != 0]] = True
-            anchors, used = slice(int(first_anchors[-1])), slice(int(first_used[-1]))
-            results.append(
-                (first + chosen, part.host["x"][anchors].copy(), part.host["y"][anchors].copy(),
-                 part.host["used"][used].copy())
-            )  # fmt: skip
+            has_ties = self._place(part, chosen, first, found, index, results, True)
+            if has_ties.any():
+                is_unsorted[first + chosen[has_ties]] = True
+                self._place(part, chosen[has_ties], first, found, index, results, False)
+
+    def _place(
+        self, part: _Part, chosen: NDArray[np.int64], first: int, found: NDArray[np.int64], index: _Index,
+        results: list[Any], is_sorted: bool,
+    ) -> NDArray[np.bool_]:  # fmt: skip
+        """Add the anchors of chosen reads of a round to the results; tell for which the order is not the CPU's."""
+        first_anchors, first_used = offsets_of(found[chosen, 2]), offsets_of(found[chosen, 1])
+        guarded(self.device.number, self._launch_place, part, chosen, first_anchors, first_used, index, is_sorted)
+        guarded(self.device.number, part.stream.synchronize)
+        anchors, used = slice(int(first_anchors[-1])), slice(int(first_used[-1]))
+        x, y = part.host["x"][anchors].copy(), part.host["y"][anchors].copy()
+        results.append((first + chosen, x, y, part.host["used"][used].copy()))
+        return part.host["has_ties"][: len(chosen)] != 0
 
     def _launch_find(self, part: _Part, batch: MappingBatch, first: int, end: int, index: _Index) -> None:
         """Queue the copies and the kernel that finds the seeds of a round's reads."""
@@ -211,9 +226,9 @@ class GpuSeeds(PartsOfGpu[_Part]):
 
     def _launch_place(
         self, part: _Part, chosen: NDArray[np.int64], first_anchors: NDArray[np.int64], first_used: NDArray[np.int64],
-        index: _Index,
+        index: _Index, is_sorted: bool,
     ) -> None:  # fmt: skip
-        """Queue the kernels that write and sort the anchors of chosen reads of a round, and the copies."""
+        """Queue the kernels that write, and may sort, the anchors of chosen reads of a round, and the copies."""
         n = len(chosen)
         part.put("chosen", chosen)
         part.put("first_anchors", first_anchors)
@@ -224,9 +239,11 @@ class GpuSeeds(PartsOfGpu[_Part]):
                 int(self._parameters.integers[K]), "entries", "places", "found", index.places, "first_anchors",
                 "first_used", "x", "y", "used",
             )  # fmt: skip
-            part.launch(
-                self._functions["seeds_sort"], n, _THREADS, "first_anchors", "x", "y", "other_x", "other_y", "has_ties"
-            )
+            if is_sorted:
+                part.launch(
+                    self._functions["seeds_sort"], n, _THREADS, "first_anchors", "x", "y", "other_x", "other_y",
+                    "has_ties",
+                )  # fmt: skip
         for name, count in (("x", first_anchors[-1]), ("y", first_anchors[-1]), ("used", first_used[-1])):
             part.download(name, int(count))
         part.download("has_ties", n)

@@ -62,15 +62,16 @@ def made(n_reads: int = 12, seed: int = 7) -> tuple[Sequences, Sequences]:
         begin = int(rng.integers(0, len(text) - 400))
         letters = np.array(list(text[begin : begin + int(rng.integers(0, 1500))].replace("N", "A")))
         wrong = rng.integers(0, 25, len(letters)) == 0
-        letters[wrong] = rng.choice(list("ACGTN" if i == 3 else "ACGT"), int(wrong.sum()))
+        letters[wrong] = rng.choice(list("ACGT"), int(wrong.sum()))
         reads.append((f"r{i}", "".join(letters)))
+    reads[n_reads // 2] = ("unknown bases", text[500:900])
     return [(f"c{i}", contig) for i, contig in enumerate(contigs)], reads
 
 
 @pytest.mark.parametrize("zero_copy", [False, True])
 def test_equals_the_cpu_threads(device, pool, zero_copy):
     n_found, n_anchors = compared(device, pool, *made(20), zero_copy=zero_copy)
-    assert 5 <= n_found < 20  # some reads are for the CPU threads
+    assert n_found == 19  # one has unknown bases
     assert n_anchors > 200
 
 
@@ -132,8 +133,8 @@ def test_any_reads(device, pool, these, k, w, limit):
 def test_other_seeds_on_the_device_are_not_taken(device, pool, monkeypatch):
     find = GpuSeeds._find_round
 
-    def broken(self, part, batch, some, index, sums, is_left, results):
-        find(self, part, batch, some, index, sums, is_left, results)
+    def broken(self, part, batch, some, index, sums, marks, results):
+        find(self, part, batch, some, index, sums, marks, results)
         results[0][2][:] += 1
 
     monkeypatch.setattr(GpuSeeds, "_find_round", broken)
@@ -172,5 +173,5 @@ def test_real_reads(device, pool, name: str, shared_data: Path):
     }[name]
     some = sequences_of(reads)[::4]
     n_found, n_anchors = compared(device, pool, sequences_of(reference), some, room=1 << 18)
-    assert n_found > len(some) / 2
+    assert n_found > (0.6 if name == "stress" else 0.95) * len(some)
     assert n_anchors > 1000
