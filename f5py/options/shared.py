@@ -300,9 +300,7 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
         help="Use supplementary alignments too.",
     )  # fmt: skip
     skip_duplicates: bool = flag(
-        "--skip-duplicates", group=Group.SELECTION, ours=True, excludes=("watch",),
-        advice="the record that one repeats may be in a file that comes later; remove duplicates first, such as with "
-        "samtools markdup -r",
+        "--skip-duplicates", group=Group.SELECTION, ours=True,
         help="Skip records that are marked as duplicates, and those that repeat an earlier record.",
     )  # fmt: skip
     skip_unreadable: bool = option(

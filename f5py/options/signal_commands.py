@@ -120,9 +120,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         help="Prior probability of methylation, for the probabilities in ML.",
     )  # fmt: skip
     skip_overlaps: bool = flag(
-        "--skip-overlaps", group=Group.SELECTION, ours=True, excludes=("watch",),
-        advice="the other alignment of a read may be in a file that comes later; leave out supplementary alignments "
-        "instead (--supplementary no)",
+        "--skip-overlaps", group=Group.SELECTION, ours=True,
         help="Skip calls where an earlier alignment of the same read lies, so that a read counts once at a site.",
     )  # fmt: skip
     bedmethyl: str | None = option(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 import urllib.parse
 from collections.abc import Sequence
@@ -37,13 +38,14 @@ from f5py.runs.parts.job import PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe
 from f5py.runs.run import run_parts
+from f5py.runs.watch_shared_reads import files_with_earlier_reads
 from f5py.threads.interrupts import Interrupt, remembered_interrupt
 
 _WHO = "watch"
 _FOLDER = ".f5py-watch"
 #: Incomplete files that are named.
 _SHOWN = 5
-_FILES, _SIGNALS, _MAPPED = "files", "signals", "mapped"
+_FILES, _SIGNALS, _MAPPED, _AGAIN = "files", "signals", "mapped", "again"
 #: Running totals are written no more often than takes up this share of the time.
 _REFRESH_SHARE = 0.1
 #: How soon Ctrl-C is heeded while nothing is done.
@@ -107,6 +109,7 @@ class _Watch:
         unwatched: dict[str, Any] = {name: option.default for name, option in declarations(WatchOptions).items()}
         self._of_file = replace(kept, **unwatched, bam="-")
         self._done = self._done_before()
+        self._again: dict[str, Plan] = {}  # of files that were called anew, with their alignments as part 1
         self._tried: dict[str, int] = {}  # with how many signal files a file without all of its signals was called
         self._n_signals = 0
         self._refreshed = 0.0
@@ -144,6 +147,7 @@ class _Watch:
         found = self._look()
         self._call_new(found, is_last=True)
         self._tell_unfinished(found.unfinished)
+        self._call_again()
         if not self._done:
             why = next(iter(self._failed.values()), "no finished BAM or FASTQ file was found")
             raise F5pyError(f"--watch {self._options.watch}: nothing was called: {why}")
@@ -239,8 +243,33 @@ class _Watch:
         self._refreshed = time.monotonic()
         self._refresh_seconds = self._refreshed - now
 
+    def _call_again(self) -> None:
+        """Call files anew whose reads files before them have, too, where calls depend on those."""
+        if not (self._options.skip_duplicates or self._options.skip_overlaps):
+            return
+        folder = self._folder / _AGAIN
+        shutil.rmtree(folder, ignore_errors=True)
+        names = [name for name in sorted(self._done) if os.path.exists(str(self._done[name].options["bam"]))]
+        if gone := [name for name in self._done if name not in names]:
+            input_warning(
+                _WHO,
+                f"{', '.join(gone[:_SHOWN])}{', ...' if len(gone) > _SHOWN else ''}: removed since the calls; whether "
+                "other files have their reads, too, is not known",
+            )
+        folder.mkdir(parents=True)
+        paths = [str(self._done[name].options["bam"]) for name in names]
+        for at, bam, ranges in files_with_earlier_reads(paths, str(folder)):
+            name = names[at]
+            console.info(_WHO, f"{name}: has reads of files before it; it is called again")
+            options = replace(self._of_file, bam=bam, **self._signals())
+            of_file = str(folder / urllib.parse.quote(name, safe=""))
+            plan = Plan.make(of_file, self._recipe.command, options, [bam], ranges)
+            run_parts(options, self._recipe, PartJob(plan, [1], judges_fit=False))
+            self._again[name] = plan
+            os.remove(bam)
+
     def _parts(self) -> list[PlannedPart]:
-        return [(self._done[name], 0) for name in sorted(self._done)]
+        return [(self._again[name], 1) if name in self._again else (self._done[name], 0) for name in sorted(self._done)]
 
     def _outputs(self) -> Any:
         """Make the options of a run over the files that are done."""

@@ -94,7 +94,6 @@ def test_options_left_out_take_along_those_that_need_them() -> None:
         (CallOptions, CALLED | {"slow5": "a", "fast5": "b"}),
         (CallOptions, CALLED | {"print_events": True, "resume": True}),
         (CallOptions, CALLED | {"keep_bam": "x.bam"}),
-        (CallOptions, CALLED | {"skip_duplicates": True, "watch": "p", "bam": ""}),
         (CallOptions, {"genome": "g", "watch": "w", "window": "chr1"}),
         (EventalignOptions, CALLED | {"m6anet_json": "m", "output": "x.tsv"}),
         (FrequencyOptions, {"tables": ("a",), "calls": "b"}),

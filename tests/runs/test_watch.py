@@ -17,7 +17,9 @@ from pathlib import Path
 import pysam
 import pytest
 
+from f5py.errors import InputFileError
 from f5py.runs import watch
+from f5py.runs.watch_shared_reads import files_with_earlier_reads
 
 from ..made_data import ReadSet, error_line, process_of, run_command, start_process, write_signals
 from ..patience import PATIENCE, comes_true
@@ -327,3 +329,57 @@ def test_tables_of_csv(made: ReadSet, pieces: Path, here: Path):
         with (here / f"{name}.csv").open(newline="") as file:
             rows = list(csv.reader(file))
         assert rows == [line.split("\t") for line in (pieces / f"{name}.tsv").read_text().splitlines()]
+
+
+@pytest.mark.parametrize("options", [("--skip-duplicates",), ("--skip-overlaps",)])
+def test_reads_of_several_files(
+    made: ReadSet, pieces: Path, here: Path, options: tuple[str, ...], capfd: pytest.CaptureFixture[str]
+):
+    """The file that is called first comes last, and has reads of the other ones, of which one has those of another."""
+    header, all_records = made.records()
+    run = here / "run" / "bam_pass"
+    shares = {"a": all_records[:6], "b": all_records[4:9], "c": all_records[2:8], "d": all_records[9:]}
+    for name, some in shares.items():
+        with pysam.AlignmentFile(str(here / f"{name}.bam"), "wb", header=header) as bam:
+            for i, record in enumerate(some):
+                other = pysam.AlignedSegment.from_dict(record.to_dict(), record.header)
+                other.is_supplementary = name == "c" and i % 2 == 0
+                bam.write(other)
+    pysam.cat("-o", str(here / "all.bam"), *(str(here / f"{name}.bam") for name in shares))
+    given = ("-b", here / "all.bam", "-g", made.genome, "--pod5", pieces / "pod5", "-t", "2")
+    assert run_command("call-methylation", *given, *OUTPUTS, *options, "--report", "one.json") == 0
+    expected = {name: (here / name).read_bytes() for name in TEXTS}
+    tagged = records(here / "m.bam")
+    for i in range(N_SIGNALS):
+        shutil.copy(pieces / f"signals_{i}.pod5", here / "run" / "pod5_pass")
+    stop = ("--watch-until-idle", "0.005", "--report", "watched.json")
+    for names in ("cd", "ab"):
+        for name in names:
+            shutil.copy(here / f"{name}.bam", run)
+        capfd.readouterr()
+        assert run_command(*watching(made, *stop, *options)) == 0
+    told = capfd.readouterr().err
+    assert [name for name in shares if f"{name}.bam: has reads of files before it; it is called again" in told] == [
+        "b",
+        "c",
+    ]
+    assert {name: (here / name).read_bytes() for name in TEXTS} == expected
+    assert records(here / "m.bam") == tagged
+    counts = [json.loads((here / f"{name}.json").read_text())["run"]["counts"] for name in ("one", "watched")]
+    assert counts[0] == counts[1]
+    (run / "a.bam").unlink()
+    assert run_command(*watching(made, *stop, *options)) == 0
+    assert "bam_pass/a.bam: removed since the calls; whether other files" in capfd.readouterr().err
+
+
+def test_files_that_share_reads_but_no_reference(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    header, all_records = made.records()
+    other = header.to_dict()
+    other["SQ"] = [*other["SQ"], {"SN": "more", "LN": 1000}]
+    paths = []
+    for name, one in (("a", header), ("b", pysam.AlignmentHeader.from_dict(other))):
+        paths.append(str(here / f"{name}.bam"))
+        with pysam.AlignmentFile(paths[-1], "wb", header=one) as bam:
+            bam.write(all_records[0])
+    with pytest.raises(InputFileError, match="which was mapped to other contigs; map both to one reference"):
+        list(files_with_earlier_reads(paths, str(here)))

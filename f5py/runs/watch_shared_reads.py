@@ -1,0 +1,117 @@
+"""Files of a watched folder with reads of other files: they are called after these, as in one run over all files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.names import Names
+from f5py.errors import InputFileError
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_records import bam_header, chosen_records, record_names
+from f5py.io.bam.record_ranges import RecordRange, RecordRanges
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, MAX_BLOCK, bgzf_blocks
+from f5py.io.files.complete_file import complete_output
+from f5py.methylation.covered import AlignmentSpans
+
+_Chunks = Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]
+
+
+class WithEarlier(NamedTuple):
+    """A file of alignments that begins with those which earlier files have of the same reads."""
+
+    at: int  # of the file, among those that were given
+    bam: str
+    ranges: RecordRanges  # the earlier alignments, and those of the file
+
+
+def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[WithEarlier]:
+    """Find the files with reads that files before them have, too, and write them with the alignments there before.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        BAM files, in the order in which they are one input.
+    folder : str
+        Where the new files are written, one after the other; each may be removed before the next one is asked for.
+
+    Raises
+    ------
+    InputFileError
+        A file cannot be read, or two files that share reads have other contigs.
+    """
+    seen = _NameSet()
+    for at, path in enumerate(paths):
+        shared, here = _NameSet(), []
+        for data, starts, n in _chunks(path):
+            names = record_names(data, starts, np.arange(n))
+            is_shared = seen.has(names)
+            if is_shared.any():
+                shared.add(record_names(data, starts, np.flatnonzero(is_shared)))
+            here.append(names)
+        for names in here:
+            seen.add(names)
+        if shared.n:
+            yield _written(at, paths, shared, os.path.join(folder, f"{at}.bam"))
+
+
+def _written(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> WithEarlier:
+    with closing(AlignmentFile(paths[at], None, 0, True)) as file:
+        header, contigs = file.header, (file.contigs, file.contig_lengths)
+        begun = bam_header(header)
+    with complete_output(bam) as out:
+        out.write(_packed(begun))
+        for path in paths[:at]:
+            for data, starts, n in _chunks(path):
+                chosen = np.flatnonzero(shared.has(record_names(data, starts, np.arange(n))))
+                if len(chosen):
+                    _check_contigs(path, paths[at], contigs)
+                    out.write(_packed(chosen_records(data, starts, chosen)[0].tobytes()))
+        begin = out.tell() << 16
+        for data, starts, n in _chunks(paths[at]):
+            out.write(_packed(data[: starts[n]].tobytes()))
+        out.write(END_BLOCK)
+    return WithEarlier(at, bam, RecordRanges.of([RecordRange(0, begin), RecordRange(begin, None)]))
+
+
+def _check_contigs(path: str, other: str, contigs: tuple[list[str], list[int]]) -> None:
+    with closing(AlignmentFile(path, None, 0, True)) as file:
+        if (file.contigs, file.contig_lengths) != contigs:
+            raise InputFileError(
+                f"{other}: has reads of {path}, which was mapped to other contigs; map both to one reference"
+            )
+
+
+def _chunks(path: str) -> _Chunks:
+    """Yield the records of a file with the places where they begin, the first at 0."""
+    with closing(AlignmentFile(path, None, 0, True)) as file, closing(file.chunks()) as chunks:
+        for data, starts, n in chunks:
+            yield data[starts[0] :], starts - starts[0], n
+
+
+def _packed(text: bytes) -> bytes:
+    return b"".join(bgzf_blocks(text, MAX_BLOCK >> 1, level=1))
+
+
+class _NameSet:
+    """Names of reads, each as two hashes; one that is not there is found with a chance of 2 ** -127."""
+
+    def __init__(self) -> None:
+        self.n = 0
+        self._spans = AlignmentSpans()
+
+    def add(self, names: Names) -> None:
+        self.n += len(names)
+        self._spans.add(names, _nowhere(names))
+
+    def has(self, names: Names) -> NDArray[np.bool_]:
+        return self._spans.touched(names, _nowhere(names))
+
+
+def _nowhere(names: Names) -> Any:
+    return np.zeros(len(names), np.int32), *np.zeros((2, len(names)), np.int64)
