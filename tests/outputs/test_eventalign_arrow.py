@@ -108,6 +108,9 @@ def test_row_groups_do_not_depend_on_the_batches(monkeypatch):
     assert "DELTA_BINARY_PACKED" in columns[1].encodings
     assert columns[-1].path_in_schema.startswith("samples")
     assert "RLE_DICTIONARY" in columns[-1].encodings
+    ranged = [column.path_in_schema for column in columns if column.is_stats_set and column.statistics.has_min_max]
+    assert ranged == ["contig", "position", "read_index"]
+    assert columns[1].statistics.min == min(whole["position"].to_pylist()[:200])
 
 
 @pytest.mark.parametrize("options", [_OPTIONS[1], _OPTIONS[3]])

@@ -154,6 +154,8 @@ class ParquetOutput:
         Encodings of columns; all others get a dictionary where that is smaller.
     level : int, optional
         Compression level.
+    ranges_of : sequence of str, optional
+        Columns of which each row group tells the smallest and the largest value; all by default.
     rows_per_group : int
         Rows that are collected, compressed and written together; the last group may have fewer.
     metadata : mapping of str to str, optional
@@ -166,6 +168,7 @@ class ParquetOutput:
         fields: Fields,
         encodings: Mapping[str, str] | None = None,
         level: int | None = None,
+        ranges_of: Sequence[str] | None = None,
         rows_per_group: int = ROWS_PER_GROUP,
         n_threads: int = 1,
         metadata: Mapping[str, str] | None = None,
@@ -178,6 +181,7 @@ class ParquetOutput:
             "compression": "zstd",
             "compression_level": level,
             "write_page_checksum": True,
+            "write_statistics": True if ranges_of is None else list(ranges_of),
             "use_dictionary": [name for name in others if name not in encodings],
             "column_encoding": dict(encodings),
         }
