@@ -20,9 +20,8 @@ class Anchors(NamedTuple):
     # shape (seed_offsets[-1],): span << 32 | last base on the read of the minimizers that were used
     seeds: NDArray[np.int64]
     seed_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
-    rep_len: NDArray[
-        np.int64
-    ]  # shape (n_reads,): bases of the read that frequent minimizers cover, which were not used
+    # shape (n_reads,): bases of the read that frequent minimizers cover, which were not used
+    rep_len: NDArray[np.int64]
     # f, p: shape (offsets[-1],): score of the best chain up to an anchor, and its predecessor's index in the read, -1
     # for none
     f: NDArray[np.int32]
