@@ -170,10 +170,20 @@ def _status(args: list[str] | None) -> int:
         console.error("f5py", "the system allows no more threads, or has no memory for them; use a smaller -t")
         status = 1
     except OSError as problem:
-        where = f"{problem.filename}: " if problem.filename else ""
-        console.error("f5py", f"{where}{problem.strerror or problem}{_rows_until_then()}")
+        console.error("f5py", f"{_where(problem)}{problem.strerror or problem}{_rows_until_then()}")
         status = 1
     return status
+
+
+def _where(problem: OSError) -> str:
+    """Say what the system's error is about."""
+    if problem.filename:
+        return f"{problem.filename}: "
+    try:
+        os.getcwd()
+    except OSError:
+        return "the working folder has gone, change to another one: "
+    return ""
 
 
 def _ended_by(number: int) -> int:

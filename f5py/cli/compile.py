@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import tempfile
 
 from f5py.cli.demo import run_step
+from f5py.io.files.disk import temporary_folder
 from f5py.options.machine_commands import CompileOptions
 
 _SIZE = "--genome-length 3K -n 6 --median-length 1K --haplotypes"
@@ -36,7 +36,7 @@ def run(chosen: CompileOptions) -> None:
             compile_for(capability)
             console.note("compile", f"kernels for compute capability {capability[:-1]}.{capability[-1]} compiled")
     compile_everything()
-    with tempfile.TemporaryDirectory(prefix="f5py-compile-") as folder:
+    with temporary_folder("f5py-compile-") as folder:
         for signal_format in ("fast5", "blow5"):
             _small_runs(os.path.join(folder, signal_format), signal_format)
     console.note("compile", "compiled for this processor; the code is kept for the runs that follow")

@@ -16,4 +16,7 @@ def sparse_array(n: int, dtype: DTypeLike) -> NDArray:
     kind = np.dtype(dtype)
     if n == 0:
         return np.empty(0, kind)
-    return np.frombuffer(mmap.mmap(-1, int(n) * kind.itemsize), kind)
+    try:
+        return np.frombuffer(mmap.mmap(-1, int(n) * kind.itemsize), kind)
+    except OSError:  # the system gives no such memory; there may be some of the other kind
+        return np.zeros(n, kind)

@@ -17,7 +17,9 @@ def usable_cores() -> int:
 
     Batch systems set the one, container engines the other.
     """
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    allowed = os.cpu_count() or 1
+    with suppress(AttributeError, OSError):  # other systems have no affinity, and sandboxes may not tell it
+        allowed = len(os.sched_getaffinity(0))
     with suppress(OSError, ValueError):
         for path, controllers in _groups(Path(_OF_PROCESS).read_text()):
             allowed = min(allowed, _quota(path, controllers, allowed))

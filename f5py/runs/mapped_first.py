@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import ExitStack
 from dataclasses import replace
 
 from f5py.compute.chemistry import chemistry_of
 from f5py.compute.counts import RunCounts
 from f5py.errors import UsageError
+from f5py.io.files.disk import temporary_folder
 from f5py.messages import console
 from f5py.options.map_commands import MapOptions
 from f5py.options.shared import MappingOptions
@@ -40,7 +40,7 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, take: Take | N
         raise UsageError("-r -: reads that are mapped in the same run are read twice; name a file, or map them first")
     resolved = recipe.resolved(options, take is not None)  # mistakes come first
     with ExitStack() as inputs:
-        folder = inputs.enter_context(tempfile.TemporaryDirectory(prefix="f5py-mapped-"))
+        folder = inputs.enter_context(temporary_folder("f5py-mapped-"))
         bam = options.keep_bam or os.path.join(folder, f"{sample_name(options.reads)}.bam")
         local = with_local_inputs(options, inputs)
         preset = options.map_preset or ("rna" if _is_rna(local) else "map-ont")

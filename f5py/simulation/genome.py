@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from f5py.core.motifs import IUPAC
 from f5py.errors import InputFileError, OutputFileError
+from f5py.io.files.samtools import run_samtools
 
 LETTERS = np.frombuffer(b"ACGTN", dtype=np.uint8)
 OTHER = 4  # code of everything that is not A, C, G or T
@@ -134,6 +135,6 @@ def write_genome(genome: Genome, path: Path) -> None:
             if whole < len(letters):
                 out.write(letters[whole:].tobytes() + b"\n")
     try:
-        pysam.faidx(str(path))
+        run_samtools(pysam.faidx, str(path), target=str(path))
     except pysam.SamtoolsError as problem:
         raise OutputFileError(f"{path}: cannot be indexed ({' '.join(str(problem).split())})") from None

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, NamedTuple
@@ -16,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import OutputFileError
+from f5py.io.files.disk import free_bytes, temporary_folder
 from f5py.io.files.inputs_in_use import check_is_not_read
+from f5py.io.files.samtools import run_samtools
 from f5py.io.signals.source import Calibration
 from f5py.simulation._text import decimal_cells, integer_cells, rows, text_cells
 from f5py.simulation.basecalls import Basecall
@@ -64,7 +64,7 @@ def complete_folder(folder: Path, force: bool) -> Iterator[Path]:
     for path in folder.iterdir():
         if _OWN_FILE.fullmatch(path.name):
             check_is_not_read(str(path))
-    with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=folder) as name:
+    with temporary_folder(".unfinished-", beside=folder) as name:
         unfinished = Path(name)
         yield unfinished
         _remove_own_files(folder)
@@ -72,8 +72,7 @@ def complete_folder(folder: Path, force: bool) -> Iterator[Path]:
             (folder / signals.name).mkdir(exist_ok=True)
             for path in sorted(signals.iterdir()):
                 os.replace(path, folder / signals.name / path.name)
-            shutil.rmtree(signals)
-        for path in sorted(unfinished.iterdir()):
+        for path in sorted(path for path in unfinished.iterdir() if _OWN_FILE.fullmatch(path.name)):
             os.replace(path, folder / path.name)
 
 
@@ -95,8 +94,8 @@ def check_space(folder: Path, n_bytes: int) -> None:
     place = folder.absolute()
     while not place.exists():
         place = place.parent
-    free = shutil.disk_usage(place).free
-    if free < n_bytes:
+    free = free_bytes(place)
+    if free is not None and free < n_bytes:
         raise OutputFileError(
             f"{folder}: the simulation needs about {n_bytes / 1e6:.0f} MB, and {free / 1e6:.0f} MB are free; "
             "make room or simulate less"
@@ -283,9 +282,11 @@ def sort_alignments(folder: Path) -> None:
 
     unsorted = folder / "unsorted.bam"
     try:
-        pysam.sort("--no-PG", "-T", str(folder / "sort"), "-o", str(folder / ALIGNMENTS), str(unsorted))
-        unsorted.unlink()
-        pysam.index(str(folder / ALIGNMENTS))
+        options = ["--no-PG", "-T", str(folder / "sort"), "-o", bam := str(folder / ALIGNMENTS), str(unsorted)]
+        run_samtools(pysam.sort, *options, target=bam)
+        with suppress(OSError):  # it goes with its folder
+            unsorted.unlink()
+        run_samtools(pysam.index, bam, target=bam)
     except pysam.SamtoolsError as problem:
         reason = " ".join(str(problem).split())
         raise OutputFileError(f"{folder.parent}: cannot sort the alignments ({reason})") from None

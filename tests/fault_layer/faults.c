@@ -3,6 +3,9 @@
  * F5PY_FAULT is CALL:WHAT:PART:NTH. CALL is open, read, write, close or rename; WHAT the number of an error, or "short"
  * for transfers of a few bytes, or "eintr" for every second call to be interrupted; PART a part of the file's path; NTH
  * from which such call on it fails (counted from 1).
+ *
+ * F5PY_REFUSED is a list of calls with commas, all of which fail, as sandboxes have it: chmod, fchmod, fchown, flock,
+ * fsync, madvise, memfd_create, sched_getaffinity, sched_setaffinity, statvfs or prctl.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -14,7 +17,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/types.h>
+#include <sched.h>
 #include <unistd.h>
 
 static char call_name[16], what[16], part[256];
@@ -126,4 +134,48 @@ int rename(const char *from, const char *to)
 {
     REAL(int, "rename", const char *, const char *);
     return fails("rename", to) == 1 ? -1 : real(from, to);
+}
+
+/* Whether a call is one of those that are refused. */
+static int refused(const char *call)
+{
+    const char *calls = getenv("F5PY_REFUSED");
+    size_t size = strlen(call);
+    for (const char *at = calls; at && (at = strstr(at, call)); at += size)
+        if ((at == calls || at[-1] == ',') && (at[size] == ',' || !at[size])) {
+            errno = EPERM;
+            return 1;
+        }
+    return 0;
+}
+
+#define REFUSABLE(name, parameters, ...) \
+    int name parameters \
+    { \
+        static int (*real) parameters; \
+        if (!real) \
+            real = (int(*) parameters)dlsym(RTLD_NEXT, #name); \
+        return refused(#name) ? -1 : real(__VA_ARGS__); \
+    }
+REFUSABLE(chmod, (const char *path, mode_t mode), path, mode)
+REFUSABLE(fchmod, (int descriptor, mode_t mode), descriptor, mode)
+REFUSABLE(fchown, (int descriptor, uid_t owner, gid_t group), descriptor, owner, group)
+REFUSABLE(flock, (int descriptor, int operation), descriptor, operation)
+REFUSABLE(fsync, (int descriptor), descriptor)
+REFUSABLE(madvise, (void *at, size_t size, int advice), at, size, advice)
+REFUSABLE(memfd_create, (const char *name, unsigned flags), name, flags)
+REFUSABLE(sched_getaffinity, (pid_t pid, size_t size, cpu_set_t *set), pid, size, set)
+REFUSABLE(sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *set), pid, size, set)
+REFUSABLE(statvfs, (const char *path, struct statvfs *about), path, about)
+
+int prctl(int option, ...)
+{
+    REAL(int, "prctl", int, ...);
+    va_list rest;
+    va_start(rest, option);
+    unsigned long values[4];
+    for (int i = 0; i < 4; i++)
+        values[i] = va_arg(rest, unsigned long);
+    va_end(rest);
+    return refused("prctl") ? -1 : real(option, values[0], values[1], values[2], values[3]);
 }

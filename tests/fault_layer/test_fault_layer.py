@@ -44,12 +44,14 @@ def inputs(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
     return made.with_slow5(tmp_path_factory.mktemp("blow5"), made.names[:-1])
 
 
-def run(layer: Path, inputs: ReadSet, folder: Path, fault: str, *options: object) -> subprocess.CompletedProcess[str]:
+def run(
+    layer: Path, inputs: ReadSet, folder: Path, fault: str, *options: object, refused: str = ""
+) -> subprocess.CompletedProcess[str]:
     """Run with all outputs in `folder`."""
     command = inputs.command("-K", "4", *map(str, options))
     for option, name in OUTPUTS.items():
         command += [option, str(folder / name)]
-    environment = os.environ | {"LD_PRELOAD": str(layer), "F5PY_FAULT": fault}
+    environment = os.environ | {"LD_PRELOAD": str(layer), "F5PY_FAULT": fault, "F5PY_REFUSED": refused}
     return run_process(command, text=True, env=environment)
 
 
@@ -100,6 +102,27 @@ def test_an_output_that_fails(
     assert str(tmp_path / name) in line
     assert os.strerror(number) in line or "its index cannot be written" in line  # htslib tells no more
     assert_intact(tmp_path, sound, name)
+
+
+@pytest.mark.parametrize("kind", ["slow5", "fast5", "pod5"])
+def test_a_sandbox_that_refuses_what_is_not_needed(
+    layer: Path, made: ReadSet, inputs: ReadSet, sound: dict[str, bytes], tmp_path: Path, kind: str
+) -> None:
+    """Also what libraries in C call, and the processes that read signals."""
+    chosen = {"slow5": lambda: inputs, "fast5": lambda: made, "pod5": lambda: made.with_pod5(tmp_path)}[kind]()
+    folder = tmp_path / "out"
+    folder.mkdir()
+    (folder / "calls.tsv").touch(0o600)
+    refused = "chmod,fchmod,fchown,flock,fsync,madvise,memfd_create,sched_getaffinity,sched_setaffinity,statvfs,prctl"
+    ran = run(layer, chosen, folder, "none:0:none:1", "--iop", 2, refused=refused)
+    assert ran.returncode == 0, ran.stderr
+    assert "ERROR" not in ran.stderr
+    names = ("calls.tsv", "sites.bed.gz") if kind == "slow5" else ("calls.tsv",)
+    found = contents(folder)
+    assert found.keys() == sound.keys()
+    for name in names:  # of the other kinds no signal is left out
+        rows = sound[name].splitlines()
+        assert set(rows) <= set(found[name].splitlines()) if kind != "slow5" else found[name] == sound[name]
 
 
 @pytest.mark.parametrize("how", ["read:short", "read:eintr", "write:short", "write:eintr"])

@@ -57,6 +57,17 @@ def test_the_sound_one_is_taken(index: bytes, made: ReadSet, tmp_path: Path, cap
     assert mapped(index, made, tmp_path, capfd) == ""
 
 
+def test_nothing_of_the_memory_gets_into_the_file():
+    """Slots of the table without a key have no value."""
+    from f5py.mapping.index._reference_index_numba import NONE, fill_table
+
+    table = np.full(32, 77, np.uint64)
+    fill_table(np.array([5], np.uint64), np.array([9], np.int64), np.ones(1, np.int32), 1, table)
+    keys, values = table[::2], table[1::2]
+    assert np.count_nonzero(keys != NONE) == 1
+    assert not values[keys == NONE].any()
+
+
 @pytest.mark.parametrize("name", ["names", "k", "w", "hpc", "reference", "size", "time", "arrays"])
 @pytest.mark.parametrize("value", [None, 10**30, -1, "\0", [1], {"x": 1}], ids=str)
 def test_headers_of_other_types(index: bytes, made: ReadSet, tmp_path: Path, capfd, name: str, value: object):

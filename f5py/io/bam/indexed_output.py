@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
 from f5py.io.files.complete_file import complete_output
+from f5py.io.files.samtools import run_samtools
 from f5py.io.files.unfinished_file import UnfinishedFile, is_special
 from f5py.messages import console
 from f5py.text.encoding import undecoded
@@ -34,7 +35,8 @@ def write_index(path: str, target: str, suffix: str, n_threads: int) -> None:
     # htslib takes parts of some names, as ##idx##, for orders; so it gets the number of an open file
     with open(path, "rb") as file, open(target, "r+b") as out:
         names = [f"/dev/fd/{one.fileno()}" for one in (out, file)]
-        pysam.index("-@", str(n_threads - 1), *(["-c"] if suffix == ".csi" else []), "-o", *names)
+        options = ["-@", str(n_threads - 1), *(["-c"] if suffix == ".csi" else [])]
+        run_samtools(pysam.index, *options, "-o", *names, target=target)
 
 
 @contextmanager
@@ -70,7 +72,12 @@ def indexed_output(path: str, header: pysam.AlignmentHeader, n_threads: int) -> 
                 index.discard()
                 index = None
                 why = " ".join(str(problem).split())
-                console.warning("modbam", f"{path}: cannot be indexed ({why}); sort it: samtools sort --write-index")
+                advice = (
+                    "do it later: samtools index"
+                    if isinstance(problem, OSError)
+                    else "sort it: samtools sort --write-index"
+                )
+                console.warning("modbam", f"{path}: cannot be indexed ({why}); {advice}")
             finally:
                 pysam.set_verbosity(loudness)
         if index is not None:

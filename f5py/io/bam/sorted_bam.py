@@ -13,6 +13,8 @@ from f5py.errors import OutputFileError
 from f5py.io.bam.bam_records import bam_header
 from f5py.io.bam.indexed_output import index_suffix, write_index
 from f5py.io.files.complete_file import complete_output
+from f5py.io.files.disk import free_bytes, remove_folder
+from f5py.io.files.samtools import run_samtools
 
 if TYPE_CHECKING:
     import pysam
@@ -92,11 +94,11 @@ class SortedRecords:
             raise self._no_space(problem.strerror) from None
         finally:
             self._begin("")
-            shutil.rmtree(self._folder, ignore_errors=True)
+            remove_folder(self._folder)
 
     def _finish(self) -> None:
-        free = shutil.disk_usage(self._folder).free
-        if free < self._n_bytes // 4:
+        free = free_bytes(self._folder)
+        if free is not None and free < self._n_bytes // 4:
             raise self._no_space(f"{free / 1e6:.0f} MB are free")
         if self._path == "-" or not (os.path.isfile(self._path) or not os.path.exists(self._path)):
             target = os.path.join(self._folder, "sorted")
@@ -120,7 +122,7 @@ class SortedRecords:
         temporary = os.path.join(self._folder, "sort")
         loudness = pysam.set_verbosity(0)  # it misses the marker that compressed files end with
         try:
-            pysam.sort(*options, "-T", temporary, "-o", target, self._unsorted.name)
+            run_samtools(pysam.sort, *options, "-T", temporary, "-o", target, self._unsorted.name, target=target)
         except pysam.SamtoolsError as problem:
             raise self._no_space(" ".join(str(problem).split())) from None
         finally:

@@ -64,7 +64,7 @@ class FileState:
 
 
 class MappedFile:
-    """A file in memory.
+    """A file in memory: mapped, or, where its file system cannot do that, read.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class MappedFile:
         self._close = weakref.finalize(self, os.close, self._descriptor)
         self._state = FileState(self._descriptor, path)
         self.size = os.fstat(self._descriptor).st_size
-        self._map = mmap.mmap(self._descriptor, self.size, mmap.MAP_PRIVATE) if self.size else None
+        self._map = _content(self._descriptor, self.size) if self.size else None
         self.text: NDArray[np.uint8] = np.frombuffer(self._map or b"", np.uint8)
         _explain_bus_errors()
         _mapped.add(self)
@@ -104,6 +104,14 @@ class MappedFile:
         self._map = None
         _mapped.discard(self)
         self._close()
+
+
+def _content(descriptor: int, size: int) -> mmap.mmap | bytearray:
+    """Map a file, or read it."""
+    with suppress(OSError):
+        return mmap.mmap(descriptor, size, mmap.MAP_PRIVATE)
+    with open(descriptor, "rb", closefd=False) as file:
+        return bytearray(file.read(size))
 
 
 _mapped: weakref.WeakSet[MappedFile] = weakref.WeakSet()

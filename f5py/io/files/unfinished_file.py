@@ -182,7 +182,8 @@ class UnfinishedFile:
                 pass
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.lstat(self.path), about):
-                    os.ftruncate(descriptor, 0)
+                    if os.fstat(descriptor).st_size:  # what a killed run has left
+                        os.ftruncate(descriptor, 0)
                     return descriptor
             os.close(descriptor)  # another run has just completed it
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
+from f5py.io.files.samtools import run_samtools
 from f5py.io.reads._why_no_reference import why_no_reference
 from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText, TextSource, letter_table
 from f5py.jit.cache_folder import cache_folder
@@ -53,13 +54,13 @@ class Reference:
     def __init__(self, path: str, contigs: list[str], lengths: list[int]) -> None:
         if not os.path.exists(path):
             raise InputFileError(f"{path}: no such file; give the reference with -g")
-        self._fai, self._gzi = _index_names(path)
         self.path = path
+        self._fai, self._gzi = _beside(path)
         try:
             is_zipped = _is_zipped(path)
             if _is_fastq(path):  # of which htslib would make another kind of index
                 raise InputFileError(f"{path}: is FASTQ, as reads are; give the reference as FASTA")
-            _make_index(path, self._fai, self._gzi if is_zipped else None)
+            self._fai, self._gzi = _indexed(path, is_zipped)
         except (OSError, ValueError) as problem:
             raise self._unreadable(problem) from None
         try:
@@ -170,15 +171,31 @@ class Reference:
         self._fasta.close()
 
 
-def _index_names(path: str) -> tuple[str, str]:
-    """Names of the index and of that of the blocks.
+def _beside(path: str) -> tuple[str, str]:
+    """Names of the index and of that of the blocks, as they are beside the file."""
+    return f"{path}.fai", f"{path}.gzi"
 
-    They stand beside the file or, if its folder cannot be written, in the user's cache folder, under names that follow
-    from the file's place, size and time.
+
+def _indexed(path: str, is_zipped: bool) -> tuple[str, str]:
+    """Make the index if it is missing; return its name and that of the blocks.
+
+    They stand beside the file or, if its folder cannot be written, in the user's cache folder.
     """
-    beside = f"{path}.fai", f"{path}.gzi"
-    if os.path.exists(beside[0]) or os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
+    beside = _beside(path)
+    can_be_beside = os.path.exists(beside[0]) or os.access(os.path.dirname(os.path.realpath(path)), os.W_OK)
+    if can_be_beside and _make_index(path, *beside, is_zipped):
         return beside
+    kept = _kept_names(path)
+    is_new = not os.path.exists(kept[0])
+    if not _make_index(path, *kept, is_zipped):
+        return beside if can_be_beside else kept
+    if is_new:
+        console.note("reference", f"{path}: its folder cannot be written; the index is kept as {kept[0]}")
+    return kept
+
+
+def _kept_names(path: str) -> tuple[str, str]:
+    """Names of both in the user's cache folder, which follow from the file's place, size and time."""
     about = os.stat(path)
     key = f"{os.path.realpath(path)}\n{about.st_size}\n{about.st_mtime_ns}"
     name = hashlib.sha256(os.fsencode(key)).hexdigest()
@@ -186,25 +203,24 @@ def _index_names(path: str) -> tuple[str, str]:
     kept = os.path.join(folder, f"{name}.fai"), os.path.join(folder, f"{name}.gzi")
     with suppress(OSError):
         os.makedirs(folder, mode=0o700, exist_ok=True)
-    if not os.path.exists(kept[0]):
-        console.note("reference", f"{path}: its folder cannot be written; the index is kept as {kept[0]}")
     return kept
 
 
-def _make_index(path: str, fai: str, gzi: str | None) -> None:
+def _make_index(path: str, fai: str, gzi: str, is_zipped: bool) -> bool:
     """Make the index if it is missing, so that it appears when it is complete; htslib, asked for it, writes in place.
 
-    What goes wrong here is said when the file is opened.
+    Returns whether it is there. What goes wrong here is said when the file is opened.
     """
     import pysam
 
     if os.path.exists(fai):
-        return
+        return True
     with suppress(OutputFileError, OSError, ValueError, pysam.SamtoolsError), ExitStack() as files:
         index = files.enter_context(complete_output(fai, is_index=True))
-        blocks = None if gzi is None else files.enter_context(complete_output(gzi, is_index=True))
+        blocks = None if not is_zipped else files.enter_context(complete_output(gzi, is_index=True))
         options = [] if blocks is None else ["--gzi-idx", blocks.name]
-        pysam.faidx(path, "--fai-idx", index.name, *options)
+        run_samtools(pysam.faidx, path, "--fai-idx", index.name, *options, target=index.name)
+    return os.path.exists(fai)
 
 
 def _is_zipped(path: str) -> bool:

@@ -161,6 +161,8 @@ def _with_places(paths: ReadFiles, index: str) -> ReadFiles:
     The working folder, that of the index and, where the index is a link, as workflow systems stage files, that of the
     file that it leads to.
     """
+    if not paths.relative:
+        return paths
     folders = [os.path.dirname(os.path.abspath(index)), os.path.dirname(os.path.realpath(index))]
     folders = list(dict.fromkeys(folder for folder in folders if folder != os.getcwd()))
     for path in paths.relative:
@@ -170,13 +172,12 @@ def _with_places(paths: ReadFiles, index: str) -> ReadFiles:
             if os.path.exists(os.path.join(folder, path)):
                 console.note("open_signals", f"relative paths in {index} are taken from {folder}")
                 return paths.below(folder)
-    if paths.relative:
-        input_warning(
-            "open_signals",
-            f"{index}: signal files with relative paths, such as {paths.relative[0]}, are not below "
-            f"{' nor '.join([os.getcwd(), *folders])}; run f5py where the reads were indexed, or index them again "
-            "with -d and the whole path",
-        )
+    input_warning(
+        "open_signals",
+        f"{index}: signal files with relative paths, such as {paths.relative[0]}, are not below "
+        f"{' nor '.join([os.getcwd(), *folders])}; run f5py where the reads were indexed, or index them again "
+        "with -d and the whole path",
+    )
     return paths
 
 

@@ -19,6 +19,8 @@ _NUMBER = re.compile(r"errno[ =]+(\d+)", re.IGNORECASE)
 
 #: So many of the files that a process may have open are left to everything else.
 _OTHER_FILES = 24
+#: Open files that common systems allow a process.
+_COMMON_LIMIT = 1024
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -93,7 +95,10 @@ class Recent(Generic[Key, Value]):
 
 def most_open(wanted: int) -> int:
     """Choose how many files to keep open, at most `wanted`: a share of what the system allows the process."""
-    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    except OSError:  # sandboxes may keep that to themselves
+        allowed = _COMMON_LIMIT
     return wanted if allowed == resource.RLIM_INFINITY else max(1, min(wanted, (allowed - _OTHER_FILES) // 2))
 
 

@@ -10,7 +10,9 @@ from contextlib import suppress
 from types import TracebackType
 
 from f5py.errors import DamagedValueError, OutputFileError
+from f5py.io.files.disk import to_disk
 from f5py.io.files.json_values import Values, is_text
+from f5py.messages import console
 
 #: What a scanned file gave: its read names, or one line that says why it was skipped.
 Found = list[str] | str
@@ -87,15 +89,18 @@ class ScanJournal:
             # one call for a line: whatever ends this process, at most the last one is not whole
             os.write(self._descriptor, _line(path, state, found))
             if time.monotonic() - self._synced > _SECONDS_BETWEEN_SYNCS:
-                os.fsync(self._descriptor)
+                to_disk(self._descriptor)
                 self._synced = time.monotonic()
         except OSError as problem:
             raise self._failure(problem) from None
 
     def remove(self) -> None:
         """Remove the file, which nobody needs when the index is there."""
-        with suppress(OSError):
+        try:
             os.unlink(self._path)
+        except OSError as problem:
+            why = f"cannot be removed ({problem.strerror}), and is of no use any more; remove it"
+            console.warning("index", f"{self._path}: {why}")
 
     def _failure(self, problem: OSError) -> OutputFileError:
         return OutputFileError(f"{self._path}: cannot be written ({problem.strerror})")

@@ -140,6 +140,7 @@ def fill_table(keys, places, counts, n_keys, table):
     mask = table.shape[0] // 2 - 1
     for s in range(mask + 1):
         table[2 * s] = NONE
+        table[2 * s + 1] = 0  # what was in the memory is nothing for a file
     first = 0
     for c in range(n_keys):
         key = keys[first]

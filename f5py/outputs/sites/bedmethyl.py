@@ -17,7 +17,7 @@ import json
 import os
 import urllib.parse
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -32,6 +32,7 @@ from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.files.complete_file import complete_output, complete_text_output
 from f5py.io.files.json_values import Values
 from f5py.io.files.output import TextOutput
+from f5py.messages import console
 from f5py.options.output_names import kind_of_name, packed_ending
 from f5py.outputs.sites.site_tracks import import_bigwig, write_bedgraph, write_bigwig, write_rows
 from f5py.site_frequencies.frequency import check_combinable
@@ -154,8 +155,18 @@ def _bedmethyl_output(path: str, csi: bool, n_threads: int) -> Iterator[TextOutp
     with complete_output(path + suffix) as index:
         with complete_text_output(path, n_threads, lambda packed: _index(path, packed, index.name, csi)) as out:
             yield out
-        with suppress(FileNotFoundError):
-            os.unlink(path + other)  # of an earlier file
+        _remove_old_index(path + other)
+
+
+def _remove_old_index(path: str) -> None:
+    """Remove the index of an earlier file."""
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return
+    except OSError as problem:
+        why = f"is the index of an earlier file, and cannot be removed ({problem.strerror})"
+        console.warning("bedmethyl", f"{path}: {why}; remove it, or programs may use it for the new one")
 
 
 def _index(path: str, packed: str, index: str, csi: bool) -> None:

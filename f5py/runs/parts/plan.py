@@ -9,6 +9,7 @@ different parts, or on the same.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import hashlib
 import json
 import os
@@ -25,7 +26,9 @@ from f5py.errors import DamagedValueError, F5pyError, InputFileError, OutputFile
 from f5py.io.bam.record_ranges import RecordRanges
 from f5py.io.files.below import check_own_folder, is_folder, read_below
 from f5py.io.files.complete_file import complete_output
+from f5py.io.files.disk import to_disk
 from f5py.io.files.json_values import MOST, Values, is_text
+from f5py.messages import console
 from f5py.options import Option, declarations
 from f5py.options.part_commands import MOST_PARTS
 from f5py.options.shared import AlignmentOptions
@@ -96,7 +99,7 @@ class Plan:
                 digest.update(piece)
                 file.write(piece)
             file.flush()
-            os.fsync(file.fileno())
+            to_disk(file.fileno())
         _to_disk(path)
         return cls(
             path, command, content["options"], content["inputs"], ranges, content["working_folder"], digest.hexdigest()
@@ -208,10 +211,10 @@ class Plan:
             Its files cannot be written to the disk.
         """
         try:
-            for entry in os.scandir(folder):
-                descriptor = os.open(entry.path, os.O_RDONLY)
+            for name in os.listdir(folder):
+                descriptor = os.open(folder / name, os.O_RDONLY)
                 try:
-                    os.fsync(descriptor)
+                    to_disk(descriptor)
                 finally:
                     os.close(descriptor)
             _to_disk(folder)
@@ -232,7 +235,7 @@ class Plan:
 
         Whatever ends that, no part is left that has lost some of its files.
         """
-        with suppress(OSError):
+        try:
             for name in (PARTS, CHAINS):
                 removed = self.folder / f".removed-{name}"
                 shutil.rmtree(removed, ignore_errors=True)
@@ -241,6 +244,10 @@ class Plan:
                     shutil.rmtree(removed)
             (self.folder / _MANIFEST).unlink()
             self.folder.rmdir()
+        except OSError as problem:
+            if problem.errno != errno.ENOTEMPTY:  # files of others stay
+                why = f"cannot be removed ({problem.strerror}), and is of no use any more; remove it"
+                console.warning("parts", f"{self.folder}: {why}")
 
     def check_inputs(self) -> None:
         """Raise `InputFileError` if an input has changed since the plan was made."""

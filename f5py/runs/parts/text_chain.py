@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.files.below import check_own_folder, open_below
+from f5py.io.files.disk import to_disk
 from f5py.io.files.output import TextOutput, copy_bytes
 from f5py.io.files.unfinished_file import is_special, linked_in_place
 
@@ -140,7 +141,7 @@ class ChainedText:
 
     def to_disk(self) -> None:
         """Let what has been written reach the disk; may be called by another thread."""
-        os.fsync(self._file.fileno())
+        to_disk(self._file.fileno())
 
     def extent(self) -> Extent:
         """Return where the rows are, all of which have been handed to the system.
