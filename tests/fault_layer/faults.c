@@ -5,7 +5,7 @@
  * from which such call on it fails (counted from 1).
  *
  * F5PY_REFUSED is a list of calls with commas, all of which fail, as sandboxes have it: chmod, fchmod, fchown, flock,
- * fsync, madvise, memfd_create, sched_getaffinity, sched_setaffinity, statvfs or prctl.
+ * fsync, madvise, memfd_create, sched_setaffinity, statvfs or prctl.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -164,7 +164,6 @@ REFUSABLE(flock, (int descriptor, int operation), descriptor, operation)
 REFUSABLE(fsync, (int descriptor), descriptor)
 REFUSABLE(madvise, (void *at, size_t size, int advice), at, size, advice)
 REFUSABLE(memfd_create, (const char *name, unsigned flags), name, flags)
-REFUSABLE(sched_getaffinity, (pid_t pid, size_t size, cpu_set_t *set), pid, size, set)
 REFUSABLE(sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *set), pid, size, set)
 REFUSABLE(statvfs, (const char *path, struct statvfs *about), path, about)
 

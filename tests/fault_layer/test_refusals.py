@@ -120,6 +120,16 @@ def _plot(made: ReadSet, _: Path) -> Commands:
     return Commands([["plot", made.names[0], "-r", made.reads, "-b", made.bam, "-g", made.genome, "-o", "OUT/p.html"]])
 
 
+def _by_url(made: ReadSet, folder: Path) -> Commands:
+    """Read inputs of another file system, which are copied, or of which pieces are fetched."""
+    memory = pytest.importorskip("fsspec").filesystem("memory")
+    signals = made.with_slow5(folder).signal_path
+    for path in (signals, Path(f"{signals}.idx"), made.bam, Path(f"{made.bam}.bai"), made.genome):
+        memory.put(str(path), f"/run/{path.name}")
+    line = f"call-methylation -t 2 -b memory://run/{made.bam.name} -g memory://run/{made.genome.name} -o OUT/calls.tsv"
+    return Commands([_words(line, "--slow5", f"memory://run/{signals.name}")])
+
+
 def _simulate(_: ReadSet, __: Path) -> Commands:
     line = "simulate -n 4 --genome-length 5000 --length 600 -o OUT/s --seed 1"
     return Commands([_words(line)], varying=("s/fast5/reads_0.fast5",))
@@ -130,14 +140,14 @@ class Refused:
 
     def __init__(self, commands: Commands, folder: Path, capfd: pytest.CaptureFixture[str]) -> None:
         self._commands, self._capfd = commands, capfd
-        self.out, self._temporary = folder / "out", folder / "temporary"
+        self.out, self._temporary, self._kept = folder / "out", folder / "temporary", folder / "cache"
         status, told, _ = self.run(Refusal(Kind([], 0, False), 0))
         assert status == 0, told
         self._sound = self._contents()
 
     def run(self, refusal: Refusal) -> tuple[int, str, Refusal]:
         """Run all, from the same state, until one fails."""
-        for place in (self.out, self._temporary):
+        for place in (self.out, self._temporary, self._kept):
             shutil.rmtree(place, ignore_errors=True)
             place.mkdir()
         for name in self._commands.old:
@@ -204,7 +214,9 @@ class Refused:
 
 
 @pytest.fixture(autouse=True)
-def own_folder_for_temporary_files() -> Iterator[None]:
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """For temporary files, and for copies of inputs."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     before = tempfile.tempdir
     yield
     tempfile.tempdir = before
@@ -225,6 +237,7 @@ def own_folder_for_temporary_files() -> Iterator[None]:
         _mapped_first,
         _tables,
         _plot,
+        _by_url,
         _simulate,
     ],
 )

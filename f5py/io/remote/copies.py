@@ -15,6 +15,8 @@ from f5py.io.remote.urls import cannot_be_kept, file_system, identity, reading, 
 #: Names the number of bytes that may be kept.
 LIMIT_VARIABLE = "F5PY_REMOTE_CACHE"
 _LIMIT = 64 << 30
+#: What file systems say that have no second names for files, or allow none.
+_NO_LINKS = (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -72,10 +74,15 @@ def copy_into(folder: str, url: str, about: dict[str, Any], path: str) -> None:
                     _download(system, name, new)
                 if os.path.getsize(new) != about["size"]:
                     raise InputFileError(f"{shown}: has changed while it was read; start again")
-                os.link(new, path)
-                os.rename(new, kept)
+                try:
+                    os.link(new, path)
+                    os.rename(new, kept)
+                except OSError as problem:
+                    if problem.errno not in _NO_LINKS:
+                        raise
+                    os.rename(new, path)  # for this run only
             finally:
-                with suppress(FileNotFoundError):
+                with suppress(OSError):
                     os.unlink(new)
     except OSError as problem:
         raise cannot_be_kept(url, folder, problem) from None
@@ -94,9 +101,14 @@ def _has_linked(kept: str, path: str) -> bool:
     """Give a copy that is kept another name, if there is one."""
     try:
         os.link(kept, path)
-        os.utime(kept)  # what was used last goes last
     except FileNotFoundError:
         return False
+    except OSError as problem:
+        if problem.errno not in _NO_LINKS:
+            raise
+        return False
+    with suppress(OSError):
+        os.utime(kept)  # what was used last goes last
     return True
 
 
@@ -111,6 +123,6 @@ def _make_room(folder: str, most: int) -> None:
     for _, n_bytes, path in sorted(found):
         if size <= most:
             break
-        with suppress(FileNotFoundError):
+        with suppress(OSError):  # another run has removed it, or nobody may
             os.unlink(path)
-        size -= n_bytes
+            size -= n_bytes

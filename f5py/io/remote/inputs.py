@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from f5py.io.bam.bam_index import index_names
 from f5py.io.bam.bam_records import header_size
 from f5py.io.bam.record_ranges import range_file
 from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
+from f5py.io.files.disk import remove_folder
 from f5py.io.remote.copies import copy_into, limit
 from f5py.io.remote.ranged_file import RangedFile, RangedFiles, show_urls_below, shown
 from f5py.io.remote.urls import file_system, reading, without_secrets
@@ -55,11 +56,11 @@ class RemoteInputs:
             ) from None
         self._folder = os.path.join(runs, secrets.token_hex(8))
         with open(os.path.join(kept, _LOCK), "w") as lock:  # nobody takes a new folder for one that was left
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            _lock(lock)
             _remove_left(runs)
             os.mkdir(self._folder, 0o700)
             self._lock = open(os.path.join(self._folder, _LOCK), "w")  # noqa: SIM115 - closed at the end
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            _lock(self._lock)
         show_urls_below(runs)
         self._groups: list[RangedFiles] = []
         #: Inputs so far: each is in a folder of its own.
@@ -75,7 +76,7 @@ class RemoteInputs:
             problem.args = tuple(shown(part) if isinstance(part, str) else part for part in problem.args)
         for group in self._groups:
             group.close()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        remove_folder(self._folder)
         self._lock.close()
 
     def file(self, url: str, beside: Sequence[str] = ()) -> str:
@@ -217,6 +218,12 @@ def _header_end(path: str) -> int | None:
         except DamagedBlocksError:
             return None
         return file.tell()
+
+
+def _lock(file: IO[str]) -> None:
+    """Lock a file, where there are locks; where there are none, nobody removes the folders of other runs."""
+    with suppress(OSError):
+        fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _remove_left(runs: str) -> None:

@@ -208,6 +208,6 @@ def _has_punched(descriptor: int, begin: int, size: int) -> bool:
     if libc.fallocate(descriptor, _KEEP_SIZE_PUNCH_HOLE, begin, size) == 0:
         return True
     number = ctypes.get_errno()
-    if number not in (errno.EOPNOTSUPP, errno.ENOSYS):
+    if number not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EPERM):
         raise OSError(number, os.strerror(number))
     return False
