@@ -170,16 +170,12 @@ def index_slow5(
 
     Parameters
     ----------
-    reads_path : str
-        FASTA or FASTQ, plain or gzip. The index is written beside it.
     slow5 : str
         The SLOW5 or BLOW5 file.
-    threads : int
-        Compression threads.
     index_signals : bool
         Make the index of the SLOW5 file too, unless it is there.
-    sources : sequence of str
-        The files of reads, if they are others than `reads_path`.
+    reads_path, threads, sources
+        As for `index_fast5`.
 
     Returns
     -------

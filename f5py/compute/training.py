@@ -23,7 +23,27 @@ from f5py.training.noise import CANDIDATES, plain_windows, window_motif
 from f5py.training.sums import KmerSums, Truth, Weights, mark_sites
 
 
-class TrainingStage(AlignmentStage):
+class _StageOfTraining(AlignmentStage):
+    """What the stages share: the reads' scaling by the k-mers without M, and what is held out.
+
+    `windows` and `contig_numbers` (`HeldOut.numbers_of`) are set when the alignments have been opened.
+    """
+
+    command = "train"
+    n_parts = 3
+
+    def __init__(self, options: AlignmentOptions, chemistry: Chemistry, model: PoreModel, held_out: HeldOut) -> None:
+        super().__init__(options, chemistry, model=nucleotides_of(model))
+        self.times.seconds["HMM"] = 0.0
+        self._held_out = held_out
+        self.windows: Windows | None = None
+        self.contig_numbers = np.empty(0, np.int64)
+
+    def _uses(self, batch: ReadBatch) -> NDArray[np.uint8]:
+        return self._held_out.uses(batch, self.contig_numbers, self.windows)
+
+
+class TrainingStage(_StageOfTraining):
     """Aligns events to the reference, in which methylated sites are marked, and adds them up by k-mer.
 
     Reads are scaled by the k-mers without M only: else their shifts would take up what methylation changes.
@@ -38,9 +58,6 @@ class TrainingStage(AlignmentStage):
         What is not learnt from.
     """
 
-    command = "train"
-    n_parts = 3
-
     def __init__(
         self,
         options: AlignmentOptions,
@@ -50,15 +67,11 @@ class TrainingStage(AlignmentStage):
         truth: Truth | None,
         held_out: HeldOut,
     ) -> None:
-        super().__init__(options, chemistry, model=nucleotides_of(sums.model))
-        self.times.seconds["HMM"] = 0.0
+        super().__init__(options, chemistry, sums.model, held_out)
         self._sums = sums
         self._motif = motif
         self._truth = truth
-        self._held_out = held_out
         self._weights: dict[int, tuple[Weights, NDArray[np.uint8]]] = {}
-        self.windows: Windows | None = None
-        self.contig_numbers = np.empty(0, np.int64)
 
     def compute(self, batch: ReadBatch) -> None:
         super().compute(batch)
@@ -67,7 +80,7 @@ class TrainingStage(AlignmentStage):
         self.before_stage("event rows")
         self.times.add("HMM", align_events(batch, self._sums.model, self.pool, None))
         weights, seconds = self._sums.weigh(batch, self.pool)
-        self._weights[batch.number] = weights, self._held_out.uses(batch, self.contig_numbers, self.windows)
+        self._weights[batch.number] = weights, self._uses(batch)
         self.times.add("HMM", seconds)
         self.after_part(batch)
         batch.release("bases", "base_map")
@@ -79,7 +92,7 @@ class TrainingStage(AlignmentStage):
         self._sums.add(batch, *self._weights.pop(batch.number))
 
 
-class TestingStage(AlignmentStage):
+class TestingStage(_StageOfTraining):
     """Calls the methylation of what was held out.
 
     Parameters
@@ -88,26 +101,18 @@ class TestingStage(AlignmentStage):
         The trained one, over ACGMT.
     """
 
-    command = "train"
-    n_parts = 3
-
     def __init__(
         self, options: AlignmentOptions, chemistry: Chemistry, model: PoreModel, motif: Motif, held_out: HeldOut
     ) -> None:
-        super().__init__(options, chemistry, model=nucleotides_of(model))
-        self.times.seconds["HMM"] = 0.0
+        super().__init__(options, chemistry, model, held_out)
         self._methylation = model
         self._motif = motif
-        self._held_out = held_out
-        self.windows: Windows | None = None
-        self.contig_numbers = np.empty(0, np.int64)
         self._calls = [(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
 
     def admit(self, batch: ReadBatch) -> None:
         """Set aside the reads of which nothing is held out."""
         super().admit(batch)
-        uses = self._held_out.uses(batch, self.contig_numbers, self.windows)
-        batch.drop(~reads_with(batch, uses, TESTED), ReadStatus.BAD_READ, Cause.NONE)
+        batch.drop(~reads_with(batch, self._uses(batch), TESTED), ReadStatus.BAD_READ, Cause.NONE)
 
     def compute(self, batch: ReadBatch) -> None:
         super().compute(batch)
@@ -117,7 +122,7 @@ class TestingStage(AlignmentStage):
 
     def settle(self, batch: ReadBatch) -> None:
         """Keep the calls of groups that are held out."""
-        uses = self._held_out.uses(batch, self.contig_numbers, self.windows)
+        uses = self._uses(batch)
         read = np.repeat(np.arange(len(batch)), batch.calls.n)
         at = elements_of(batch.calls.offsets[:-1], batch.calls.n)
         ratio = batch.calls.methylated[at].astype(np.float64) - batch.calls.unmethylated[at]
@@ -132,7 +137,7 @@ class TestingStage(AlignmentStage):
         return contig, first, last, ratio
 
 
-class NoiseStage(AlignmentStage):
+class NoiseStage(_StageOfTraining):
     """Computes the likelihoods of plain windows with each candidate of the noise; see `f5py.training.noise`.
 
     Parameters
@@ -153,9 +158,6 @@ class NoiseStage(AlignmentStage):
         Of each batch, by read: number of windows, and logarithms of their likelihoods.
     """
 
-    command = "train"
-    n_parts = 3
-
     def __init__(
         self,
         options: AlignmentOptions,
@@ -165,16 +167,12 @@ class NoiseStage(AlignmentStage):
         share: float,
         held_out: HeldOut,
     ) -> None:
-        plain = nucleotides_of(model)
-        super().__init__(options, chemistry, model=plain)
-        self.times.seconds["HMM"] = 0.0
+        super().__init__(options, chemistry, model, held_out)
+        plain = self.model
         self._motif = window_motif()
         self._levels = with_methylation(plain, [0.0] * plain.k, plain.name, self._motif.canonical)
         self._hidden = hidden
         self._share = share
-        self._held_out = held_out
-        self.windows: Windows | None = None
-        self.contig_numbers = np.empty(0, np.int64)
         self._computed: dict[int, NDArray[np.float64]] = {}
         self.of_reads: list[NDArray[np.float64]] = []
 
@@ -188,7 +186,7 @@ class NoiseStage(AlignmentStage):
         super().compute(batch)
         self.before_stage("calls")
         found = np.zeros((len(batch), 1 + len(CANDIDATES)))
-        is_used = self._held_out.uses(batch, self.contig_numbers, self.windows) != UNUSED
+        is_used = self._uses(batch) != UNUSED
         begin = batch.alignments.reference_offsets[:-1] - batch.alignments.start
         for i, noise in enumerate(CANDIDATES):
             calls = replace(batch)

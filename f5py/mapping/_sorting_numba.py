@@ -123,3 +123,20 @@ def grown(array, n):
     for i in range(array.shape[0]):
         larger[i] = array[i]
     return larger
+
+
+@shared_kernel
+def appended(array, n, value):
+    """`array`, or a larger copy, with a value behind its first `n` elements; and the new number of elements."""
+    array = grown(array, n + 1)
+    array[n] = value
+    return array, n + 1
+
+
+@shared_kernel
+def extended(array, n, values):
+    """`array`, or a larger copy, with some values behind its first `n` elements; and the new number of elements."""
+    array = grown(array, n + values.shape[0])
+    for i in range(values.shape[0]):
+        array[n + i] = values[i]
+    return array, n + values.shape[0]

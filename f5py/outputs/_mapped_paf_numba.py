@@ -5,7 +5,7 @@ import numpy as np
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import grown
+from f5py.mapping._sorting_numba import appended, grown
 from f5py.mapping.hits.hit_fields import (
     ALIGNED,
     BLEN,
@@ -116,9 +116,7 @@ def lines_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made
         if turned >= reads.shape[0]:
             break
         read = reads[turned]
-        done = grown(done, n_done + 1)
-        done[n_done] = read
-        n_done += 1
+        done, n_done = appended(done, n_done, read)
         begin = offsets[read]
         length = offsets[read + 1] - begin
         name = names[name_offsets[read] : name_offsets[read + 1]]

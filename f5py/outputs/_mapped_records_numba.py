@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import grown
+from f5py.mapping._sorting_numba import appended, grown
 from f5py.mapping.hits.hit_fields import (
     BLEN,
     CONTIG,
@@ -240,9 +240,7 @@ def records_of_reads(turn, reads, columns, found, rep_len, contigs, switches, ma
         if turned >= reads.shape[0]:
             break
         read = reads[turned]
-        done = grown(done, n_done + 1)
-        done[n_done] = read
-        n_done += 1
+        done, n_done = appended(done, n_done, read)
         begin = offsets[read]
         length = offsets[read + 1] - begin
         name_length = name_offsets[read + 1] - name_offsets[read] + 1

@@ -58,11 +58,7 @@ def records_of(
     """
     from f5py.outputs._mapped_records_numba import records_of_reads
 
-    hits, anchors = batch.hits, batch.anchors
-    assert hits is not None
-    assert anchors is not None
-    contigs = ContigColumns(index.bases, index.offsets, names.text, names.offsets)
-    return _made(records_of_reads, batch, pool, hits, anchors.rep_len, contigs, style.switches())
+    return _made(records_of_reads, batch, index, names, style, pool)
 
 
 def paf_lines_of(
@@ -71,23 +67,25 @@ def paf_lines_of(
     """Make the PAF lines of a batch; see `records_of`."""
     from f5py.outputs._mapped_paf_numba import lines_of_reads
 
-    hits, anchors = batch.hits, batch.anchors
-    assert hits is not None
-    assert anchors is not None
-    contigs = ContigColumns(index.bases, index.offsets, names.text, names.offsets)
-    return _made(lines_of_reads, batch, pool, hits, anchors.rep_len, contigs, style.switches())
+    return _made(lines_of_reads, batch, index, names, style, pool)
 
 
-def _made(kernel: Any, batch: MappingBatch, pool: WorkerPool, *arguments: Any) -> tuple[NDArray[np.uint8], int]:
+def _made(
+    kernel: Any, batch: MappingBatch, index: ReferenceIndex, names: Names, style: RecordStyle, pool: WorkerPool
+) -> tuple[NDArray[np.uint8], int]:
     """Let threads make the bytes of reads, and put them together in the order of the reads."""
     from f5py.mapping.index._seeds_numba import gather
     from f5py.outputs._mapped_records_numba import Made
 
+    assert batch.hits is not None
+    assert batch.anchors is not None
     n = len(batch)
+    contigs = ContigColumns(index.bases, index.offsets, names.text, names.offsets)
+    given = batch.columns, batch.hits, batch.anchors.rep_len, contigs, style.switches()
     sizes, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
     results: list[Any] = []
     reads = longest_first(batch.lengths, np.ones(n, np.bool_))
-    pool.run(collecting(kernel, results), reads, batch.columns, *arguments, Made(sizes, counts), order=batch.number)
+    pool.run(collecting(kernel, results), reads, *given, Made(sizes, counts), order=batch.number)
     offsets = offsets_of(sizes)
     out = np.empty(offsets[-1], np.uint8)
     for done, made in results:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import grown
+from f5py.mapping._sorting_numba import appended
 from f5py.mapping.darwin.darwin_settings import BIN, MOST_PLACES, N_SEEDS, SEED_BASES, SPREAD, K
 from f5py.mapping.darwin.extensions import N_CANDIDATE
 from f5py.mapping.index._reference_index_numba import COUNT_BITS, look_up
@@ -172,9 +172,7 @@ def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
             if count < 0:
                 continue
             if count == 0:
-                touched = grown(touched, n_touched + 1)
-                touched[n_touched] = b
-                n_touched += 1
+                touched, n_touched = appended(touched, n_touched, b)
                 count = k
             else:
                 count += min(k, o - lasts[b])
@@ -239,9 +237,7 @@ def find_candidates(turn, reads, strands, read_offsets, owns, kmers, integers, n
         if turned >= reads.shape[0]:
             break
         read = reads[turned]
-        done = grown(done, n_done + 1)
-        done[n_done] = read
-        n_done += 1
+        done, n_done = appended(done, n_done, read)
         begin = read_offsets[read]
         end = read_offsets[read + 1]
         n_bins = (offsets[offsets.shape[0] - 1] + end - begin) // integers[BIN] + 1

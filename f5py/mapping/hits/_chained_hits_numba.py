@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
+from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, extended, sort_pairs
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
 from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining, score_long_joins
 from f5py.mapping.hits._hits_numba import (
@@ -155,22 +155,12 @@ def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, count
         if i >= reads.shape[0]:
             break
         read = reads[i]
-        done = grown(done, n_done + 1)
-        done[n_done] = read
-        n_done += 1
+        done, n_done = appended(done, n_done, read)
         hits, m, x, y = _hits_of_read(read, columns, anchors, contig_lengths, parameters, scratch)
-        n = x.shape[0]
         counts.hits[read] = m
-        counts.anchors[read] = n
-        all_hits = grown(all_hits, n_all + m * N_FIELDS)
+        counts.anchors[read] = x.shape[0]
         for j in range(m):
-            for field in range(N_FIELDS):
-                all_hits[n_all] = hits[j, field]
-                n_all += 1
-        all_x = grown(all_x, n_anchors + n)
-        all_y = grown(all_y, n_anchors + n)
-        for j in range(n):
-            all_x[n_anchors + j] = x[j]
-            all_y[n_anchors + j] = y[j]
-        n_anchors += n
+            all_hits, n_all = extended(all_hits, n_all, hits[j])
+        all_x, _ = extended(all_x, n_anchors, x)
+        all_y, n_anchors = extended(all_y, n_anchors, y)
     return done[:n_done], all_hits[:n_all], all_x[:n_anchors], all_y[:n_anchors]

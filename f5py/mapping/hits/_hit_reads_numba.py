@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import grown
+from f5py.mapping._sorting_numba import appended, extended
 from f5py.mapping.align._base_alignment_numba import Aligner, align_hits
 from f5py.mapping.align._pair_alignment_numba import Made, new_room
 from f5py.mapping.align._stretches_numba import AnchoredRead
@@ -82,9 +82,7 @@ def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
         if i >= reads.shape[0]:
             break
         read = reads[i]
-        done = grown(done, n_done + 1)
-        done[n_done] = read
-        n_done += 1
+        done, n_done = appended(done, n_done, read)
         first = chained.offsets[read]
         m = chained.offsets[read + 1] - first
         n_ops = 0
@@ -101,15 +99,9 @@ def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
             made.cursor[1] = made.offsets[read + 1]
             anchored = AnchoredRead(x, y, strands_of(columns.codes, begin, length), length)
             hits, m, ops, n_ops = align_hits(hits, m, anchored, contigs, aligner, ops)
-            all_hits = grown(all_hits, n_all + m * N_FIELDS)
             for j in range(m):
-                for field in range(N_FIELDS):
-                    all_hits[n_all] = hits[j, field]
-                    n_all += 1
-            all_ops = grown(all_ops, n_all_ops + n_ops)
-            for j in range(n_ops):
-                all_ops[n_all_ops + j] = ops[j]
-            n_all_ops += n_ops
+                all_hits, n_all = extended(all_hits, n_all, hits[j])
+            all_ops, n_all_ops = extended(all_ops, n_all_ops, ops[:n_ops])
         counts.hits[read] = m
         counts.ops[read] = n_ops
     return done[:n_done], all_hits[:n_all], all_ops[:n_all_ops]

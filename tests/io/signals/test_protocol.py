@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from f5py.io.remote.ranged_file import _folders, show_urls_below
 from f5py.io.signals import open_source
 from f5py.io.signals.fast5.fast5_writer import Fast5Writer
 from f5py.io.signals.slow5.reader import Slow5Source
-from f5py.io.signals.source import Calibration
+from f5py.io.signals.source import Calibration, IndexedSource
 
 from ...examples import examples
 from .made_signals import (
@@ -218,3 +219,12 @@ def test_its_kind_and_closing_it_twice(make, tmp_path, made_reads):
     source.fetch([made_reads[0].name])
     source.close()
     source.close()
+
+
+def test_a_place_is_the_url_that_a_file_stands_for():
+    source = IndexedSource({"a": "/tmp/runs/7f/0/s3:/bucket/x.fast5", "b": "/data/y.fast5"})
+    show_urls_below("/tmp/runs")
+    try:
+        assert [source.place(name) for name in "abc"] == ["s3://bucket/x.fast5", "/data/y.fast5", ""]
+    finally:
+        _folders.pop("/tmp/runs")

@@ -27,12 +27,8 @@ class Pod5Writer:
 
     Parameters
     ----------
-    path : str or Path
-        The file; one that exists is replaced.
-    experiment_type : str
-        ``genomic_dna`` or ``rna``.
-    kit : str
-        Product code of the sequencing kit; none if empty.
+    path, experiment_type, kit
+        As for `f5py.io.signals.fast5.fast5_writer.Fast5Writer`.
 
     Raises
     ------
