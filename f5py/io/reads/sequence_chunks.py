@@ -171,6 +171,7 @@ class _StreamPortions:
         """See `_MappedPortions.take`."""
         piece = self._stream.read(_PORTION)
         self._rest = np.concatenate([self._rest, np.frombuffer(piece, np.uint8)])
+        self._rest.setflags(write=False)  # as mapped files are: kernels are compiled once for both
         return self._rest, len(piece) < _PORTION
 
     def has_changed(self) -> bool:
