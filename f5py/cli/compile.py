@@ -14,10 +14,6 @@ _SIZE = "--genome-length 3K -n 6 --median-length 1K --haplotypes"
 def run(chosen: CompileOptions) -> None:
     """Compile all that most runs need, for this processor and for GPUs that need not be there.
 
-    Parameters
-    ----------
-    chosen : CompileOptions
-
     Raises
     ------
     GpuUnavailableError

@@ -17,10 +17,6 @@ _MIN_CORRELATION = 0.9
 def run(chosen: DemoOptions) -> None:
     """Simulate reads, index them, call methylation and compare its frequencies with the truth.
 
-    Parameters
-    ----------
-    chosen : DemoOptions
-
     Raises
     ------
     F5pyError

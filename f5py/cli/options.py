@@ -99,12 +99,7 @@ class _RequiredUnless(click.Option):
 
 
 class OptionsCommand(click.Command):
-    """A command of the catalogue, with the options that its class declares.
-
-    Parameters
-    ----------
-    row : Command
-    """
+    """A command of the catalogue, with the options that its class declares."""
 
     def __init__(self, row: Command) -> None:
         self.row = row

@@ -46,28 +46,14 @@ class CpuTiles:
 
 @dataclass
 class DarwinMapper:
-    """Everything needed to map reads by D-SOFT and GACT.
+    """Everything needed to map reads by D-SOFT and GACT."""
 
-    Attributes
-    ----------
-    index : ReferenceIndex
-        Of `f5py.mapping.darwin.dsoft.build_kmer_table`.
-    parameters : Parameters
-        For the judgement of hits.
-    integers : int64
-        See `f5py.mapping.darwin.darwin_settings.darwin_integers`.
-    tiles : Backend
-        Where candidates are extended.
-    before_stage : callable of str
-        Called with the name of a stage before it begins.
-    """
-
-    index: ReferenceIndex
-    parameters: Parameters
-    integers: NDArray[np.int64]
+    index: ReferenceIndex  # of `f5py.mapping.darwin.dsoft.build_kmer_table`
+    parameters: Parameters  # for the judgement of hits
+    integers: NDArray[np.int64]  # see `f5py.mapping.darwin.darwin_settings.darwin_integers`
     pool: WorkerPool
-    tiles: Backend
-    before_stage: Callable[[str], object] = lambda stage: None
+    tiles: Backend  # where candidates are extended
+    before_stage: Callable[[str], object] = lambda stage: None  # called with the name of a stage before it begins
 
     @classmethod
     def of(cls, index: ReferenceIndex, settings: MapSettings, pool: WorkerPool) -> DarwinMapper:

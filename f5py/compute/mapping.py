@@ -99,27 +99,16 @@ class CpuMapping:
 
 @dataclass
 class Mapper:
-    """Everything needed to map reads.
-
-    Attributes
-    ----------
-    overlaps : OverlapTargets or None
-        Of reads among themselves; their hits are chains without base alignment.
-    backend : Backend
-        Where chains are scored and stretches aligned.
-    mems : Backend or None
-        Where maximal exact matches are found, if these are the seeds.
-    before_stage : callable of str
-        Called with the name of a stage before it begins: ``seeds`` or ``mem seeds``, ``chains``, ``chained hits``,
-        ``alignments`` on a GPU, ``hits``, ``ranks``.
-    """
+    """Everything needed to map reads."""
 
     index: ReferenceIndex
     parameters: Parameters
-    overlaps: OverlapTargets | None
+    overlaps: OverlapTargets | None  # of reads among themselves; their hits are chains without base alignment
     pool: WorkerPool
-    backend: Backend
-    mems: Backend | None = None
+    backend: Backend  # where chains are scored and stretches aligned
+    mems: Backend | None = None  # where maximal exact matches are found, if these are the seeds
+    # called with the name of a stage before it begins: ``seeds`` or ``mem seeds``, ``chains``, ``chained hits``,
+    # ``alignments`` on a GPU, ``hits``, ``ranks``
     before_stage: Callable[[str], object] = lambda stage: None
     _told: set[str] = field(default_factory=set)
     _opening: threading.Lock = field(default_factory=threading.Lock)

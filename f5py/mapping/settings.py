@@ -132,7 +132,6 @@ def parameters(settings: MapSettings, mid_occ: int) -> Parameters:
 
     Parameters
     ----------
-    settings : MapSettings
     mid_occ : int
         Largest number of places of a minimizer that is always used.
     """

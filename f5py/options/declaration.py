@@ -68,98 +68,46 @@ REQUIRED = object()
 
 @dataclasses.dataclass(frozen=True)
 class Option:
-    """One option or positional argument of a command.
+    """One option or positional argument of a command."""
 
-    Attributes
-    ----------
-    names : tuple of str
-        Spellings, short ones first; the documented ones. Empty for a positional argument.
-    kind : Kind
-    help : str
-        One or two sentences, without the default.
-    group : Group
-    default : Any
-        `REQUIRED`, or the value without the option.
-    default_words : str or None
-        The default in words, where the value does not tell it.
-    metavar : str or None
-        What the value is called in the help.
-    choices : tuple
-        Of a `Kind.CHOICE`.
-    at_least, at_most, above : float or None
-        Bounds of a number.
-    pattern : str or None
-        Regular expression that the whole of a text must match.
-    pattern_words : str
-        The form that `pattern` asks for, in words.
-    aliases : tuple of str
-        Spellings of f5c and nanopolish that are accepted and not documented first.
-    repeated : bool
-        May be given several times; the value is a tuple.
-    number_may_lack : int or None
-        The value if the option is given without one.
-    refused : str or None
-        Known, but not possible here: the reason, and what to do instead.
-    unless : tuple of str
-        Fields of other options; with one of them, a required option may be missing, and is empty then.
-    ours : bool
-        Neither f5c nor nanopolish has it, so it never makes an abbreviation of theirs ambiguous.
-    written : bool
-        Names a file that is written, though it is not among the options of the output.
-    beside : tuple of str
-        Endings of the files that are read together with this one.
-    is_table : bool
-        Names a table of calls, frequencies or events; from Python it can be one in memory.
-    needs : tuple of str
-        Conditions, one of which must hold if the option is given: ``field`` (that option is given), ``field=value`` or
-        ``field=value|value`` (it has one of these values). Those of options that a command lacks do not count. With
-        ``own: `` or ``own|own: `` before it, a condition is one of these values of the option only.
-    excludes : tuple of str
-        Conditions, none of which may hold then.
-    advice : str or None
-        What to do, or why, where `needs` and `excludes` refuse the option.
-    by_name : tuple of str
-        Kinds of outputs (`f5py.options.output_names`) whose names after ``-o`` stand for the option.
-    writes : Written or None
-        What that file is, so that it cannot have the name of something else.
-    free : bool
-        Says how a run works, but not what comes out, so that a resumed run may change it; see `is_free`.
-    url : str or None
-        The value may be a URL; by which method of `f5py.io.remote.inputs.RemoteInputs` it is read then.
-    see : str or None
-        Where the documents say more: a file below docs/, and a heading in it.
-    """
-
-    names: tuple[str, ...]
+    names: tuple[str, ...]  # spellings, short ones first; the documented ones. Empty for a positional argument.
     kind: Kind
-    help: str
+    help: str  # one or two sentences, without the default
     group: Group
-    default: Any = None
-    default_words: str | None = None
-    metavar: str | None = None
-    choices: tuple[Any, ...] = ()
+    default: Any = None  # `REQUIRED`, or the value without the option
+    default_words: str | None = None  # the default in words, where the value does not tell it
+    metavar: str | None = None  # what the value is called in the help
+    choices: tuple[Any, ...] = ()  # of a `Kind.CHOICE`
+    # at_least, at_most, above: bounds of a number
     at_least: float | None = None
     at_most: float | None = None
     above: float | None = None
-    pattern: str | None = None
-    pattern_words: str = ""
-    aliases: tuple[str, ...] = ()
-    repeated: bool = False
-    number_may_lack: int | None = None
-    refused: str | None = None
+    pattern: str | None = None  # regular expression that the whole of a text must match
+    pattern_words: str = ""  # the form that `pattern` asks for, in words
+    aliases: tuple[str, ...] = ()  # spellings of f5c and nanopolish that are accepted and not documented first
+    repeated: bool = False  # may be given several times; the value is a tuple
+    number_may_lack: int | None = None  # the value if the option is given without one
+    refused: str | None = None  # known, but not possible here: the reason, and what to do instead
+    # fields of other options; with one of them, a required option may be missing, and is empty then
     unless: tuple[str, ...] = ()
-    ours: bool = False
-    written: bool = False
-    beside: tuple[str, ...] = ()
-    is_table: bool = False
+    ours: bool = False  # neither f5c nor nanopolish has it, so it never makes an abbreviation of theirs ambiguous
+    written: bool = False  # names a file that is written, though it is not among the options of the output
+    beside: tuple[str, ...] = ()  # endings of the files that are read together with this one
+    is_table: bool = False  # names a table of calls, frequencies or events; from Python it can be one in memory
+    # conditions, one of which must hold if the option is given: ``field`` (that option is given), ``field=value`` or
+    # ``field=value|value`` (it has one of these values). Those of options that a command lacks do not count. With
+    # ``own: `` or ``own|own: `` before it, a condition is one of these values of the option only.
     needs: tuple[str, ...] = ()
-    excludes: tuple[str, ...] = ()
-    advice: str | None = None
+    excludes: tuple[str, ...] = ()  # conditions, none of which may hold then
+    advice: str | None = None  # what to do, or why, where `needs` and `excludes` refuse the option
+    # kinds of outputs (`f5py.options.output_names`) whose names after ``-o`` stand for the option
     by_name: tuple[str, ...] = ()
-    writes: Written | None = None
+    writes: Written | None = None  # what that file is, so that it cannot have the name of something else
+    # says how a run works, but not what comes out, so that a resumed run may change it; see `is_free`
     free: bool = False
+    # the value may be a URL; by which method of `f5py.io.remote.inputs.RemoteInputs` it is read then
     url: str | None = None
-    see: str | None = None
+    see: str | None = None  # where the documents say more: a file below docs/, and a heading in it
 
     @property
     def is_free(self) -> bool:

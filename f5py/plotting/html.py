@@ -22,8 +22,6 @@ def write_html(data: PlotData, file: BinaryIO, seconds: bool = False) -> None:
 
     Parameters
     ----------
-    data : PlotData
-    file : binary file
     seconds : bool
         Show the time in seconds instead of samples.
     """

@@ -17,10 +17,8 @@ def write_page(
 
     Parameters
     ----------
-    file : binary file
     name : str
         Of the page's program and style in this package, which follow those that all pages share.
-    title : str
     words : sequence of str
         Lines below the title.
     canvases : str

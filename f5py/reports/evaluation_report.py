@@ -27,13 +27,10 @@ def write_reports(
 
     Parameters
     ----------
-    options : EvaluationOptions
-    title : str
     lines : sequence of str
         For readers.
     data : dict
         For programs.
-    charts : sequence of Chart
     """
     text = "\n".join(lines) + "\n"
     for path in options.report:

@@ -27,7 +27,6 @@ def html_report(sample: str, run: Mapping[str, Any]) -> str:
 
     Parameters
     ----------
-    sample : str
     run : mapping
         What the JSON report has below ``run``.
     """

@@ -33,7 +33,6 @@ def map_page(sample: str, run: Mapping[str, Any]) -> str:
 
     Parameters
     ----------
-    sample : str
     run : mapping
         What the JSON report has below ``run``.
     """

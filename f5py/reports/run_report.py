@@ -103,7 +103,6 @@ def write_run_report(
 
     Parameters
     ----------
-    path : str
     facts : Basis
         What the results rest on, as `f5py.compute.facts.Facts`.
     sample : str
@@ -112,8 +111,6 @@ def write_run_report(
         The run's parameters.
     inputs : iterable of str or None
         Paths of what was read; those that are no files are left out.
-    figures : RunFigures
-    kind : Kind
 
     Raises
     ------

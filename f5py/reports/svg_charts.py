@@ -88,7 +88,6 @@ def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], across
 
     Parameters
     ----------
-    x : sequence of float
     series : mapping of str to sequence of float
         Values by the name of the series; every point tells its numbers when it is pointed at.
     across, axis : Axis

@@ -92,7 +92,6 @@ def training_data(
     ----------
     plain : int32, shape (n_kmers,)
         See `f5py.training.sums.plain_ranks`.
-    chemistry : str
     start, model : PoreModel
         The first model, and the trained one.
     n_events : float64, shape (n_kmers,)

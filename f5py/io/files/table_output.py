@@ -78,7 +78,6 @@ def open_table(path: str, n_threads: int = 1, is_csv: bool | None = None) -> Ite
 
     Parameters
     ----------
-    path : str
     n_threads : int
         Compression threads.
     is_csv : bool, optional

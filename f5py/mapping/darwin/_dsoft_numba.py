@@ -77,50 +77,26 @@ def _target_of(offsets, place):
 
 
 class KmerTable(NamedTuple):
-    """The k-mers of the targets.
+    """The k-mers of the targets."""
 
-    Attributes
-    ----------
-    table : uint64
-        Hash table; see `f5py.mapping.index.reference_index`.
-    places : int64
-        Of the k-mers.
-    offsets : int64, shape (n_targets + 1,)
-    """
-
-    table: NDArray[np.uint64]
-    places: NDArray[np.int64]
-    offsets: NDArray[np.int64]
+    table: NDArray[np.uint64]  # hash table; see `f5py.mapping.index.reference_index`
+    places: NDArray[np.int64]  # of the k-mers
+    offsets: NDArray[np.int64]  # shape (n_targets + 1,)
 
 
 class StrandOfRead(NamedTuple):
-    """A strand of a read.
+    """A strand of a read."""
 
-    Attributes
-    ----------
-    own : int
-        The target that is the read, or -1.
-    reverse, read : int
-    """
-
-    own: int
+    own: int  # the target that is the read, or -1
     reverse: int
     read: int
 
 
 class Bins(NamedTuple):
-    """Bins of the diagonals.
+    """Bins of the diagonals."""
 
-    Attributes
-    ----------
-    counts : int32
-        Bases of the read that the seeds of a bin cover, 0; left so.
-    lasts : int32
-        Where the last seed of a bin begins.
-    """
-
-    counts: NDArray[np.int32]
-    lasts: NDArray[np.int32]
+    counts: NDArray[np.int32]  # bases of the read that the seeds of a bin cover, 0; left so
+    lasts: NDArray[np.int32]  # where the last seed of a bin begins
 
 
 @shared_kernel

@@ -64,7 +64,6 @@ def _walk_back(i, j, n_columns, integers, work, state, ops, at, step):
     i, j : int
     n_columns : int
         Of the tile.
-    integers, work
     state : int64, shape (_N_STATE,)
         Sums over the path, which are added to.
     ops : uint8
@@ -122,18 +121,12 @@ def _walk_back(i, j, n_columns, integers, work, state, ops, at, step):
 
 
 class Tile(NamedTuple):
-    """Place of a tile.
+    """Place of a tile."""
 
-    Attributes
-    ----------
-    r, n : int
-        First base on the target, and how many.
-    o, m : int
-        The same on the read.
-    """
-
+    # r, n: first base on the target, and how many
     r: int
     n: int
+    # o, m: the same on the read
     o: int
     m: int
 
@@ -206,17 +199,11 @@ def _start(target, read, r, o, k, plain, integers, work):
 
 
 class Extended(NamedTuple):
-    """Extension of a candidate, to be filled.
+    """Extension of a candidate, to be filled."""
 
-    Attributes
-    ----------
-    result : int64, shape (N_RESULT,)
-        See `f5py.mapping.darwin.extensions`. All 0 if there is no alignment.
-    ops : uint8, shape (columns,) or (0,)
-        Columns of the path, of which ``result[LEFT]`` and their number are then known.
-    """
-
+    # shape (N_RESULT,): see `f5py.mapping.darwin.extensions`. All 0 if there is no alignment.
     result: NDArray[np.int64]
+    # shape (columns,) or (0,): columns of the path, of which ``result[LEFT]`` and their number are then known
     ops: NDArray[np.uint8]
 
 

@@ -73,8 +73,6 @@ def hits_of(extensions: Extensions, index: ReferenceIndex, parameters: Parameter
 
     Parameters
     ----------
-    extensions : Extensions
-    index : ReferenceIndex
     parameters : Parameters or None
         Judge the hits of reads on a reference; else all are overlaps, each for itself.
     """

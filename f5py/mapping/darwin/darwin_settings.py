@@ -22,35 +22,16 @@ _FREQUENT = 32
 
 
 class DarwinSettings(NamedTuple):
-    """Parameters of D-SOFT and GACT.
+    """Parameters of D-SOFT and GACT."""
 
-    Attributes
-    ----------
-    n_seeds : int
-        k-mers of a read that are looked up on each strand.
-    seed_bases : int
-        Bases of the read that seeds on neighbouring diagonals must cover: h.
-    bin_bases : int
-        Diagonals that are counted together: B.
-    overlap : int
-        Bases of a tile whose part of the path is left to the next tile: O.
-    first_score : int
-        Smallest score of a first tile.
-    after_seed : bool
-        The first tile begins after the seed, and may be looked for on the other side of it.
-    spread : bool
-        Seeds are spread over the read; else they are its first ones.
-    min_columns, min_percent : int
-        Columns that an alignment has at least, and how many of a hundred are equal.
-    """
-
-    n_seeds: int = 800
-    seed_bases: int = 21
-    bin_bases: int = 64
-    overlap: int = 120
-    first_score: int = 35
-    after_seed: bool = True
-    spread: bool = True
+    n_seeds: int = 800  # k-mers of a read that are looked up on each strand
+    seed_bases: int = 21  # bases of the read that seeds on neighbouring diagonals must cover: h
+    bin_bases: int = 64  # diagonals that are counted together: B
+    overlap: int = 120  # bases of a tile whose part of the path is left to the next tile: O
+    first_score: int = 35  # smallest score of a first tile
+    after_seed: bool = True  # the first tile begins after the seed, and may be looked for on the other side of it
+    spread: bool = True  # seeds are spread over the read; else they are its first ones
+    # min_columns, min_percent: columns that an alignment has at least, and how many of a hundred are equal
     min_columns: int = 300
     min_percent: int = 70
 
@@ -62,8 +43,6 @@ def darwin_integers(
 
     Parameters
     ----------
-    settings : DarwinSettings
-    k : int
     scores : tuple of int
         Match, mismatch, the first base of a gap, every further one.
     n_bases : int

@@ -30,32 +30,19 @@ class ExtensionArrays(NamedTuple):
 
 @dataclass
 class Extensions:
-    """Candidates to be extended.
+    """Candidates to be extended."""
 
-    Attributes
-    ----------
-    strands : uint8, shape (2, offsets[-1])
-        Codes of the reads, and of their reverse complements at the same places.
-    offsets : int64, shape (n_reads + 1,)
-    table : int64, shape (n, N_CANDIDATE)
-    results : int64, shape (n, N_RESULT)
-        Filled. To have paths written, it must have the numbers of columns already.
-    ops : uint8, shape (op_offsets[-1],)
-        Filled with columns of paths: 0 for both, 1 for a base of the read, 2 for one of the target.
-    op_offsets : int64, shape (n + 1,)
-        All 0 if paths are not wanted.
-    number : int
-        Of the batch.
-    share_of_input : float or None
-    """
-
+    # shape (2, offsets[-1]): codes of the reads, and of their reverse complements at the same places
     strands: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
-    table: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    table: NDArray[np.int64]  # shape (n, N_CANDIDATE)
+    # shape (n, N_RESULT): filled. To have paths written, it must have the numbers of columns already.
     results: NDArray[np.int64]
+    # shape (op_offsets[-1],): filled with columns of paths: 0 for both, 1 for a base of the read, 2 for one of the
+    # target
     ops: NDArray[np.uint8]
-    op_offsets: NDArray[np.int64]
-    number: int = 0
+    op_offsets: NDArray[np.int64]  # shape (n + 1,): all 0 if paths are not wanted
+    number: int = 0  # of the batch
     share_of_input: float | None = None
 
     @property

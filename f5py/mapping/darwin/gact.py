@@ -36,11 +36,8 @@ def extend_all(
 
     Parameters
     ----------
-    extensions : Extensions
-    index : ReferenceIndex
     integers : int64
         `f5py.mapping.darwin.darwin_settings.darwin_integers`.
-    pool : WorkerPool
     plain : bool
         Fill tiles cell by cell, not by vectors.
     only : int64, optional

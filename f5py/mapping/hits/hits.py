@@ -64,10 +64,6 @@ def align_hits(
 
     Parameters
     ----------
-    batch : MappingBatch
-    index : ReferenceIndex
-    parameters : Parameters
-    pool : WorkerPool
     made : tuple of arrays, optional
         Alignments that have been made elsewhere: keys, results, operations and offsets of
         `f5py.mapping.align._pair_alignment_numba.Made`.

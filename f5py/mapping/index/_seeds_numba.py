@@ -119,21 +119,11 @@ def drop_frequent(entries, place, m, read_length, integers, dropped):
 
 
 class SeedRoom(NamedTuple):
-    """Buffers for the seeds of a read; one element a minimizer.
+    """Buffers for the seeds of a read; one element a minimizer."""
 
-    Attributes
-    ----------
-    entries : int64
-        Of the table.
-    dropped : uint8
-        1 for one that is left out.
-    slots : int64, shape (2 * n_slots,)
-        Scratch.
-    """
-
-    entries: NDArray[np.int64]
-    dropped: NDArray[np.uint8]
-    slots: NDArray[np.int64]
+    entries: NDArray[np.int64]  # of the table
+    dropped: NDArray[np.uint8]  # 1 for one that is left out
+    slots: NDArray[np.int64]  # shape (2 * n_slots,): scratch
 
 
 @shared_kernel
@@ -192,46 +182,27 @@ def seeds_of_read(minimizers, n, read_length, table, integers, floats, room):
 
 
 class OverlapRanks(NamedTuple):
-    """Ranks that reads are compared with for overlaps; empty arrays if they are not.
+    """Ranks that reads are compared with for overlaps; empty arrays if they are not."""
 
-    Attributes
-    ----------
-    smaller, same : int64, shape (n_reads,)
-        Rank of the first target that has not a smaller name; the target that is the read itself, or -1.
-    target_rank : int64, shape (n_targets,)
-    """
-
+    # smaller, same: shape (n_reads,): rank of the first target that has not a smaller name; the target that is the read
+    # itself, or -1
     smaller: NDArray[np.int64]
     same: NDArray[np.int64]
-    target_rank: NDArray[np.int64]
+    target_rank: NDArray[np.int64]  # shape (n_targets,)
 
 
 class SeedCounts(NamedTuple):
-    """Numbers of each read, to be filled.
+    """Numbers of each read, to be filled."""
 
-    Attributes
-    ----------
-    n_anchors, n_seeds : int64, shape (n_reads,)
-    rep_len : int64, shape (n_reads,)
-        Bases that seeds cover which are too frequent to be used.
-    """
-
-    n_anchors: NDArray[np.int64]
-    n_seeds: NDArray[np.int64]
-    rep_len: NDArray[np.int64]
+    n_anchors: NDArray[np.int64]  # shape (n_reads,)
+    n_seeds: NDArray[np.int64]  # shape (n_reads,)
+    rep_len: NDArray[np.int64]  # shape (n_reads,): bases that seeds cover which are too frequent to be used
 
 
 class SeedIndex(NamedTuple):
-    """The hash table of an index, and where its seeds are.
+    """The hash table of an index, and where its seeds are."""
 
-    Attributes
-    ----------
-    table : uint64
-        See `f5py.mapping.index.reference_index`.
-    places : int64
-    """
-
-    table: NDArray[np.uint64]
+    table: NDArray[np.uint64]  # see `f5py.mapping.index.reference_index`
     places: NDArray[np.int64]
 
 

@@ -27,36 +27,18 @@ def hash_bits(x, mask):
 
 
 class Scheme(NamedTuple):
-    """Choice of minimizers.
+    """Choice of minimizers."""
 
-    Attributes
-    ----------
-    k : int
-        Bases of a seed.
-    w : int
-        Seeds of a window.
-    hpc : int
-        1 if runs of a base count as one.
-    """
-
-    k: int
-    w: int
-    hpc: int
+    k: int  # bases of a seed
+    w: int  # seeds of a window
+    hpc: int  # 1 if runs of a base count as one
 
 
 class Minimizers(NamedTuple):
-    """Minimizers, to be filled; room for one a base.
+    """Minimizers, to be filled; room for one a base."""
 
-    Attributes
-    ----------
-    key : uint64
-        Hash << 8 | span.
-    place : int64
-        Number of the sequence << 32 | last base << 1 | strand.
-    """
-
-    key: NDArray[np.uint64]
-    place: NDArray[np.int64]
+    key: NDArray[np.uint64]  # hash << 8 | span
+    place: NDArray[np.int64]  # number of the sequence << 32 | last base << 1 | strand
 
 
 @shared_kernel

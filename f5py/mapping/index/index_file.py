@@ -49,10 +49,8 @@ def write_index(index: ReferenceIndex, reference: str, path: str, fm_index: FmIn
 
     Parameters
     ----------
-    index : ReferenceIndex
     reference : str
         FASTA file that it was made of.
-    path : str
     fm_index : FmIndex, optional
         Of the same reference.
 

@@ -20,12 +20,7 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 
 class OverlapTargets:
-    """Names of targets, as overlaps of reads with themselves need them.
-
-    Parameters
-    ----------
-    index : ReferenceIndex
-    """
+    """Names of targets, as overlaps of reads with themselves need them."""
 
     def __init__(self, index: ReferenceIndex) -> None:
         names = np.array([name.encode("utf-8", "surrogateescape") for name in index.names], object)
@@ -70,18 +65,11 @@ def suits_gpu(parameters: Parameters) -> bool:
 
 
 class SeedSums(NamedTuple):
-    """Numbers of each read of a batch, to be filled; int64, shape (n_reads,).
-
-    Attributes
-    ----------
-    n_anchors, n_seeds
-    rep_len
-        Bases that seeds cover which are too frequent to be used.
-    """
+    """Numbers of each read of a batch, to be filled; int64, shape (n_reads,)."""
 
     n_anchors: NDArray[np.int64]
     n_seeds: NDArray[np.int64]
-    rep_len: NDArray[np.int64]
+    rep_len: NDArray[np.int64]  # bases that seeds cover which are too frequent to be used
 
     @classmethod
     def zero(cls, n: int) -> SeedSums:
@@ -102,9 +90,6 @@ def find_anchors(
     ----------
     batch : MappingBatch
         With codes.
-    index : ReferenceIndex
-    parameters : Parameters
-    pool : WorkerPool
     overlaps : OverlapTargets, optional
         For overlaps of reads with themselves.
 
@@ -134,7 +119,6 @@ def seed_some(
 
     Parameters
     ----------
-    reads : int64
     sums : SeedSums
         Filled for these reads.
     results : list
@@ -171,7 +155,6 @@ def take_anchors(
 
     Parameters
     ----------
-    batch : MappingBatch
     results : list
         Of `seed_reads`, from every thread.
     n_anchors, n_seeds, rep_len : int64, shape (n_reads,)

@@ -37,29 +37,17 @@ _NO_TABLE: NDArray[np.uint32] = np.empty((0, 2), np.uint32)
 
 
 class FmIndex(NamedTuple):
-    """An FM-index.
+    """An FM-index."""
 
-    Attributes
-    ----------
-    blocks : uint64, shape (n_blocks, 4)
-        Of 64 rows each: how often A, C, G and T come before the suffixes of earlier blocks, 32 bits each; low and high
-        bits of the bases before its own suffixes. A suffix that begins a stretch counts as none, but its bits are those
-        of A; bit 31 of the first count says that there is one.
-    ends : int64
-        Rows of those suffixes, ascending.
-    first_rows : int64, shape (4,)
-        The first row of the suffixes that begin with each base.
-    places : int32, shape (n_rows,)
-        Where suffixes begin in the reference's bases.
-    table : uint32, shape (4 ** k, 2)
-        First row and end of the suffixes that begin with each word of k bases, the first base the highest two bits.
-    k : int
-    """
-
+    # shape (n_blocks, 4): of 64 rows each: how often A, C, G and T come before the suffixes of earlier blocks, 32 bits
+    # each; low and high bits of the bases before its own suffixes. A suffix that begins a stretch counts as none, but
+    # its bits are those of A; bit 31 of the first count says that there is one.
     blocks: NDArray[np.uint64]
-    ends: NDArray[np.int64]
-    first_rows: NDArray[np.int64]
-    places: NDArray[np.int32]
+    ends: NDArray[np.int64]  # rows of those suffixes, ascending
+    first_rows: NDArray[np.int64]  # shape (4,): the first row of the suffixes that begin with each base
+    places: NDArray[np.int32]  # shape (n_rows,): where suffixes begin in the reference's bases
+    # shape (4 ** k, 2): first row and end of the suffixes that begin with each word of k bases, the first base the
+    # highest two bits
     table: NDArray[np.uint32]
     k: int
 
@@ -74,7 +62,6 @@ def build_fm_index(
     bases : uint8, shape (offsets[-1],)
         Codes.
     offsets : int64, shape (n + 1,)
-    pool : WorkerPool
     min_length : int
         Of the words that will be looked for.
 
@@ -118,7 +105,6 @@ def with_table(index: FmIndex, pool: WorkerPool, min_length: int) -> FmIndex:
     ----------
     index : FmIndex
         All but the table.
-    pool : WorkerPool
     min_length : int
         Of the words that will be looked for.
     """
@@ -143,7 +129,6 @@ def sorted_suffixes(text: NDArray[np.uint8], pool: WorkerPool) -> NDArray[np.int
     ----------
     text : uint8
         0 for a separator, 1 to 4 for bases; the last one a separator.
-    pool : WorkerPool
     """
     from f5py.mapping.mem._suffix_order_numba import (
         BUCKETS_AT_A_TIME,

@@ -11,81 +11,42 @@ from f5py.mapping.mem.fm_index import FmIndex
 
 
 class MemIndex(NamedTuple):
-    """Index that matches are looked for in.
-
-    Attributes
-    ----------
-    fm_index : FmIndex
-    contig_offsets : int64, shape (n_contigs + 1,)
-    """
+    """Index that matches are looked for in."""
 
     fm_index: FmIndex
-    contig_offsets: NDArray[np.int64]
+    contig_offsets: NDArray[np.int64]  # shape (n_contigs + 1,)
 
 
 class ReadMems(NamedTuple):
-    """The matches of a read, and their places.
+    """The matches of a read, and their places."""
 
-    Attributes
-    ----------
-    mems : int32, shape (n, N_COLUMNS)
-        Those of the forward strand, up to `middle`, and of the reverse one.
-    middle, n : int
-    located : int32
-        Of `locate_mems`, both strands, with `MID_OCC` as the limit.
-    """
-
-    mems: NDArray[np.int32]
+    mems: NDArray[np.int32]  # shape (n, N_COLUMNS): those of the forward strand, up to `middle`, and of the reverse one
     middle: int
     n: int
-    located: NDArray[np.int32]
+    located: NDArray[np.int32]  # of `locate_mems`, both strands, with `MID_OCC` as the limit
 
 
 class GrowingAnchors(NamedTuple):
-    """Anchors and seeds of the reads that a thread has had so far.
+    """Anchors and seeds of the reads that a thread has had so far."""
 
-    Attributes
-    ----------
-    x : uint64, shape (>= n_anchors,)
-    y : int64, shape (>= n_anchors,)
-    n_anchors : int
-    used : int64, shape (>= n_used,)
-    n_used : int
-    """
-
-    x: NDArray[np.uint64]
-    y: NDArray[np.int64]
+    x: NDArray[np.uint64]  # shape (>= n_anchors,)
+    y: NDArray[np.int64]  # shape (>= n_anchors,)
     n_anchors: int
-    used: NDArray[np.int64]
+    used: NDArray[np.int64]  # shape (>= n_used,)
     n_used: int
 
 
 class FoundMems(NamedTuple):
-    """The matches of several reads, as a GPU has found them.
+    """The matches of several reads, as a GPU has found them."""
 
-    Attributes
-    ----------
-    found : int32, shape (n, N_COLUMNS)
-        Matches, with their last bases in what ``mems_pack`` writes, ascending.
-    firsts : int32, shape (n,)
-        Where the places of each begin in `located`.
-    located : int32
-    """
-
+    # shape (n, N_COLUMNS): matches, with their last bases in what ``mems_pack`` writes, ascending
     found: NDArray[np.int32]
-    firsts: NDArray[np.int32]
+    firsts: NDArray[np.int32]  # shape (n,): where the places of each begin in `located`
     located: NDArray[np.int32]
 
 
 class MemPlaces(NamedTuple):
-    """Places where the suffixes of an index begin.
+    """Places where the suffixes of an index begin."""
 
-    Attributes
-    ----------
-    contig_offsets : int64, shape (n_contigs + 1,)
-    places : int32
-        See `FmIndex`.
-    """
-
-    contig_offsets: NDArray[np.int64]
-    places: NDArray[np.int32]
+    contig_offsets: NDArray[np.int64]  # shape (n_contigs + 1,)
+    places: NDArray[np.int32]  # see `FmIndex`

@@ -23,20 +23,11 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 
 class MemSearch(NamedTuple):
-    """Search for matches: the index, and which matches.
-
-    Attributes
-    ----------
-    fm_index : FmIndex
-    contig_offsets : int64, shape (n_contigs + 1,)
-    min_length : int
-        Shortest match that is a seed, at least ``fm_index.k``.
-    parameters : Parameters
-    """
+    """Search for matches: the index, and which matches."""
 
     fm_index: FmIndex
-    contig_offsets: NDArray[np.int64]
-    min_length: int
+    contig_offsets: NDArray[np.int64]  # shape (n_contigs + 1,)
+    min_length: int  # shortest match that is a seed, at least ``fm_index.k``
     parameters: Parameters
 
 
@@ -47,8 +38,6 @@ def find_mem_anchors(batch: MappingBatch, search: MemSearch, pool: WorkerPool) -
     ----------
     batch : MappingBatch
         With codes.
-    search : MemSearch
-    pool : WorkerPool
 
     Returns
     -------
@@ -75,10 +64,6 @@ def search_reads(
 
     Parameters
     ----------
-    batch : MappingBatch
-    reads : int64
-    search : MemSearch
-    pool : WorkerPool
     sums : tuple of int64, shape (n_reads,)
         Numbers of anchors and of seeds, and bases that unused seeds cover; filled for these reads.
     results : list

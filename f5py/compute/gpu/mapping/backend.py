@@ -27,9 +27,6 @@ class GpuMapping:
     ----------
     device : GpuDevice
         The current device of the calling thread.
-    index : ReferenceIndex
-    parameters : Parameters
-    pool : WorkerPool
     max_bases : int
         Of a batch (-K).
     mem_frac : float or None

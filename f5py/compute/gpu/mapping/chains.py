@@ -76,8 +76,6 @@ class GpuChaining(PartsOfGpu[_Part]):
     ----------
     device : GpuDevice
         The current device of the calling thread.
-    parameters : Parameters
-    pool : WorkerPool
     max_bases : int
         Of a batch (-K).
     mem_frac : float or None

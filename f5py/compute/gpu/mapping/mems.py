@@ -68,10 +68,8 @@ class GpuMems(PartsOfGpu[_Part]):
     ----------
     device : GpuDevice
         The current device of the calling thread.
-    search : MemSearch
     bases : uint8
         Of the reference, for a trial.
-    pool : WorkerPool
     max_bases : int
         Of a batch (-K).
     mem_frac : float or None

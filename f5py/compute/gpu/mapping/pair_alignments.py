@@ -69,7 +69,6 @@ class GpuAlignments(PartsOfGpu[_Part]):
     ----------
     device : GpuDevice
         The current device of the calling thread.
-    parameters : Parameters
     memory : int
         Bytes that may be taken.
     max_bases : int

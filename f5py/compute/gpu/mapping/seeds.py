@@ -88,10 +88,8 @@ class GpuSeeds(PartsOfGpu[_Part]):
     ----------
     device : GpuDevice
         The current device of the calling thread.
-    index : ReferenceIndex
     parameters : Parameters
         See `f5py.mapping.index.seeds.suits_gpu`.
-    pool : WorkerPool
     memory : int
         Bytes that may be taken; see `has_room`.
     max_bases : int

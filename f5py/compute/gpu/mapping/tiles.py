@@ -105,7 +105,6 @@ class GpuTiles(PartsOfGpu[_Part]):
         The targets.
     integers : int64
         `f5py.mapping.darwin.darwin_settings.darwin_integers`.
-    pool : WorkerPool
     max_bases : int
         Of a batch (-K).
     mem_frac : float or None
