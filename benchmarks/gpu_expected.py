@@ -32,7 +32,7 @@ sys.path.append(str(ROOT))
 from f5py.abea.align_gpu import macros
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.gpu import sources
-from f5py.compute.gpu._group_order_numba import GROUPS, Limits, PartCalls, empty_order, order_groups
+from f5py.compute.gpu.results._group_order_numba import GROUPS, Limits, PartCalls, empty_order, order_groups
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import motif_named
 from f5py.methylation._group_list_numba import Listing

@@ -91,7 +91,7 @@ def _signals(device: GpuDevice, pool: WorkerPool, results: str, finish: Callable
     GpuBackend(device, stages, GpuLimits(), max_reads=1, max_bases=_BASES).close()
 
 
-def _calls(device: GpuDevice, pool: WorkerPool) -> None:
+def _calls(device: GpuDevice, pool: WorkerPool, per_site: bool = False) -> None:
     from f5py.core.motifs import motif_named
     from f5py.core.noise import OF_PORES
     from f5py.methylation.calls import call_methylation
@@ -103,9 +103,13 @@ def _calls(device: GpuDevice, pool: WorkerPool) -> None:
     for noise in (None, OF_PORES["r9"]):
 
         def finish(batch: ReadBatch, share, noise=noise) -> float:
-            return call_methylation(batch, motif, model, pool, elsewhere=share, noise=noise)
+            return call_methylation(batch, motif, model, pool, per_site, elsewhere=share, noise=noise)
 
-        _signals(device, pool, "calls", finish)
+        _signals(device, pool, "sites" if per_site else "calls", finish)
+
+
+def _site_calls(device: GpuDevice, pool: WorkerPool) -> None:
+    _calls(device, pool, per_site=True)
 
 
 def _rows(device: GpuDevice, pool: WorkerPool) -> None:
@@ -150,6 +154,7 @@ def _tiles(device: GpuDevice, pool: WorkerPool) -> None:
 #: What is tried, and how: each raises if the device does not compute what the CPU does.
 _CHECKS: dict[str, Callable[[GpuDevice, WorkerPool], None]] = {
     "events, alignment and calls": _calls,
+    "events, alignment and calls of single sites": _site_calls,
     "events and their rows on the reference": _rows,
     "chains and alignments of map": _mapping,
     "exact matches of map": _matches,

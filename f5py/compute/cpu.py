@@ -68,7 +68,7 @@ class SignalStages:
     means_only: bool = False  # of the events only the means are needed
     keep_pairs: bool = False  # the aligned pairs are wanted too
     keep_samples: bool = False  # do not release the samples after event detection
-    results: str = ""  # what `finish` makes: ``calls``, ``rows`` or nothing that a share helps with
+    results: str = ""  # what `finish` makes: ``calls``, ``sites``, ``rows`` or nothing that a share helps with
     # called at the end with the batch and its share, if it has one; returns the seconds that all threads together have
     # worked. May be called again for a batch.
     finish: Callable[[ReadBatch, Share | None], float] | None = None

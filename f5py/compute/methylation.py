@@ -68,8 +68,9 @@ class Caller(AlignmentStage):
         self._per_site = options.per_site
         self.stages.means_only = not options.print_events
         self._rescales = bool(options.rescale)
-        # What a GPU's own scores do not have, is computed by the CPU threads of the events that it has aligned.
-        self.stages.results = "" if options.per_site or options.rescale else "calls"
+        # The second scores after --rescale are of fits that a GPU does not have: the CPU threads compute them of the
+        # events that it has aligned.
+        self.stages.results = "" if options.rescale else "sites" if options.per_site else "calls"
         self.stages.finish = self._call
         self.stages.finish_part = part_of(options)
         self._keep_cigar = options.modbam is not None

@@ -54,6 +54,18 @@ def is_site(segment, position, motif):
 
 
 @kernel
+def sites_per_kmer(modified, k):
+    """Find the greatest number of modified bases in `k` bases."""
+    greatest = 0
+    first = 0
+    for i in range(modified.shape[0]):
+        while modified[i] - modified[first] >= k:
+            first += 1
+        greatest = max(greatest, i - first + 1)
+    return greatest
+
+
+@kernel
 def count_groups(segment, motif):
     """Count the site groups in a reference segment, callable or not, and all sites."""
     groups = 0

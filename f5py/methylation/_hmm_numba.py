@@ -76,6 +76,18 @@ def log_score(total, best):
 
 
 @kernel
+def log_base(exponent, width):
+    """Compute what the logarithms of a window's shares have in common, of their exponent of two and their lanes."""
+    return exponent / LOG2_E - (width - 1) * math.log(2.0)
+
+
+@kernel
+def log_of_share(base, share):
+    """Log-likelihood of a site's state."""
+    return base + math.log(share)
+
+
+@kernel
 def work_size(columns):
     """Elements of scratch space that `forward_lanes` needs for that many k-mers."""
     return simd.LANES * (3 * columns + 2 * ((columns + BLOCK - 1) // BLOCK))

@@ -66,6 +66,46 @@ def learn_agreement(odds, power):
 
 
 @kernel
+def weigh_sites(n_sites, groups, noise, agreement, scores):
+    """Let the scores of sites and of their groups count as the prior says.
+
+    Parameters
+    ----------
+    n_sites : int32, shape (n_groups,)
+        Of each group of a read.
+    groups, scores : Scores
+        Log-likelihoods of the groups and, one group after the other, of their sites, which are changed where there are
+        several.
+    noise, agreement
+        As of `call_read_sites`.
+    """
+    n_windows = 0
+    for g in range(n_sites.shape[0]):
+        if n_sites[g] > 1:
+            n_windows += 1
+    odds = np.empty(n_windows)
+    w = 0
+    site = 0
+    for g in range(n_sites.shape[0]):
+        if n_sites[g] > 1:
+            independent = log_sum(np.float64(scores.methylated[site]), np.float64(scores.unmethylated[site]))
+            odds[w] = log_sum(np.float64(groups.methylated[g]), np.float64(groups.unmethylated[g])) - independent
+            w += 1
+        site += n_sites[g]
+
+    power = _POWER if noise is None else _POWER_CORRELATED
+    share = learn_agreement(odds, power) if agreement < 0.0 else agreement
+    ln_agree, ln_differ = math.log(share), math.log(1.0 - share)
+    site = 0
+    for g in range(n_sites.shape[0]):
+        if n_sites[g] > 1:
+            for i in range(site, site + n_sites[g]):
+                scores.methylated[i] = log_sum(ln_agree + groups.methylated[g], ln_differ + scores.methylated[i])
+                scores.unmethylated[i] = log_sum(ln_agree + groups.unmethylated[g], ln_differ + scores.unmethylated[i])
+        site += n_sites[g]
+
+
+@kernel
 def call_read_sites(read, events, model, motif, noise, agreement, calls):
     """Find the site groups of one read and score each of their sites; return the number of sites.
 
@@ -131,25 +171,10 @@ def call_read_sites(read, events, model, motif, noise, agreement, calls):
             w += 1
         count += groups.sites[g]
     score_windows(windows, n_windows, events, reverse, model, noise, Scores(score_methylated, score_unmethylated))
-    odds = np.empty(n_windows)
-    w = 0
-    for g in range(n_groups):
-        if groups.sites[g] > 1:
-            site = windows.site[w]
-            independent = log_sum(np.float64(score_methylated[site]), np.float64(score_unmethylated[site]))
-            odds[w] = log_sum(np.float64(all_methylated[g]), np.float64(none_methylated[g])) - independent
-            w += 1
-
-    power = _POWER if noise is None else _POWER_CORRELATED
-    share = learn_agreement(odds, power) if agreement < 0.0 else agreement
-    ln_agree, ln_differ = math.log(share), math.log(1.0 - share)
-    count = 0
-    for g in range(n_groups):
-        if groups.sites[g] > 1:
-            for i in range(count, count + groups.sites[g]):
-                score_methylated[i] = log_sum(ln_agree + all_methylated[g], ln_differ + score_methylated[i])
-                score_unmethylated[i] = log_sum(ln_agree + none_methylated[g], ln_differ + score_unmethylated[i])
-        count += groups.sites[g]
+    weigh_sites(
+        groups.sites, Scores(all_methylated, none_methylated), noise, agreement,
+        Scores(score_methylated[:count], score_unmethylated[:count]),
+    )  # fmt: skip
     return count
 
 

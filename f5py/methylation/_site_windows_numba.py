@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -11,8 +10,9 @@ from numpy.typing import NDArray
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
-from f5py.methylation._calls_numba import CODES, LOG2_E, METHYLATED, fill_emissions, fill_ranks, sort_pass
-from f5py.methylation._hmm_numba import Emissions, background, stay_probability
+from f5py.methylation._calls_numba import CODES, METHYLATED, fill_emissions, fill_ranks, sort_pass
+from f5py.methylation._groups_numba import sites_per_kmer
+from f5py.methylation._hmm_numba import Emissions, background, log_base, log_of_share, stay_probability
 from f5py.methylation._site_densities_numba import (
     empty,
     empty_floats,
@@ -50,18 +50,6 @@ class SiteWindows(NamedTuple):
     n_sites: NDArray[np.int64]
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
-
-
-@kernel
-def sites_per_kmer(modified, k):
-    """Find the greatest number of modified bases in `k` bases."""
-    greatest = 0
-    first = 0
-    for i in range(modified.shape[0]):
-        while modified[i] - modified[first] >= k:
-            first += 1
-        greatest = max(greatest, i - first + 1)
-    return greatest
 
 
 class PackSize(NamedTuple):
@@ -249,13 +237,13 @@ def _score_pack(pack, n_slots, p_stay, noise, reference, room):
 
 
 @kernel
-def _log_share(masses, first, lanes, bit, state):
-    """Logarithm of the sum over a window's lanes, from `first` on, in which `bit` has that state."""
+def _share(masses, first, lanes, bit, state):
+    """Add up a window's lanes, from `first` on, in which `bit` has that state."""
     total = 0.0
     for lane in range(lanes):
         if (lane & bit != 0) == state:
             total += masses[first + lane]
-    return math.log(total)
+    return total
 
 
 class Flows(NamedTuple):
@@ -274,32 +262,49 @@ class Flows(NamedTuple):
     masses: NDArray[np.float64]
 
 
+class Shares(NamedTuple):
+    """Probabilities of the events of windows by the states of each site.
+
+    Attributes
+    ----------
+    sites : float64, shape (n_sites, 2)
+        With the site methylated and with it unmethylated, over two to the power of its window's exponent.
+    exponents : float64, shape (n,)
+    widths : int64, shape (n,)
+        The most sites that share a k-mer.
+    """
+
+    sites: NDArray[np.float64]
+    exponents: NDArray[np.float64]
+    widths: NDArray[np.int64]
+
+
 @kernel
-def _finish_window(windows, window, width, k, flows, first_lane, reference, scores):
-    """Fill a window's scores."""
+def _finish_window(windows, window, k, flows, first_lane, exponent, shares):
+    """Fill a window's shares, but not its width."""
     slots, n_slots, masses = flows
-    methylated, unmethylated = scores
+    width = shares.widths[window]
     lanes = 1 << width
     per_kmer = max(lanes, LANES)
     first = windows.site[window]
     n_sites = windows.n_sites[window]
-    base = reference / LOG2_E - (width - 1) * math.log(2.0)
+    shares.exponents[window] = exponent
     for i in range(n_sites):
         # The flow into the k-mer that the next block of sites begins with tells the states of this one's.
         block = (i // width + 1) * width
         slot = n_slots if block >= n_sites else slots[windows.modified[first + block] - k + 1]
         at = slot * per_kmer + first_lane
-        methylated[first + i] = base + _log_share(masses, at, lanes, 1 << (i % width), True)
-        unmethylated[first + i] = base + _log_share(masses, at, lanes, 1 << (i % width), False)
+        bit = 1 << (i % width)
+        shares.sites[first + i, 0] = _share(masses, at, lanes, bit, True)
+        shares.sites[first + i, 1] = _share(masses, at, lanes, bit, False)
 
 
 @kernel
-def _ordered(windows, count, k, span):
-    """Sort windows by width, need of slots, number of k-mers and of events; return their order and widths.
+def _ordered(windows, count, k, span, widths):
+    """Sort windows by width, need of slots, number of k-mers and of events; return their order, and fill the widths.
 
     `span` is the number of bases that the states of a k-mer's densities depend on.
     """
-    widths = np.empty(count, np.int64)
     columns = np.int64(0)
     widest = np.int64(0)
     longest = np.int64(0)
@@ -317,12 +322,12 @@ def _ordered(windows, count, k, span):
         orders[0, i] = i
     sort_pass(keys, np.int64(0), longest + 1, orders[0], orders[1])
     sort_pass(keys, np.int64(32), (2 * widest + 2) * columns, orders[1], orders[2])
-    return orders[2], widths
+    return orders[2]
 
 
 @kernel
-def score_windows(windows, count, events, reverse, model, noise, scores):
-    """Log-likelihood of each window's events with each of its sites methylated or not, whatever the others are.
+def find_shares(windows, count, events, reverse, model, noise, shares):
+    """Find the probability of each window's events with each of its sites methylated or not, whatever the others are.
 
     Parameters
     ----------
@@ -333,12 +338,13 @@ def score_windows(windows, count, events, reverse, model, noise, scores):
     model : f5py.pore_model.model.Levels
         Over the alphabet ACGMT.
     noise : f5py.methylation.correlated.Terms or None
-    scores : f5py.methylation._calls_numba.Scores
-        Filled at the places that the sites have in `windows.modified`.
+    shares : Shares
+        Filled, those of sites at the places that they have in `windows.modified`.
     """
     fit = events.fit
     # A step's density with correlated noise is that of two k-mers, so that both need the states of their sites.
-    order, widths = _ordered(windows, count, model.k, model.k if noise is None else model.k + 1)
+    widths = shares.widths
+    order = _ordered(windows, count, model.k, model.k if noise is None else model.k + 1, widths)
     p_stay = stay_probability(fit.events_per_base)
     reference = np.empty(LANES)
     several = np.empty(LANES, np.int64)
@@ -362,9 +368,27 @@ def score_windows(windows, count, events, reverse, model, noise, scores):
         pack, n_slots = _make_pack(windows, chosen, PackSize(width, rows, n_kmers), events, reverse, model, room)
         masses = _score_pack(pack, n_slots, p_stay, noise, reference, room)
         for i in range(n):
-            _finish_window(
-                windows, chosen[i], width, model.k, Flows(pack.slot, n_slots, masses), i * lanes, reference[i * lanes],
-                scores,
-            )  # fmt: skip
+            flows = Flows(pack.slot, n_slots, masses)
+            _finish_window(windows, chosen[i], model.k, flows, i * lanes, reference[i * lanes], shares)
         first += n
     simd.restore_mode(mode)
+
+
+@kernel
+def score_windows(windows, count, events, reverse, model, noise, scores):
+    """Log-likelihood of each window's events with each of its sites methylated or not, whatever the others are.
+
+    Parameters
+    ----------
+    scores : f5py.methylation._calls_numba.Scores
+        Filled at the places that the sites have in `windows.modified`.
+    others
+        Those of `find_shares`.
+    """
+    shares = Shares(np.empty((windows.modified.shape[0], 2)), np.empty(count), np.empty(count, np.int64))
+    find_shares(windows, count, events, reverse, model, noise, shares)
+    for window in range(count):
+        base = log_base(shares.exponents[window], shares.widths[window])
+        for site in range(windows.site[window], windows.site[window] + windows.n_sites[window]):
+            scores.methylated[site] = log_of_share(base, shares.sites[site, 0])
+            scores.unmethylated[site] = log_of_share(base, shares.sites[site, 1])

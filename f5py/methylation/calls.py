@@ -23,6 +23,7 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 if TYPE_CHECKING:
     from f5py.methylation._group_list_numba import Listing
+    from f5py.methylation._site_list_numba import SiteListing
 
 
 class ScoredElsewhere(Protocol):
@@ -48,6 +49,19 @@ class ScoredElsewhere(Protocol):
 
     def fetch_scores(self) -> NDArray[np.float32]:
         """Wait for them; return what `finish_all` takes."""
+        ...
+
+    def begin_sites(
+        self, batch: ReadBatch, reads: NDArray[np.bool_], sites: SiteListing, calls: Calls
+    ) -> NDArray[np.bool_]:
+        """Begin with the sites of these reads' groups, with which it has begun; they stand in `sites` and `calls`.
+
+        Return which reads are given back.
+        """
+        ...
+
+    def fetch_sites(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Wait for them; return what `finish_sites` takes of sites, and the exponents of groups."""
         ...
 
 
@@ -92,7 +106,7 @@ def call_methylation(
         For `per_site`: prior probability that all sites of a group have one state, from 0 (all combinations of states
         are equally probable) to 1 (every site gets its group's call). None: learned from each read.
     elsewhere : ScoredElsewhere, optional
-        Scores its share of the groups, but not with `per_site`.
+        Scores its share of the groups, and with `per_site` of their sites, too.
     noise : Noise, optional
         Of the events around their levels; None: independent, as f5c has it.
 
@@ -111,14 +125,26 @@ def call_methylation(
     seconds = pool.run(count_all, reads, batch.alignments, motifs, n_groups, n_sites, order=batch.number)
     batch.calls = Calls.of(offsets_of(n_sites if per_site else n_groups), np.zeros(len(batch), np.int64))
     inputs = batch.view, model.levels, motifs, terms_of(noise)
+    prior = -1.0 if agreement is None else float(agreement)
+    # Of sites that overlap each other what scores groups elsewhere takes the first; here each of them is a call.
+    if per_site and any(_may_overlap(codes) for codes in motifs):
+        elsewhere = None
+    if elsewhere is not None and (others := elsewhere.scores(batch, motifs)).any():
+        if per_site:
+            sites, batch.calls = batch.calls, Calls.of(offsets_of(n_groups), np.zeros(len(batch), np.int64))
+            return seconds + _call_sites_with(batch, elsewhere, others, model, motifs, (*inputs, prior, sites), pool)
+        return seconds + _call_with(batch, elsewhere, others, model, motifs, inputs, pool)
     if not per_site:
-        if elsewhere is not None and (others := elsewhere.scores(batch, motifs)).any():
-            return seconds + _call_with(batch, elsewhere, others, model, motifs, inputs, pool)
         return seconds + pool.run(call_all, reads, *inputs, batch.calls, order=batch.number)
     from f5py.methylation._per_site_numba import call_all_sites
 
-    prior = -1.0 if agreement is None else float(agreement)
     return seconds + pool.run(call_all_sites, reads, *inputs, prior, batch.calls, order=batch.number)
+
+
+def _may_overlap(motif: MotifCodes) -> bool:
+    """Return whether an occurrence of the motif may begin inside of another one."""
+    masks = motif.masks
+    return any(bool((masks[i:] & masks[:-i]).all()) for i in range(1, len(masks)))
 
 
 def _call_with(
@@ -132,14 +158,76 @@ def _call_with(
 ) -> float:
     """Let the groups of the reads `others` be scored elsewhere, and score the rest meanwhile."""
     from f5py.methylation._calls_numba import call_all
-    from f5py.methylation._group_list_numba import Listing, finish_all, list_all
+    from f5py.methylation._group_list_numba import finish_all
 
-    n = len(batch.calls.first)
-    listing = Listing(*(np.empty(n, np.int32) for _ in Listing._fields))
-    reads = longest_first(batch.read_length, others)
-    seconds = pool.run(list_all, reads, batch.view, model.k, motifs, batch.calls, listing, order=batch.number)
+    listing, seconds = _list_groups(batch, others, model, motifs, pool)
     others = others & ~elsewhere.begin_scores(batch, model, motifs, listing, inputs[-1])
-    here = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & ~others)
+    here = _all_but(batch, others)
     seconds += pool.run(call_all, here, *inputs, batch.calls, order=batch.number)
     found = elsewhere.fetch_scores()
     return seconds + pool.run(finish_all, np.flatnonzero(others), found, batch.calls, order=batch.number)
+
+
+def _call_sites_with(
+    batch: ReadBatch,
+    elsewhere: ScoredElsewhere,
+    others: NDArray[np.bool_],
+    model: PoreModel,
+    motifs: tuple[MotifCodes, MotifCodes],
+    inputs: tuple,
+    pool: WorkerPool,
+) -> float:
+    """Let the sites of the reads `others` be scored elsewhere, and score the rest meanwhile.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+        With room for the calls of groups, in whose place those of sites come.
+    inputs : tuple
+        What `call_all_sites` takes, from the batch to the calls of sites.
+    others
+        Those of `_call_with`.
+    """
+    from f5py.methylation._per_site_numba import call_all_sites
+    from f5py.methylation._site_list_numba import FoundSites, SiteListing, finish_sites, list_sites
+
+    *_, noise, prior, calls = inputs
+    groups, number = batch.calls, batch.number
+    listing, seconds = _list_groups(batch, others, model, motifs, pool)
+    others = others & ~elsewhere.begin_scores(batch, model, motifs, listing, noise)
+    sites = SiteListing(
+        np.empty(len(calls.first), np.int32), np.empty(len(groups.first), np.int64),
+        np.empty(len(groups.first), np.int32),
+    )  # fmt: skip
+    # A step's density with correlated noise is that of two k-mers.
+    span = model.k if noise is None else model.k + 1
+    reads = longest_first(batch.read_length, others)
+    lists = motifs, span, groups, listing, sites, calls
+    seconds += pool.run(list_sites, reads, batch.alignments, *lists, order=number)
+    others = others & ~elsewhere.begin_sites(batch, others, sites, calls)
+    seconds += pool.run(call_all_sites, _all_but(batch, others), *inputs, order=number)
+    found = FoundSites(elsewhere.fetch_scores(), *elsewhere.fetch_sites())
+    seconds += pool.run(finish_sites, np.flatnonzero(others), groups, sites, found, noise, prior, calls, order=number)
+    batch.calls = calls
+    return seconds
+
+
+def _list_groups(
+    batch: ReadBatch,
+    reads: NDArray[np.bool_],
+    model: PoreModel,
+    motifs: tuple[MotifCodes, MotifCodes],
+    pool: WorkerPool,
+) -> tuple[Listing, float]:
+    """List the groups of `reads`, in the batch's calls too; return the seconds that all threads have worked as well."""
+    from f5py.methylation._group_list_numba import Listing, list_all
+
+    n = len(batch.calls.first)
+    listing = Listing(*(np.empty(n, np.int32) for _ in Listing._fields))
+    order = longest_first(batch.read_length, reads)
+    inputs = batch.view, model.k, motifs, batch.calls, listing
+    return listing, pool.run(list_all, order, *inputs, order=batch.number)
+
+
+def _all_but(batch: ReadBatch, others: NDArray[np.bool_]) -> NDArray[np.int64]:
+    return longest_first(batch.read_length, (batch.status == ReadStatus.OK) & ~others)

@@ -12,6 +12,7 @@ import pytest
 import f5py
 from f5py.compute.gpu import backend as backend_module
 from f5py.compute.gpu import selection
+from f5py.compute.gpu.results.site_scores import GpuSites
 
 from ..made_data import ReadSet, run_command, run_main
 
@@ -78,8 +79,8 @@ def test_the_same_bytes_of_other_commands(made: ReadSet, tmp_path: Path, capfd, 
     "options",
     [
         ["-q", "cpg,gpc"],
-        ["--per-site"],
         ["--accurate", "--rescale=yes"],
+        ["--per-site", "--accurate", "--rescale=yes"],
         ["--print-banded-aln=yes"],
         ["--print-events=yes"],
     ],
@@ -92,6 +93,35 @@ def test_the_same_bytes_with_other_options(made: ReadSet, tmp_path: Path, option
         table = tmp_path / f"{use}.{suffix}"
         assert run_main(*made.options(), "-o", table, "-K", "5", "--gpu", use, *options) == 0
     assert (tmp_path / f"on.{suffix}").read_bytes() == (tmp_path / f"off.{suffix}").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [[], ["--accurate"], ["-q", "cpg,gpc"], ["--min-separation", "30"], ["--min-separation", "4", "--accurate"]],
+    ids=" ".join,
+)
+def test_single_sites(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options):
+    """As Parquet, which has the log-likelihoods to the last bit."""
+    scored = []
+    begin = GpuSites.begin
+    monkeypatch.setattr(GpuSites, "begin", lambda self, *given: scored.append(given[1].sum()) or begin(self, *given))
+    for use in ("off", "on"):
+        table = tmp_path / f"{use}.parquet"
+        assert run_main(*made.options(), "-o", table, "-K", "5", "--gpu", use, "--per-site", *options) == 0
+    assert (tmp_path / "on.parquet").read_bytes() == (tmp_path / "off.parquet").read_bytes()
+    assert sum(scored) > 5
+
+
+@pytest.mark.parametrize("fault", ["launch@18", "launch@27", "lost@17", "memory@9"])
+def test_a_fault_at_single_sites_is_one_warning(made: ReadSet, machine, tmp_path: Path, capfd, fault):
+    """The launches of the check are nine, and so are those of each batch, of which the last one is that of sites."""
+    expected, table = tmp_path / "expected.tsv", tmp_path / "calls.tsv"
+    options = ["--per-site", "-K", "4"]
+    assert run_main(*made.options(), "-o", expected, *options, "--gpu", "off") == 0
+    machine(fault=fault)
+    assert run_main(*made.options(), "-o", table, *options, "--gpu", "on") == 0
+    assert table.read_bytes() == expected.read_bytes()
+    assert capfd.readouterr().err.count("WARNING") == 1
 
 
 @pytest.mark.parametrize(("choice", "n_gpus"), [("0,1", 2), ("1", 1), ("all", 3)])

@@ -24,7 +24,7 @@ def test_says_what_there_is_and_that_it_computes_the_same(played_machine, capsys
     assert lines[:3] == ["CuPy: 14.0.0", "CUDA of the driver: 13.0", "CUDA of the run-time library: 12.9"]
     assert lines[3].startswith("NVRTC: ")
     assert lines[4] == "GPU 1: Played GPU, compute capability 9.0, 8.0 GiB free of 8.0 GiB"
-    assert len(lines) == 10
+    assert len(lines) == 11
     assert all(" the CPU's numbers to the last bit " in line for line in lines[5:])
 
 

@@ -24,6 +24,8 @@ _READ = 108
 _REFERENCE, _FURTHER_READ = 1.25, 76
 #: With room for scores: groups per base, and bytes of a group.
 _GROUPS, _GROUP = 1 / 8, 38
+#: With room for the scores of sites: sites per base, bytes of a site and of its window, and further ones of a read.
+_SITES, _SITE, _SITE_READ = 1 / 8, 20 + (36 + 36) / 2, 8
 #: With room for rows: operations of CIGARs per base and bytes of one, and bytes of a row.
 _CIGARS, _CIGAR, _ROW = 0.75, 4, 9
 #: Directions of one band for W = 100: 32 lanes, one byte each.
@@ -46,8 +48,8 @@ class ArenaSize:
         X, Y, the number of reads and Z per part.
     means_only : bool
         Of the events only the means are kept.
-    scores, rows : bool
-        There is room for site groups, and for the alignment of events to the reference.
+    scores, rows, site_scores : bool
+        There is room for site groups, for the alignment of events to the reference, and for the sites of groups.
     """
 
     bases: int
@@ -57,6 +59,7 @@ class ArenaSize:
     means_only: bool = True
     scores: bool = False
     rows: bool = False
+    site_scores: bool = False
 
     @property
     def trace_words(self) -> int:
@@ -84,6 +87,11 @@ class ArenaSize:
         return int(_GROUPS * self.bases) // 16 * 16 + 16 if self.scores else 0
 
     @property
+    def sites(self) -> int:
+        """Sites of groups of several that are scored at a time; a window has less than 256."""
+        return int(_SITES * self.bases) + 256 if self.site_scores else 0
+
+    @property
     def device_bytes(self) -> int:
         """Bytes of GPU memory that one part takes."""
         return (
@@ -94,6 +102,8 @@ class ArenaSize:
             + (self.reads + 1) * (_READ + (_FURTHER_READ if self.scores or self.rows else 0))
             + self.references
             + self.groups * _GROUP
+            + int(self.sites * _SITE)
+            + (self.reads * _SITE_READ if self.site_scores else 0)
             + self.cigars * _CIGAR
             + (self.events * _ROW if self.rows else 0)
         )
@@ -109,7 +119,7 @@ class Density:
         mu, the option ``--cuda-avg-epk``.
     samples : float
         nu.
-    means_only, scores, rows : bool
+    means_only, scores, rows, site_scores : bool
         See `ArenaSize`.
     """
 
@@ -118,6 +128,7 @@ class Density:
     means_only: bool = True
     scores: bool = False
     rows: bool = False
+    site_scores: bool = False
 
     @property
     def bytes_per_base(self) -> float:
@@ -128,6 +139,8 @@ class Density:
             per_base += _REFERENCE
         if self.scores:
             per_base += _GROUPS * _GROUP
+        if self.site_scores:
+            per_base += _SITES * _SITE
         if self.rows:
             per_base += _CIGARS * _CIGAR
             per_event += _ROW
@@ -136,7 +149,7 @@ class Density:
     def size(self, bases: int, reads: int) -> ArenaSize:
         """Compute the size of a part for so many bases and reads."""
         events, samples = int(bases * self.events), int(bases * self.samples)
-        return ArenaSize(bases, events, reads, samples, self.means_only, self.scores, self.rows)
+        return ArenaSize(bases, events, reads, samples, self.means_only, self.scores, self.rows, self.site_scores)
 
 
 def trace_words(bases: int, events: int, reads: int, pack: int = 4, words: int = 1) -> int:

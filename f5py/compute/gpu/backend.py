@@ -125,7 +125,10 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
         """Take all parts, as large as memory allows and a batch can need; smaller ones if that fails."""
         samples = _RNA_SAMPLES if self._stages.rna else _DNA_SAMPLES
         kind = self._stages.results
-        density = Density(self.limits.avg_epk, samples, self._stages.means_only, kind == "calls", kind == "rows")
+        density = Density(
+            self.limits.avg_epk, samples, self._stages.means_only, scores=kind in ("calls", "sites"),
+            rows=kind == "rows", site_scores=kind == "sites",
+        )  # fmt: skip
         fraction = memory_fraction(self.limits.mem_frac, self.device.integrated)
         n_parts = _INTEGRATED_PARTS if self.device.integrated else _PARTS  # memory is scarce there
         full = self.capacity = capacity(self.device.free_memory * fraction, density, max_reads, n_parts)

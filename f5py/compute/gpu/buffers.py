@@ -51,6 +51,7 @@ class _Registered:
         self._used = 0
         cupy.cuda.runtime.hostRegister(held.ctypes.data, size, 0)
         self._bytes = held
+        self._unregister = cupy.cuda.runtime.hostUnregister  # whoever collects garbage may be importing something
 
     def take(self, count: int, dtype: np.dtype) -> NDArray:
         """Take an array in the next part of the memory."""
@@ -61,13 +62,11 @@ class _Registered:
 
     def close(self) -> None:
         """Take the memory from the device; it goes with the last array in it. May be called twice."""
-        import cupy
-
         held, self._bytes = self._bytes, None
         if held is None:
             return
         try:
-            cupy.cuda.runtime.hostUnregister(held.ctypes.data)
+            self._unregister(held.ctypes.data)
         except Exception:  # a lost device; other memory at this address could not be registered
             _never_freed.append(held)
 
@@ -268,6 +267,12 @@ def _transferred(size: ArenaSize) -> tuple[tuple[str, int, type], ...]:
         ("found", 4 * size.groups, np.float32),
         ("work_offsets", size.groups // 16, np.int64),
         ("warp_columns warp_rows", size.groups // 16, np.int32),
+        ("places", size.sites, np.int32),
+        ("found_sites", 2 * size.sites, np.float64),
+        ("windows site_warps", 7 * (size.sites // 2), np.int32),
+        ("exponents", size.sites // 2, np.float64),
+        ("site_work", size.sites // 2, np.int64),
+        ("p_stay", size.reads if size.site_scores else 0, np.float64),
         ("reference_offsets", further + 1, np.int64),
         ("is_reverse", further, np.int32),
         ("numbers", 3 * further, np.float32),

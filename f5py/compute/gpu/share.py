@@ -18,13 +18,14 @@ from f5py.abea.align_gpu import transition_penalties
 from f5py.compute.cpu import SignalStages
 from f5py.compute.gpu.buffers import ArenaPart, Tables
 from f5py.compute.gpu.placement import Placement, Reason
-from f5py.compute.gpu.references import reads_that_fit
-from f5py.compute.gpu.rows import GpuRows
-from f5py.compute.gpu.scores import GpuScores, can_be_scored
-from f5py.core.batch import BaseMap, ReadBatch, ReadStatus
+from f5py.compute.gpu.results.references import reads_that_fit
+from f5py.compute.gpu.results.rows import GpuRows
+from f5py.compute.gpu.results.scores import GpuScores, can_be_scored
+from f5py.core.batch import BaseMap, Calls, ReadBatch, ReadStatus
 from f5py.core.motifs import MotifCodes
 from f5py.core.offsets import offsets_of
 from f5py.methylation._group_list_numba import Listing
+from f5py.methylation._site_list_numba import SiteListing
 from f5py.methylation.correlated import Terms
 from f5py.pore_model.model import PoreModel
 from f5py.signal.events import most_boundaries
@@ -286,6 +287,21 @@ class GpuShare:
         """See `ScoredElsewhere`."""
         assert self._scores is not None
         return self._scores.fetch()
+
+    def begin_sites(
+        self, batch: ReadBatch, reads: NDArray[np.bool_], sites: SiteListing, calls: Calls
+    ) -> NDArray[np.bool_]:
+        """See `ScoredElsewhere`."""
+        from f5py.compute.gpu.results.site_scores import GpuSites
+
+        assert self._scores is not None
+        device = self._device
+        self._sites = GpuSites(self._part, device.functions, device.tables, self._aligned, self._stages.pool)
+        return self._sites.begin(batch, reads, self._scores.scoring, sites, calls)
+
+    def fetch_sites(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """See `ScoredElsewhere`."""
+        return self._sites.fetch()
 
     def rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
         """See `f5py.event_alignment.align.RowsElsewhere`."""

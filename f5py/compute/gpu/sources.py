@@ -21,6 +21,7 @@ KERNELS = {
     "abea_core": ("abea_core",),
     "abea_post": ("abea_post",),
     "hmm": ("hmm_forward", "hmm_correlated"),
+    "site_hmm": ("sites_independent", "sites_correlated"),
     "viterbi": ("viterbi_rows",),
     "map_seeds": ("seeds_find", "seeds_place", "seeds_sort"),
     "map_chain": ("chain_back", "chain_forward_warp", "chain_forward_block"),
@@ -29,11 +30,11 @@ KERNELS = {
     "gact": ("gact_extend",),
 }
 #: Their products and sums are rounded one by one but where they say fmaf, as on the CPU.
-_UNFUSED = ("events", "scaling", "hmm", "viterbi")
+_UNFUSED = ("events", "scaling", "hmm", "site_hmm", "viterbi")
 #: Numbers below 2 ** -126 are zero, as on the CPU there, and nowhere else.
-_FLUSHED = ("hmm",)
-#: What only one kind of results takes, see `f5py.compute.cpu.SignalStages`; and what has nothing to do with signals.
-_OF_RESULTS = {"hmm": "calls", "viterbi": "rows"}
+_FLUSHED = ("hmm", "site_hmm")
+#: What only some kinds of results take, see `f5py.compute.cpu.SignalStages`; and what has nothing to do with signals.
+_OF_RESULTS = {"hmm": ("calls", "sites"), "site_hmm": ("sites",), "viterbi": ("rows",)}
 _OF_MAPPING = {
     "map_seeds": "seeds", "map_chain": "chains", "mems": "matches", "map_align": "alignments", "gact": "tiles",
 }  # fmt: skip
@@ -82,8 +83,8 @@ def functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, A
     macros : tuple of str
         Definitions for the compiler, such as ``-DW=100``.
     results : str
-        ``calls``, ``rows`` or nothing: kernels that only other results take are left out. ``seeds``, ``chains``,
-        ``alignments``, ``tiles``: those of the mappers.
+        ``calls``, ``sites``, ``rows`` or nothing: kernels that only other results take are left out. ``seeds``,
+        ``chains``, ``alignments``, ``tiles``: those of the mappers.
 
     Raises
     ------
@@ -138,7 +139,7 @@ def _functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, 
     capability = cupy.cuda.Device(device).compute_capability
     files = [file for file, kind in _OF_MAPPING.items() if kind == results]
     if not files:
-        files = [file for file in KERNELS if file not in _OF_MAPPING and _OF_RESULTS.get(file, results) == results]
+        files = [file for file in KERNELS if file not in _OF_MAPPING and results in _OF_RESULTS.get(file, (results,))]
 
     def code_of(file: str) -> bytes:
         return machine_code(source(file), (*compiler_options(file), *macros), capability)

@@ -310,6 +310,8 @@ static inline float __int_as_float(int bits) { return cuda_on_cpu::value_of<floa
 static inline int __float_as_int(float value) { return (int)cuda_on_cpu::bits_of(value); }
 static inline float __uint_as_float(unsigned bits) { return cuda_on_cpu::value_of<float>(bits); }
 static inline unsigned __float_as_uint(float value) { return (unsigned)cuda_on_cpu::bits_of(value); }
+static inline double __longlong_as_double(long long bits) { return cuda_on_cpu::value_of<double>((std::uint64_t)bits); }
+static inline int __double2hiint(double value) { return (int)(cuda_on_cpu::bits_of(value) >> 32); }
 
 namespace cuda_on_cpu {
 // A GPU makes one kind of NaN, with a clear sign bit; an x86 makes it with the sign bit set.

@@ -41,7 +41,7 @@ def test_usual_band(nvrtc, architecture, name):
     assert compiled.complaints == []
     # on some architectures the rare cases of a division are a function, with a few bytes of stack
     # on Blackwell the compiler rather keeps six numbers of correlated noise there than in a 73rd register
-    assert compiled.spilled <= ({100: 96}.get(architecture, 24) if name == "hmm" else 0)
+    assert compiled.spilled <= ({100: 96}.get(architecture, 24) if name in ("hmm", "site_hmm") else 0)
     assert compiled.registers <= 128, "fewer than sixteen warps would fit on an SM"
     assert compiled.shared <= _MOST_SHARED_BYTES
 

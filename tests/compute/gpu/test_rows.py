@@ -88,7 +88,7 @@ class _Aligner:
     def __init__(self, batch: ReadBatch, trace_share: float = 1.0) -> None:
         from f5py.compute.gpu.arena import Density
         from f5py.compute.gpu.buffers import ArenaPart, Tables
-        from f5py.compute.gpu.rows import GpuRows
+        from f5py.compute.gpu.results.rows import GpuRows
         from f5py.compute.gpu.sources import functions
 
         self.part = ArenaPart(Density(6.0, 1.0, rows=True).size(60_000, 64), zero_copy=False)
@@ -111,7 +111,7 @@ class _Aligner:
         self.n_failed = 0
 
     def rows(self, batch):
-        from f5py.compute.gpu.references import reads_that_fit
+        from f5py.compute.gpu.results.references import reads_that_fit
 
         self.chosen = reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.part)
         return self.chosen

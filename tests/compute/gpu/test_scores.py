@@ -55,16 +55,20 @@ def made_aligned_batch(seed: int, n_reads: int, events_per_base: float = 1.6) ->
     return batch
 
 
-class _Scorer:
+class Scorer:
     """The part of an arena as it is left by what comes before the scores."""
+
+    results = "calls"
 
     def __init__(self, pool, batch: ReadBatch, max_bases: int) -> None:
         from f5py.compute.gpu.arena import Density
         from f5py.compute.gpu.buffers import ArenaPart, Tables
-        from f5py.compute.gpu.scores import GpuScores
+        from f5py.compute.gpu.results.scores import GpuScores
         from f5py.compute.gpu.sources import functions
 
-        self.part = ArenaPart(Density(4.0, 1.0, scores=True).size(max_bases, 64), zero_copy=False)
+        self.part = ArenaPart(
+            Density(4.0, 1.0, scores=True, site_scores=self.results == "sites").size(max_bases, 64), zero_copy=False
+        )
         self.reads = np.flatnonzero(batch.status == ReadStatus.OK)
         counts = batch.n_events[self.reads]
         with self.part.stream:
@@ -77,7 +81,7 @@ class _Scorer:
                 self.part.put(f"fit_{name}", getattr(batch, name)[self.reads])
         self.part.stream.synchronize()
         self.n_launches = 0
-        counted = {name: self._counted(kernel) for name, kernel in functions(0, ("-DW=100",), "calls").items()}
+        counted = {name: self._counted(kernel) for name, kernel in functions(0, ("-DW=100",), self.results).items()}
         self._scores = GpuScores(self.part, counted, Tables(), self.reads, pool)
 
     def _counted(self, kernel):
@@ -88,7 +92,7 @@ class _Scorer:
         return launch
 
     def scores(self, batch, motifs):
-        from f5py.compute.gpu.references import reads_that_fit
+        from f5py.compute.gpu.results.references import reads_that_fit
 
         return reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.part)
 
@@ -123,7 +127,7 @@ def _assert_same(one: dict, other: dict) -> None:
 def test_the_same_bits(device, pool, seed, events_per_base):
     batch = made_aligned_batch(seed, 24, events_per_base)
     expected = _called(batch, pool)
-    scorer = _Scorer(pool, batch, 20_000)
+    scorer = Scorer(pool, batch, 20_000)
     _assert_same(_called(batch, pool, elsewhere=scorer), expected)
     assert len(expected["first"]) > 100
     assert scorer.n_launches == 1
@@ -134,7 +138,7 @@ def test_correlated_noise(device, pool, noise):
     """The same bits, and after another noise with the same reads too."""
     for seed, events_per_base in ((1, 1.6), (2, 0.4), (3, 4.0)):
         batch = made_aligned_batch(seed, 24, events_per_base)
-        scorer = _Scorer(pool, batch, 20_000)
+        scorer = Scorer(pool, batch, 20_000)
         expected = _called(batch, pool, noise=noise)
         _assert_same(_called(batch, pool, elsewhere=scorer, noise=noise), expected)
         independent = _called(batch, pool, elsewhere=scorer)
@@ -153,7 +157,7 @@ def test_correlated_noise(device, pool, noise):
 @example(seed=1, noise=OF_PORES["r10"])
 def test_scores_equal_the_plain_recursion_in_doubles(device, pool, seed, noise):
     batch = made_aligned_batch(seed, 6)
-    scorer = _Scorer(pool, batch, 20_000)
+    scorer = Scorer(pool, batch, 20_000)
     call_methylation(batch, MOTIFS["cpg"], CPG, pool, elsewhere=scorer, noise=noise)
     assert scorer.n_given_back == 0
     expected, found = [], []
@@ -187,14 +191,14 @@ def test_every_motif(device, pool, motif):
         batch.reference[place : place + len(site)] = np.frombuffer(site, np.uint8)
     model = builtin(MOTIFS[motif].model)
     expected = _called(batch, pool, motif, model)
-    _assert_same(_called(batch, pool, motif, model, _Scorer(pool, batch, 20_000)), expected)
+    _assert_same(_called(batch, pool, motif, model, Scorer(pool, batch, 20_000)), expected)
     assert len(expected["first"]) > 50
 
 
 def test_few_events_under_many_kmers(device, pool):
     """A dozen events under a hundred k-mers: the end is reached by skips alone."""
     batch = made_aligned_batch(6, 60, 0.15)
-    _assert_same(_called(batch, pool, elsewhere=_Scorer(pool, batch, 20_000)), _called(batch, pool))
+    _assert_same(_called(batch, pool, elsewhere=Scorer(pool, batch, 20_000)), _called(batch, pool))
 
 
 def test_long_groups_with_paths_far_behind(device, pool):
@@ -208,12 +212,12 @@ def test_long_groups_with_paths_far_behind(device, pool):
     expected = _called(batch, pool)
     assert (expected["sites"] >= 8).sum() > 50
     assert np.ptp(expected["methylated"]) > 100
-    _assert_same(_called(batch, pool, elsewhere=_Scorer(pool, batch, 20_000)), expected)
+    _assert_same(_called(batch, pool, elsewhere=Scorer(pool, batch, 20_000)), expected)
 
 
 def test_several_motifs_and_batches_one_after_the_other(device, pool):
     batch = made_aligned_batch(7, 24)
-    scorer = _Scorer(pool, batch, 20_000)
+    scorer = Scorer(pool, batch, 20_000)
     for motif in ("cpg", "gpc", "cpg"):
         model = builtin(MOTIFS[motif].model)
         _assert_same(_called(batch, pool, motif, model, scorer), _called(batch, pool, motif, model))
@@ -221,29 +225,29 @@ def test_several_motifs_and_batches_one_after_the_other(device, pool):
 
 def test_groups_that_do_not_fit_at_once_are_scored_in_turns(device, pool):
     batch = made_aligned_batch(8, 40)
-    scorer = _Scorer(pool, batch, 20_000)
-    object.__setattr__(scorer.part, "size", _Small(scorer.part.size, trace_words=40_000))
+    scorer = Scorer(pool, batch, 20_000)
+    object.__setattr__(scorer.part, "size", Small(scorer.part.size, trace_words=40_000))
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
     assert scorer.n_launches > 3
 
 
 def test_groups_that_never_fit_are_left_to_the_cpu(device, pool):
     batch = made_aligned_batch(12, 40)
-    scorer = _Scorer(pool, batch, 20_000)
-    object.__setattr__(scorer.part, "size", _Small(scorer.part.size, trace_words=24_000))
+    scorer = Scorer(pool, batch, 20_000)
+    object.__setattr__(scorer.part, "size", Small(scorer.part.size, trace_words=24_000))
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
     assert 2 < scorer.n_given_back < len(scorer.reads)
 
 
 def test_reads_whose_reference_does_not_fit_are_left_to_the_cpu(device, pool):
     batch = made_aligned_batch(9, 24)
-    scorer = _Scorer(pool, batch, 20_000)
-    object.__setattr__(scorer.part, "size", _Small(scorer.part.size, references=2500))
+    scorer = Scorer(pool, batch, 20_000)
+    object.__setattr__(scorer.part, "size", Small(scorer.part.size, references=2500))
     assert 2 < scorer.scores(batch, None).sum() < 15
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
 
 
-class _Small:
+class Small:
     """A size, but for some of its numbers."""
 
     def __init__(self, size, **others) -> None:

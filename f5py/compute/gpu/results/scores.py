@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.buffers import ArenaPart, Tables
-from f5py.compute.gpu.references import put_segments
+from f5py.compute.gpu.results.references import put_segments
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import MotifCodes
 from f5py.methylation._group_list_numba import Listing
@@ -16,6 +16,25 @@ from f5py.methylation.correlated import Terms, single_precision
 from f5py.methylation.hmm_gpu import LANES, MAX_MOTIF, constants, motif_table
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool
+
+
+class Scoring(NamedTuple):
+    """What the groups of a motif are scored with, and their sites.
+
+    Attributes
+    ----------
+    model, motifs : cupy.ndarray
+        See `Tables.levels` and `f5py.methylation.hmm_gpu.motif_table`.
+    k : int
+    noise : Terms or None
+    listing : Listing
+    """
+
+    model: Any
+    motifs: Any
+    k: int
+    noise: Terms | None
+    listing: Listing
 
 
 class GpuScores:
@@ -31,6 +50,11 @@ class GpuScores:
     aligned : int64
         Reads in the order in which the part has them.
     pool : WorkerPool
+
+    Attributes
+    ----------
+    scoring : Scoring
+        Of the motif that `begin` was called with last.
     """
 
     def __init__(
@@ -58,17 +82,16 @@ class GpuScores:
 
         Return which reads have a group of so many events that it does not fit at all.
         """
-        from f5py.compute.gpu._group_order_numba import Limits, PartCalls, empty_order, order_groups
+        from f5py.compute.gpu.results._group_order_numba import Limits, PartCalls, empty_order, order_groups
 
         if not self._has_reads:
             self._put_reads(batch, reads)
             self._has_reads = True
         self._put_numbers(batch, noise)
-        self._noise = None if noise is None else single_precision(noise)
-        self._model = self._tables.levels(model)
         strands = motif_table(motifs)
-        self._motifs = self._tables.kept(strands.tobytes(), lambda: strands)
-        self._arguments = len(motifs[0].masks), motifs[0].offset, motifs[1].offset, model.k
+        on_device = self._tables.kept(strands.tobytes(), lambda: strands)
+        self.scoring = Scoring(self._tables.levels(model), on_device, model.k, noise, listing)
+        self._places = len(motifs[0].masks), motifs[0].offset, motifs[1].offset
         at = np.flatnonzero(reads[self._aligned])
         given_back = np.zeros(len(batch), np.bool_)
         self._order = order = empty_order(int(batch.calls.n[self._aligned[at]].sum()))
@@ -84,7 +107,7 @@ class GpuScores:
 
     def fetch(self) -> NDArray[np.float32]:
         """Wait; return what `finish_all` takes of each slot and hypothesis."""
-        from f5py.compute.gpu._group_order_numba import put_back
+        from f5py.compute.gpu.results._group_order_numba import put_back
 
         host = self._part.host["found"]
         while True:
@@ -118,7 +141,7 @@ class GpuScores:
 
     def _queue_chunk(self) -> None:
         """Queue as many of the groups that are left as fit."""
-        from f5py.compute.gpu._group_order_numba import GROUPS
+        from f5py.compute.gpu.results._group_order_numba import GROUPS
 
         part, order, first = self._part, self._order, self._next
         warp = first // GROUPS
@@ -130,7 +153,7 @@ class GpuScores:
         self._chunk, self._next = (first, end), end
         n = end - first
         warps = slice(warp, warp + -(-n // GROUPS))
-        motif_length, offset, reverse_offset, k = self._arguments
+        model, motifs, k, terms, _ = self.scoring
         with part.stream:
             part.put("groups", order.groups[first:end].reshape(-1))
             part.put("work_offsets", work[warps] - work[warp])
@@ -139,14 +162,14 @@ class GpuScores:
             if n:
                 name: str = "hmm_forward"
                 more: tuple[Any, ...] = ()
-                if self._noise is not None:
-                    noise = self._noise
+                if terms is not None:
+                    noise = single_precision(terms)
                     name, more = "hmm_correlated", (self._tables.kept(noise.tobytes(), lambda: noise),)
                 part.launch(
                     self._functions[name], -(-n // GROUPS), LANES, "event_mean", "q", "reference", "reference_offsets",
-                    self._motifs, motif_length, offset, reverse_offset, k, self._model, "fit_shift", "fit_scale",
-                    "fit_var", "numbers", "is_reverse", self._tables.kept("constants", constants), "groups", n,
-                    "work_offsets", "warp_columns", "warp_rows", "work", "found", *more,
+                    motifs, *self._places, k, model, "fit_shift", "fit_scale", "fit_var", "numbers", "is_reverse",
+                    self._tables.kept("constants", constants), "groups", n, "work_offsets", "warp_columns",
+                    "warp_rows", "work", "found", *more,
                 )  # fmt: skip
             part.download("found", 4 * n)
 

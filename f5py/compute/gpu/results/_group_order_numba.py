@@ -14,7 +14,7 @@ from f5py.methylation.hmm_gpu import LANES
 
 #: Groups of a warp: two problems each.
 GROUPS = LANES // 2
-_BUCKETS = 2048
+BUCKETS = 2048
 
 
 class GroupOrder(NamedTuple):
@@ -75,15 +75,15 @@ def work_elements(columns, rows):
 
 
 @kernel
-def _sort(keys, from_, to):
-    """Sort what `from_` names by descending `keys`, which are below `_BUCKETS`; those of one key keep their order."""
-    begins = np.zeros(_BUCKETS + 1, np.int64)
+def sort_by(keys, from_, to):
+    """Sort what `from_` names by descending `keys`, which are below `BUCKETS`; those of one key keep their order."""
+    begins = np.zeros(BUCKETS + 1, np.int64)
     for i in range(from_.shape[0]):
-        begins[_BUCKETS - keys[from_[i]]] += 1
-    for key in range(_BUCKETS):
+        begins[BUCKETS - keys[from_[i]]] += 1
+    for key in range(BUCKETS):
         begins[key + 1] += begins[key]
     for i in range(from_.shape[0]):
-        bucket = _BUCKETS - 1 - keys[from_[i]]
+        bucket = BUCKETS - 1 - keys[from_[i]]
         to[begins[bucket]] = from_[i]
         begins[bucket] += 1
 
@@ -156,12 +156,12 @@ def order_groups(turn, one, at, calls, listing, limits, order, given_back):
                 continue
             for slot in range(first, end):
                 slots[n], of_read[n] = slot, at[i]
-                columns[n] = min(_columns_of(listing, slot, k), _BUCKETS - 1)
-                rows[n] = min(_rows_of(listing, slot), _BUCKETS - 1)
+                columns[n] = min(_columns_of(listing, slot, k), BUCKETS - 1)
+                rows[n] = min(_rows_of(listing, slot), BUCKETS - 1)
                 n += 1
         by_rows, by_size = np.empty(n, np.int64), np.empty(n, np.int64)
-        _sort(rows, np.arange(n), by_rows)
-        _sort(columns, by_rows, by_size)
+        sort_by(rows, np.arange(n), by_rows)
+        sort_by(columns, by_rows, by_size)
 
         order.n[0] = n
         for i in range(n):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.buffers import ArenaPart, Tables
-from f5py.compute.gpu.references import put_segments
+from f5py.compute.gpu.results.references import put_segments
 from f5py.core.batch import ReadBatch
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.core.kmers import strand_codes

@@ -1,0 +1,134 @@
+"""Scores of the single sites of a batch's groups on a GPU, whose events are still there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.compute.gpu.buffers import ArenaPart, Tables
+from f5py.compute.gpu.results.scores import Scoring
+from f5py.core.batch import Calls, ReadBatch
+from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
+from f5py.methylation._site_list_numba import SiteListing
+from f5py.methylation.hmm_gpu import LANES, constants
+from f5py.threads.pool import WorkerPool
+
+
+class GpuSites:
+    """The sites of one motif, in groups of several; `GpuScores` has begun with the groups.
+
+    Parameters
+    ----------
+    part : ArenaPart
+        With the events, fits, references and numbers of `aligned`, and room for sites.
+    functions : dict of str to cupy.cuda.function.Function
+    tables : Tables
+        Device arrays that have been used.
+    aligned : int64
+        Reads in the order in which the part has them.
+    pool : WorkerPool
+    """
+
+    def __init__(
+        self,
+        part: ArenaPart,
+        functions: dict[str, Any],
+        tables: Tables,
+        aligned: NDArray[np.int64],
+        pool: WorkerPool,
+    ) -> None:
+        self._part, self._functions, self._tables, self._pool = part, functions, tables, pool
+        self._aligned = aligned
+
+    def begin(
+        self, batch: ReadBatch, reads: NDArray[np.bool_], scoring: Scoring, sites: SiteListing, calls: Calls
+    ) -> NDArray[np.bool_]:
+        """Queue the scoring of the sites of `reads`; what does not fit at once, `fetch` has scored.
+
+        Return which reads have a window that is too large, or whose sites are too close to each other.
+        """
+        from f5py.compute.gpu.results._window_order_numba import GroupsOfPart, SiteLimits, empty_order, order_windows
+
+        part, aligned, groups = self._part, self._aligned, batch.calls
+        self._scoring, self._first = scoring, sites.first
+        at = np.flatnonzero(reads[aligned])
+        given_back = np.zeros(len(batch), np.bool_)
+        self._order = order = empty_order(int(groups.n[aligned[at]].sum()), int(calls.n[aligned[at]].sum()))
+        limits = SiteLimits(scoring.k, scoring.noise is not None, part.size.trace_words, part.size.sites)
+        of_part = GroupsOfPart(aligned, groups.offsets, groups.n, groups.sites)
+        self._run(order_windows, at, of_part, scoring.listing, sites, limits, order, given_back)
+        self._n_windows, _, self._n_warps = order.n.tolist()
+        self._sites = np.empty((len(calls.first), 2))
+        self._exponents = np.empty(len(groups.first))
+        self._next = 0
+        with part.stream:
+            part.put("p_stay", _stay_probabilities(batch.events_per_base[aligned]))
+        self._queue_chunk()
+        return given_back
+
+    def fetch(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Wait; return the sites and exponents that `FoundSites` has."""
+        from f5py.compute.gpu.results._window_order_numba import SitesOfChunk, put_sites_back
+
+        host = self._part.host
+        while True:
+            self._part.stream.synchronize()
+            slots, n_sites = self._order.slots[self._chunk], self._order.windows[self._chunk, 6]
+            chunk = SitesOfChunk(slots, np.ascontiguousarray(n_sites), host["found_sites"], host["exponents"])
+            self._run(put_sites_back, chunk, self._first, self._sites, self._exponents)
+            if self._next == self._n_warps:
+                return self._sites, self._exponents
+            self._queue_chunk()
+
+    def _run(self, kernel: Any, *arguments: Any) -> None:
+        self._pool.run(kernel, np.zeros(1, np.int64), *arguments)
+
+    def _queue_chunk(self) -> None:
+        """Queue the windows of as many of the warps that are left as fit."""
+        part, order, warp = self._part, self._order, self._next
+        work, warps = order.work, order.warps[: self._n_warps]
+        # the first window of each warp and the first site of each window, with the ends of all
+        windows = np.append(warps[:, 0], self._n_windows)
+        places = np.append(order.windows[: self._n_windows, 5], order.n[1])
+        by_work = int(np.searchsorted(work[: self._n_warps + 1], work[warp] + part.size.trace_words, "right")) - 1
+        by_sites = int(np.searchsorted(places[windows], places[windows[warp]] + part.size.sites, "right")) - 1
+        end = self._next = max(min(by_work, by_sites), min(warp + 1, self._n_warps))
+        first_window, end_window = int(windows[warp]), int(windows[end])
+        self._chunk = slice(first_window, end_window)
+        first_place, end_place = int(places[first_window]), int(places[end_window])
+        of_warps, of_windows = warps[warp:end].copy(), order.windows[self._chunk].copy()
+        of_warps[:, 0] -= first_window
+        of_windows[:, 5] -= first_place
+        model, motifs, k, noise, _ = self._scoring
+        with part.stream:
+            part.put("windows", of_windows.reshape(-1))
+            part.put("places", order.places[first_place:end_place])
+            part.put("site_warps", of_warps.reshape(-1))
+            part.put("site_work", work[warp:end] - work[warp])
+            if end > warp:
+                name: str = "sites_independent"
+                more: tuple[Any, ...] = ()
+                if noise is not None:
+                    terms = np.array(noise, np.float64)
+                    name, more = "sites_correlated", (self._tables.kept(("terms", *noise), lambda: terms),)
+                part.launch(
+                    self._functions[name], end - warp, LANES, "event_mean", "q", "reference", "reference_offsets",
+                    motifs, k, model, "fit_shift", "fit_scale", "fit_var", "numbers", "is_reverse",
+                    self._tables.kept("constants", constants), "p_stay",
+                    self._tables.kept("transitions", _transitions), "windows", "places", "site_warps", "site_work",
+                    "work", "found_sites", "exponents", *more,
+                )  # fmt: skip
+            part.download("found_sites", 2 * (end_place - first_place))
+            part.download("exponents", end_window - first_window)
+
+
+def _transitions() -> NDArray[np.float64]:
+    return np.array([P_BAD, P_FROM_BAD, P_SKIP, P_SKIP_SELF, P_FROM_SKIP])
+
+
+def _stay_probabilities(events_per_base: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Probability that the next event belongs to the same k-mer; see `f5py.methylation._hmm_numba.stay_probability`."""
+    with np.errstate(divide="ignore"):
+        return np.where(events_per_base > 0.0, np.maximum(1.0 - 1.0 / events_per_base, MIN_STAY), MIN_STAY)
