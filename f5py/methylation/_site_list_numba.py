@@ -16,39 +16,24 @@ from f5py.methylation._per_site_numba import weigh_sites
 
 
 class SiteListing(NamedTuple):
-    """Sites in the slots of a batch's calls of sites, and the groups that they belong to.
+    """Sites in the slots of a batch's calls of sites, and the groups that they belong to."""
 
-    Attributes
-    ----------
-    place : int32, shape (n_site_slots,)
-        Where in its window the base is that the site changes.
-    first : int64, shape (n_group_slots,)
-        Slot of the group's first site.
-    width : int32, shape (n_group_slots,)
-        The most sites that share a k-mer, or, with correlated noise, k + 1 bases; 0 for groups of one site.
-    """
-
-    place: NDArray[np.int32]
-    first: NDArray[np.int64]
+    place: NDArray[np.int32]  # shape (n_site_slots,): where in its window the base is that the site changes
+    first: NDArray[np.int64]  # shape (n_group_slots,): slot of the group's first site
+    # shape (n_group_slots,): the most sites that share a k-mer, or, with correlated noise, k + 1 bases; 0 for groups of
+    # one site
     width: NDArray[np.int32]
 
 
 class FoundSites(NamedTuple):
-    """What scoring elsewhere has found.
+    """What scoring elsewhere has found."""
 
-    Attributes
-    ----------
-    groups : float32, shape (n_group_slots, 2, 2)
-        What `log_score` takes, for each group with its sites methylated and with none.
-    sites : float64, shape (n_site_slots, 2)
-        Probability of the events with the site methylated and with it unmethylated, over two to the power of the
-        group's exponent; not of sites that are alone in their group.
-    exponents : float64, shape (n_group_slots,)
-    """
-
+    # shape (n_group_slots, 2, 2): what `log_score` takes, for each group with its sites methylated and with none
     groups: NDArray[np.float32]
+    # shape (n_site_slots, 2): probability of the events with the site methylated and with it unmethylated, over two to
+    # the power of the group's exponent; not of sites that are alone in their group
     sites: NDArray[np.float64]
-    exponents: NDArray[np.float64]
+    exponents: NDArray[np.float64]  # shape (n_group_slots,)
 
 
 @kernel

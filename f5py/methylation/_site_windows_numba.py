@@ -263,20 +263,13 @@ class Flows(NamedTuple):
 
 
 class Shares(NamedTuple):
-    """Probabilities of the events of windows by the states of each site.
+    """Probabilities of the events of windows by the states of each site."""
 
-    Attributes
-    ----------
-    sites : float64, shape (n_sites, 2)
-        With the site methylated and with it unmethylated, over two to the power of its window's exponent.
-    exponents : float64, shape (n,)
-    widths : int64, shape (n,)
-        The most sites that share a k-mer.
-    """
-
+    # shape (n_sites, 2): with the site methylated and with it unmethylated, over two to the power of its window's
+    # exponent
     sites: NDArray[np.float64]
-    exponents: NDArray[np.float64]
-    widths: NDArray[np.int64]
+    exponents: NDArray[np.float64]  # shape (n,)
+    widths: NDArray[np.int64]  # shape (n,): the most sites that share a k-mer
 
 
 @kernel

@@ -17,31 +17,18 @@ MAX_WIDTH = 5
 
 
 class WindowOrder(NamedTuple):
-    """Windows in their order, and what each warp of them needs.
+    """Windows in their order, and what each warp of them needs."""
 
-    Attributes
-    ----------
-    n : int64, shape (3,)
-        Numbers of windows, sites and warps; the arrays have room for more.
-    slots : int64, shape (m,)
-        Where the batch has the calls of each window's group.
-    windows : int32, shape (m, 7)
-        The read, as the part counts them, the fields of `f5py.methylation._group_list_numba.Listing`, and the first
-        element of `places` with the number of sites.
-    places : int32, shape (n_sites,)
-        See `f5py.methylation._site_list_numba.SiteListing`.
-    warps : int32, shape (m + 1, 7)
-        First window, number of windows, and of them the most k-mers, events, slots and sites, and the width.
-    work : int64, shape (m + 1,)
-        Offsets of the warps' scratch memory, in elements.
-    """
-
-    n: NDArray[np.int64]
-    slots: NDArray[np.int64]
+    n: NDArray[np.int64]  # shape (3,): numbers of windows, sites and warps; the arrays have room for more
+    slots: NDArray[np.int64]  # shape (m,): where the batch has the calls of each window's group
+    # shape (m, 7): the read, as the part counts them, the fields of `f5py.methylation._group_list_numba.Listing`, and
+    # the first element of `places` with the number of sites
     windows: NDArray[np.int32]
-    places: NDArray[np.int32]
+    places: NDArray[np.int32]  # shape (n_sites,): see `f5py.methylation._site_list_numba.SiteListing`
+    # shape (m + 1, 7): first window, number of windows, and of them the most k-mers, events, slots and sites, and the
+    # width
     warps: NDArray[np.int32]
-    work: NDArray[np.int64]
+    work: NDArray[np.int64]  # shape (m + 1,): offsets of the warps' scratch memory, in elements
 
 
 def empty_order(n_windows: int, n_sites: int) -> WindowOrder:
@@ -53,41 +40,22 @@ def empty_order(n_windows: int, n_sites: int) -> WindowOrder:
 
 
 class GroupsOfPart(NamedTuple):
-    """The groups of a part's reads.
+    """The groups of a part's reads."""
 
-    Attributes
-    ----------
-    aligned : int64
-        The batch's number of each read of the part.
-    offsets, n : int64
-        The batch's slots of groups and how many are in use.
-    n_sites : int32
-        Of each group.
-    """
-
-    aligned: NDArray[np.int64]
+    aligned: NDArray[np.int64]  # the batch's number of each read of the part
+    # offsets, n: the batch's slots of groups and how many are in use
     offsets: NDArray[np.int64]
     n: NDArray[np.int64]
-    n_sites: NDArray[np.int32]
+    n_sites: NDArray[np.int32]  # of each group
 
 
 class SiteLimits(NamedTuple):
-    """Limits that windows must fit.
-
-    Attributes
-    ----------
-    k : int
-    is_correlated : bool
-    room : int
-        Elements of scratch memory that a warp may take.
-    sites : int
-        Of a window.
-    """
+    """Limits that windows must fit."""
 
     k: int
     is_correlated: bool
-    room: int
-    sites: int
+    room: int  # elements of scratch memory that a warp may take
+    sites: int  # of a window
 
 
 @kernel
@@ -193,21 +161,12 @@ def order_windows(turn, one, at, groups, listing, sites, limits, order, given_ba
 
 
 class SitesOfChunk(NamedTuple):
-    """What a GPU has found for some windows.
+    """What a GPU has found for some windows."""
 
-    Attributes
-    ----------
-    slots : int64, shape (n,)
-        See `WindowOrder`.
-    n_sites : int32, shape (n,)
-    sites : float64, shape (>= 2 * sum(n_sites),)
-    exponents : float64, shape (>= n,)
-    """
-
-    slots: NDArray[np.int64]
-    n_sites: NDArray[np.int32]
-    sites: NDArray[np.float64]
-    exponents: NDArray[np.float64]
+    slots: NDArray[np.int64]  # shape (n,): see `WindowOrder`
+    n_sites: NDArray[np.int32]  # shape (n,)
+    sites: NDArray[np.float64]  # shape (>= 2 * sum(n_sites),)
+    exponents: NDArray[np.float64]  # shape (>= n,)
 
 
 @kernel

@@ -19,19 +19,10 @@ from f5py.threads.pool import WorkerPool
 
 
 class Scoring(NamedTuple):
-    """What the groups of a motif are scored with, and their sites.
+    """What the groups of a motif are scored with, and their sites."""
 
-    Attributes
-    ----------
-    model, motifs : cupy.ndarray
-        See `Tables.levels` and `f5py.methylation.hmm_gpu.motif_table`.
-    k : int
-    noise : Terms or None
-    listing : Listing
-    """
-
-    model: Any
-    motifs: Any
+    model: Any  # see `Tables.levels`
+    motifs: Any  # see `f5py.methylation.hmm_gpu.motif_table`
     k: int
     noise: Terms | None
     listing: Listing
