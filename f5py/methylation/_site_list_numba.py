@@ -7,12 +7,21 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.batch import Calls
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import Scores
+from f5py.methylation._group_list_numba import Listing
 from f5py.methylation._groups_numba import is_site, sites_per_kmer
 from f5py.methylation._hmm_numba import log_base, log_of_share, log_score
 from f5py.methylation._per_site_numba import weigh_sites
+
+
+class ListedGroups(NamedTuple):
+    """Groups of a batch, as `f5py.methylation._group_list_numba.list_all` has filled them."""
+
+    calls: Calls
+    windows: Listing
 
 
 class SiteListing(NamedTuple):
@@ -37,7 +46,7 @@ class FoundSites(NamedTuple):
 
 
 @kernel
-def list_sites(turn, reads, alignments, motifs, span, groups, windows, sites, calls):
+def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
     """List the sites of the groups of `reads`.
 
     Parameters
@@ -49,15 +58,13 @@ def list_sites(turn, reads, alignments, motifs, span, groups, windows, sites, ca
         Of forward and of reverse reads.
     span : int
         Number of bases that the states of a k-mer's densities depend on.
-    groups : f5py.core.batch.Calls
-        As `f5py.methylation._group_list_numba.list_all` has filled them.
-    windows : f5py.methylation._group_list_numba.Listing
-        Likewise.
+    listed : ListedGroups
     sites : SiteListing
         Filled.
     calls : f5py.core.batch.Calls
         Of sites; all is filled but the log-likelihoods.
     """
+    groups, windows = listed
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:

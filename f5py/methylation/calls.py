@@ -189,7 +189,7 @@ def _call_sites_with(
         Those of `_call_with`.
     """
     from f5py.methylation._per_site_numba import call_all_sites
-    from f5py.methylation._site_list_numba import FoundSites, SiteListing, finish_sites, list_sites
+    from f5py.methylation._site_list_numba import FoundSites, ListedGroups, SiteListing, finish_sites, list_sites
 
     *_, noise, prior, calls = inputs
     groups, number = batch.calls, batch.number
@@ -202,7 +202,7 @@ def _call_sites_with(
     # A step's density with correlated noise is that of two k-mers.
     span = model.k if noise is None else model.k + 1
     reads = longest_first(batch.read_length, others)
-    lists = motifs, span, groups, listing, sites, calls
+    lists = motifs, span, ListedGroups(groups, listing), sites, calls
     seconds += pool.run(list_sites, reads, batch.alignments, *lists, order=number)
     others = others & ~elsewhere.begin_sites(batch, others, sites, calls)
     seconds += pool.run(call_all_sites, _all_but(batch, others), *inputs, order=number)

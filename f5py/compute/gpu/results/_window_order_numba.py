@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from f5py.compute.gpu.results._group_order_numba import BUCKETS, sort_by
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
+from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.hmm_gpu import LANES
 
 #: Sites under a k-mer that the lanes of a warp can tell apart.
@@ -47,6 +48,7 @@ class GroupsOfPart(NamedTuple):
     offsets: NDArray[np.int64]
     n: NDArray[np.int64]
     n_sites: NDArray[np.int32]  # of each group
+    listing: Listing
 
 
 class SiteLimits(NamedTuple):
@@ -78,7 +80,7 @@ def _size_of(listing, sites, n_sites, slot, k):
 
 
 @kernel
-def order_windows(turn, one, at, groups, listing, sites, limits, order, given_back):
+def order_windows(turn, one, at, groups, sites, limits, order, given_back):
     """Order the windows of reads by width and size, the largest first, and divide them among warps.
 
     Parameters
@@ -88,7 +90,6 @@ def order_windows(turn, one, at, groups, listing, sites, limits, order, given_ba
     at : int64, shape (n,)
         Reads, as the part counts them.
     groups : GroupsOfPart
-    listing : f5py.methylation._group_list_numba.Listing
     sites : f5py.methylation._site_list_numba.SiteListing
     limits : SiteLimits
     order : WindowOrder
@@ -96,7 +97,7 @@ def order_windows(turn, one, at, groups, listing, sites, limits, order, given_ba
     given_back : bool
         Set for reads of the batch that have a window which is too large; none of theirs is in the order.
     """
-    aligned, offsets, n_groups, n_sites = groups
+    aligned, offsets, n_groups, n_sites, listing = groups
     k, is_correlated, room, most_sites = limits
     while next_turn(turn) < one.shape[0]:
         most = order.slots.shape[0]
