@@ -14,7 +14,7 @@ from f5py.reports.svg_charts import bar_chart, line_chart
 
 #: Endings of the names of reports.
 REPORT_KINDS = ("html", "json", *KINDS)
-_COLOURS = ("#2f6db3", "#c2453a", "#3a8f4d")
+_COLOURS = ("#2f6db3", "#c2453a", "#3a8f4d", "#8053a8", "#96690a", "#1a7f89")
 _COLUMNS, _SIZE = 2, (5.6, 3.4)
 _MOST_TICKS = 12
 _DOTS_PER_INCH = 130

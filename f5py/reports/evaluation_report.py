@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from html import escape
+from itertools import groupby
 from typing import Any
 
 from f5py.io.files.complete_file import complete_output
@@ -12,6 +14,9 @@ from f5py.options.table_commands import EvaluationOptions
 from f5py.pipeline.inputs import check_outputs
 from f5py.reports.charts import Chart, check_can_draw, report_kind, write_charts
 from f5py.reports.html_report import page, section
+
+#: Between two columns of a table.
+_COLUMNS = re.compile(r"\S {2,}\S")
 
 
 def check_reports(options: EvaluationOptions) -> None:
@@ -42,7 +47,7 @@ def write_reports(
                 drawn = "".join(chart.html() for chart in charts)
                 blocks = [
                     f"<h1>{escape(title)}</h1>",
-                    f'<div class="grid">{section("Figures", f"<pre>{escape(text)}</pre>")}</div>',
+                    f'<div class="grid">{section("Figures", _paragraphs(text))}</div>',
                     f'<div class="grid">{drawn}</div>',
                 ]
                 file.write(page(title, blocks).encode())
@@ -50,6 +55,17 @@ def write_reports(
                 write_charts(charts, file, kind, title)
     with complete_output(options.output) as out:
         out.write(text.encode())
+
+
+def _kind_of(line: str) -> str:
+    """Return the class of a line: one of a table, which must stay whole, a sentence, or "" if it is empty."""
+    return "" if not line else "columns" if _COLUMNS.search(line) else "lines"
+
+
+def _paragraphs(text: str) -> str:
+    """Write tables, which can be scrolled, and sentences, which are wrapped."""
+    groups = groupby(text.splitlines(), _kind_of)
+    return "".join(f'<pre class="{kind}">{escape(chr(10).join(lines))}</pre>' for kind, lines in groups if kind)
 
 
 def percent(value: float | None) -> str:

@@ -64,17 +64,25 @@ def page(title: str, blocks: Iterable[str]) -> str:
     )
 
 
+def amount(number: float) -> str:
+    """Write a number with three digits or so."""
+    for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
+        if number >= size:
+            return f"{number / size:,.1f}{letter}" if number < 100 * size else f"{number / size:,.0f}{letter}"
+    return f"{number:,.0f}"
+
+
 def _figures(run: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     counts, rates = run["counts"], run["rates"]
     yield f"{counts['passed']:,}", f"of {counts['total_entries']:,} reads used"
     yield f"{counts['results']:,}", "calls" if run["command"] == "call-methylation" else "rows"
     if "methylated_fraction" in rates:
         yield f"{100 * rates['methylated_fraction']:.1f} %", "of calls beyond the threshold methylated"
-    yield f"{counts['total_bases'] / 1e6:,.1f} M", "bases"
+    yield amount(counts["total_bases"]), "bases"
     yield f"{run['distributions']['depth']['mean']:,.1f}", "reads over a base, on average"
     if "calls_of_sites" in run["distributions"]:
         yield f"{run['distributions']['calls_of_sites']['median']:,g}", "calls beyond the threshold of the median site"
-    yield f"{rates['bases_per_second'] / 1e6:,.2f} M", "bases per second"
+    yield amount(rates["bases_per_second"]), "bases per second"
 
 
 def _charts(run: Mapping[str, Any]) -> Iterable[str]:

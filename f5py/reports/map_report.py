@@ -9,6 +9,7 @@ from typing import Any
 
 from f5py.reports.axis import COUNT, Axis, ticks_of_bins
 from f5py.reports.html_report import (
+    amount,
     bars,
     card,
     command_shown,
@@ -67,11 +68,11 @@ def _flat(basis: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
 def _figures(run: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     counts, rates = run["counts"], run["rates"]
     yield f"{100 * rates['mapped_fraction']:.1f} %", f"of {counts['total_entries']:,} reads mapped"
-    yield f"{counts['total_bases'] / 1e6:,.1f} M", "bases"
+    yield amount(counts["total_bases"]), "bases"
     if "identity" in rates:
         yield f"{100 * rates['identity']:.1f} %", "of the columns of alignments equal"
     yield f"{run['distributions']['coverage']:,.1f}", "reads over a base, on average"
-    yield f"{rates['bases_per_second'] / 1e6:,.2f} M", "bases per second"
+    yield amount(rates["bases_per_second"]), "bases per second"
 
 
 def _charts(run: Mapping[str, Any]) -> Iterable[str]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from html import unescape
+from pathlib import Path
 from xml.etree import ElementTree
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from f5py.reports import charts, html_report
 from f5py.reports.axis import COUNT, NUMBER, PERCENT, SHARE, Axis, ticks_of_bins, ticks_of_powers
 from f5py.reports.charts import short
-from f5py.reports.html_report import command_shown
+from f5py.reports.evaluation_report import _paragraphs
+from f5py.reports.html_report import amount, command_shown
 from f5py.reports.svg_charts import area_chart, bar_chart, line_chart
 
 _SIZES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -62,6 +65,34 @@ def test_many_points_do_not_cover_their_line() -> None:
         points = re.findall(r'<circle class="([^"]*)"', line_chart(places, {"": places}, SHARE, SHARE))
         assert len(points) == n, "each tells its numbers"
         assert {("unseen" in one) for one in points} == {unseen}
+
+
+def test_every_line_has_a_colour_on_light_and_dark_pages() -> None:
+    """Also with all that `f5py summary` compares: two estimates, the other state, and two controls."""
+    style = Path(html_report.__file__).with_name("report.css").read_text()
+    grounds = style.split("@media (prefers-color-scheme: dark)")
+    assert len(grounds) == 2
+    names = [str(i) for i in range(5)]
+    drawn = line_chart([0, 1], {name: [0.5, 0.6] for name in names}, Axis("x"), SHARE)
+    for i in range(len(names)):
+        assert f'class="k{i}"' in drawn
+        assert all(f"--{'abcdef'[i]}: #" in ground for ground in grounds)
+        assert all(f".{kind}{i} {{" in style.replace(",", " {") for kind in "ksl")
+    assert len(set(charts._COLOURS)) == len(charts._COLOURS) >= len(names)
+
+
+def test_tables_stay_whole_and_sentences_are_wrapped() -> None:
+    text = "from  calls\n0.0       3\nadvice: one threshold\n  and why\n\nthe end <\n"
+    assert _paragraphs(text) == (
+        '<pre class="columns">from  calls\n0.0       3</pre><pre class="lines">advice: one threshold\n  and why</pre>'
+        '<pre class="lines">the end &lt;</pre>'
+    )
+
+
+def test_amounts_have_digits() -> None:
+    assert [amount(n) for n in (0, 999, 2_449.2, 147_000, 1_250_000, 3.2e9)] == [
+        "0", "999", "2.4 k", "147 k", "1.2 M", "3.2 G",
+    ]  # fmt: skip
 
 
 def test_options_of_a_command_are_whole() -> None:
