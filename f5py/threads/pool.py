@@ -143,6 +143,7 @@ class WorkerPool:
             self._jobs.insert(at, job)
             self._changed.notify()
         job.done.wait()
+        job.work = _nothing  # workers have the job until the next one comes, and its arrays are large
         if job.error is not None:
             raise job.error
         return job.seconds
@@ -176,6 +177,10 @@ class WorkerPool:
             if self._jobs:
                 self._changed.notify()
             return job
+
+
+def _nothing() -> None:
+    """Do nothing."""
 
 
 class _Job:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import platform
 import subprocess
 import sys
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -52,6 +54,18 @@ def test_every_read_once(n_threads):
 
 
 @pytest.mark.usefixtures("no_thread_is_left")
+def test_what_has_been_worked_on_is_not_kept():
+    """Until the next call, which may be long after: arrays of a batch are large."""
+    pool = WorkerPool(2)
+    done = np.zeros(1000, np.int64)
+    gone = weakref.ref(done)
+    pool.run(count_up, np.arange(1000), done)
+    del done
+    gc.collect()
+    assert gone() is None
+    pool.close()
+
+
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_calls_from_several_threads(n_threads):
     pool = WorkerPool(n_threads)

@@ -39,7 +39,9 @@ def build_kmer_table(names: list[str], bases: NDArray[np.uint8], offsets: NDArra
 
     keys, places = np.empty(len(bases), np.uint64), np.empty(len(bases), np.int64)
     n = list_kmers(bases, offsets, k, keys, places)
-    return indexed(names, bases, offsets, keys[:n].copy(), places[:n].copy(), k, 1, False)
+    found = [keys[:n].copy(), places[:n].copy()]
+    del keys, places
+    return indexed(names, bases, offsets, found, k, 1, False)
 
 
 class ReadStrands(NamedTuple):

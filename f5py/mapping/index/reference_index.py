@@ -16,6 +16,9 @@ from f5py.core.offsets import offsets_of
 from f5py.mapping.settings import MapSettings
 from f5py.threads.pool import WorkerPool, longest_first
 
+#: Codes of all bytes.
+_CODES = bytes(min("ACGTU".find(chr(letter).upper()), 3) if chr(letter) in "ACGTUacgtu" else 4 for letter in range(256))
+
 
 class ReferenceIndex(NamedTuple):
     """An index.
@@ -88,12 +91,14 @@ def build_index(
     contigs = longest_first(lengths, np.ones(len(lengths), np.bool_))
     pool.run(sketch_contigs, contigs, bases, offsets, Scheme(k, w, hpc), Minimizers(keys, places), n_found)
     n = close_up(offsets, n_found, keys, places)
-    return indexed(names, bases, offsets, keys[:n].copy(), places[:n].copy(), k, w, bool(hpc))
+    found = [keys[:n].copy(), places[:n].copy()]
+    del keys, places
+    return indexed(names, bases, offsets, found, k, w, bool(hpc))
 
 
 def indexed(
-    names: Sequence[str], bases: NDArray[np.uint8], offsets: NDArray[np.int64], keys: NDArray[np.uint64],
-    places: NDArray[np.int64], k: int, w: int, hpc: bool,
+    names: Sequence[str], bases: NDArray[np.uint8], offsets: NDArray[np.int64], found: list[NDArray], k: int, w: int,
+    hpc: bool,
 ) -> ReferenceIndex:  # fmt: skip
     """Make an index of seeds.
 
@@ -101,12 +106,14 @@ def indexed(
     ----------
     names, bases, offsets, k, w, hpc
         See `ReferenceIndex`.
-    keys : uint64, shape (n,)
-        Of the seeds, in the order of the reference; overwritten, as places are.
-    places : int64, shape (n,)
+    found : list of two arrays
+        Keys of the seeds, uint64, in the order of the reference, and their places, int64. Emptied: nobody should keep
+        these while the table is made.
     """
     from f5py.mapping.index._reference_index_numba import count_keys, fill_table, sort_by_key
 
+    keys, places = found
+    found.clear()
     n = len(keys)
     other_keys, other_places = np.empty_like(keys), np.empty_like(places)
     if sort_by_key(keys, places, other_keys, other_places, n, 2 * k):
@@ -114,7 +121,7 @@ def indexed(
     del other_keys, other_places
     counts = np.empty(n, np.int32)
     n_keys = count_keys(keys, n, counts)
-    counts = counts[:n_keys].copy()
+    counts = counts[:n_keys].copy()  # what is behind goes
     n_slots = 16
     while n_slots < 1.5 * n_keys:
         n_slots *= 2
@@ -126,11 +133,7 @@ def indexed(
 
 def codes_of(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Codes of letters: A, C, G, T or U in either case are 0 to 3, others 4."""
-    table = np.full(256, 4, np.uint8)
-    for code, both in enumerate(("Aa", "Cc", "Gg", "TtUu")):
-        for letter in both:
-            table[ord(letter)] = code
-    return table[letters]
+    return np.frombuffer(bytearray(np.ascontiguousarray(letters)).translate(_CODES), np.uint8)
 
 
 def contig_offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
