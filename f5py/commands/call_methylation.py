@@ -24,9 +24,8 @@ from f5py.outputs.sink import Sink
 from f5py.outputs.sites.bedmethyl import check_can_write
 from f5py.pipeline.inputs import check_outputs, paths_of_inputs
 from f5py.pipeline.loader import Loader
-from f5py.runs.mapped_first import run_mapped
+from f5py.runs.mapped_first import run_of_alignments
 from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
-from f5py.runs.run import run_whole
 
 
 @obeys_strict
@@ -49,18 +48,7 @@ def run(options: CallOptions, take: Take | None = None) -> RunCounts:
         from f5py.runs import watch
 
         return watch.run(CALL_METHYLATION, options)
-    if not options.bam:
-        return run_mapped(CALL_METHYLATION, options, take)
-    if options.plan is not None or options.resume:
-        if take is not None:
-            raise UsageError(
-                "--plan and --resume: go on with a file, and the calls are returned; name the file with -o, or leave "
-                "these options out"
-            )
-        from f5py.runs.in_parts import run_in_parts
-
-        return run_in_parts(CALL_METHYLATION, options)
-    return run_whole(CALL_METHYLATION, CALL_METHYLATION.resolved(options, take is not None), take)
+    return run_of_alignments(CALL_METHYLATION, options, take)
 
 
 class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):

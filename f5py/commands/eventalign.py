@@ -41,10 +41,9 @@ from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
-from f5py.runs.mapped_first import run_mapped
+from f5py.runs.mapped_first import run_of_alignments
 from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
-from f5py.runs.run import run_whole
 
 #: Samples of a read of which the text takes about as much room as a usual row.
 _SAMPLES_PER_LINE = 10
@@ -67,18 +66,7 @@ def run(options: EventalignOptions, take: Take | None = None) -> RunCounts:
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
-    if not options.bam:
-        return run_mapped(EVENTALIGN, options, take)
-    if options.plan is not None or options.resume:
-        if take is not None:
-            raise UsageError(
-                "--plan and --resume: go on with a file, and the rows are returned; name the file with -o, or leave "
-                "these options out"
-            )
-        from f5py.runs.in_parts import run_in_parts
-
-        return run_in_parts(EVENTALIGN, options)
-    return run_whole(EVENTALIGN, EVENTALIGN.resolved(options, take is not None), take)
+    return run_of_alignments(EVENTALIGN, options, take)
 
 
 class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):

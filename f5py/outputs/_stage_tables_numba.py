@@ -3,11 +3,10 @@
 import numpy as np
 
 from f5py.jit.kernel import kernel
-from f5py.text._format_numba import MAX_NUMBER, NEWLINE, TAB, append_fixed, append_int
+from f5py.text._format_numba import COMMA, MAX_NUMBER, NEWLINE, TAB, append_fixed, append_int
 
 _OPEN = np.uint8(ord("{"))
 _CLOSE = np.uint8(ord("}"))
-_COMMA = np.uint8(ord(","))
 _DECIMALS = 6
 
 
@@ -27,11 +26,11 @@ def format_events(start, length, mean, stdv):
     for e in range(start.shape[0]):
         out[at] = _OPEN
         at = append_int(out, at + 1, start[e])
-        out[at] = _COMMA
+        out[at] = COMMA
         at = append_fixed(out, at + 1, np.float64(length[e]), _DECIMALS)
-        out[at] = _COMMA
+        out[at] = COMMA
         at = append_fixed(out, at + 1, np.float64(mean[e]), _DECIMALS)
-        out[at] = _COMMA
+        out[at] = COMMA
         at = append_fixed(out, at + 1, np.float64(stdv[e]), _DECIMALS)
         out[at] = _CLOSE
         out[at + 1] = TAB
@@ -54,7 +53,7 @@ def format_pairs(pairs):
     for p in range(pairs.shape[0]):
         out[at] = _OPEN
         at = append_int(out, at + 1, pairs[p, 0])
-        out[at] = _COMMA
+        out[at] = COMMA
         at = append_int(out, at + 1, pairs[p, 1])
         out[at] = _CLOSE
         out[at + 1] = TAB

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 from f5py.compute.chemistry import chemistry_of
 from f5py.compute.counts import RunCounts
@@ -19,6 +20,28 @@ from f5py.runs.recipe import MappedOptions, MappedReadsRecipe, Take
 from f5py.runs.run import run_whole
 
 _WHO = "map"
+
+
+def run_of_alignments(recipe: MappedReadsRecipe, options: Any, take: Take | None) -> RunCounts:
+    """Do what a command does with alignments: in one run, in parts if that is wanted, after mapping if there are none.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output.
+    """
+    if not options.bam:
+        return run_mapped(recipe, options, take)
+    if options.plan is not None or options.resume:
+        if take is not None:
+            raise UsageError(
+                f"--plan and --resume: go on with a file, and the {recipe.words} are returned; name the file with -o, "
+                "or leave these options out"
+            )
+        from f5py.runs.in_parts import run_in_parts
+
+        return run_in_parts(recipe, options)
+    return run_whole(recipe, recipe.resolved(options, take is not None), take)
 
 
 def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, take: Take | None) -> RunCounts:

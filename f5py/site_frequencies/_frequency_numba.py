@@ -29,12 +29,11 @@ from f5py.site_frequencies._site_table_numba import (
     same_text,
 )
 from f5py.text._byte_masks_numba import LANES, lowest_bit, where_is
+from f5py.text._format_numba import MINUS, PLUS
 
 #: What `list_sites` stopped for besides `DONE`, `FULL` and `UNUSUAL`: a row that disagrees with its sequence.
 OTHER_SITES = 3
 
-_PLUS = np.uint8(ord("+"))
-_MINUS = np.uint8(ord("-"))
 _FIRST_PLACES = 1 << 10
 #: By the bits of `MotifCodes.masks`.
 _BASES = np.frombuffer(b"ACGT", np.uint8)
@@ -229,7 +228,7 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
                 name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
                 n_names = max(n_names, name + 1)
             is_methylated = ratio > 0.0
-            is_reverse = with_strand and text[starts[1]] == _MINUS
+            is_reverse = with_strand and text[starts[1]] == MINUS
             if is_group:
                 masks = masks_reverse if is_reverse else masks_forward
                 if needed > places.shape[0]:
@@ -324,8 +323,8 @@ def list_sites(text, end, counting, odd_ratio, has_odd_ratio, state, names, list
         is_reverse = False
         if with_strand:
             strand = text[starts[1]]
-            is_reverse = strand == _MINUS
-            if ends[1] - starts[1] != 1 or (strand != _MINUS and strand != _PLUS):
+            is_reverse = strand == MINUS
+            if ends[1] - starts[1] != 1 or (strand != MINUS and strand != PLUS):
                 status = UNUSUAL
                 break
         if (

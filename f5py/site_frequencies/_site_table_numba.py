@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_kernel, kernel
 from f5py.text._byte_masks_numba import LANES, lowest_bit, where_is
-from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_int
+from f5py.text._format_numba import MINUS, NEWLINE, PLUS, POINT, TAB, ZERO, append_bytes, append_int
 
 #: What a loop over rows stopped for: the end of the text, too little room in a table, a row for Python to judge.
 DONE, FULL, UNUSUAL = 0, 1, 2
@@ -32,10 +32,6 @@ MAX_COLUMNS = 12
 MAX_INT = 2**31 - 1
 MAX_COUNT = 2**62
 _MAX_DIGITS = 15  # as many decimal digits always fit into a double without rounding
-_MINUS = np.uint8(ord("-"))
-_PLUS = np.uint8(ord("+"))
-_POINT = np.uint8(ord("."))
-_ZERO = np.uint8(ord("0"))
 #: Bases of a stretch that stays together in the hash table of sites, and bases per slot in it, as powers of two.
 _STRETCH_BITS, _SLOT_BITS = 10, 4
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
@@ -242,8 +238,8 @@ def decimal(text, start, end):
     Digits that fit into a double exactly, divided by a power of ten that does, round once: to the nearest.
     """
     at = start
-    negative = text[at] == _MINUS
-    if negative or text[at] == _PLUS:
+    negative = text[at] == MINUS
+    if negative or text[at] == PLUS:
         at += 1
     digits = np.int64(0)
     n_digits = 0
@@ -258,7 +254,7 @@ def decimal(text, start, end):
                 decimals += 1
             if n_digits > _MAX_DIGITS:
                 return 0.0, False
-        elif text[at] == _POINT and not point:
+        elif text[at] == POINT and not point:
             point = True
         else:
             return 0.0, False
@@ -280,11 +276,11 @@ def append_share(out, at, share):
         half = np.uint64(1) << np.uint64(shift - 1)
         if rest > half or (rest == half and thousandths % 2 == 1):
             thousandths += 1
-    out[at] = _ZERO + np.uint8(thousandths // 1000)
-    out[at + 1] = _POINT
-    out[at + 2] = _ZERO + np.uint8(thousandths // 100 % 10)
-    out[at + 3] = _ZERO + np.uint8(thousandths // 10 % 10)
-    out[at + 4] = _ZERO + np.uint8(thousandths % 10)
+    out[at] = ZERO + np.uint8(thousandths // 1000)
+    out[at + 1] = POINT
+    out[at + 2] = ZERO + np.uint8(thousandths // 100 % 10)
+    out[at + 3] = ZERO + np.uint8(thousandths // 10 % 10)
+    out[at + 4] = ZERO + np.uint8(thousandths % 10)
     return at + 5
 
 

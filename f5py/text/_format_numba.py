@@ -16,9 +16,11 @@ from f5py.text._bytes_numba import address_of, bits_of, copy_bytes, print_fixed,
 
 TAB = np.uint8(ord("\t"))
 NEWLINE = np.uint8(ord("\n"))
-_ZERO = np.uint8(ord("0"))
-_MINUS = np.uint8(ord("-"))
-_POINT = np.uint8(ord("."))
+COMMA = np.uint8(ord(","))
+ZERO = np.uint8(ord("0"))
+PLUS = np.uint8(ord("+"))
+MINUS = np.uint8(ord("-"))
+POINT = np.uint8(ord("."))
 
 #: Bytes that `append_int`, `append_general` and, with up to six decimals and for any float32, `append_fixed` need at
 #: most.
@@ -128,7 +130,7 @@ def write_int(at, value):
     """Write an integer as ``%d``; return the address after it."""
     positive = np.uint64(value)
     if value < 0:
-        store_byte(at, _MINUS)
+        store_byte(at, MINUS)
         at += 1
         positive = np.uint64(-np.int64(value))
     if positive < _TEN_TO_8:
@@ -184,7 +186,7 @@ def write_fixed(at, value, decimals):
     word, n = fixed_word(abs(value), decimals)
     if n == 0:
         return write_fixed_long(at, value, np.int64(decimals))
-    store_byte(at, _MINUS)
+    store_byte(at, MINUS)
     at += np.int64(bits_of(value) >> _BITS_63)
     store_word(at, word)
     return at + n
@@ -211,7 +213,7 @@ def write_general(at, value):
     if abs(scaled - rounded) == 0.5 or rounded == 1e6:
         return print_general(at, value)
     if value < 0:
-        store_byte(at, _MINUS)
+        store_byte(at, MINUS)
         at += 1
     return _write_significant(at, np.int64(rounded), exponent)
 
@@ -225,16 +227,16 @@ def _write_significant(at, digits, exponent):
         digits //= 10
         n_digits -= 1
     if n_whole <= 0:
-        store_byte(at, _ZERO)
-        store_byte(at + 1, _POINT)
+        store_byte(at, ZERO)
+        store_byte(at + 1, POINT)
         for i in range(-n_whole):
-            store_byte(at + 2 + i, _ZERO)
+            store_byte(at + 2 + i, ZERO)
         at += 2 - n_whole
         n_whole = n_digits
     text = (eight_digits(np.uint64(digits)) | _EIGHT_ZEROS) >> np.uint64(8 * (8 - n_digits))
     for i in range(n_digits):
         if i == n_whole:
-            store_byte(at, _POINT)
+            store_byte(at, POINT)
             at += 1
         store_byte(at, np.uint8(text & _LOWEST_BYTE))
         text >>= _BITS_8

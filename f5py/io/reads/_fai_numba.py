@@ -9,10 +9,8 @@ from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
+from f5py.text._format_numba import NEWLINE, TAB, ZERO
 
-_TAB = np.uint8(ord("\t"))
-_NEWLINE = np.uint8(ord("\n"))
-_ZERO = np.uint8(ord("0"))
 _NINE = np.uint8(ord("9"))
 _SPACE = np.uint8(ord(" "))
 _HEADER = np.uint8(ord(">"))
@@ -36,22 +34,22 @@ def parse_fai(text, name_begin, name_end, columns):
     size = text.shape[0]
     for row in range(name_begin.shape[0]):
         name_begin[row] = at
-        while at < size and text[at] != _TAB and text[at] != _NEWLINE:
+        while at < size and text[at] != TAB and text[at] != NEWLINE:
             at += 1
         name_end[row] = at
         for column in range(_COLUMNS):
-            if at >= size or text[at] != _TAB:
+            if at >= size or text[at] != TAB:
                 return row + 1
             at += 1
             begin = at
             value = np.int64(0)
-            while at < size and _ZERO <= text[at] <= _NINE:
-                value = 10 * value + np.int64(text[at] - _ZERO)
+            while at < size and ZERO <= text[at] <= _NINE:
+                value = 10 * value + np.int64(text[at] - ZERO)
                 at += 1
             if at == begin or at - begin > _MOST_DIGITS:
                 return row + 1
             columns[column, row] = value
-        if at >= size or text[at] != _NEWLINE:
+        if at >= size or text[at] != NEWLINE:
             return row + 1
         at += 1
         if columns[2, row] < (1 if columns[0, row] > 0 else 0) or columns[3, row] < columns[2, row]:
@@ -79,10 +77,10 @@ def first_wrong_row(text, names, name_begin, name_end, columns):
     size = text.shape[0]
     for row in range(length.shape[0]):
         line_end = offset[row] - 1
-        if line_end < 0 or line_end >= size or text[line_end] != _NEWLINE:
+        if line_end < 0 or line_end >= size or text[line_end] != NEWLINE:
             return row
         at = line_end
-        while at > 0 and text[at - 1] != _NEWLINE:
+        while at > 0 and text[at - 1] != NEWLINE:
             at -= 1
         n = name_end[row] - name_begin[row]
         if text[at] != _HEADER or at + 1 + n > line_end or text[at + 1 + n] > _SPACE:

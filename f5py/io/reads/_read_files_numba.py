@@ -3,9 +3,8 @@
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel
+from f5py.text._format_numba import NEWLINE, TAB
 
-_TAB = np.uint8(ord("\t"))
-_NEWLINE = np.uint8(ord("\n"))
 _SLASH = np.uint8(ord("/"))
 
 
@@ -42,9 +41,9 @@ def check_lines(text, relative):
     is_sorted = True
     while at < size:
         begin = at
-        while at < size and text[at] != _TAB and text[at] != _NEWLINE:
+        while at < size and text[at] != TAB and text[at] != NEWLINE:
             at += 1
-        is_tab = at < size and text[at] == _TAB
+        is_tab = at < size and text[at] == TAB
         if not is_tab or at == begin:
             return n_lines, n_lines + 1, is_sorted, n_relative
         if n_lines > 0 and is_sorted:
@@ -52,7 +51,7 @@ def check_lines(text, relative):
         before, before_end = begin, at
         at += 1
         path = at
-        while at < size and text[at] != _NEWLINE:
+        while at < size and text[at] != NEWLINE:
             at += 1
         if path < at and text[path] != _SLASH and n_relative < relative.shape[0]:
             last = relative[max(n_relative - 1, 0)]
@@ -83,13 +82,13 @@ def find_paths(text, names, offsets, begins, ends):
         low, high = 0, text.shape[0]  # where lines begin
         while low < high:
             begin = (low + high) // 2
-            while begin > low and text[begin - 1] != _NEWLINE:
+            while begin > low and text[begin - 1] != NEWLINE:
                 begin -= 1
             tab = begin
-            while text[tab] != _TAB:
+            while text[tab] != TAB:
                 tab += 1
             end = tab + 1
-            while end < text.shape[0] and text[end] != _NEWLINE:
+            while end < text.shape[0] and text[end] != NEWLINE:
                 end += 1
             order = _compare(names, offsets[i], offsets[i + 1], text, begin, tab)
             if order == 0:

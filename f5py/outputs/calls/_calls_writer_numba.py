@@ -8,10 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.kernel import kernel
-from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_fixed, append_int
+from f5py.text._format_numba import MINUS, NEWLINE, PLUS, TAB, append_bytes, append_fixed, append_int
 
-_PLUS = np.uint8(ord("+"))
-_MINUS = np.uint8(ord("-"))
 _ONE = np.uint8(ord("1"))
 
 
@@ -92,7 +90,7 @@ def format_calls(out, texts, call_motif, style, reads, alignments, calls, inside
             out[at] = TAB
             at += 1
             if with_strand:
-                out[at] = _MINUS if alignments.reverse[read] else _PLUS
+                out[at] = MINUS if alignments.reverse[read] else PLUS
                 out[at + 1] = TAB
                 at += 2
             at = append_int(out, at, calls.first[call])

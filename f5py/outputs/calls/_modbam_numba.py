@@ -25,9 +25,8 @@ from f5py.outputs.calls.modbam_arrays import (
     CalledBases,
     CallsOfRead,
 )
-from f5py.text._format_numba import append_bytes, append_int
+from f5py.text._format_numba import COMMA, append_bytes, append_int
 
-_COMMA = np.uint8(ord(","))
 _SEMICOLON = np.uint8(ord(";"))
 #: Letters of the four-bit codes of BAM, and the codes of letters.
 _LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
@@ -161,7 +160,7 @@ def fill_tags(wanted, sequences, alignments, calls, inside, modification, odds, 
                             skipped += 1
                         at += step
                     at += step
-                    text[text_at] = _COMMA
+                    text[text_at] = COMMA
                     text_at = append_int(text, text_at + 1, skipped)
                 text[text_at] = _SEMICOLON
                 text_at += 1

@@ -3,9 +3,8 @@
 import numpy as np
 
 from f5py.jit.kernel import kernel
-from f5py.text._format_numba import append_int
+from f5py.text._format_numba import COMMA, append_int
 
-_COMMA = np.uint8(ord(","))
 _SKIPPED_KMERS = np.uint8(ord("D"))
 _SKIPPED_SAMPLES = np.uint8(ord("I"))
 
@@ -37,7 +36,7 @@ def _append_tokens(out, at, skipped_kmers, skipped_samples, samples):
         out[at] = _SKIPPED_SAMPLES
         at += 1
     at = append_int(out, at, samples)
-    out[at] = _COMMA
+    out[at] = COMMA
     return at + 1
 
 

@@ -3,13 +3,18 @@
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel
-from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_fixed, append_int
-
-_PLUS = np.uint8(ord("+"))
-_MINUS = np.uint8(ord("-"))
-_POINT = np.uint8(ord("."))
-_ZERO = np.uint8(ord("0"))
-_COMMA = np.uint8(ord(","))
+from f5py.text._format_numba import (
+    COMMA,
+    MINUS,
+    NEWLINE,
+    PLUS,
+    POINT,
+    TAB,
+    ZERO,
+    append_bytes,
+    append_fixed,
+    append_int,
+)
 
 
 @exact_kernel
@@ -59,9 +64,9 @@ def format_sites(out, names, name_ends, code, combined, totals):
         at = append_int(out, at + 1, valid)
         out[at] = TAB
         if combined:
-            out[at + 1] = _POINT
+            out[at + 1] = POINT
         else:
-            out[at + 1] = _MINUS if reverse[site] else _PLUS
+            out[at + 1] = MINUS if reverse[site] else PLUS
         out[at + 2] = TAB
         at = append_int(out, at + 3, position[site])
         out[at] = TAB
@@ -70,9 +75,9 @@ def format_sites(out, names, name_ends, code, combined, totals):
         # from blue, all canonical, to red, all methylated
         red = (np.int64(2) * 255 * methylated[site] + valid) // (np.int64(2) * valid)
         at = append_int(out, at + 1, red)
-        out[at] = _COMMA
-        out[at + 1] = _ZERO
-        out[at + 2] = _COMMA
+        out[at] = COMMA
+        out[at + 1] = ZERO
+        out[at + 2] = COMMA
         at = append_int(out, at + 3, 255 - red)
         out[at] = TAB
         at = append_int(out, at + 1, valid)
