@@ -10,6 +10,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.kmers import trimmed
 from f5py.core.windows import Windows
 from f5py.event_alignment.align import align_events
+from f5py.event_alignment.kmer_marks import compare_kmers
 from f5py.event_alignment.marks import mark_kmers
 from f5py.options.signal_commands import EventalignOptions
 
@@ -36,6 +37,7 @@ class ReferenceAligner(AlignmentStage):
         self.times.seconds["HMM"] = 0.0
         self._keep_map = keep_map
         self._is_marked = options.mark_deletions
+        self._is_compared = options.mark_kmers
         self._trim = trimmed(self.model.k, options.kmer_view)
         self.stages.results = "rows"
         self.stages.finish = lambda batch, share: align_events(batch, self.model, self.pool, windows, share)
@@ -45,6 +47,8 @@ class ReferenceAligner(AlignmentStage):
         super().compute(batch)
         if self._is_marked:
             mark_kmers(batch, self.model.k, self._trim)
+        if self._is_compared:
+            compare_kmers(batch, self.model.k, self._trim)
         if not self._keep_map:
             batch.release("bases", "base_map")
 

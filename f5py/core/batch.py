@@ -185,6 +185,9 @@ class ReadBatch:
     is_earlier : bool
         These alignments belong to earlier parts; they are computed for what they take from those of the part, and not
         written.
+    kmer_marks : uint8, offsets `reference_offsets`
+        How the k-mer that begins at each base of the reference is found in the read, as
+        `f5py.event_alignment.kmer_marks.compare_kmers` says; only if asked for.
     covered_sites : int
         Sites of calls that were skipped because an earlier alignment of the same read covers them.
     read_index : int64
@@ -291,6 +294,7 @@ class ReadBatch:
     part: int = -1
     is_earlier: bool = False
     covered_sites: int = 0
+    kmer_marks: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
 
     def __post_init__(self) -> None:
         self.names = Names.of(self.names)

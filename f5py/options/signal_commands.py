@@ -237,6 +237,11 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
         advice="it adds rows to the table; strings of PAF and SAM have D for the same k-mers",
         help="Also print a row for each k-mer without an event: model_kmer is all - in a deletion, all . elsewhere.",
     )  # fmt: skip
+    mark_kmers: bool = flag(
+        "--mark-kmers", ours=True, excludes=("paf", "sam", "m6anet", "m6anet_json"), see="formats.md#events",
+        advice="it adds a column to the table; PAF has no bases of reads, and SAM has them with the CIGAR",
+        help="Append how the read's bases differ from the reference_kmer: = not at all, X, I or D as in a CIGAR.",
+    )  # fmt: skip
     models_fofn: str | None = refused("--models-fofn", reason="a run has one pore model; give it with --kmer-model")
     command_line: str = "f5py eventalign"
 

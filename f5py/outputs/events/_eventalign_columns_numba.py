@@ -38,7 +38,7 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns)
         Filled.
     """
     read, reference_rank = places
-    rows, events, alignments, signals, scaling = inputs
+    rows, events, alignments, signals, scaling, _ = inputs
     row_offsets, n_rows, row_event, row_position, row_state = rows
     event_offsets, event_start, event_length, event_mean, event_stdv = events
     _, reference_start, reverse, _, _, reference, reference_offsets = alignments

@@ -104,6 +104,7 @@ class TableInputs(NamedTuple):
     alignments: Alignments
     signals: Signals
     scaling: Scaling
+    kmer_marks: NDArray[np.uint8]  # of `ReadBatch`; empty if there is no column of them
 
 
 @exact_kernel

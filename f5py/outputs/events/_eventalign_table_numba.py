@@ -131,7 +131,7 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     """
     first, last = reads
     contigs, contig_ends, names, name_ends = texts
-    rows, events, alignments, signals, scaling = inputs
+    rows, events, alignments, signals, scaling, kmer_marks = inputs
     scaled, collapsed, with_index = style
     row_offsets, n_rows, row_event, row_position, row_state = rows
     event_offsets, event_start, event_length, event_mean, event_stdv = events
@@ -273,6 +273,10 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
                         copy_block(at, sample_texts, value * _SLOT)
                         at += np.int64(sample_lengths[value])
                     at -= end[i] > start[i]  # the last comma
+                if kmer_marks.shape[0]:
+                    store_byte(at, TAB)
+                    store_byte(at + 1, kmer_marks[reference_offsets[read] + kmer - trim])
+                    at += 2
                 store_byte(at, NEWLINE)
                 at += 1
     return at - address_of(out)

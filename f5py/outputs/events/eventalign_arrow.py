@@ -108,6 +108,8 @@ class EventalignArrow:
             self._fields += [("start_idx", "int64"), ("end_idx", "int64")]
         if layout.samples:
             self._fields.append(("samples", "list:float32"))
+        if layout.mark_kmers:
+            self._fields.append(("kmer_mark", "names"))
         layout_of_file = parquet_layout([name for name, _ in self._fields])
         self._output = arrow_sink(out, self._fields, n_threads=n_threads, metadata=metadata, **layout_of_file)
         n_threads = min(n_threads, MAX_ENCODERS)
@@ -163,6 +165,7 @@ class EventalignArrow:
             "start_idx": lambda: rows.start,
             "end_idx": lambda: rows.end,
             "samples": lambda: self._samples(batch, rows),
+            "kmer_mark": lambda: _marks(batch, rows),
         }
         return [columns[name]() for name, _ in self._fields]
 
@@ -189,6 +192,12 @@ class EventalignArrow:
 
 def _shown(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
     return as_printed(values, decimals).astype(np.float32)
+
+
+def _marks(batch: ReadBatch, rows: TableColumns) -> Any:
+    at = batch.reference_offsets[rows.read] + rows.position - batch.reference_start[rows.read]
+    numbers, used = numbered(batch.kmer_marks[at].astype(np.int32), 256)
+    return dictionary_column(numbers, [chr(mark) for mark in used.tolist()])
 
 
 def _named(codes: NDArray[np.int32], names: Sequence[str]) -> Any:

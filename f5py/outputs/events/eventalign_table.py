@@ -63,6 +63,7 @@ class EventalignTable:
         self._index = layout.signal_index
         self._collapsed = layout.collapse_events and not layout.m6anet
         self._m6anet = layout.m6anet
+        self._marks = layout.mark_kmers and not layout.m6anet
         self._trim = layout.trimmed(model.k)
         self._codes = base_codes()
         self._contigs, self._contig_ends = _joined(contigs, "\t")
@@ -75,6 +76,8 @@ class EventalignTable:
             names += _INDEX_COLUMNS
         if self._samples:
             names.append("samples")
+        if self._marks:
+            names.append("kmer_mark")
         return "\t".join(names).encode() + b"\n"
 
     def format(self, batch: ReadBatch, first: int, end: int) -> NDArray[np.uint8]:
@@ -117,9 +120,10 @@ class EventalignTable:
         from f5py.outputs.events._eventalign_table_numba import TableStyle, TableTexts, format_table
 
         model = (self._model.k, self._trim, self._codes, self._model.level_mean, self._model.level_stdv)
+        marks = batch.kmer_marks if self._marks else batch.kmer_marks[:0]
         return format_table(
             out, (first, end), TableTexts(self._contigs, self._contig_ends, names, name_ends),
-            TableInputs(batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling), model,
+            TableInputs(batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling, marks), model,
             TableStyle(self._scaled, self._collapsed, self._index), self._m6anet or None, self._samples or None,
         )  # fmt: skip
 

@@ -64,9 +64,12 @@ def table_columns(
     types = 5 * [np.int32] + 2 * [np.int64] + 6 * [np.float32]
     columns: list[NDArray] = [np.empty(capacity, dtype) for dtype in types]
     parameters = (model.k, base_codes(), model.level_mean, model.level_stdv)
+    inputs = TableInputs(
+        batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling, batch.kmer_marks
+    )  # fmt: skip
     n = fill_columns(
-        first, end, TableInputs(batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling), parameters,
-        scale_events, collapse_events, Places(columns[0], columns[1]), RowColumns(*columns[2:]),
+        first, end, inputs, parameters, scale_events, collapse_events, Places(columns[0], columns[1]),
+        RowColumns(*columns[2:]),
     )  # fmt: skip
     filled = [column[:n] for column in columns]
     return TableColumns(filled[0], batch.contig[filled[0]], *filled[1:])

@@ -15,6 +15,7 @@ class TableLayout(NamedTuple):
     samples: bool = False  # add the samples of each row, scaled to the model
     signal_index: bool = False  # add the first sample of each row and the one after its last
     collapse_events: bool = False  # make one row of consecutive rows with the same position
+    mark_kmers: bool = False  # add how the bases of the read differ from the reference's k-mer
     # write the columns of f5c's table for m6anet, one row per position; `scale_events`, `samples` and `collapse_events`
     # are then without effect. Positions at which no event fits the k-mer are left out.
     m6anet: bool = False
