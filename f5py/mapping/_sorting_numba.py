@@ -6,6 +6,8 @@ from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
 
 _SMALL = 64
+#: So many ascending runs are merged, one after the other.
+_FEW_RUNS = 6
 #: Elements of the scratch of `sort_pairs`: two for every bucket, three for every pending range.
 SORT_SCRATCH = 512 + 3 * 256 * 8
 
@@ -40,6 +42,11 @@ def sort_pairs(x, y, begin, end, scratch):
     if end - begin <= _SMALL:
         _insert(x, y, begin, end)
         return
+    i = begin + 1
+    while i < end and x[i - 1] <= x[i]:
+        i += 1
+    if i == end:
+        return  # nothing would change its place
     stack = 512
     scratch[stack] = begin
     scratch[stack + 1] = end
@@ -93,6 +100,53 @@ def sort_pairs(x, y, begin, end, scratch):
                 elif n > 1:
                     _insert(x, y, at, end_of_bucket)
                 at = end_of_bucket
+
+
+@shared_kernel
+def sort_runs(x, y, n, scratch):
+    """Sort the first `n` keys, which are all different, and `y` with them; fast if they are a few ascending runs.
+
+    Parameters
+    ----------
+    x : uint64
+    y : int64
+    n : int
+    scratch : int64, shape (SORT_SCRATCH,)
+    """
+    n_runs = 1
+    for i in range(1, n):
+        if x[i] < x[i - 1]:
+            n_runs += 1
+    if n <= _SMALL or n_runs > _FEW_RUNS:
+        sort_pairs(x, y, 0, n, scratch)
+        return
+    other_x = np.empty(n, np.uint64)
+    other_y = np.empty(n, np.int64)
+    end = 1
+    while end < n:
+        if x[end] > x[end - 1]:
+            end += 1
+            continue
+        begin = end  # of the run that is merged with all before it, from the back
+        end += 1
+        while end < n and x[end] > x[end - 1]:
+            end += 1
+        for i in range(begin, end):
+            other_x[i] = x[i]
+            other_y[i] = y[i]
+        left = begin - 1
+        right = end - 1
+        to = right
+        while right >= begin:
+            if left >= 0 and x[left] > other_x[right]:
+                x[to] = x[left]
+                y[to] = y[left]
+                left -= 1
+            else:
+                x[to] = other_x[right]
+                y[to] = other_y[right]
+                right -= 1
+            to -= 1
 
 
 @shared_kernel

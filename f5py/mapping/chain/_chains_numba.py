@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import sort_pairs
+from f5py.mapping._sorting_numba import sort_pairs, sort_runs
 from f5py.mapping.settings import (
     BW,
     BW_LONG,
@@ -247,7 +247,7 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
     for i in range(n):
         y_keys[i] = (np.uint64(y[i] & 0xFFFFFFFF) << _HIGH) | np.uint64(i)
         anchor[i] = i
-    sort_pairs(y_keys, anchor, 0, n, scratch)
+    sort_runs(y_keys, anchor, n, scratch)
     rank = np.empty(n, np.int64)
     y_sorted = np.empty(n, np.int64)
     for r in range(n):
@@ -297,7 +297,9 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
         parent = np.int64(-1)
         q = y[i] & 0xFFFFFFFF
         high = highs[rank[i]]
-        best = _best_active(tree, half, lows[rank[i]], high, priority)
+        best = tree[1]  # of all, mostly one of those that can be
+        if best < lows[rank[i]] or best >= high:
+            best = _best_active(tree, half, lows[rank[i]], high, priority)
         if best >= 0:
             j = anchor[best]
             gain, difference, exact = _step(x, y, i, j, gap_penalty)
