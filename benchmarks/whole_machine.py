@@ -117,7 +117,9 @@ def warm(bench: Bench, cores: int) -> None:
     for version in bench.folders:
         bench.run("warm", "index", version, ["index", "--slow5", folder / "reads.blow5", folder / "reads.fasta"], out)
         for gpu in ("off", "on"):
-            bench.run("warm", f"calls {gpu}", version, _calls(folder, "-o", out, f"--gpu={gpu}"), out)
+            for options in ([], ["--per-site"], ["--accurate"], ["--accurate", "--per-site"]):
+                arguments = _calls(folder, "-o", out, f"--gpu={gpu}", *options)
+                bench.run("warm", " ".join(["calls", gpu, *options]), version, arguments, out)
         given = _calls(folder, "-o", out, "--gpu=off")[1:]
         bench.run("warm", "eventalign", version, ["eventalign", *given], out)
 
@@ -194,6 +196,21 @@ def large_batches(bench: Bench, cores: int) -> None:
             bench.run("batches", f"x480 --gpu {gpu} -K {k} -B {b}", version, _calls(folder, *options), out, "x480")
 
 
+def single_sites(bench: Bench, cores: int) -> None:
+    """Single sites beside groups, with either noise: each kind against the run without `--per-site`."""
+    out = bench.scratch / "out.tsv"
+    for size in ("x60", "x480"):
+        folder = _indexed(bench, size)
+        for noise in ([], ["--accurate"]):
+            for gpu in bench.uses:
+                for kind in ([], ["--per-site"]):
+                    for version in bench.folders:
+                        what = " ".join([size, f"--gpu {gpu}", *noise, *kind])
+                        options = "-o", out, f"--gpu={gpu}", "-t", cores, *noise, *kind
+                        name = "".join([size, *noise, *kind])
+                        bench.run("single_sites", what, version, _calls(folder, *options), out, name)
+
+
 def formats(bench: Bench, cores: int) -> None:
     """Signals in other formats, at defaults."""
     size = "x240"
@@ -267,7 +284,8 @@ def first_run(bench: Bench, cores: int) -> None:
 PARTS: dict[str, Callable[[Bench, int], None]] = {
     part.__name__: part
     for part in (
-        warm, index, calls, no_reads, sizes, threads, batches, large_batches, formats, eventalign, dask, first_run,
+        warm, index, calls, no_reads, sizes, threads, batches, large_batches, single_sites, formats, eventalign, dask,
+        first_run,
     )
 }  # fmt: skip
 
@@ -309,7 +327,7 @@ def main() -> None:
     parser.add_argument(
         "--uses",
         default="on,auto,off",
-        help="of the GPU, by the part `calls`; the first one by `formats` and `eventalign`",
+        help="of the GPU, by the parts `calls` and `single_sites`; the first one by `formats` and `eventalign`",
     )
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9, help="no run begins after so many")

@@ -16,6 +16,8 @@ _OF_READS: _Rates = {
 _OF_SIGNALS: _Rates = {(".fast5",): 0.12, (".slow5",): 0.03, ("",): 0.16}
 #: Seconds that a core takes for a base.
 _CORE_SECONDS = 0.7e-6
+#: Of that, what a run for the calls of single sites takes.
+_OF_SITES = 1.7
 #: A GPU is started at once if the CPU threads would need so many seconds: with fewer, either is as fast.
 WORTH_A_START = 3.0
 #: Files of a folder that are looked at; of more their number is believed.
@@ -37,7 +39,8 @@ def seconds_of_threads(options: AlignmentOptions) -> float | None:
         )
     ]  # fmt: skip
     told = [bases for bases in found if bases is not None]
-    return min(told) * _CORE_SECONDS / options.threads if told else None
+    for_sites = _OF_SITES if getattr(options, "per_site", False) else 1.0
+    return min(told) * _CORE_SECONDS * for_sites / options.threads if told else None
 
 
 def _bases(path: str | None, rates: _Rates) -> float | None:

@@ -23,9 +23,9 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def _seconds(files: Path, threads: int = 1, **names: str) -> Any:
+def _seconds(files: Path, threads: int = 1, per_site: bool = False, **names: str) -> Any:
     paths = {name: str(files / file) for name, file in names.items()}
-    return seconds_of_threads(CallOptions(genome="-", **{"bam": "-", "threads": threads} | paths))
+    return seconds_of_threads(CallOptions(genome="-", per_site=per_site, **{"bam": "-", "threads": threads} | paths))
 
 
 def test_the_least_input_decides(files: Path) -> None:
@@ -38,6 +38,10 @@ def test_the_least_input_decides(files: Path) -> None:
 
 def test_a_folder_counts_with_all_its_files(files: Path) -> None:
     assert _seconds(files, pod5="pod5") == pytest.approx(3 * _seconds(files / "pod5", pod5="0.pod5"))
+
+
+def test_single_sites_take_longer(files: Path) -> None:
+    assert _seconds(files, reads="reads.fasta", per_site=True) > 1.5 * _seconds(files, reads="reads.fasta")
 
 
 def test_nothing_is_told_where_it_cannot_be(files: Path) -> None:
