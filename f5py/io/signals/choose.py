@@ -257,14 +257,6 @@ def _check_count(n_processes: int | None) -> None:
         raise ValueError(f"n_processes must be at least 1, not {n_processes}")
 
 
-#: What to do with a file of the kind, when it was given for one of another kind.
-_ADVICE: dict[Kind, str] = {
-    "slow5": "give it with --slow5",
-    "pod5": "give it with --pod5",
-    "fast5": "give it with --fast5",
-}
-
-
 def _check_kind(path: str, wanted: Kind) -> None:
     """Refuse a file that is of another kind than its option says."""
     if os.path.isdir(path):
@@ -273,7 +265,7 @@ def _check_kind(path: str, wanted: Kind) -> None:
         return
     kind = _kind_of_file(path)
     if kind != wanted:
-        raise SignalError(f"{path}: is a {KIND_NAMES[kind]} file; {_ADVICE[kind]}")
+        raise SignalError(f"{path}: is a {KIND_NAMES[kind]} file; give it with --{kind}")
 
 
 def _kind_of_file(path: str) -> Kind:
