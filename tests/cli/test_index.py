@@ -185,6 +185,26 @@ def test_nanopolish_writes_the_same_with_a_summary(tmp_path: Path, column: str) 
     assert contents(tmp_path / "ours/r.fa") == theirs
 
 
+@pytest.mark.parametrize("is_listed", [False, True])
+def test_compressed_summaries(tmp_path: Path, is_listed: bool) -> None:
+    """As MinKNOW's are kept: signal files whose reads they tell are not opened; the plain ones give the same."""
+    reads = fasta(tmp_path / "r.fa", [*"abcd"])
+    rows = [("a", "one.fast5"), ("b", "one.fast5"), ("c", "two.fast5"), ("d", "two.fast5")]
+    text = "".join(f"{name}\t{read}\tz\n" for read, name in [("read_id", "filename"), *rows])
+    (tmp_path / "d").mkdir()
+    for name in ("one", "two"):
+        (tmp_path / f"d/{name}.fast5").write_text("must not be opened")
+    found = []
+    for name, content in (("s.txt", text.encode()), ("s.txt.gz", gzip.compress(text.encode()))):
+        (tmp_path / name).write_bytes(content)
+        (tmp_path / "list").write_text(f"{tmp_path / name}\n")
+        given = ("-f", tmp_path / "list") if is_listed else ("-s", tmp_path / name)
+        assert run("-d", tmp_path / "d", *given, reads) == 0
+        found.append(contents(reads))
+    assert found[0] == found[1]
+    assert sorted(readdb(reads)) == [(read, f"{tmp_path}/d/{name}") for read, name in rows]
+
+
 @needs_nanopolish
 def test_nanopolish_calls_methylation_with_our_index(tmp_path: Path, ecoli: Path) -> None:
     tables = []

@@ -151,7 +151,7 @@ class AlignmentFile:
     @cached_property
     def _read_groups(self) -> list[str]:
         """Lines of the header; kept, because it cannot be read when the file is closed."""
-        return [line for line in self._header_lines() if line.startswith("@RG\t")]
+        return re.findall(r"^@RG\t[^\r\n]*", self._header_text, re.MULTILINE)  # there may be a million of other lines
 
     @property
     def is_sorted(self) -> bool:
@@ -161,12 +161,13 @@ class AlignmentFile:
     @property
     def _order(self) -> str:
         """How the records are sorted, by the header; empty if it does not say it."""
-        lines = self._header_lines()
-        fields = lines[0].split("\t") if lines and lines[0].startswith("@HD\t") else []
+        first = self._header_text.partition("\n")[0].rstrip("\r")
+        fields = first.split("\t") if first.startswith("@HD\t") else []
         return next((field.removeprefix("SO:") for field in fields if field.startswith("SO:")), "")
 
-    def _header_lines(self) -> list[str]:
-        return undecoded(self.header.__str__).decode("utf-8", "replace").splitlines()
+    @property
+    def _header_text(self) -> str:
+        return undecoded(self.header.__str__).decode("utf-8", "replace")
 
     def expected_records(self) -> int | None:
         """Count the mapped records of a BAM file by its index, if that is sound."""
