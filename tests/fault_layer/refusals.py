@@ -7,8 +7,10 @@ import errno
 import fcntl
 import mmap
 import os
+import re
 import resource
 import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -84,6 +86,20 @@ KINDS = {
 }  # fmt: skip
 
 
+def _place() -> str:
+    """Find the line of f5py that leads to where this is called."""
+    frame = sys._getframe(2)
+    while frame is not None and "/f5py/" not in frame.f_code.co_filename:
+        frame = frame.f_back
+    return "" if frame is None else f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def _name(arguments: tuple[Any, ...]) -> str:
+    """Name the file of a call, without what is made up."""
+    paths = [one for one in arguments[-2:] if isinstance(one, (str, Path))]
+    return re.sub("[0-9a-f]{8,}|tmp[a-z0-9_]+", "*", os.path.basename(paths[-1])) if paths else ""
+
+
 class Refusal:
     """The calls of a kind, of which one is refused.
 
@@ -95,12 +111,14 @@ class Refusal:
 
     Attributes
     ----------
-    n_calls : int
+    places : list of str
+        The line of f5py that makes each call, directly or through others, and the name of the file.
     is_done : bool
     """
 
     def __init__(self, kind: Kind, nth: int) -> None:
-        self.n_calls, self.is_done = 0, False
+        self.places: list[str] = []
+        self.is_done = False
         self._kind, self._nth = kind, nth
         self._lock = threading.Lock()
 
@@ -115,9 +133,10 @@ class Refusal:
     def _instead_of(self, real: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **options: Any) -> Any:
             if self._kind.applies(*arguments, **options):
+                place = f"{_place()} {_name(arguments)}"
                 with self._lock:
-                    self.n_calls += 1
-                    is_that_one = self.n_calls == self._nth
+                    self.places.append(place)
+                    is_that_one = len(self.places) == self._nth
                 if is_that_one:
                     self.is_done = True
                     names = [one for one in arguments[:1] if isinstance(one, (str, Path))]
