@@ -168,6 +168,30 @@ __device__ __forceinline__ int way_back(const unsigned char* cells, int i, int j
     }
 }
 
+// Copy the bases of stretches to where they are aligned, one warp each. A source is the target's place in the reference;
+// where the read begins among `reads`, and its length; and the query's place on both its strands, one after the other.
+// Alignments that go backwards have both reversed. Tasks: see `align_pairs`.
+extern "C" __global__ void __launch_bounds__(THREADS) align_gather(
+    const unsigned char* __restrict__ reference, const unsigned char* __restrict__ reads,
+    const int64* __restrict__ sources, const int4* __restrict__ tasks, const int n_tasks,
+    unsigned char* __restrict__ bases) {
+    const int lane = threadIdx.x % LANES, task = blockIdx.x * WARPS + threadIdx.x / LANES;
+    if (task >= n_tasks) return;
+    const int4 where = tasks[2 * task];
+    const bool is_reversed = tasks[2 * task + 1].x == EXTEND_BACKWARDS;
+    const int64* source = sources + 4ll * task;
+    const unsigned char* target = reference + source[0];
+    const unsigned char* read = reads + source[1];
+    const int length = (int)source[2], first = (int)source[3], n = where.y, m = where.w;
+    for (int k = lane; k < n; k += LANES) bases[where.x + (is_reversed ? n - 1 - k : k)] = target[k];
+    for (int k = lane; k < m; k += LANES) {
+        const int at = first + k;
+        unsigned base = read[at < length ? at : 2 * length - 1 - at];
+        if (at >= length && base < 4) base = 3 - base;
+        bases[where.z + (is_reversed ? m - 1 - k : k)] = (unsigned char)base;
+    }
+}
+
 // Alignments number 0..n_tasks-1. A task is the places of both sequences among `bases`, each with its length, then kind,
 // drop (-1 for none), and place and room of its operations; its result score, best score and cell, whether it was
 // dropped, and the number of operations.

@@ -26,7 +26,7 @@ KERNELS = {
     "map_seeds": ("seeds_find", "seeds_place", "seeds_sort"),
     "map_chain": ("chain_back", "chain_forward_warp", "chain_forward_block"),
     "mems": ("mems_pack", "mems_find", "mems_mark", "mems_scan", "mems_compact", "mems_rows", "mems_locate"),
-    "map_align": ("align_pairs",),
+    "map_align": ("align_gather", "align_pairs"),
     "gact": ("gact_extend",),
 }
 #: Their products and sums are rounded one by one but where they say fmaf, as on the CPU.

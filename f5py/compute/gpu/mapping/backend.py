@@ -71,6 +71,9 @@ class GpuMapping:
             self.alignments = GpuAlignments(device, parameters, memory, max_bases, device.integrated)
             self.alignments.check(parameters, pool)
             memory -= self.alignments.n_bytes
+            if index.bases.nbytes <= memory // 2:
+                self.alignments.keep_reference(index.bases)
+                memory -= index.bases.nbytes
             if with_seeds and suits_gpu(parameters):
                 if GpuSeeds.has_room(index, memory):
                     self.seeds = GpuSeeds(device, index, parameters, pool, memory, max_bases, device.integrated)

@@ -7,6 +7,8 @@ long ends, and what follows from scores that drop.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -33,6 +35,8 @@ _SLOT = _CELLS_ROOM + 12 * _MOST_BASES + 16 * _MOST_BASES
 #: Of a part: bases of all stretches, and room for that many stretches and operations.
 _MOST_PACKED, _FEWEST_PACKED = 24 << 20, 1 << 16
 _BASES_OF_STRETCH, _BASES_OF_OPERATION, _OPERATIONS = 128, 4, 16
+#: Bases of a batch that there is room for: more than it is to have, as reads are not cut; and at most.
+_MORE_BASES, _MOST_READ = 1 << 16, 32 << 20
 _SCORES = (MATCH, MISMATCH, Q, E, Q2, E2)
 
 
@@ -41,16 +45,17 @@ class _Part(TransferredArrays):
 
     Attributes
     ----------
-    n_bases, n_stretches, n_ops, n_slots : int
-        What there is room for.
+    n_bases, n_stretches, n_ops, n_slots, n_read : int
+        What there is room for; the last are the bases of a batch.
     """
 
-    def __init__(self, n_bases: int, n_slots: int, zero_copy: bool) -> None:
+    def __init__(self, n_bases: int, n_slots: int, n_read: int, zero_copy: bool) -> None:
+        self.n_read = n_read
         self.n_bases, self.n_slots, self.n_stretches = n_bases, n_slots, n_bases // _BASES_OF_STRETCH
         self.n_ops = n_bases // _BASES_OF_OPERATION + _OPERATIONS * self.n_stretches
         arrays = (
             ("bases", n_bases, np.uint8), ("tasks results", 8 * self.n_stretches, np.int32),
-            ("ops", self.n_ops, np.uint32),
+            ("ops", self.n_ops, np.uint32), ("reads", n_read, np.uint8), ("sources", 4 * self.n_stretches, np.int64),
         )  # fmt: skip
         super().__init__(arrays, zero_copy)
 
@@ -95,14 +100,37 @@ class GpuAlignments(PartsOfGpu[_Part]):
         self._scores = [int(parameters.integers[at]) for at in _SCORES]
         packed = min(_MOST_PACKED, max(2 * max_bases, _FEWEST_PACKED))
         n_slots = int(min(_MOST_SLOTS, memory // _N_PARTS // _SLOT, max(packed // _BASES_OF_STRETCH, _FEWEST_SLOTS)))
-        self._function = self._started(lambda: functions(device.number, (), "alignments")["align_pairs"])
+        n_read = min(max_bases + max_bases // 4 + _MORE_BASES, _MOST_READ)
+        self._functions = self._started(lambda: functions(device.number, (), "alignments"))
+        self._reference: tuple[NDArray[np.uint8], Any] | None = None
         fewest = max(n_slots, _FEWEST_SLOTS)  # of this size only
-        self._take_parts(_N_PARTS, n_slots, fewest, lambda size: _Part(packed, size, zero_copy))
+        self._take_parts(_N_PARTS, n_slots, fewest, lambda size: _Part(packed, size, n_read, zero_copy))
 
     @property
     def n_bytes(self) -> int:
         """Bytes of the device's memory that are taken, about."""
-        return sum(_SLOT * part.n_slots + part.n_bases + 32 * part.n_stretches + 4 * part.n_ops for part in self._parts)
+        each = (
+            _SLOT * part.n_slots + part.n_bases + part.n_read + 96 * part.n_stretches + 4 * part.n_ops
+            for part in self._parts
+        )
+        return sum(each)
+
+    def keep_reference(self, bases: NDArray[np.uint8]) -> None:
+        """Copy the bases of a reference to the device, so that its stretches need not be packed.
+
+        Raises
+        ------
+        GpuFailure
+        """
+
+        def copy() -> Any:
+            import cupy
+
+            copied = cupy.asarray(bases)
+            cupy.cuda.get_current_stream().synchronize()
+            return copied
+
+        self._reference = bases, guarded(self.device.number, copy)
 
     def check(self, parameters: Parameters, pool: WorkerPool) -> None:
         """Align made-up stretches as well as the CPU threads do: no driver or device may change a number.
@@ -117,6 +145,7 @@ class GpuAlignments(PartsOfGpu[_Part]):
 
         stretches = made_stretches(pool)
         read, reference = strands_of_one(stretches), stretches.index.bases
+        self.keep_reference(reference)
         _, results, ops, _ = self.align(stretches)
         keys, no_results, no_ops, no_offsets = no_alignments(1)
         nothing = Made(keys, no_results, no_ops, no_offsets, np.zeros(2, np.int64))
@@ -146,12 +175,20 @@ class GpuAlignments(PartsOfGpu[_Part]):
         all_ops: list[NDArray[np.uint32]] = []
         n_ops = 0
         with self._part() as part:
+            n_read = int(stretches.batch.offsets[-1])
+            reference = None
+            if self._reference is not None and self._reference[0] is stretches.index.bases and n_read <= part.n_read:
+                reference = self._reference[1]
+                guarded(number, part.put, "reads", stretches.batch.codes[:n_read])
             for some in rounds(chosen, stretches.keys[:, [1, 3]].sum(axis=1), part.n_bases, part.n_stretches):
                 lengths = stretches.keys[some][:, [1, 3]]
                 places = offsets_of(lengths.sum(axis=1))
                 op_places = offsets_of(_room_of_ops(lengths))
-                stretches.pack(some, places, part.host["bases"])
-                guarded(number, self._launch, part, stretches.keys[some], places, op_places)
+                if reference is None:
+                    stretches.pack(some, places, part.host["bases"])
+                else:
+                    _fill_sources(part.host["sources"], stretches, some)
+                guarded(number, self._launch, part, stretches.keys[some], places, op_places, reference)
                 guarded(number, part.stream.synchronize)
                 self._take(stretches, some, part, op_places[:-1] + n_ops)
                 all_ops.append(part.host["ops"][: op_places[-1]].copy())
@@ -170,9 +207,10 @@ class GpuAlignments(PartsOfGpu[_Part]):
         return rows[np.argsort(-cells[rows], kind="stable")]
 
     def _launch(
-        self, part: _Part, keys: NDArray[np.int64], places: NDArray[np.int64], op_places: NDArray[np.int64]
-    ) -> None:
-        """Queue the copies and the kernel of a round."""
+        self, part: _Part, keys: NDArray[np.int64], places: NDArray[np.int64], op_places: NDArray[np.int64],
+        reference: Any,
+    ) -> None:  # fmt: skip
+        """Queue the copies and the kernels of a round; without a reference on the device the bases have been packed."""
         n = len(keys)
         tasks = part.host["tasks"][: 8 * n].reshape(n, 8)
         tasks[:, 0], tasks[:, 1] = places[:-1], keys[:, 1]
@@ -180,21 +218,41 @@ class GpuAlignments(PartsOfGpu[_Part]):
         tasks[:, 4], tasks[:, 5] = keys[:, 4], keys[:, 6]
         tasks[:, 6], tasks[:, 7] = op_places[:-1], np.diff(op_places)
         part.upload("tasks", 8 * n)
-        part.upload("bases", int(places[-1]))
+        if reference is None:
+            part.upload("bases", int(places[-1]))
+        else:
+            part.upload("sources", 4 * n)
         n_slots = min(n, part.n_slots)
         with part.stream:
+            if reference is not None:
+                part.launch(
+                    self._functions["align_gather"], -(-n // _WARPS), _THREADS, reference, "reads", "sources", "tasks",
+                    n, "bases",
+                )  # fmt: skip
             part.launch(
-                self._function, -(-n_slots // _WARPS), _THREADS, "bases", "tasks", n, n_slots, *self._scores, "cells",
-                _CELLS_ROOM, "left_behind", _MOST_BASES, "best", "results", "ops",
+                self._functions["align_pairs"], -(-n_slots // _WARPS), _THREADS, "bases", "tasks", n, n_slots,
+                *self._scores, "cells", _CELLS_ROOM, "left_behind", _MOST_BASES, "best", "results", "ops",
             )  # fmt: skip
         part.download("results", 8 * n)
         part.download("ops", int(op_places[-1]))
+
+    def _release(self) -> None:
+        self._reference = None
+        super()._release()
 
     def _take(self, stretches: Stretches, rows: NDArray[np.int64], part: _Part, op_places: NDArray[np.int64]) -> None:
         """Fill the results of stretches."""
         found = part.host["results"][: 8 * len(rows)].reshape(len(rows), 8)
         stretches.results[rows, :6] = found[:, :6]
         stretches.results[rows, 6] = op_places
+
+
+def _fill_sources(sources: NDArray[np.int64], stretches: Stretches, rows: NDArray[np.int64]) -> None:
+    """Fill where the bases of stretches are; see map_align.cu."""
+    table = sources[: 4 * len(rows)].reshape(len(rows), 4)
+    reads, offsets = stretches.read_of[rows], stretches.batch.offsets
+    table[:, 0], table[:, 3] = stretches.keys[rows, 0], stretches.keys[rows, 2]
+    table[:, 1], table[:, 2] = offsets[reads], np.diff(offsets)[reads]
 
 
 def made_stretches(pool: WorkerPool) -> Stretches:
