@@ -86,8 +86,13 @@ def unavailable(problem: ImportError, need: str, package: str, extra: str) -> Mi
     extra : str
         A key of `EXTRAS`.
     """
+    return not_loaded(problem, need, package, pip_install(extra))
+
+
+def not_loaded(problem: ImportError, need: str, package: str, command: str) -> MissingDependencyError:
+    """Return the error for a package that cannot be imported; as `unavailable`, with the command that installs it."""
     if isinstance(problem, ModuleNotFoundError) and (problem.name or "").partition(".")[0] == package:
-        return MissingDependencyError(f"{need} {package}; install it: {pip_install(extra)}")
+        return MissingDependencyError(f"{need} {package}; install it: {command}")
     reason = " ".join(str(problem).split()) or type(problem).__name__
     return MissingDependencyError(f"{need} {package}, which is installed but cannot be loaded: {reason}")
 

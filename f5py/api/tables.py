@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 from f5py.api.command import Command
-from f5py.errors import MissingDependencyError, UsageError
+from f5py.errors import UsageError, not_loaded
 from f5py.io.arrow.arrow import import_arrow, read_rows
 from f5py.messages.progress import Listener
 
@@ -111,7 +111,7 @@ def converter(returns: str | None) -> Callable[[Any], Any]:
     try:
         library = import_module(returns or "")
     except ImportError as problem:
-        raise MissingDependencyError(f'returns="{returns}" needs {returns}: pip install {returns}') from problem
+        raise not_loaded(problem, f'returns="{returns}" needs', str(returns), f"pip install {returns}") from problem
     return library.from_arrow if returns == "polars" else lambda table: table.to_pandas()
 
 

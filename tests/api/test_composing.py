@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import sys
 from collections.abc import Callable
 from html import unescape
 from pathlib import Path
@@ -198,7 +199,16 @@ def test_polars_frames(calls: pa.Table, inputs: dict[str, Any]) -> None:
 
 def test_a_library_that_is_missing(inputs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "polars", None)
-    with pytest.raises(f5py.F5pyError, match='returns="polars" needs polars: pip install polars'):
+    with pytest.raises(f5py.F5pyError, match='returns="polars" needs polars; install it: pip install polars'):
+        f5py.call_methylation(**inputs, returns="polars")
+
+
+def test_a_library_that_is_broken(inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its reason is told, not that it has to be installed."""
+    (tmp_path / "polars.py").write_text("raise ImportError('libsomething.so.3: cannot open shared object file')\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "polars", raising=False)
+    with pytest.raises(f5py.F5pyError, match=r"polars, which is installed but cannot be loaded: libsomething\.so\.3: "):
         f5py.call_methylation(**inputs, returns="polars")
 
 

@@ -128,13 +128,19 @@ def _text_reads(path: str, shown: str) -> Iterator[tuple[str, str, bytes]]:
                 raise InputFileError(f"{shown}: truncated; read {number}, {name}, has no bases; give a complete file")
     except ValueError as problem:  # pysam's word for whatever went wrong, undecodable text included
         raise InputFileError(
-            f"{shown}: truncated or damaged after read {number}; give a complete FASTA or FASTQ file"
+            f"{shown}: truncated or damaged after read {number}{_said(problem)}; give a complete FASTA or FASTQ file"
         ) from problem
     finally:
         pysam.set_encoding_error_handler(handler)
         pysam.set_verbosity(loudness)
     if not number:
         input_warning(_WHO, f"{shown}: holds no reads")  # as the file of a barcode may
+
+
+def _said(problem: ValueError) -> str:
+    """Return what the library says of a record, in brackets; it does not know what is wrong with compressed bytes."""
+    words = str(problem).partition(" in ")[0].strip()
+    return "" if not words or words.startswith("unknown problem") else f" ({' '.join(words.split())})"
 
 
 def is_bam(path: str) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, pip_install
+from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, not_loaded, pip_install
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -45,7 +45,7 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
     try:
         from fsspec.core import url_to_fs
     except ImportError as problem:
-        raise _needs_package(shown, "s3fs") from problem
+        raise _needs_package(shown, "s3fs", problem) from problem
     try:
         with reading(url):
             found: tuple[AbstractFileSystem, str] = url_to_fs(url, **_patience(url))
@@ -53,7 +53,7 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
                 found[0].retries = _ATTEMPTS
             return found
     except ImportError as problem:
-        raise _needs_package(shown, _package(str(problem))) from problem
+        raise _needs_package(shown, _package(problem), problem.__cause__ or problem) from problem
 
 
 def _patience(url: str) -> dict[str, Any]:
@@ -171,12 +171,19 @@ def _checksum(texts: Iterable[str]) -> str:
     return hashlib.sha256("\n".join(texts).encode()).hexdigest()
 
 
-def _package(problem: str) -> str:
-    """Name the package that fsspec asks for."""
-    found = re.search(r"(?:[Ii]nstall|requires) [\"'`]?([A-Za-z][\w-]*)", problem)
+def _package(problem: ImportError) -> str:
+    """Name the package that is missing, or that fsspec asks for."""
+    if isinstance(problem, ModuleNotFoundError) and problem.name:
+        return problem.name.partition(".")[0]
+    found = re.search(r"(?:[Ii]nstall|requires) [\"'`]?([A-Za-z][\w-]*)", str(problem))
     return found[1] if found else "s3fs"
 
 
-def _needs_package(shown: str, package: str) -> MissingDependencyError:
+def _needs_package(shown: str, package: str, problem: BaseException | None) -> MissingDependencyError:
+    """Return the error for a package that is missing, or that is there and cannot be imported because of `problem`."""
     command = pip_install("s3") if package == "s3fs" else f"pip install fsspec {package}"
-    return MissingDependencyError(f"{shown}: reading it needs the package {package}; install it: {command}")
+    need = f"{shown}: reading it needs the package"
+    is_asked_for = re.search("[Ii]nstall|requires", str(problem))  # by fsspec, which says no other reason
+    if isinstance(problem, ImportError) and not isinstance(problem, ModuleNotFoundError) and not is_asked_for:
+        return not_loaded(problem, need, package, command)
+    return MissingDependencyError(f"{need} {package}; install it: {command}")

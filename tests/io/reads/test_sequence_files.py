@@ -116,11 +116,11 @@ def bam(path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (fastq(READS)[:-4], "truncated or damaged after read 4; give a complete"),
+        (fastq(READS)[:-4], r"truncated or damaged after read 4 \(truncated quality string\); give a complete"),
         (fastq(READS)[:-12], "truncated; read 5, e, has no qualities"),
         (fastq([*READS, ("f", "")])[:-3], "truncated; read 6, f, has no bases"),
         (fastq(READS).replace(b"GG\n+\nII", b"GG\n+\nI"), "truncated or damaged after read"),
-        (gzip.compress(fastq(READS) * 500, mtime=0)[:-30], "truncated or damaged"),
+        (gzip.compress(fastq(READS) * 500, mtime=0)[:-30], "truncated or damaged after read [0-9]+; give a complete"),
         (b"name\tbases\na\tACGT\n", "neither FASTA nor FASTQ"),
         (b"@SQ\tSN:one\tLN:100\n", "a SAM file; give the base-called reads"),
         (b">\nACGT\n", "read 1 has no name"),
