@@ -3,12 +3,13 @@
 // for none. All kernels do the same sums as f5py/mapping/chain/_chaining_numba.py, in whole numbers.
 //
 // chain_back looks back from every anchor, as the CPU does, and stops where the CPU stops: one warp per segment, a few
-// warps per block, and 32 predecessors at a time, one per lane, the nearest first. chain_forward_warp and
-// chain_forward_block transform forward (mm2-ax; Sadasivan et al., 2023): where nothing stops the search, the score of
-// an anchor, once it is known, is offered to all that may follow it. Sources are taken 32 at a time. One warp
-// makes them final, one after the other; then every thread takes an anchor further on and tries the 32 sources, which
-// are in shared memory, with the best so far in registers. A segment has a warp, or a block for those with many anchors
-// in reach.
+// warps per block, and 32 predecessors at a time, one per lane, the nearest first. An anchor waits for the one before
+// it, so what counts is how long a round takes; the last 256 anchors with all that is known of them are held in shared
+// memory. chain_forward_warp and chain_forward_block transform forward (mm2-ax; Sadasivan et al., 2023): where nothing
+// stops the search, the score of an anchor, once it is known, is offered to all that may follow it. Sources are taken
+// 32 at a time. One warp makes them final, one after the other; then every thread takes an anchor further on and tries
+// the 32 sources, which are in shared memory, with the best so far in registers. A segment has a warp, or a block for
+// those with many anchors in reach.
 
 #include "warp.cuh"
 
@@ -16,6 +17,7 @@
 #define THREADS (WARPS * LANES)
 #define BLOCK_THREADS 256  // of a block that has one segment
 #define NONE (-1)
+#define HELD 256  // a power of two
 #define SPAN_SHIFT 24
 #define POSITION ((1 << SPAN_SHIFT) - 1)
 
@@ -94,43 +96,65 @@ __device__ __forceinline__ void try_near(
     if (near.at < 0 || near.score < *score) near = {i, *score, own};
 }
 
+// What one warp has at hand: anchors, their chains and marks; that of anchor j at j % HELD.
+struct Held {
+    int2 anchors[HELD], chains[HELD];
+    int marks[HELD];
+};
+
 // Segments first..first+n_segments-1; `marks` is scratch, an element per anchor.
 extern "C" __global__ void __launch_bounds__(THREADS) chain_back(
     const int2* __restrict__ all_anchors, const Segment* __restrict__ segments, const int first, const int n_segments,
     const int reach, const int bandwidth, const int max_iter, const int max_skip, const int* __restrict__ penalties,
     int* __restrict__ all_marks, int2* __restrict__ all_chains) {
+    __shared__ Held all_held[WARPS];
     const int lane = threadIdx.x % LANES;
     const int number = blockIdx.x * (blockDim.x / LANES) + threadIdx.x / LANES;
     if (number >= n_segments) return;
+    Held& held = all_held[threadIdx.x / LANES];
     const Segment segment = segments[first + number];
     const int2* anchors = all_anchors + segment.x;
     int2* chains = all_chains + segment.x;
     int* marks = all_marks + segment.x;
     const int n = segment.y / 2;
     for (int i = lane; i < n; i += LANES) marks[i] = 0;
+    // What a place had of an earlier anchor does no harm later on: marks are numbers of anchors that have been done.
+    for (int i = lane; i < HELD; i += LANES) held.marks[i] = 0;
     __syncwarp(FULL);
     Near near = {NONE, 0, make_int2(0, 0)};
+    int2 coming = make_int2(0, 0);  // of the next 32 anchors, one a lane
     for (int i = 0; i < n; ++i) {
-        const int2 own = anchors[i];
+        if (i % LANES == 0) coming = anchors[min(i + lane, n - 1)];
+        const int2 own =
+            make_int2(__shfl_sync(FULL, coming.x, i % LANES), __shfl_sync(FULL, coming.y, i % LANES));
+        const int first_held = i - HELD;
         const int lowest = max(0, i - max_iter);
         int score = span_of(own), parent = NONE, skipped = 0;
         int stopped = i - 1;  // the anchor where the search has stopped: the first one that was not tried
         bool goes_on = true;
         for (int top = i - 1; top >= lowest && goes_on; top -= LANES) {
             const int j = top - lane;
-            const int2 anchor = j >= lowest ? anchors[j] : make_int2(0, 0);
-            const int2 chain = j >= lowest ? chains[j] : make_int2(0, NONE);
+            const bool is_held = j >= first_held;
+            int2 anchor = make_int2(0, 0), chain = make_int2(0, NONE);
+            if (j >= lowest) {
+                anchor = is_held ? held.anchors[(unsigned)j % HELD] : anchors[j];
+                chain = is_held ? held.chains[(unsigned)j % HELD] : chains[j];
+            }
             const int on_reference = own.x - anchor.x, on_read = position_of(own) - position_of(anchor);
             const bool is_near = j >= lowest && on_reference <= reach;
             const bool is_pair = is_near && can_step(on_reference, on_read, reach, bandwidth);
             int candidate = 0;
             if (is_pair) {
                 candidate = chain.x + gain_of(on_reference, on_read, span_of(anchor), penalties);
-                if (chain.y >= 0) marks[chain.y] = i;
+                if (chain.y >= max(first_held, 0))
+                    held.marks[(unsigned)chain.y % HELD] = i;
+                else if (chain.y >= 0)
+                    marks[chain.y] = i;
             }
             __syncwarp(FULL);
             // A mark on an anchor comes from one that is nearer: from this round or an earlier one.
-            const unsigned marked = __ballot_sync(FULL, is_pair && marks[max(j, 0)] == i);
+            const unsigned marked =
+                __ballot_sync(FULL, is_pair && (is_held ? held.marks[(unsigned)j % HELD] : marks[j]) == i);
             const unsigned in_reach = __ballot_sync(FULL, is_near);
             goes_on = in_reach == FULL;
             stopped = top - __popc(in_reach);
@@ -154,7 +178,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) chain_back(
             }
         }
         try_near(near, anchors, chains, own, i, stopped, lowest, reach, bandwidth, penalties, &score, &parent);
-        if (lane == 0) chains[i] = make_int2(score, parent);
+        if (lane == 0) {
+            chains[i] = held.chains[(unsigned)i % HELD] = make_int2(score, parent);
+            held.anchors[(unsigned)i % HELD] = own;
+        }
         __syncwarp(FULL);
     }
 }

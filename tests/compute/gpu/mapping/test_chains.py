@@ -92,6 +92,28 @@ def test_equals_the_cpu_threads(device, pool, search, zero_copy):
     assert (n_scored[2] > 0) == (not is_forward)
 
 
+@pytest.mark.parametrize("max_skip", [25, 200, 4000])
+def test_predecessors_that_are_not_held_in_shared_memory(device, pool, max_skip):
+    """The kernel that looks back has the last 256 anchors there, and finds most predecessors among them."""
+    rng = np.random.default_rng(8)
+    reads, n = [], 1300
+    for _ in range(2):
+        x = np.sort(rng.choice(4 * n, n, replace=False)) + 100
+        first = np.arange(n) < n // 3
+        # in the middle there is nothing but what leads away from the chain
+        on_read = np.where(first | (np.arange(n) > n - 200), x + rng.integers(-3, 4, n), 9000 - x)
+        reads.append((x, np.int64(15) << 32 | on_read + 1000))
+    anchors = anchors_of(reads)
+    these = ONT._replace(max_skip=max_skip, max_gap=6000)
+    n_scored = compared(device, pool, anchors, these)
+    assert n_scored[2] == 2 * len(anchors.x)
+    batch = batch_with(anchors)
+    score_chains(batch, parameters(these, 10), pool)
+    assert batch.anchors is not None
+    distance = np.tile(np.arange(n), 2) - batch.anchors.p
+    assert (distance[batch.anchors.p >= 0] > 256).any()
+
+
 def test_both_ways_to_share_the_work_of_a_forward_transform(device, pool, monkeypatch):
     for wide, n in ((0, 2), (1 << 20, 0)):
         monkeypatch.setattr(chains, "_WIDE", wide)
