@@ -173,7 +173,8 @@ class _Watch:
         try:
             return self._run_folder.look()
         except OSError as problem:
-            raise InputFileError(f"--watch {self._options.watch}: cannot be read: {problem.strerror}") from None
+            where = problem.filename or self._options.watch
+            raise InputFileError(f"--watch {where}: cannot be read: {problem.strerror}") from None
 
     def _call_new(self, found: FinishedFiles, is_last: bool) -> bool:
         """Call the files that have not been called; return whether any was worked on."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import json
 import os
 import random
@@ -18,6 +19,7 @@ import pysam
 import pytest
 
 from f5py.errors import InputFileError
+from f5py.io.signals.run_folder import RunFolder
 from f5py.runs import watch
 from f5py.runs.watch_shared_reads import files_with_earlier_reads
 
@@ -383,3 +385,44 @@ def test_files_that_share_reads_but_no_reference(made: ReadSet, here: Path, capf
             bam.write(all_records[0])
     with pytest.raises(InputFileError, match="which was mapped to other contigs; map both to one reference"):
         list(files_with_earlier_reads(paths, str(here)))
+
+
+def test_links_are_followed_once(made: ReadSet, pieces: Path, here: Path):
+    """Also where they lead back, and where they lead to nothing."""
+    elsewhere = here / "elsewhere"
+    elsewhere.mkdir()
+    fill(pieces, here / "run")
+    os.rename(here / "run" / "pod5_pass", elsewhere / "pod5_pass")
+    (here / "run" / "linked").symlink_to(elsewhere)
+    (elsewhere / "back").symlink_to(here / "run")
+    (here / "run" / "bam_pass" / "up").symlink_to("..")
+    (here / "run" / "bam_pass" / "lost.bam").symlink_to("nowhere.bam")
+    folder = RunFolder("run")
+    for _ in range(2):
+        found = folder.look()
+    assert found.alignments == [f"bam_pass/run_{i}.bam" for i in range(N_BAMS)]
+    assert [name for name, _ in found.signals] == [f"linked/pod5_pass/signals_{i}.pod5" for i in range(N_SIGNALS)]
+    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0
+    check_same(pieces, here)
+
+
+def test_folders_that_cannot_be_listed(
+    made: ReadSet, pieces: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    """One that may not be read would lose its files without a word; one that has been renamed meanwhile comes again."""
+    fill(pieces, here / "run")
+    list_folder = os.scandir
+
+    def refuse(number: int) -> None:
+        def scandir(path: str) -> object:
+            if str(path).endswith("pod5_pass"):
+                raise OSError(number, os.strerror(number), path)
+            return list_folder(path)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+
+    refuse(errno.ENOENT)
+    assert RunFolder("run").look().signals == []
+    refuse(errno.EACCES)
+    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 1
+    assert error_line(capfd.readouterr().err).endswith("--watch run/pod5_pass: cannot be read: Permission denied")

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from f5py.io.bytes.bgzf_blocks import END_BLOCK
 from f5py.io.signals.content import KIND_OF_ENDING, POD5_MAGIC, Kind
+from f5py.io.signals.search import walked
 
 _READS = (".fastq", ".fq", ".fastq.gz", ".fq.gz")
 #: How files end that are complete; of the others it only counts that they do not change.
@@ -47,12 +48,11 @@ class RunFolder:
         OSError
             The folder cannot be read.
         """
-        os.scandir(self.path).close()  # which says what is wrong with it
         alignments, reads, signals, unfinished, has_alignments = [], [], [], [], False
         seen = dict(self._seen)
-        for folder, below, names in os.walk(self.path, followlinks=True):
-            below[:] = sorted(name for name in below if not name.startswith(".") and not name.endswith(_LEFT_OUT))
-            for name in sorted(names):
+        for folder, below, names in walked(self.path, self._refuse):
+            below[:] = [name for name in below if not name.startswith(".") and not name.endswith(_LEFT_OUT)]
+            for name in names:
                 path = os.path.relpath(os.path.join(folder, name), self.path)
                 ending = _ending(name)
                 if name.startswith(".") or ending is None:
@@ -70,6 +70,12 @@ class RunFolder:
         return FinishedFiles(
             sorted(alignments), sorted(reads), sorted(signals), sorted(unfinished), is_growing, has_alignments
         )
+
+    def _refuse(self, problem: OSError) -> None:
+        """Raise for a folder whose files would be missing from the results without a word, but not for one renamed."""
+        is_below = problem.filename is not None and os.fspath(problem.filename) != self.path
+        if not (is_below and isinstance(problem, FileNotFoundError | NotADirectoryError)):
+            raise problem
 
     def _is_finished(self, path: str, ending: str) -> bool:
         if path in self._finished:

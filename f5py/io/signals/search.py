@@ -49,3 +49,32 @@ def _walk(folder: str, above: frozenset[tuple[int, int]], is_wanted: Callable[[s
             yield from _walk(path, above | {identity}, is_wanted)
         elif not name.startswith("._") and is_wanted(path) and os.path.isfile(path):
             yield path
+
+
+def walked(
+    folder: str, on_error: Callable[[OSError], object], above: frozenset[tuple[int, int]] = frozenset()
+) -> Iterator[tuple[str, list[str], list[str]]]:
+    """Yield a folder and all below it like `os.walk`: links are followed, but never in a circle; names are sorted.
+
+    Parameters
+    ----------
+    on_error : callable
+        Called where a folder cannot be listed, which then counts as empty unless this raises.
+    above : frozenset
+        Folders that this one is below of.
+    """
+    try:
+        about = os.stat(folder)
+        with os.scandir(folder) as found:
+            entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+        is_folder = [entry.is_dir() for entry in entries]
+    except OSError as problem:
+        on_error(problem)
+        return
+    identity = (about.st_dev, about.st_ino)
+    if identity in above:
+        return
+    below = [entry.name for entry, is_one in zip(entries, is_folder, strict=True) if is_one]
+    yield folder, below, [entry.name for entry, is_one in zip(entries, is_folder, strict=True) if not is_one]
+    for name in below:
+        yield from walked(os.path.join(folder, name), on_error, above | {identity})

@@ -10,6 +10,7 @@ from typing import Any
 from f5py.errors import InputFileError
 from f5py.io.remote import is_url
 from f5py.io.remote.urls import about_url, samples
+from f5py.io.signals.search import walked
 from f5py.messages import console
 
 #: Stretches of a file that are looked at, and their bytes.
@@ -97,13 +98,19 @@ def _of_url(url: str) -> dict[str, Any] | None:
     return {"bytes": about.size, "modified": about.identity, "sha256": digest.hexdigest()}
 
 
+def _refuse(problem: OSError) -> None:
+    raise problem
+
+
 def _of_folder(path: str) -> dict[str, Any]:
     digest = hashlib.sha256()
     size, modified = 0, 0
-    for folder, below, names in os.walk(path, followlinks=True):
-        below.sort()
-        for name in sorted(names):
-            about = os.stat(os.path.join(folder, name))
+    for folder, _, names in walked(path, _refuse):
+        for name in names:
+            try:
+                about = os.stat(os.path.join(folder, name))
+            except FileNotFoundError:  # a link that leads nowhere, which no search for signals takes
+                continue
             digest.update(f"{os.path.relpath(folder, path)}/{name}\0{about.st_size}\n".encode(errors="surrogateescape"))
             size += about.st_size
             modified = max(modified, about.st_mtime_ns)

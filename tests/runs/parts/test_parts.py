@@ -480,3 +480,20 @@ def test_python(made: ReadSet, here: Path):
     assert (here / "calls.tsv").read_bytes() == (here / "one.tsv").read_bytes()
     with pytest.raises(UsageError, match="calls are returned"):
         f5py.call_methylation(**calls, returns="arrow", plan=here / "plan")
+
+
+def test_folders_of_signals_with_odd_links(made: ReadSet, here: Path):
+    """A link that leads back, and one that leads nowhere, as the search for signals passes over."""
+    expected = one_run("call-methylation", made, ("-o", "calls.tsv"), ("calls.tsv",))
+    shutil.copytree(made.signal_path, here / "signals")
+    (here / "signals" / "back").symlink_to(".")
+    (here / "signals" / "lost.fast5").symlink_to("nowhere")
+    given = ("-b", made.bam, "-g", made.genome, "--fast5", "signals", "--iop", "1", "-t", "2", "-o", "calls.tsv")
+    assert run_command("call-methylation", *given, "--plan", "plan", "--partitions", "2") == 0
+    content = json.loads((here / "plan" / "plan.json").read_text())
+    size = sum(path.stat().st_size for path in made.signal_path.iterdir())
+    (of_folder,) = [one for name, one in content["inputs"].items() if name.endswith("signals")]
+    assert of_folder["bytes"] == size
+    assert run_command("run-part", "plan") == 0
+    assert run_command("finish", "plan") == 0
+    assert contents(here, ("calls.tsv",)) == expected
