@@ -1,6 +1,6 @@
 """Whole runs of `f5py map` on a machine with a GPU: without it, with it from the start, and minimap2 with samtools.
 
-    python benchmarks/map_gpu.py DATA [-n 240] [-t 16] [--rounds 2] [--uses off on] [-o benchmarks/results/map_gpu.md]
+    python benchmarks/map_gpu.py DATA [-n 240] [-t 16] [-K BASES] [--rounds 2] [--uses off on] [-o FILE]
 
 DATA is the folder with `ecoli_r94`, whose 112 reads (0.6 Mbases) are mapped so many times under other names. A round is
 each use once, and once more in the opposite order; before, each runs once, which fills the caches of compiled code. The
@@ -56,6 +56,7 @@ def main() -> int:
     parser.add_argument("data", type=Path, help="folder of the read sets")
     parser.add_argument("-n", "--times", type=int, default=240)
     parser.add_argument("-t", "--threads", type=int, default=16)
+    parser.add_argument("-K", "--batch-bases", help="bases of a batch, instead of what f5py takes by itself")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--uses", nargs="+", default=["off", "on"], help="values of --gpu")
     parser.add_argument("--folder", type=Path, help="for the reads and the output; best in memory, such as /dev/shm")
@@ -71,6 +72,7 @@ def main() -> int:
         n_bases = sum(len(line) for line in reads.read_text().splitlines() if not line.startswith(">"))
         print(f"{n_bases / 1e6:.1f} Mbases", flush=True)
         ours = [sys.executable, "-m", "f5py", "map", "-t", str(options.threads), "--report", str(report)]
+        ours += [] if options.batch_bases is None else ["-K", options.batch_bases]
         ours += [str(reference), str(reads), "-o", str(output), "--gpu"]
         log = folder / "log.txt"
         for use in options.uses:

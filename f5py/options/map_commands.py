@@ -26,6 +26,8 @@ _TILES = (f"preset={'|'.join(_DARWIN_PRESETS)}",)
 _MIN_MEM = 17
 #: Bases of a batch, by default, for each thread, and at least and at most.
 _BASES_OF_THREAD, _FEWEST_BASES, _MOST_BASES = 2_000_000, 4_000_000, 20_000_000
+#: At most with a GPU from the beginning: what the CPU threads have begun when it is ready, they finish.
+_MOST_BASES_FOR_GPU = 8_000_000
 _INT8_MOST = 127
 #: Counts, lengths and scores are kept in 32 bits, as minimap2 keeps them.
 _MOST_NUMBER = 2**31 - 1
@@ -183,7 +185,7 @@ class MapOptions(GpuOptions, Options):
     threads: int = threads("Number of threads.")
     batch_bases: int | None = option(
         "-K", "--batch-bases", kind=Kind.BASES, group=Group.SPEED, at_least=1,
-        default_words="2M for each thread, from 4M to 20M",
+        default_words="2M for each thread, from 4M to 20M (8M with --gpu on)",
         help="Number of bases at which a batch is complete; the output does not depend on it, but the memory does.",
     )  # fmt: skip
     command_line: str = "f5py map"
@@ -213,7 +215,8 @@ class MapOptions(GpuOptions, Options):
     @property
     def bases_of_batch(self) -> int:
         """Number of bases at which a batch is complete: enough that all threads have work up to its end."""
-        return self.batch_bases or min(max(_BASES_OF_THREAD * self.threads, _FEWEST_BASES), _MOST_BASES)
+        most = _MOST_BASES_FOR_GPU if self.gpu_use == "on" and not self.is_darwin else _MOST_BASES
+        return self.batch_bases or min(max(_BASES_OF_THREAD * self.threads, _FEWEST_BASES), most)
 
     @property
     def is_darwin(self) -> bool:

@@ -32,7 +32,7 @@ from f5py.threads.pool import kept_memory
 
 #: Batches that are mapped at the same time: with many threads, or a GPU, there is more to be done meanwhile when one of
 #: them is in the hands of a single thread.
-_FEW_THREADS, _LANES, _MORE_LANES, _GPU_LANES = 4, 2, 3, 4
+_FEW_THREADS, _LANES, _MORE_LANES, _GPU_LANES = 4, 2, 3, 6
 
 
 @dataclass

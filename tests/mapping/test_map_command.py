@@ -11,6 +11,8 @@ from pathlib import Path
 import pysam
 import pytest
 
+from f5py.options.map_commands import MapOptions
+
 from ..made_data import run_command
 from .real_sets import text_of
 
@@ -207,3 +209,16 @@ def test_index_file(shared_data: Path, tmp_path: Path, mapped: bytes, capfd):
     capfd.readouterr()
     assert run_command("map", index, shared_data / ECOLI[1], "-o", output) == 1
     assert "has changed since" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"threads": 1}, 4_000_000), ({"threads": 3}, 6_000_000), ({"threads": 64}, 20_000_000),
+        ({"threads": 64, "gpu": "on"}, 8_000_000), ({"threads": 2, "gpu": "on"}, 4_000_000),
+        ({"threads": 64, "gpu": "on", "preset": "darwin"}, 20_000_000), ({"threads": 64, "batch_bases": 7}, 7),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_bases_of_a_batch(given, expected):
+    assert MapOptions(reference="ref.fa", reads=["reads.fa"], **given).bases_of_batch == expected
