@@ -283,3 +283,24 @@ def test_doubles_too_small_for_the_cpu_are_zero(device):
     assert (powers < least).any()
     expected = np.stack([np.where(one < least, 0.0, one) for one in (products, sums, powers)], axis=1)
     np.testing.assert_allclose(out.get().reshape(32, 3), expected, rtol=1e-15, atol=0)
+
+
+@pytest.mark.parametrize("noise", [None, OF_PORES["r9"]], ids=["independent", "correlated"])
+def test_scratch_memory_is_written_before_it_is_read_and_not_beyond_its_end(device, pool, noise):
+    batch = _with_more_sites(made_aligned_batch(14, 5), 0.1, 14)
+    scorer = _SiteScorer(pool, batch, 60_000)
+    trace = scorer.part.device["trace"]
+    nans = np.full(len(trace), 0xFFFFFFFF, np.uint32)
+    with scorer.part.stream:
+        trace.set(nans, stream=scorer.part.stream)
+    found = _called(batch, pool, elsewhere=scorer, noise=noise)
+    _assert_same(found, _called(batch, pool, noise=noise))
+    assert scorer.n_launches == 2
+    order, of_groups = scorer._sites._order, scorer._scores._order
+    end = max(order.work[order.n[2]], of_groups.work[-(-of_groups.n[0] // 16)])
+    left = np.empty_like(nans)
+    with scorer.part.stream:
+        trace.get(stream=scorer.part.stream, out=left, blocking=False)
+    scorer.part.stream.synchronize()
+    assert (left[end:] == 0xFFFFFFFF).all()
+    assert (left[: order.work[1]] != 0xFFFFFFFF).any()
