@@ -11,7 +11,8 @@ from f5py.io.files.output import shown_output
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options import Group, Kind, declarations
-from f5py.options.shared import CALL_THRESHOLD, AlignmentOptions, MappedReadsOptions
+from f5py.options.shared import CALL_THRESHOLD, METHYLATION, AlignmentOptions, MappedReadsOptions
+from f5py.options.signal_commands import CallOptions
 from f5py.runs import speed
 from f5py.runs.outcome import LOADED, Outcome, RunContext
 from f5py.runs.report import write_report
@@ -107,6 +108,21 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
         where = "" if options.window is None else f" in {options.window}"  # a barcode may have no reads at all
         why = "; check --min-mapq and --secondary" if lost else ""
         input_warning(_WHO, f"no record of {options.bam}{where} was used; the results are empty{why}")
+    elif counts.used and not counts.results:
+        console.warning(_WHO, _why_empty(options, counts))
+
+
+def _why_empty(options: MappedReadsOptions, counts: RunCounts) -> str:
+    """Say why nothing came out of reads that were aligned."""
+    where = "" if options.window is None else f" in {options.window}"
+    reads = "the only aligned read" if counts.used == 1 else f"the {counts.used:,} aligned reads"
+    if isinstance(options, CallOptions):
+        named = options.motif or options.methylation or METHYLATION
+        return (
+            f"{reads} cover no site of {named}{where} with enough bases on both sides; there are no calls. Check the "
+            "motif and the window"
+        )
+    return f"{reads} have no events on k-mers of the reference{where}; the table has no rows"
 
 
 def warn_of_reverse_reads(who: str, counts: RunCounts, context: RunContext) -> None:

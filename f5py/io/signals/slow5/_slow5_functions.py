@@ -7,6 +7,7 @@ their package managers are made with; it is looked for only when a file is compr
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import sys
 from typing import Any, NamedTuple
@@ -52,12 +53,14 @@ def functions(path: str, record_press: int) -> Functions:
 
 
 def _zstd(path: str) -> Any:
+    why = "is not on this machine"
     for name in ("libzstd.so.1", os.path.join(sys.prefix, "lib", "libzstd.so.1")):
         try:
             return ctypes.CDLL(name)
-        except OSError:
-            continue
+        except OSError as problem:
+            if os.strerror(errno.ENOENT) not in str(problem):
+                why = f"cannot be loaded ({' '.join(str(problem).split())})"
     raise MissingDependencyError(
-        f"{path}: is compressed with zstd, whose library is not on this machine; install it (apt-get install "
-        "libzstd1), or convert the file (slow5tools view -c zlib)"
+        f"{path}: is compressed with zstd, whose library {why}; install it (apt-get install libzstd1), or convert the "
+        "file (slow5tools view -c zlib)"
     )
