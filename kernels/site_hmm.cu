@@ -76,13 +76,13 @@ __device__ __forceinline__ double forward(const Lane& lane, const Transitions& p
         const double slope = lane.inverse[0], w = fma((double)x, slope, (double)lane.offset[0]);
         double factor = 1.0, entering;
         if (CORRELATED && noise.is_student) {
-            double fourth = 1.0 / fma(w * noise.square, w, 1.0);
+            double fourth = 1.0 / fma(w * noise.entry_square, w, 1.0);
             fourth = fourth * fourth;
-            const double density = slope * noise.free_weight * (fourth * fourth);
+            const double density = slope * noise.entry_weight * (fourth * fourth);
             entering = exponent_of(density);
             factor = density * power2(0.0 - entering);
         } else {
-            if (CORRELATED) factor = noise.free_weight;
+            if (CORRELATED) factor = noise.entry_weight;
             entering = fma(-w, w, (double)lane.constant[0]);
         }
         entering = entering + p.background(row);
@@ -323,7 +323,9 @@ __device__ __forceinline__ void score_sites(
     p.no_background = constants[5], p.first_background = constants[6], p.more_background = constants[7];
     Noise noise;
     if (CORRELATED)
-        noise = {terms[0], terms[1], terms[2], terms[3], terms[4], terms[5], terms[6], terms[7], terms[8] != 0.0};
+        noise = {
+            (float)terms[0], (float)terms[1], (float)terms[2], (float)terms[3], (float)terms[4], (float)terms[5],
+            (float)terms[6], (float)terms[7], terms[4], terms[7], terms[8] != 0.0};
 
     fill_emissions(
         lane, reference + reference_offsets[read] + about[1], about[2], reverse, motif, model, shift_of[read],

@@ -59,9 +59,10 @@ __device__ __forceinline__ double mean_of(double value, int bits) {
     return bits ? 0.5 * (value + other) : value;
 }
 
-// What f5py.methylation.correlated.Terms has.
+// What f5py.methylation.correlated.Terms has, in single precision for densities and in double for those at the entry.
 struct Noise {
-    double stay_now, stay_before, step_now, step_before, square, stay_weight, step_weight, free_weight;
+    float stay_now, stay_before, step_now, step_before, square, stay_weight, step_weight, free_weight;
+    double entry_square, entry_weight;
     bool is_student;
 };
 
@@ -78,20 +79,20 @@ __device__ __forceinline__ float fourth_power(float value) {
 // `z` is the residual of the event, `same` and `before` are those of the event before in this k-mer and the last one.
 __device__ __forceinline__ Densities densities_of(
     float z, float same, float before, float slope, float top, const Noise& noise) {
-    const float u_stay = fmaf(same, (float)noise.stay_before, z * (float)noise.stay_now);
-    const float u_step = fmaf(before, (float)noise.step_before, z * (float)noise.step_now);
+    const float u_stay = fmaf(same, noise.stay_before, z * noise.stay_now);
+    const float u_step = fmaf(before, noise.step_before, z * noise.step_now);
     float stay, step, free;
     if (noise.is_student) {
         stay = slope * fourth_power(reciprocal_of(fmaf(u_stay, u_stay, 1.0f)));
         step = slope * fourth_power(reciprocal_of(fmaf(u_step, u_step, 1.0f)));
-        free = slope * fourth_power(reciprocal_of(fmaf(z * (float)noise.square, z, 1.0f)));
+        free = slope * fourth_power(reciprocal_of(fmaf(z * noise.square, z, 1.0f)));
     } else {
         stay = exp2_of(fmaf(-u_stay, u_stay, top));
         step = exp2_of(fmaf(-u_step, u_step, top));
         free = exp2_of(fmaf(-z, z, top));
     }
-    return {(double)(stay * (float)noise.stay_weight), (double)(step * (float)noise.step_weight),
-            (double)(free * (float)noise.free_weight)};
+    return {(double)(stay * noise.stay_weight), (double)(step * noise.step_weight),
+            (double)(free * noise.free_weight)};
 }
 
 struct Transitions {
