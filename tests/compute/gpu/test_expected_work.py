@@ -40,6 +40,13 @@ def test_a_folder_counts_with_all_its_files(files: Path) -> None:
     assert _seconds(files, pod5="pod5") == pytest.approx(3 * _seconds(files / "pod5", pod5="0.pod5"))
 
 
+def test_files_behind_links_count(files: Path) -> None:
+    (files / "linked").mkdir()
+    (files / "linked" / "run").symlink_to(files / "pod5")
+    (files / "linked" / "back").symlink_to(".")
+    assert _seconds(files, pod5="linked") == _seconds(files, pod5="pod5")
+
+
 def test_single_sites_take_longer(files: Path) -> None:
     assert _seconds(files, reads="reads.fasta", per_site=True) > 1.5 * _seconds(files, reads="reads.fasta")
 
