@@ -58,7 +58,7 @@ def _row(option: Option, page: Path) -> str:
     words = option.value_words().replace("|", " or ")
     spelled = ", ".join(f"`{spelling}`" for spelling in option.names)
     meaning = option.help[0].lower() + option.help[1:].removesuffix(".") if option.help[1].islower() else option.help
-    meaning = _OPTION.sub(r"`\1`", meaning.replace("|", "or").replace("*", r"\*"))
+    meaning = _OPTION.sub(r"`\1`", meaning.replace("|", r"\|").replace("*", r"\*"))
     if option.see is not None:
         meaning += f" ([more]({_link(option.see, page)}))"
     if others := option.aliases + option.foreign:

@@ -225,8 +225,8 @@ class SimulateOptions(Options):
     )  # fmt: skip
     site_rates: str | None = option(
         "--site-rates", metavar="MIXTURE", default_words="beta:0.5:0.5", excludes=("methylation=per-read",),
-        help="Distribution of the sites' rates: rates and beta:A:B, each with an optional *WEIGHT, e.g. '0,0.5,1' or "
-        "'0*2,beta:2:2,1*2'.",
+        help="Distribution of the sites' rates: rates and beta:A:B, each of which may have a weight, e.g. '0,0.5,1' or "
+        "'1,beta:2:2*3'.",
     )  # fmt: skip
     linked_within: int | None = option(
         "--linked-within", kind=Kind.INTEGER, at_least=0, default_words="10", excludes=("methylation=per-read",),
