@@ -8,7 +8,6 @@ the CPU threads. All is done in whole numbers: who has searched does not show in
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,10 @@ from numpy.typing import NDArray
 from f5py.compute.gpu.arena import memory_fraction
 from f5py.compute.gpu.buffers import TransferredArrays
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, guarded
-from f5py.compute.gpu.parts import PartsOfGpu
+from f5py.compute.gpu.mapping.trial import batch_of, have_same_anchors
+from f5py.compute.gpu.parts import PartsOfGpu, rounds_of_reads
 from f5py.compute.gpu.sources import functions
-from f5py.core.mapping_batch import Anchors, MappingBatch
-from f5py.core.names import Names
-from f5py.core.offsets import offsets_of
+from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.index.seeds import collecting, take_anchors
 from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors, search_reads
 from f5py.mapping.settings import MID_OCC
@@ -119,11 +117,7 @@ class GpuMems(PartsOfGpu[_Part]):
         find_mem_anchors(expected, self._search, self._pool)
         self._compute(found)
         self.n_searched = 0
-        assert found.anchors is not None
-        assert expected.anchors is not None
-        if not all(
-            np.array_equal(getattr(found.anchors, name), getattr(expected.anchors, name)) for name in Anchors._fields
-        ):
+        if not have_same_anchors(found, expected):
             raise self._differs("finds other matches than the CPU")
 
     def compute(self, batch: MappingBatch) -> None:
@@ -143,7 +137,7 @@ class GpuMems(PartsOfGpu[_Part]):
         sums = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
         results: list[Any] = []
         with self._part() as part:
-            for first, end in _rounds(batch.offsets, part):
+            for first, end in rounds_of_reads(batch.offsets, part.n_bases, part.n_reads):
                 reads = np.arange(first, end)
                 found = guarded(self.device.number, self._find, part, batch, first, end) if end > first else None
                 if found is None:
@@ -226,7 +220,7 @@ class GpuMems(PartsOfGpu[_Part]):
     def search_only(self, batch: MappingBatch) -> None:
         """Find matches and their places, of reads that there is room for, for a comparison of times; keep nothing."""
         with self._part() as part:
-            for first, end in _rounds(batch.offsets, part):
+            for first, end in rounds_of_reads(batch.offsets, part.n_bases, part.n_reads):
                 if end > first:
                     guarded(self.device.number, self._find, part, batch, first, end)
 
@@ -246,16 +240,6 @@ def _uploaded(search: MemSearch) -> tuple[Any, ...]:
     return (*arrays, [int(row) for row in index.first_rows])
 
 
-def _rounds(offsets: NDArray[np.int64], part: _Part) -> Iterator[tuple[int, int]]:
-    """Divide reads into rounds that the part has room for; (i, i) for a read that is too long for it."""
-    first, n = 0, len(offsets) - 1
-    while first < n:
-        end = int(np.searchsorted(offsets, offsets[first] + part.n_bases, side="right")) - 1
-        end = min(end, first + part.n_reads, n)
-        yield first, end
-        first = max(end, first + 1)
-
-
 def made_reads(bases: NDArray[np.uint8]) -> MappingBatch:
     """Make reads that are pieces of the reference with some bases changed, the same ones every time."""
     rng = np.random.default_rng(5)
@@ -265,8 +249,4 @@ def made_reads(bases: NDArray[np.uint8]) -> MappingBatch:
         piece = bases[begin : begin + 300].copy()
         piece[rng.integers(0, 25, len(piece)) == 0] = rng.integers(0, 5)
         pieces.append(piece if rng.integers(0, 2) else np.where(piece < 4, 3 - piece, 4)[::-1].astype(np.uint8))
-    offsets = offsets_of([len(piece) for piece in pieces])
-    nothing, none = np.empty(0, np.uint8), np.zeros(len(pieces) + 1, np.int64)
-    batch = MappingBatch(Names.of([""] * len(pieces)), nothing, offsets, nothing, nothing, none, number=-1)
-    batch.codes = np.concatenate(pieces)
-    return batch
+    return batch_of(pieces)

@@ -9,7 +9,6 @@ seeds does not show in the result.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,10 +16,10 @@ from numpy.typing import NDArray
 
 from f5py.compute.gpu.buffers import TransferredArrays
 from f5py.compute.gpu.device import GpuDevice, guarded
-from f5py.compute.gpu.parts import PartsOfGpu, rounds
+from f5py.compute.gpu.mapping.trial import batch_of, have_same_anchors
+from f5py.compute.gpu.parts import PartsOfGpu, rounds, rounds_of_reads
 from f5py.compute.gpu.sources import functions
-from f5py.core.mapping_batch import Anchors, MappingBatch
-from f5py.core.names import Names
+from f5py.core.mapping_batch import MappingBatch
 from f5py.core.offsets import offsets_of
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index
 from f5py.mapping.index.seeds import SeedSums, find_anchors, seed_some, take_anchors
@@ -135,11 +134,7 @@ class GpuSeeds(PartsOfGpu[_Part]):
         on_device = guarded(self.device.number, _Index.of, index)
         self._find(found, index, on_device)
         self.n_found = 0
-        assert found.anchors is not None
-        assert expected.anchors is not None
-        if not all(
-            np.array_equal(getattr(found.anchors, name), getattr(expected.anchors, name)) for name in Anchors._fields
-        ):
+        if not have_same_anchors(found, expected):
             raise self._differs("finds other seeds than the CPU")
 
     def find(self, batch: MappingBatch) -> None:
@@ -161,7 +156,7 @@ class GpuSeeds(PartsOfGpu[_Part]):
         is_left, is_unsorted = np.zeros((2, len(batch)), np.bool_)
         results: list[Any] = []
         with self._part() as part:
-            for first, end in _rounds(batch.offsets, part):
+            for first, end in rounds_of_reads(batch.offsets, part.n_bases, part.n_reads):
                 if end == first:
                     is_left[first] = True
                 else:
@@ -256,16 +251,6 @@ def _size_of(index: ReferenceIndex) -> int:
     return index.table.nbytes + index.places.nbytes
 
 
-def _rounds(offsets: NDArray[np.int64], part: _Part) -> Iterator[tuple[int, int]]:
-    """Divide reads into rounds that the part has room for; (i, i) for a read that is too long for it."""
-    first, n = 0, len(offsets) - 1
-    while first < n:
-        end = int(np.searchsorted(offsets, offsets[first] + part.n_bases, side="right")) - 1
-        end = min(end, first + part.n_reads, n)
-        yield first, end
-        first = max(end, first + 1)
-
-
 def made_reads(parameters: Parameters, pool: WorkerPool) -> tuple[ReferenceIndex, MappingBatch]:
     """Make a reference with repeats and its index, and reads of it with errors; the same ones every time."""
     rng = np.random.default_rng(11)
@@ -289,8 +274,4 @@ def made_reads(parameters: Parameters, pool: WorkerPool) -> tuple[ReferenceIndex
         pieces.append((3 - piece)[::-1] if i % 3 == 0 else piece)
     pieces += [reference[100 : 100 + n] for n in (0, k - 1, k, k + w // 2, k + w - 1)]
     pieces[4][20] = 4
-    places = offsets_of([len(piece) for piece in pieces])
-    nothing, none = np.empty(0, np.uint8), np.zeros(len(pieces) + 1, np.int64)
-    batch = MappingBatch(Names.of([""] * len(pieces)), nothing, places, nothing, nothing, none, number=-1)
-    batch.codes = np.concatenate(pieces).astype(np.uint8)
-    return index, batch
+    return index, batch_of(pieces)

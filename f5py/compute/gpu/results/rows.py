@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.buffers import ArenaPart, Tables
+from f5py.compute.gpu.results.of_part import OfPart
 from f5py.compute.gpu.results.references import put_segments
 from f5py.core.batch import ReadBatch
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
@@ -20,21 +21,13 @@ _WARP = 32
 _ROWS = ("row_event", "row_position", "row_state")
 
 
-class GpuRows:
+class GpuRows(OfPart):
     """The rows of the events of reads.
 
     Parameters
     ----------
-    part : ArenaPart
-        With the events, maps and fits of `aligned`, and room for rows.
-    functions : dict of str to cupy.cuda.function.Function
-    tables : Tables
-        Device arrays of models that have been used.
-    aligned : int64
-        Reads in the order in which the part has them.
     q : int64
-        Offsets of their events.
-    pool : WorkerPool
+        Offsets of the events of `aligned`.
     """
 
     def __init__(
@@ -46,8 +39,8 @@ class GpuRows:
         q: NDArray[np.int64],
         pool: WorkerPool,
     ) -> None:
-        self._part, self._functions, self._tables, self._pool = part, functions, tables, pool
-        self._aligned, self._q = aligned, q
+        super().__init__(part, functions, tables, aligned, pool)
+        self._q = q
 
     def begin(
         self,

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import ArenaPart, Tables
+from f5py.compute.gpu.results.of_part import OfPart
 from f5py.compute.gpu.results.references import put_segments
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import MotifCodes
@@ -15,7 +15,6 @@ from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.correlated import Terms, single_precision
 from f5py.methylation.hmm_gpu import LANES, MAX_MOTIF, constants, motif_table
 from f5py.pore_model.model import PoreModel
-from f5py.threads.pool import WorkerPool
 
 
 class Scoring(NamedTuple):
@@ -28,19 +27,8 @@ class Scoring(NamedTuple):
     listing: Listing
 
 
-class GpuScores:
+class GpuScores(OfPart):
     """The groups of one motif.
-
-    Parameters
-    ----------
-    part : ArenaPart
-        With the events and the fits of `aligned`, and room for groups.
-    functions : dict of str to cupy.cuda.function.Function
-    tables : Tables
-        Device arrays of models and motifs that have been used.
-    aligned : int64
-        Reads in the order in which the part has them.
-    pool : WorkerPool
 
     Attributes
     ----------
@@ -48,17 +36,7 @@ class GpuScores:
         Of the motif that `begin` was called with last.
     """
 
-    def __init__(
-        self,
-        part: ArenaPart,
-        functions: dict[str, Any],
-        tables: Tables,
-        aligned: NDArray[np.int64],
-        pool: WorkerPool,
-    ) -> None:
-        self._part, self._functions, self._tables, self._pool = part, functions, tables, pool
-        self._aligned = aligned
-        self._has_reads = False
+    _has_reads = False
 
     def begin(
         self,
@@ -108,9 +86,6 @@ class GpuScores:
             if self._next == self._n:
                 return self._found.reshape(-1, 2, 2)
             self._queue_chunk()
-
-    def _run(self, kernel: Any, *arguments: Any) -> None:
-        self._pool.run(kernel, np.zeros(1, np.int64), *arguments)
 
     def _put_reads(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
         """Send the reference segments and strands of reads."""

@@ -7,40 +7,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import ArenaPart, Tables
+from f5py.compute.gpu.results.of_part import OfPart
 from f5py.compute.gpu.results.scores import Scoring
 from f5py.core.batch import Calls, ReadBatch
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.methylation._site_list_numba import SiteListing
 from f5py.methylation.hmm_gpu import LANES, constants
-from f5py.threads.pool import WorkerPool
 
 
-class GpuSites:
-    """The sites of one motif, in groups of several; `GpuScores` has begun with the groups.
-
-    Parameters
-    ----------
-    part : ArenaPart
-        With the events, fits, references and numbers of `aligned`, and room for sites.
-    functions : dict of str to cupy.cuda.function.Function
-    tables : Tables
-        Device arrays that have been used.
-    aligned : int64
-        Reads in the order in which the part has them.
-    pool : WorkerPool
-    """
-
-    def __init__(
-        self,
-        part: ArenaPart,
-        functions: dict[str, Any],
-        tables: Tables,
-        aligned: NDArray[np.int64],
-        pool: WorkerPool,
-    ) -> None:
-        self._part, self._functions, self._tables, self._pool = part, functions, tables, pool
-        self._aligned = aligned
+class GpuSites(OfPart):
+    """The sites of one motif, in groups of several; `GpuScores` has begun with the groups and sent what both need."""
 
     def begin(
         self, batch: ReadBatch, reads: NDArray[np.bool_], scoring: Scoring, sites: SiteListing, calls: Calls
@@ -81,9 +57,6 @@ class GpuSites:
             if self._next == self._n_warps:
                 return self._sites, self._exponents
             self._queue_chunk()
-
-    def _run(self, kernel: Any, *arguments: Any) -> None:
-        self._pool.run(kernel, np.zeros(1, np.int64), *arguments)
 
     def _queue_chunk(self) -> None:
         """Queue the windows of as many of the warps that are left as fit."""
