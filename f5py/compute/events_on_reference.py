@@ -46,9 +46,9 @@ class ReferenceAligner(AlignmentStage):
     def compute(self, batch: ReadBatch) -> None:
         super().compute(batch)
         if self._is_marked:
-            mark_kmers(batch, self.model.k, self._trim)
+            mark_kmers(batch, self.model.k, self.pool, self._trim)
         if self._is_compared:
-            compare_kmers(batch, self.model.k, self._trim)
+            compare_kmers(batch, self.model.k, self.pool, self._trim)
         if not self._keep_map:
             batch.release("bases", "base_map")
 

@@ -3,17 +3,20 @@
 import numpy as np
 
 from f5py.core.cigar import ALIGNED, DELETION, INSERTION, OF_READ, OF_REFERENCE
+from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
 
 _EQUAL, _DIFFERS, _INSERTED, _DELETED, _OUTSIDE = (np.uint8(ord(mark)) for mark in "=XID.")
 
 
 @exact_kernel
-def fill_marks(alignments, bases, base_offsets, letters, kmer, marks):
+def fill_marks(turn, reads, alignments, bases, base_offsets, letters, kmer, marks):
     """Fill the mark of each k-mer of the reads' references, by its first base.
 
     Parameters
     ----------
+    turn, reads
+        See `f5py.threads.pool`.
     alignments : f5py.core.batch.Alignments
     bases, base_offsets : uint8, int64
         Of the reads as sequenced.
@@ -25,7 +28,11 @@ def fill_marks(alignments, bases, base_offsets, letters, kmer, marks):
         Filled; at the last k - 1 bases of a reference no k-mer begins.
     """
     k, trim = kmer
-    for read in range(alignments.start.shape[0]):
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
         begin, end = alignments.reference_offsets[read], alignments.reference_offsets[read + 1]
         n_bases = base_offsets[read + 1] - base_offsets[read]
         is_reverse = alignments.reverse[read]

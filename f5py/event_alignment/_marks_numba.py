@@ -4,6 +4,7 @@ import numpy as np
 
 from f5py.core.batch import RowState
 from f5py.core.cigar import DELETION, OF_REFERENCE
+from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
 
 _NEW_SEGMENT = np.uint8(RowState.NEW_SEGMENT)
@@ -12,17 +13,23 @@ _NEVER = np.int64(np.iinfo(np.int64).max)
 
 
 @exact_kernel
-def count_rows(rows, n):
+def count_rows(turn, reads, rows, n):
     """Count the reads' rows and the k-mers without an event between these.
 
     Parameters
     ----------
+    turn, reads
+        See `f5py.threads.pool`.
     rows : f5py.core.batch.Rows
     n : int64, shape (n_reads,)
         Filled.
     """
     offsets, n_rows, _, position, state = rows
-    for read in range(n_rows.shape[0]):
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
         first = offsets[read]
         n[read] = n_rows[read]
         for row in range(first + 1, first + n_rows[read]):
@@ -31,11 +38,13 @@ def count_rows(rows, n):
 
 
 @exact_kernel
-def fill_rows(rows, events, alignments, k, trim, marked):
-    """Copy the rows of all reads, with a row more for each k-mer between them that has no event.
+def fill_rows(turn, reads, rows, events, alignments, k, trim, marked):
+    """Copy the rows of the reads, with a row more for each k-mer between them that has no event.
 
     Parameters
     ----------
+    turn, reads
+        See `f5py.threads.pool`.
     rows : f5py.core.batch.Rows
     events : f5py.core.batch.Events
     alignments : f5py.core.batch.Alignments
@@ -46,7 +55,11 @@ def fill_rows(rows, events, alignments, k, trim, marked):
     """
     offsets, n_rows, row_event, row_position, row_state = rows
     marked_offsets, _, event, position, state = marked
-    for read in range(n_rows.shape[0]):
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
         if n_rows[read] == 0:
             continue
         first_event = events.offsets[read]

@@ -7,9 +7,10 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.text.complements import COMPLEMENTS
+from f5py.threads.pool import WorkerPool
 
 
-def compare_kmers(batch: ReadBatch, k: int, trim: int = 0) -> None:
+def compare_kmers(batch: ReadBatch, k: int, pool: WorkerPool, trim: int = 0) -> None:
     """Fill `kmer_marks` of a batch that still has its bases: how each k-mer of the reference is found in the read.
 
     The marks are operations of CIGARs: ``D`` if a base of the k-mer is in a deletion, else ``I`` if the read has bases
@@ -20,13 +21,17 @@ def compare_kmers(batch: ReadBatch, k: int, trim: int = 0) -> None:
     ----------
     k : int
         Bases of a k-mer.
+    pool : WorkerPool
     trim : int, optional
         How many of them are hidden at each end, where differences do not count.
     """
     from f5py.event_alignment._kmer_marks_numba import fill_marks
 
     batch.kmer_marks = np.empty(int(batch.reference_offsets[-1]), np.uint8)
-    fill_marks(batch.alignments, batch.bases, batch.base_offsets, _letters(), (k, trim), batch.kmer_marks)
+    pool.run(
+        fill_marks, np.arange(len(batch)), batch.alignments, batch.bases, batch.base_offsets, _letters(), (k, trim),
+        batch.kmer_marks, order=batch.number,
+    )  # fmt: skip
 
 
 def _letters() -> NDArray[np.uint8]:

@@ -6,6 +6,7 @@ import io
 import re
 from collections import defaultdict
 from collections.abc import Callable
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import pysam
 import pytest
 
 import f5py
+from f5py.threads.pool import WorkerPool
 
 from ..made_data import refused, run_command
 
@@ -210,7 +212,8 @@ def test_gaps_between_exons_are_no_deletions() -> None:
     batch.reference, batch.reference_offsets = letters, np.minimum(np.arange(8), 2) // 2 * 200
     times = np.arange(n, dtype=np.int32) * 10
     batch.events = batch.events._replace(offsets=offsets, start=times, length=np.full(n, 10, np.int32))
-    mark_kmers(batch, k)
+    with closing(WorkerPool(2)) as pool:
+        mark_kmers(batch, k, pool)
     got = list(zip(batch.rows.position - start, batch.rows.state.tolist(), batch.rows.event.tolist(), strict=True))
     gap = [(at, int(RowState.DELETED), 2) for at in range(2, 9)]
     new = int(RowState.NEW_SEGMENT)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ import pytest
 
 from f5py.core.batch import ReadBatch
 from f5py.event_alignment.kmer_marks import compare_kmers
+from f5py.threads.pool import WorkerPool
 
 from ..made_data import ReadSet, refused, run_command
 
@@ -109,7 +112,13 @@ def test_tables_without_it_do_not_change(made: ReadSet, tmp_path: Path, capfd: p
         assert f"--mark-kmers and {option} exclude each other" in line
 
 
-def test_any_alignments_equal_plain_search() -> None:
+@pytest.fixture
+def pool() -> Iterator[WorkerPool]:
+    with closing(WorkerPool(2)) as made:
+        yield made
+
+
+def test_any_alignments_equal_plain_search(pool: WorkerPool) -> None:
     """Random CIGARs, with clips, introns and operations of no length, of either strand, and cut reads."""
     chance = np.random.default_rng(7)
     letters = np.frombuffer(b"ACGT", np.uint8)
@@ -146,7 +155,7 @@ def test_any_alignments_equal_plain_search() -> None:
             reference_offsets=np.array([0, len(segment)]), bases=np.frombuffer(sequenced.encode(), np.uint8),
             base_offsets=np.array([0, len(sequenced)]),
         )  # fmt: skip
-        compare_kmers(batch, k, trim)
+        compare_kmers(batch, k, pool, trim)
         found = batch.kmer_marks.tobytes().decode()
         genome_at = "?" * start + genome + "?" * 200
         slow = Slow(record)
