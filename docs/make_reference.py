@@ -12,12 +12,14 @@ import inspect
 import os
 import re
 import sys
+from collections.abc import Iterator
+from dataclasses import is_dataclass
 from pathlib import Path
 
 import f5py
 from f5py import cli
 from f5py.api.catalogue import COMMANDS, GROUPS
-from f5py.api.documentation import shown_options
+from f5py.api.documentation import is_result, shown_options
 from f5py.api.functions import ROWS
 from f5py.api.tables import RETURNS
 from f5py.options import Group, Kind, Option, declarations
@@ -93,7 +95,9 @@ _STUB_HEAD = """# Made by docs/make_reference.py.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Any, Literal, Protocol, TypedDict
+
+from typing_extensions import Required, Unpack
 
 from f5py.errors import F5pyError as F5pyError
 from f5py.errors import UsageError as UsageError
@@ -106,43 +110,89 @@ _Path = str | PathLike[str]
 _File = _Path | IO[bytes]
 _Table = _File | _ArrowTable | Iterator[_ArrowTable]
 _Region = str | tuple[str, int, int]
-_Listener = Callable[[str, int, int | None], object]
+_Progress = Callable[[str, int, int | None], object] | None
+_Returns = Literal[TABLES] | None
 
 __version__: str
-"""
+
+# Keywords of the functions, each declared once; commands share most of them.
+""".replace("TABLES", ", ".join(f'"{kind}"' for kind in RETURNS))
+_LINE = 120
 _TYPES = {
     Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int", Kind.NUMBER: "float",
     Kind.TEXT: "str", Kind.FILE: "_File", Kind.PATH: "_Path",
 }  # fmt: skip
-_TABLE_TYPES = ", ".join(f'"{kind}"' for kind in RETURNS)
 
 
 def stub() -> str:
-    """Make the text of the stub file."""
-    return (
-        _STUB_HEAD + "\n" + "".join(_stub_of(name) for name in f5py.__all__ if inspect.isfunction(getattr(f5py, name)))
-    )
+    """Make the text of the stub file: a dictionary of keywords for each class of options, and the functions."""
+    names = [name for name in f5py.__all__ if inspect.isfunction(getattr(f5py, name))]
+    keywords = dict.fromkeys(text for name in names for text in _keywords_of(ROWS[name][0].options))
+    return f"{_STUB_HEAD}\n{''.join(keywords)}" + "".join(map(_stub_of, names))
+
+
+def _keywords_of(options: type) -> Iterator[str]:
+    """Declare the keywords of a class of options, after those of the classes that it inherits from."""
+    bases = list(_bases(options, _keywords(options)))
+    for base in bases:
+        yield from _keywords_of(base)
+    inherited = {name for base in bases for name in _keywords(base)}
+    rows = [f"    {name}: {words}\n" for name, words in _keywords(options).items() if name not in inherited]
+    names = ", ".join(map(_dictionary, bases)) or "TypedDict"
+    head = _definition(f"class {_dictionary(options)}", [names, "total=False"])
+    yield f"{head}\n{''.join(rows)}\n" if rows else f"{head} ...\n\n"
+
+
+def _bases(options: type, keywords: dict[str, str]) -> Iterator[type]:
+    """Yield the bases whose keywords are the same in the class; of a base with others, its own bases."""
+    for base in options.__bases__:
+        if is_dataclass(base) and (own := _keywords(base)):
+            if own.items() <= keywords.items():
+                yield base
+            else:
+                yield from _bases(base, keywords)
+
+
+def _keywords(options: type) -> dict[str, str]:
+    """Map the keywords of a class of options to their types."""
+    return {
+        name: words if is_result(name, option) or option.default is not REQUIRED else f"Required[{words}]"
+        for name, option in shown_options(options).items()
+        if not option.is_argument
+        for words in [_stub_type(name, option)]
+    }
+
+
+def _dictionary(options: type) -> str:
+    return f"_{options.__name__}"
 
 
 def _stub_of(name: str) -> str:
     command, function = ROWS[name]
-    declared = shown_options(command.options)
-    lines = []
-    for parameter in inspect.signature(getattr(f5py, name)).parameters.values():
-        if parameter.kind is parameter.KEYWORD_ONLY and "    *,\n" not in lines:
-            lines.append("    *,\n")
-        if parameter.name in declared:
-            words = _stub_type(declared[parameter.name])
-        else:
-            words = "_Listener | None" if parameter.name == "progress" else f"Literal[{_TABLE_TYPES}] | None"
-        default = "" if parameter.default is parameter.empty else " = ..."
-        if parameter.default is None and not words.endswith("None"):
-            words += " | None"
-        lines.append(f"    {parameter.name}: {words}{default},\n")
-    return f"def {name}(\n{''.join(lines)}) -> {function.annotation}: ...\n"
+    parameters = [
+        f"{argument}: {_stub_type(argument, option)}" + ("" if option.default is REQUIRED else " = ...")
+        for argument, option in shown_options(command.options).items()
+        if option.is_argument
+    ]
+    own = [("returns: _Returns", bool(function.rows)), ("progress: _Progress", function.has_progress)]
+    if keywords := [f"{words} = ..." for words, is_there in own if is_there]:
+        parameters += ["*", *keywords]
+    parameters.append(f"**options: Unpack[{_dictionary(command.options)}]")
+    return _definition(f"def {name}", parameters, f" -> {function.annotation}") + " ...\n"
 
 
-def _stub_type(option: Option) -> str:
+def _definition(begin: str, parts: list[str], end: str = "") -> str:
+    """Write the head of a class or function as the formatter does."""
+    inner = ", ".join(parts)
+    line = f"{begin}({inner}){end}:"
+    if len(line) + len(" ...") <= _LINE:
+        return line
+    if len(inner) + 4 > _LINE:
+        inner = ",\n    ".join([*parts, ""]).rstrip("\n ")
+    return f"{begin}(\n    {inner}\n){end}:"
+
+
+def _stub_type(name: str, option: Option) -> str:
     if option.kind is Kind.CHOICE:
         words = f"Literal[{', '.join(map(_quoted, option.choices))}]"
     else:
@@ -157,7 +207,7 @@ def _stub_type(option: Option) -> str:
         words = "str | tuple[str, int]"
     if option.repeated:
         words = f"{words} | Iterable[{words}]"
-    return words if option.default is REQUIRED or option.default is not None else f"{words} | None"
+    return f"{words} | None" if option.default is None or is_result(name, option) else words
 
 
 def _quoted(choice: object) -> str:

@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import IO, Any, Literal, Protocol
+from typing import IO, Any, Literal, Protocol, TypedDict
+
+from typing_extensions import Required, Unpack
 
 from f5py.errors import F5pyError as F5pyError
 from f5py.errors import UsageError as UsageError
@@ -15,696 +17,434 @@ _Path = str | PathLike[str]
 _File = _Path | IO[bytes]
 _Table = _File | _ArrowTable | Iterator[_ArrowTable]
 _Region = str | tuple[str, int, int]
-_Listener = Callable[[str, int, int | None], object]
+_Progress = Callable[[str, int, int | None], object] | None
+_Returns = Literal["arrow", "pandas", "polars"] | None
 
 __version__: str
 
-def call_methylation(
-    *,
-    bam: _File,
-    genome: _File,
-    strict: bool = ...,
-    reads: _File | None = ...,
-    slow5: _File | None = ...,
-    pod5: _Path | None = ...,
-    fast5: _Path | None = ...,
-    map_preset: Literal["map-ont", "map-hifi", "lr:hq", "rna"] | None = ...,
-    watch: _Path | None = ...,
-    watch_until_idle: float | None = ...,
-    watch_interval: float = ...,
-    watch_process_total: int | None = ...,
-    watch_process_index: int | None = ...,
-    output: _File | None = ...,
-    failed_reads: _File | None = ...,
-    report: _File | None = ...,
-    sample: str | None = ...,
-    keep_bam: _File | None = ...,
-    meth_out_version: Literal[1, 2] = ...,
-    output_format: Literal["tsv", "csv", "parquet", "none"] | None = ...,
-    modbam: _File | None = ...,
-    modbam_output_name: _File | None = ...,
-    modbam_style: Literal["read", "reference"] = ...,
-    replace_tags: bool = ...,
-    merge_tags: bool = ...,
-    prior: float | None = ...,
-    bedmethyl: _File | None = ...,
-    call_threshold: float | None = ...,
-    threshold_per_site: bool = ...,
-    combine_strands: bool = ...,
-    partition_tag: str | None = ...,
-    ultra_thresh: int = ...,
-    window: _Region | Sequence[_Region] | None = ...,
-    min_mapq: int = ...,
-    secondary: bool = ...,
-    supplementary: bool = ...,
-    skip_duplicates: bool = ...,
-    skip_unreadable: bool = ...,
-    hard_clips: bool = ...,
-    skip_ultra: _File | None = ...,
-    window_mode: Literal["start", "clip"] | None = ...,
-    skip_overlaps: bool = ...,
-    pore: Literal["r9", "r10", "rna004"] | None = ...,
-    kmer_model: str | None = ...,
-    meth_model: _File | None = ...,
-    methylation: str | float | Sequence[str | float] | None = ...,
-    motif: str | tuple[str, int] | None = ...,
-    min_separation: int = ...,
-    per_site: bool = ...,
-    noise: Literal["independent", "correlated"] | None = ...,
-    accurate: bool = ...,
-    rescale: bool | None = ...,
-    min_recalib_events: int = ...,
-    max_events_per_base: float = ...,
-    min_mean_emission: float = ...,
-    max_gap: int = ...,
-    qc_max_var: float = ...,
-    qc_max_events_per_base: float = ...,
-    threads: int = ...,
-    batchsize: int = ...,
-    max_bases: int = ...,
-    iop: int | None = ...,
-    profile: str | None = ...,
-    plan: _Path | None = ...,
-    partitions: int | None = ...,
-    resume: bool = ...,
-    engine: Literal["local", "dask", "slurm"] | None = ...,
-    scheduler: str | None = ...,
-    workers: int | None = ...,
-    gpu: Literal["auto", "on", "off"] | None = ...,
-    disable_cuda: bool | None = ...,
-    cuda_dev_id: str | float | Sequence[str | float] = ...,
-    cuda_mem_frac: float | None = ...,
-    cuda_max_lf: float = ...,
-    cuda_avg_epk: float = ...,
-    cuda_max_epk: float = ...,
-    auto_tune: bool = ...,
-    verbose: int = ...,
-    returns: Literal["arrow", "pandas", "polars"] | None = ...,
-    progress: _Listener | None = ...,
-) -> Any: ...
+# Keywords of the functions, each declared once; commands share most of them.
+
+class _WatchOptions(TypedDict, total=False):
+    watch: _Path | None
+    watch_until_idle: float | None
+    watch_interval: float
+    watch_process_total: int | None
+    watch_process_index: int | None
+
+class _MappingOptions(TypedDict, total=False):
+    map_preset: Literal["map-ont", "map-hifi", "lr:hq", "rna"] | None
+    keep_bam: _File | None
+
+class _PartOptions(TypedDict, total=False):
+    plan: _Path | None
+    partitions: int | None
+    resume: bool
+    engine: Literal["local", "dask", "slurm"] | None
+    scheduler: str | None
+    workers: int | None
+
+class _SignalOptions(TypedDict, total=False):
+    slow5: _File | None
+    pod5: _Path | None
+    fast5: _Path | None
+
+class _InputOptions(TypedDict, total=False):
+    reads: _File | None
+    bam: Required[_File]
+    genome: Required[_File]
+
+class _GpuOptions(TypedDict, total=False):
+    gpu: Literal["auto", "on", "off"] | None
+    disable_cuda: bool | None
+    cuda_dev_id: str | float | Sequence[str | float]
+    cuda_mem_frac: float | None
+
+class _CudaOptions(_GpuOptions, total=False):
+    cuda_max_lf: float
+    cuda_avg_epk: float
+    cuda_max_epk: float
+    auto_tune: bool
+
+class _LimitOptions(TypedDict, total=False):
+    min_recalib_events: int
+    max_events_per_base: float
+    min_mean_emission: float
+    max_gap: int
+    qc_max_var: float
+    qc_max_events_per_base: float
+
+class _ModelOptions(TypedDict, total=False):
+    pore: Literal["r9", "r10", "rna004"] | None
+    kmer_model: str | None
+
+class _RunOptions(TypedDict, total=False):
+    output: _File | None
+    failed_reads: _File | None
+    threads: int
+    batchsize: int
+    max_bases: int
+    iop: int | None
+    profile: str | None
+    verbose: int
+
+class _StrictOptions(TypedDict, total=False):
+    strict: bool
+
+class _AlignmentOptions(_CudaOptions, _LimitOptions, _ModelOptions, _RunOptions, _StrictOptions, total=False): ...
+
+class _MappedReadsOptions(_SignalOptions, _InputOptions, _AlignmentOptions, total=False):
+    report: _File | None
+    sample: str | None
+    ultra_thresh: int
+    window: _Region | Sequence[_Region] | None
+    min_mapq: int
+    secondary: bool
+    supplementary: bool
+    skip_duplicates: bool
+    skip_unreadable: bool
+    hard_clips: bool
+    skip_ultra: _File | None
+
+class _CallOptions(_WatchOptions, _MappingOptions, _PartOptions, _MappedReadsOptions, total=False):
+    meth_out_version: Literal[1, 2]
+    output_format: Literal["tsv", "csv", "parquet", "none"] | None
+    modbam: _File | None
+    modbam_output_name: _File | None
+    modbam_style: Literal["read", "reference"]
+    replace_tags: bool
+    merge_tags: bool
+    prior: float | None
+    bedmethyl: _File | None
+    call_threshold: float | None
+    threshold_per_site: bool
+    combine_strands: bool
+    partition_tag: str | None
+    window_mode: Literal["start", "clip"] | None
+    skip_overlaps: bool
+    meth_model: _File | None
+    methylation: str | float | Sequence[str | float] | None
+    motif: str | tuple[str, int] | None
+    min_separation: int
+    per_site: bool
+    noise: Literal["independent", "correlated"] | None
+    accurate: bool
+    rescale: bool | None
+
+class _RnaOptions(TypedDict, total=False):
+    rna: bool
+
+class _CompareOptions(_RnaOptions, _LimitOptions, _ModelOptions, _StrictOptions, total=False):
+    genome: _File | None
+    reads: _File | Iterable[_File]
+    slow5: _File | Iterable[_File]
+    pod5: _Path | Iterable[_Path]
+    fast5: _Path | Iterable[_Path]
+    output: _File | None
+    by: Literal["position", "kmer"]
+    min_coverage: int
+    window: _Region | Sequence[_Region] | None
+    min_mapq: int
+    threads: int
+
+class _EventalignOptions(_RnaOptions, _MappingOptions, _PartOptions, _MappedReadsOptions, total=False):
+    paf: bool
+    sam: bool
+    sam_out_version: Literal[1, 2] | None
+    m6anet: bool
+    m6anet_json: _Path | None
+    m6anet_min_reads: int
+    m6anet_max_reads: int
+    kmer_view: int | None
+    output_format: Literal["tsv", "csv", "parquet"] | None
+    summary: _File | None
+    print_read_names: bool
+    cut_names: bool
+    scale_events: bool
+    samples: bool
+    signal_index: bool
+    collapse_events: bool
+    mark_deletions: bool
+    mark_kmers: bool
+
+class _CheckOptions(_SignalOptions, total=False):
+    reads: Required[_File]
+    output: _File | None
+    threads: int
+    iop: int | None
+
+class _FinishOptions(TypedDict, total=False):
+    remove: bool
+    threads: int | None
+
+class _FrequencyOptions(_StrictOptions, total=False):
+    calls: _Table
+    genome: _File | None
+    chrom_sizes: _File | None
+    output: _File | None
+    split_groups: bool
+    stranded: bool
+    output_format: Literal["tsv", "csv", "parquet"] | None
+    bedmethyl: bool
+    combine_strands: bool
+    threshold: float
+    min_coverage: int
+    threshold_per_site: bool
+    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
+    motif: str | tuple[str, int] | None
+    mod_code: str | None
+
+class _IndexOptions(_StrictOptions, total=False):
+    directories: _Path | Iterable[_Path]
+    summaries: _File | Iterable[_File]
+    summary_lists: _File | Iterable[_File]
+    slow5: _File | None
+    skip_slow5_idx: bool
+    pod5: _Path | Iterable[_Path]
+    output: _Path | None
+    threads: int
+    iop: int
+    resume: bool
+    verbose: int
+
+class _MapOptions(_GpuOptions, total=False):
+    output: _File | None
+    paf: bool
+    write_index: _Path | None
+    no_md: bool
+    md: bool
+    cs: Literal["short", "long"] | None
+    eqx: bool
+    soft_clips: bool
+    comments: bool
+    read_group: str | None
+    secondary: bool
+    as_sam: bool
+    with_cigar: bool
+    strand_of_splicing: Literal["f"] | None
+    report: _File | None
+    sample: str | None
+    preset: str
+    k: int | None
+    w: int | None
+    hpc: bool
+    seeds: Literal["minimizer", "mem"]
+    min_mem: int | None
+    frequent: float | None
+    frequent_bounds: str | float | Sequence[str | float] | None
+    rescue_distance: int | None
+    frequent_in_read: float | None
+    max_gap: int | None
+    bandwidths: str | float | Sequence[str | float] | None
+    min_count: int | None
+    min_chain_score: int | None
+    secondary_ratio: float | None
+    max_secondary: int | None
+    mask: float | None
+    max_chain_skip: int | None
+    max_chain_iter: int | None
+    match: int | None
+    mismatch: int | None
+    gap_open: str | float | Sequence[str | float] | None
+    gap_extend: str | float | Sequence[str | float] | None
+    zdrop: str | float | Sequence[str | float] | None
+    min_score: int | None
+    threads: int
+    batch_bases: int | None
+
+class _JoinOptions(TypedDict, total=False):
+    output: _File | None
+    threads: int
+
+class _MergeOptions(_StrictOptions, total=False):
+    output: _File | None
+
+class _PlanOptions(TypedDict, total=False):
+    estimate: bool
+    speed: float | None
+    jobs: int
+    price: float | None
+    print_slurm: bool
+    output: _File | None
+
+class _PlotOptions(_RnaOptions, _LimitOptions, _ModelOptions, _SignalOptions, total=False):
+    reads: Required[_File]
+    bam: _File | None
+    genome: _File | None
+    output: _File | None
+    call_threshold: float
+    x_axis: Literal["samples", "time"]
+    window: _Region | Sequence[_Region] | None
+    alignment: int | None
+    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
+    meth_model: _File | None
+
+class _PlotRegionOptions(TypedDict, total=False):
+    bam: Required[_File]
+    genome: _File | None
+    genes: _File | None
+    output: _File | None
+    window: Required[_Region | Sequence[_Region]]
+    code: str | None
+    threshold: float
+    min_coverage: int | None
+    min_mapq: int
+    max_reads: int
+    max_bases: int
+
+class _ResquiggleOptions(_RnaOptions, _AlignmentOptions, total=False):
+    paf: bool
+    resume: bool
+
+class _RunPartOptions(TypedDict, total=False):
+    threads: int | None
+    gpu: Literal["auto", "on", "off"] | None
+    disable_cuda: bool | None
+    cuda_dev_id: str | float | Sequence[str | float] | None
+
+class _SimulateOptions(TypedDict, total=False):
+    output: Required[_Path]
+    force: bool
+    fasta: bool
+    no_read_truth: bool
+    reads_per_file: int
+    haplotypes: bool
+    signal_format: Literal["fast5", "blow5", "pod5"] | None
+    motif: str | None
+    pore: Literal["r9", "r10", "rna002", "rna004"]
+    meth_model: _File | None
+    seed: int
+    reference: _File | None
+    genome_length: int | None
+    gc: float | None
+    n_reads: int | None
+    coverage: float | None
+    median_length: int | None
+    length_sigma: float | None
+    min_length: int | None
+    fixed_length: int | None
+    ultra_long: int | Iterable[int]
+    strand: Literal["both", "+", "-"]
+    error_rate: float
+    methylation: Literal["per-site", "per-read"]
+    site_rates: str | float | Sequence[str | float] | None
+    linked_within: int | None
+    methylated_reads: float | None
+    complete: float | None
+    haplotype_sites: float | None
+    speed: float | None
+    slow_fraction: float
+    slow_factor: float
+    sample_noise: float | None
+    sample_correlation: float | None
+    level_noise: float | None
+    level_correlation: float | None
+    level_tails: Literal["gaussian", "t7"] | None
+
+class _EvaluationOptions(_StrictOptions, total=False):
+    methylated: _Table | Iterable[_Table]
+    unmethylated: _Table | Iterable[_Table]
+    output: _File | None
+    report: _File | Iterable[_File]
+    threshold: float
+    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
+    motif: str | tuple[str, int] | None
+    calibration: float
+
+class _SummaryOptions(_EvaluationOptions, total=False):
+    error_rate: float
+
+class _TrainOptions(
+    _RnaOptions, _SignalOptions, _CudaOptions, _LimitOptions, _ModelOptions, _StrictOptions, total=False
+):
+    reads: _File | None
+    bam: _File | None
+    genome: Required[_File]
+    truth: _File | None
+    methylated: _File | Iterable[_File]
+    unmethylated: _File | Iterable[_File]
+    output: _File | None
+    report: _File | None
+    force: bool
+    ultra_thresh: int
+    window: _Region | Sequence[_Region] | None
+    min_mapq: int
+    secondary: bool
+    supplementary: bool
+    skip_duplicates: bool
+    skip_unreadable: bool
+    hard_clips: bool
+    start: str | None
+    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
+    motif: str | tuple[str, int] | None
+    train_kmers: Literal["all", "methylated", "unmethylated"]
+    rounds: int
+    prior_events: float
+    held_out: float
+    threads: int
+    batchsize: int
+    max_bases: int
+    iop: int | None
+    profile: str | None
+    verbose: int
+
+class _ValidateOptions(_EvaluationOptions, total=False):
+    genome: _File | None
+    min_coverage: int
+    prior: float
+
+def call_methylation(*, returns: _Returns = ..., progress: _Progress = ..., **options: Unpack[_CallOptions]) -> Any: ...
 def compare(
-    a: _Table,
-    b: _Table,
-    *,
-    strict: bool = ...,
-    genome: _File | None = ...,
-    reads: _File | Iterable[_File] = ...,
-    slow5: _File | Iterable[_File] = ...,
-    pod5: _Path | Iterable[_Path] = ...,
-    fast5: _Path | Iterable[_Path] = ...,
-    output: _File | None = ...,
-    by: Literal["position", "kmer"] = ...,
-    min_coverage: int = ...,
-    window: _Region | Sequence[_Region] | None = ...,
-    min_mapq: int = ...,
-    pore: Literal["r9", "r10", "rna004"] | None = ...,
-    kmer_model: str | None = ...,
-    rna: bool = ...,
-    min_recalib_events: int = ...,
-    max_events_per_base: float = ...,
-    min_mean_emission: float = ...,
-    max_gap: int = ...,
-    qc_max_var: float = ...,
-    qc_max_events_per_base: float = ...,
-    threads: int = ...,
-    returns: Literal["arrow", "pandas", "polars"] | None = ...,
-    progress: _Listener | None = ...,
+    a: _Table, b: _Table, *, returns: _Returns = ..., progress: _Progress = ..., **options: Unpack[_CompareOptions]
 ) -> Any: ...
-def eventalign(
-    *,
-    bam: _File,
-    genome: _File,
-    strict: bool = ...,
-    reads: _File | None = ...,
-    slow5: _File | None = ...,
-    pod5: _Path | None = ...,
-    fast5: _Path | None = ...,
-    map_preset: Literal["map-ont", "map-hifi", "lr:hq", "rna"] | None = ...,
-    output: _File | None = ...,
-    failed_reads: _File | None = ...,
-    report: _File | None = ...,
-    sample: str | None = ...,
-    keep_bam: _File | None = ...,
-    paf: bool = ...,
-    sam: bool = ...,
-    sam_out_version: Literal[1, 2] | None = ...,
-    m6anet: bool = ...,
-    m6anet_json: _Path | None = ...,
-    m6anet_min_reads: int = ...,
-    m6anet_max_reads: int = ...,
-    kmer_view: int | None = ...,
-    output_format: Literal["tsv", "csv", "parquet"] | None = ...,
-    summary: _File | None = ...,
-    print_read_names: bool = ...,
-    cut_names: bool = ...,
-    scale_events: bool = ...,
-    samples: bool = ...,
-    signal_index: bool = ...,
-    collapse_events: bool = ...,
-    mark_deletions: bool = ...,
-    mark_kmers: bool = ...,
-    ultra_thresh: int = ...,
-    window: _Region | Sequence[_Region] | None = ...,
-    min_mapq: int = ...,
-    secondary: bool = ...,
-    supplementary: bool = ...,
-    skip_duplicates: bool = ...,
-    skip_unreadable: bool = ...,
-    hard_clips: bool = ...,
-    skip_ultra: _File | None = ...,
-    pore: Literal["r9", "r10", "rna004"] | None = ...,
-    kmer_model: str | None = ...,
-    rna: bool = ...,
-    min_recalib_events: int = ...,
-    max_events_per_base: float = ...,
-    min_mean_emission: float = ...,
-    max_gap: int = ...,
-    qc_max_var: float = ...,
-    qc_max_events_per_base: float = ...,
-    threads: int = ...,
-    batchsize: int = ...,
-    max_bases: int = ...,
-    iop: int | None = ...,
-    profile: str | None = ...,
-    plan: _Path | None = ...,
-    partitions: int | None = ...,
-    resume: bool = ...,
-    engine: Literal["local", "dask", "slurm"] | None = ...,
-    scheduler: str | None = ...,
-    workers: int | None = ...,
-    gpu: Literal["auto", "on", "off"] | None = ...,
-    disable_cuda: bool | None = ...,
-    cuda_dev_id: str | float | Sequence[str | float] = ...,
-    cuda_mem_frac: float | None = ...,
-    cuda_max_lf: float = ...,
-    cuda_avg_epk: float = ...,
-    cuda_max_epk: float = ...,
-    auto_tune: bool = ...,
-    verbose: int = ...,
-    returns: Literal["arrow", "pandas", "polars"] | None = ...,
-    progress: _Listener | None = ...,
-) -> Any: ...
-def fast5_check(
-    *,
-    reads: _File,
-    slow5: _File | None = ...,
-    pod5: _Path | None = ...,
-    fast5: _Path | None = ...,
-    output: _File | None = ...,
-    threads: int = ...,
-    iop: int | None = ...,
-    returns: Literal["arrow", "pandas", "polars"] | None = ...,
-    progress: _Listener | None = ...,
-) -> Any: ...
-def finish(
-    plan: _File,
-    *,
-    remove: bool = ...,
-    threads: int | None = ...,
-    progress: _Listener | None = ...,
-) -> Any: ...
+def eventalign(*, returns: _Returns = ..., progress: _Progress = ..., **options: Unpack[_EventalignOptions]) -> Any: ...
+def fast5_check(*, returns: _Returns = ..., progress: _Progress = ..., **options: Unpack[_CheckOptions]) -> Any: ...
+def finish(plan: _File, *, progress: _Progress = ..., **options: Unpack[_FinishOptions]) -> Any: ...
 def frequencies(
     tables: _Table | Iterable[_Table] = ...,
     *,
-    strict: bool = ...,
-    calls: _Table = ...,
-    genome: _File | None = ...,
-    chrom_sizes: _File | None = ...,
-    output: _File | None = ...,
-    split_groups: bool = ...,
-    stranded: bool = ...,
-    output_format: Literal["tsv", "csv", "parquet"] | None = ...,
-    bedmethyl: bool = ...,
-    combine_strands: bool = ...,
-    threshold: float = ...,
-    min_coverage: int = ...,
-    threshold_per_site: bool = ...,
-    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
-    motif: str | tuple[str, int] | None = ...,
-    mod_code: str | None = ...,
-    returns: Literal["arrow", "pandas", "polars"] | None = ...,
-    progress: _Listener | None = ...,
+    returns: _Returns = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_FrequencyOptions],
 ) -> Any: ...
 def index(
-    reads: _File | Iterable[_File] = ...,
-    *,
-    strict: bool = ...,
-    directories: _Path | Iterable[_Path] = ...,
-    summaries: _File | Iterable[_File] = ...,
-    summary_lists: _File | Iterable[_File] = ...,
-    slow5: _File | None = ...,
-    skip_slow5_idx: bool = ...,
-    pod5: _Path | Iterable[_Path] = ...,
-    output: _Path | None = ...,
-    threads: int = ...,
-    iop: int = ...,
-    resume: bool = ...,
-    verbose: int = ...,
-    progress: _Listener | None = ...,
+    reads: _File | Iterable[_File] = ..., *, progress: _Progress = ..., **options: Unpack[_IndexOptions]
 ) -> Any: ...
-def iter_calls(
-    *,
-    bam: _File,
-    genome: _File,
-    strict: bool = ...,
-    reads: _File | None = ...,
-    slow5: _File | None = ...,
-    pod5: _Path | None = ...,
-    fast5: _Path | None = ...,
-    map_preset: Literal["map-ont", "map-hifi", "lr:hq", "rna"] | None = ...,
-    watch: _Path | None = ...,
-    watch_until_idle: float | None = ...,
-    watch_interval: float = ...,
-    watch_process_total: int | None = ...,
-    watch_process_index: int | None = ...,
-    output: _File | None = ...,
-    failed_reads: _File | None = ...,
-    report: _File | None = ...,
-    sample: str | None = ...,
-    keep_bam: _File | None = ...,
-    meth_out_version: Literal[1, 2] = ...,
-    output_format: Literal["tsv", "csv", "parquet", "none"] | None = ...,
-    modbam: _File | None = ...,
-    modbam_output_name: _File | None = ...,
-    modbam_style: Literal["read", "reference"] = ...,
-    replace_tags: bool = ...,
-    merge_tags: bool = ...,
-    prior: float | None = ...,
-    bedmethyl: _File | None = ...,
-    call_threshold: float | None = ...,
-    threshold_per_site: bool = ...,
-    combine_strands: bool = ...,
-    partition_tag: str | None = ...,
-    ultra_thresh: int = ...,
-    window: _Region | Sequence[_Region] | None = ...,
-    min_mapq: int = ...,
-    secondary: bool = ...,
-    supplementary: bool = ...,
-    skip_duplicates: bool = ...,
-    skip_unreadable: bool = ...,
-    hard_clips: bool = ...,
-    skip_ultra: _File | None = ...,
-    window_mode: Literal["start", "clip"] | None = ...,
-    skip_overlaps: bool = ...,
-    pore: Literal["r9", "r10", "rna004"] | None = ...,
-    kmer_model: str | None = ...,
-    meth_model: _File | None = ...,
-    methylation: str | float | Sequence[str | float] | None = ...,
-    motif: str | tuple[str, int] | None = ...,
-    min_separation: int = ...,
-    per_site: bool = ...,
-    noise: Literal["independent", "correlated"] | None = ...,
-    accurate: bool = ...,
-    rescale: bool | None = ...,
-    min_recalib_events: int = ...,
-    max_events_per_base: float = ...,
-    min_mean_emission: float = ...,
-    max_gap: int = ...,
-    qc_max_var: float = ...,
-    qc_max_events_per_base: float = ...,
-    threads: int = ...,
-    batchsize: int = ...,
-    max_bases: int = ...,
-    iop: int | None = ...,
-    profile: str | None = ...,
-    plan: _Path | None = ...,
-    partitions: int | None = ...,
-    resume: bool = ...,
-    engine: Literal["local", "dask", "slurm"] | None = ...,
-    scheduler: str | None = ...,
-    workers: int | None = ...,
-    gpu: Literal["auto", "on", "off"] | None = ...,
-    disable_cuda: bool | None = ...,
-    cuda_dev_id: str | float | Sequence[str | float] = ...,
-    cuda_mem_frac: float | None = ...,
-    cuda_max_lf: float = ...,
-    cuda_avg_epk: float = ...,
-    cuda_max_epk: float = ...,
-    auto_tune: bool = ...,
-    verbose: int = ...,
-    progress: _Listener | None = ...,
-) -> Iterator[Any]: ...
-def iter_events(
-    *,
-    bam: _File,
-    genome: _File,
-    strict: bool = ...,
-    reads: _File | None = ...,
-    slow5: _File | None = ...,
-    pod5: _Path | None = ...,
-    fast5: _Path | None = ...,
-    map_preset: Literal["map-ont", "map-hifi", "lr:hq", "rna"] | None = ...,
-    output: _File | None = ...,
-    failed_reads: _File | None = ...,
-    report: _File | None = ...,
-    sample: str | None = ...,
-    keep_bam: _File | None = ...,
-    paf: bool = ...,
-    sam: bool = ...,
-    sam_out_version: Literal[1, 2] | None = ...,
-    m6anet: bool = ...,
-    m6anet_json: _Path | None = ...,
-    m6anet_min_reads: int = ...,
-    m6anet_max_reads: int = ...,
-    kmer_view: int | None = ...,
-    output_format: Literal["tsv", "csv", "parquet"] | None = ...,
-    summary: _File | None = ...,
-    print_read_names: bool = ...,
-    cut_names: bool = ...,
-    scale_events: bool = ...,
-    samples: bool = ...,
-    signal_index: bool = ...,
-    collapse_events: bool = ...,
-    mark_deletions: bool = ...,
-    mark_kmers: bool = ...,
-    ultra_thresh: int = ...,
-    window: _Region | Sequence[_Region] | None = ...,
-    min_mapq: int = ...,
-    secondary: bool = ...,
-    supplementary: bool = ...,
-    skip_duplicates: bool = ...,
-    skip_unreadable: bool = ...,
-    hard_clips: bool = ...,
-    skip_ultra: _File | None = ...,
-    pore: Literal["r9", "r10", "rna004"] | None = ...,
-    kmer_model: str | None = ...,
-    rna: bool = ...,
-    min_recalib_events: int = ...,
-    max_events_per_base: float = ...,
-    min_mean_emission: float = ...,
-    max_gap: int = ...,
-    qc_max_var: float = ...,
-    qc_max_events_per_base: float = ...,
-    threads: int = ...,
-    batchsize: int = ...,
-    max_bases: int = ...,
-    iop: int | None = ...,
-    profile: str | None = ...,
-    plan: _Path | None = ...,
-    partitions: int | None = ...,
-    resume: bool = ...,
-    engine: Literal["local", "dask", "slurm"] | None = ...,
-    scheduler: str | None = ...,
-    workers: int | None = ...,
-    gpu: Literal["auto", "on", "off"] | None = ...,
-    disable_cuda: bool | None = ...,
-    cuda_dev_id: str | float | Sequence[str | float] = ...,
-    cuda_mem_frac: float | None = ...,
-    cuda_max_lf: float = ...,
-    cuda_avg_epk: float = ...,
-    cuda_max_epk: float = ...,
-    auto_tune: bool = ...,
-    verbose: int = ...,
-    progress: _Listener | None = ...,
-) -> Iterator[Any]: ...
+def iter_calls(*, progress: _Progress = ..., **options: Unpack[_CallOptions]) -> Iterator[Any]: ...
+def iter_events(*, progress: _Progress = ..., **options: Unpack[_EventalignOptions]) -> Iterator[Any]: ...
 def map_reads(
-    reference: _File,
-    reads: _File | Iterable[_File] = ...,
-    *,
-    output: _File | None = ...,
-    paf: bool = ...,
-    write_index: _Path | None = ...,
-    no_md: bool = ...,
-    md: bool = ...,
-    cs: Literal["short", "long"] | None = ...,
-    eqx: bool = ...,
-    soft_clips: bool = ...,
-    comments: bool = ...,
-    read_group: str | None = ...,
-    secondary: bool = ...,
-    as_sam: bool = ...,
-    with_cigar: bool = ...,
-    strand_of_splicing: Literal["f"] | None = ...,
-    report: _File | None = ...,
-    sample: str | None = ...,
-    preset: str = ...,
-    k: int | None = ...,
-    w: int | None = ...,
-    hpc: bool = ...,
-    seeds: Literal["minimizer", "mem"] = ...,
-    min_mem: int | None = ...,
-    frequent: float | None = ...,
-    frequent_bounds: str | float | Sequence[str | float] | None = ...,
-    rescue_distance: int | None = ...,
-    frequent_in_read: float | None = ...,
-    max_gap: int | None = ...,
-    bandwidths: str | float | Sequence[str | float] | None = ...,
-    min_count: int | None = ...,
-    min_chain_score: int | None = ...,
-    secondary_ratio: float | None = ...,
-    max_secondary: int | None = ...,
-    mask: float | None = ...,
-    max_chain_skip: int | None = ...,
-    max_chain_iter: int | None = ...,
-    match: int | None = ...,
-    mismatch: int | None = ...,
-    gap_open: str | float | Sequence[str | float] | None = ...,
-    gap_extend: str | float | Sequence[str | float] | None = ...,
-    zdrop: str | float | Sequence[str | float] | None = ...,
-    min_score: int | None = ...,
-    threads: int = ...,
-    batch_bases: int | None = ...,
-    gpu: Literal["auto", "on", "off"] | None = ...,
-    disable_cuda: bool | None = ...,
-    cuda_dev_id: str | float | Sequence[str | float] = ...,
-    cuda_mem_frac: float | None = ...,
-    progress: _Listener | None = ...,
+    reference: _File, reads: _File | Iterable[_File] = ..., *, progress: _Progress = ..., **options: Unpack[_MapOptions]
 ) -> Any: ...
-def merge(
-    inputs: _File | Iterable[_File] = ...,
-    *,
-    output: _File | None = ...,
-    threads: int = ...,
-) -> None: ...
+def merge(inputs: _File | Iterable[_File] = ..., **options: Unpack[_JoinOptions]) -> None: ...
 def merge_frequencies(
     tables: _Table | Iterable[_Table] = ...,
     *,
-    strict: bool = ...,
-    output: _File | None = ...,
-    returns: Literal["arrow", "pandas", "polars"] | None = ...,
-    progress: _Listener | None = ...,
+    returns: _Returns = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_MergeOptions],
 ) -> Any: ...
-def plan(
-    plan: _File,
-    *,
-    estimate: bool = ...,
-    speed: float | None = ...,
-    jobs: int = ...,
-    price: float | None = ...,
-    print_slurm: bool = ...,
-    output: _File | None = ...,
-) -> str: ...
-def plot(
-    read: _File,
-    *,
-    reads: _File,
-    slow5: _File | None = ...,
-    pod5: _Path | None = ...,
-    fast5: _Path | None = ...,
-    bam: _File | None = ...,
-    genome: _File | None = ...,
-    output: _File | None = ...,
-    call_threshold: float = ...,
-    x_axis: Literal["samples", "time"] = ...,
-    window: _Region | Sequence[_Region] | None = ...,
-    alignment: int | None = ...,
-    pore: Literal["r9", "r10", "rna004"] | None = ...,
-    kmer_model: str | None = ...,
-    rna: bool = ...,
-    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
-    meth_model: _File | None = ...,
-    min_recalib_events: int = ...,
-    max_events_per_base: float = ...,
-    min_mean_emission: float = ...,
-    max_gap: int = ...,
-    qc_max_var: float = ...,
-    qc_max_events_per_base: float = ...,
-) -> Picture | None: ...
-def plot_region(
-    *,
-    bam: _File,
-    window: _Region | Sequence[_Region],
-    genome: _File | None = ...,
-    genes: _File | None = ...,
-    output: _File | None = ...,
-    code: str | None = ...,
-    threshold: float = ...,
-    min_coverage: int | None = ...,
-    min_mapq: int = ...,
-    max_reads: int = ...,
-    max_bases: int = ...,
-) -> Picture | None: ...
+def plan(plan: _File, **options: Unpack[_PlanOptions]) -> str: ...
+def plot(read: _File, **options: Unpack[_PlotOptions]) -> Picture | None: ...
+def plot_region(**options: Unpack[_PlotRegionOptions]) -> Picture | None: ...
 def resquiggle(
     reads: _File,
     signals: _File,
     *,
-    strict: bool = ...,
-    output: _File | None = ...,
-    failed_reads: _File | None = ...,
-    paf: bool = ...,
-    pore: Literal["r9", "r10", "rna004"] | None = ...,
-    kmer_model: str | None = ...,
-    rna: bool = ...,
-    min_recalib_events: int = ...,
-    max_events_per_base: float = ...,
-    min_mean_emission: float = ...,
-    max_gap: int = ...,
-    qc_max_var: float = ...,
-    qc_max_events_per_base: float = ...,
-    threads: int = ...,
-    batchsize: int = ...,
-    max_bases: int = ...,
-    iop: int | None = ...,
-    profile: str | None = ...,
-    resume: bool = ...,
-    gpu: Literal["auto", "on", "off"] | None = ...,
-    disable_cuda: bool | None = ...,
-    cuda_dev_id: str | float | Sequence[str | float] = ...,
-    cuda_mem_frac: float | None = ...,
-    cuda_max_lf: float = ...,
-    cuda_avg_epk: float = ...,
-    cuda_max_epk: float = ...,
-    auto_tune: bool = ...,
-    verbose: int = ...,
-    returns: Literal["arrow", "pandas", "polars"] | None = ...,
-    progress: _Listener | None = ...,
+    returns: _Returns = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_ResquiggleOptions],
 ) -> Any: ...
 def run_part(
-    plan: _File,
-    parts: _File | Iterable[_File] = ...,
-    *,
-    threads: int | None = ...,
-    gpu: Literal["auto", "on", "off"] | None = ...,
-    disable_cuda: bool | None = ...,
-    cuda_dev_id: str | float | Sequence[str | float] | None = ...,
-    progress: _Listener | None = ...,
+    plan: _File, parts: _File | Iterable[_File] = ..., *, progress: _Progress = ..., **options: Unpack[_RunPartOptions]
 ) -> None: ...
-def simulate(
-    *,
-    output: _Path,
-    force: bool = ...,
-    fasta: bool = ...,
-    no_read_truth: bool = ...,
-    reads_per_file: int = ...,
-    haplotypes: bool = ...,
-    signal_format: Literal["fast5", "blow5", "pod5"] | None = ...,
-    motif: str | None = ...,
-    pore: Literal["r9", "r10", "rna002", "rna004"] = ...,
-    meth_model: _File | None = ...,
-    seed: int = ...,
-    reference: _File | None = ...,
-    genome_length: int | None = ...,
-    gc: float | None = ...,
-    n_reads: int | None = ...,
-    coverage: float | None = ...,
-    median_length: int | None = ...,
-    length_sigma: float | None = ...,
-    min_length: int | None = ...,
-    fixed_length: int | None = ...,
-    ultra_long: int | Iterable[int] = ...,
-    strand: Literal["both", "+", "-"] = ...,
-    error_rate: float = ...,
-    methylation: Literal["per-site", "per-read"] = ...,
-    site_rates: str | float | Sequence[str | float] | None = ...,
-    linked_within: int | None = ...,
-    methylated_reads: float | None = ...,
-    complete: float | None = ...,
-    haplotype_sites: float | None = ...,
-    speed: float | None = ...,
-    slow_fraction: float = ...,
-    slow_factor: float = ...,
-    sample_noise: float | None = ...,
-    sample_correlation: float | None = ...,
-    level_noise: float | None = ...,
-    level_correlation: float | None = ...,
-    level_tails: Literal["gaussian", "t7"] | None = ...,
-    progress: _Listener | None = ...,
-) -> Any: ...
+def simulate(*, progress: _Progress = ..., **options: Unpack[_SimulateOptions]) -> Any: ...
 def summary(
-    tables: _Table | Iterable[_Table] = ...,
-    *,
-    strict: bool = ...,
-    methylated: _Table | Iterable[_Table] = ...,
-    unmethylated: _Table | Iterable[_Table] = ...,
-    output: _File | None = ...,
-    report: _File | Iterable[_File] = ...,
-    threshold: float = ...,
-    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
-    motif: str | tuple[str, int] | None = ...,
-    calibration: float = ...,
-    error_rate: float = ...,
-    progress: _Listener | None = ...,
+    tables: _Table | Iterable[_Table] = ..., *, progress: _Progress = ..., **options: Unpack[_SummaryOptions]
 ) -> Any: ...
-def train(
-    *,
-    genome: _File,
-    strict: bool = ...,
-    reads: _File | None = ...,
-    bam: _File | None = ...,
-    slow5: _File | None = ...,
-    pod5: _Path | None = ...,
-    fast5: _Path | None = ...,
-    truth: _File | None = ...,
-    methylated: _File | Iterable[_File] = ...,
-    unmethylated: _File | Iterable[_File] = ...,
-    output: _File | None = ...,
-    report: _File | None = ...,
-    force: bool = ...,
-    ultra_thresh: int = ...,
-    window: _Region | Sequence[_Region] | None = ...,
-    min_mapq: int = ...,
-    secondary: bool = ...,
-    supplementary: bool = ...,
-    skip_duplicates: bool = ...,
-    skip_unreadable: bool = ...,
-    hard_clips: bool = ...,
-    pore: Literal["r9", "r10", "rna004"] | None = ...,
-    kmer_model: str | None = ...,
-    rna: bool = ...,
-    start: str | None = ...,
-    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
-    motif: str | tuple[str, int] | None = ...,
-    train_kmers: Literal["all", "methylated", "unmethylated"] = ...,
-    min_recalib_events: int = ...,
-    max_events_per_base: float = ...,
-    min_mean_emission: float = ...,
-    max_gap: int = ...,
-    qc_max_var: float = ...,
-    qc_max_events_per_base: float = ...,
-    rounds: int = ...,
-    prior_events: float = ...,
-    held_out: float = ...,
-    threads: int = ...,
-    batchsize: int = ...,
-    max_bases: int = ...,
-    iop: int | None = ...,
-    profile: str | None = ...,
-    gpu: Literal["auto", "on", "off"] | None = ...,
-    disable_cuda: bool | None = ...,
-    cuda_dev_id: str | float | Sequence[str | float] = ...,
-    cuda_mem_frac: float | None = ...,
-    cuda_max_lf: float = ...,
-    cuda_avg_epk: float = ...,
-    cuda_max_epk: float = ...,
-    auto_tune: bool = ...,
-    verbose: int = ...,
-    progress: _Listener | None = ...,
-) -> Any: ...
+def train(*, progress: _Progress = ..., **options: Unpack[_TrainOptions]) -> Any: ...
 def validate(
     calls: _Table | None = ...,
     truth: _Table | None = ...,
     *,
-    strict: bool = ...,
-    methylated: _Table | Iterable[_Table] = ...,
-    unmethylated: _Table | Iterable[_Table] = ...,
-    genome: _File | None = ...,
-    output: _File | None = ...,
-    report: _File | Iterable[_File] = ...,
-    threshold: float = ...,
-    min_coverage: int = ...,
-    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
-    motif: str | tuple[str, int] | None = ...,
-    calibration: float = ...,
-    prior: float = ...,
-    progress: _Listener | None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_ValidateOptions],
 ) -> Any: ...

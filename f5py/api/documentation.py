@@ -75,20 +75,20 @@ def type_words(option: Option) -> str:
 def _meaning(name: str, option: Option) -> str:
     names = f" ``{', '.join(option.names)}``" if option.names else ""
     shown = "" if option.default is REQUIRED else option.default_shown()
-    if _is_result(name, option):
+    if is_result(name, option):
         shown = "none; the result is returned"
     default = f" Default: {shown}." if shown not in ("", "none") else ""
     return f"{option.help}{default}{names}"
 
 
-def _is_result(name: str, option: Option) -> bool:
+def is_result(name: str, option: Option) -> bool:
     """Return whether an option names the file that takes what is returned without it."""
     return name == "output" and option.kind is Kind.FILE
 
 
 def _parameter(name: str, option: Option) -> inspect.Parameter:
     default = inspect.Parameter.empty if option.default is REQUIRED else option.default
-    if _is_result(name, option):
+    if is_result(name, option):
         default = None
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if option.is_argument else inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default)
