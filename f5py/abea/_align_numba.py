@@ -269,8 +269,6 @@ def align_all(turn, reads, events, base_map, model, scaling, found, limits):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     events : f5py.core.batch.Events
     base_map : f5py.core.batch.BaseMap
         First and last events are filled.

@@ -173,127 +173,75 @@ class ReadBatch:
     Things that a read has one of are arrays of shape (n,). Things that it has many of are one concatenated array
     with an array of n + 1 offsets: read i owns the elements from ``offsets[i]`` up to ``offsets[i + 1]``. Per-base
     and per-k-mer arrays share `base_offsets`; a read's last k - 1 per-k-mer elements are unused.
-
-    Attributes filled by the loader
-    -------------------------------
-    number : int
-        0-based number of the batch in the run.
-    names : Names
-        Any sequence of text becomes one.
-    part : int
-        Number of the part of the run; -1 if it has no parts.
-    is_earlier : bool
-        These alignments belong to earlier parts; they are computed for what they take from those of the part, and not
-        written.
-    kmer_marks : uint8, offsets `reference_offsets`
-        How the k-mer that begins at each base of the reference is found in the read, as
-        `f5py.event_alignment.kmer_marks.compare_kmers` says; only if asked for.
-    covered_sites : int
-        Sites of calls that were skipped because an earlier alignment of the same read covers them.
-    read_index : int64
-        0-based number of the record among all records visited.
-    status, cause : uint8
-        `ReadStatus`, and the `Cause` of one that is not OK.
-    problems : dict of int to str
-        One line for each read without a usable signal, which says what is wrong and where.
-    records : f5py.io.bam.bam_records.RawRecords or None
-        The alignment records as bytes, those that the filters have left out too, in the order of the input; only if
-        asked for.
-    partition : int32
-        Number of the read's value of the tag that reads are told apart by, -1 for none; only if asked for.
-    contig : int32
-        Index into the BAM header's contigs.
-    reference_start, reference_end : int64
-        0-based, half-open.
-    reverse : bool
-    cigar : uint32, offsets `cigar_offsets`
-        Length times 16 plus operation, as BAM stores it.
-    reference : uint8, offsets `reference_offsets`
-        Upper-case letters of the alignment's reference segment and one base beyond it.
-    bases : uint8, offsets `base_offsets`
-        Letters of the read as sequenced.
-    samples : int16, offsets `sample_offsets`
-    offset, unit, sampling_rate, start_time : float32
-        ``pA = (sample + offset) * unit``; Hz; seconds after the begin of the run, NaN if that is not known.
-
-    Groups, each filled and freed as a whole
-    ----------------------------------------
-    events : Events
-        By event detection.
-    base_map : BaseMap
-        Ranks by scaling, events by the alignment.
-    calls : Calls
-        By methylation calling.
-    rows : Rows
-        By event alignment to the reference.
-
-    Attributes filled by scaling, alignment and recalibration
-    ---------------------------------------------------------
-    shift, scale, var : float32
-    aligned_pairs : int32, shape (m, 2), offsets `pair_offsets`
-        (k-mer, event); only if asked for.
-    n_pairs : int64
-    events_per_base : float64
-    verdict : uint8
-        `Cause` of an alignment that was given up, for reads that were tried.
-    n_calibration : int64
-        Events that the read could be recalibrated with.
-
-    Attributes filled by methylation calling
-    ----------------------------------------
-    call_motif : int8
-        Index of each call's motif; empty unless there are several, and then a read's calls are ordered by it.
-    by_motif : list of Calls
-        The calls of each motif alone; empty unless there are several.
     """
 
-    number: int
-    names: Names
-    read_index: NDArray[np.int64]
-    status: NDArray[np.uint8]
-    contig: NDArray[np.int32]
+    # filled by the loader
+    number: int  # 0-based number of the batch in the run
+    names: Names  # any sequence of text becomes one
+    read_index: NDArray[np.int64]  # 0-based number of the record among all records visited
+    status: NDArray[np.uint8]  # `ReadStatus`
+    contig: NDArray[np.int32]  # index into the BAM header's contigs
+    # reference_start, reference_end: 0-based, half-open
     reference_start: NDArray[np.int64]
     reference_end: NDArray[np.int64]
     reverse: NDArray[np.bool_]
-    cigar: NDArray[np.uint32]
+    cigar: NDArray[np.uint32]  # length times 16 plus operation, as BAM stores it
     cigar_offsets: NDArray[np.int64]
-    reference: NDArray[np.uint8]
+    reference: NDArray[np.uint8]  # upper-case letters of the alignment's reference segment and one base beyond it
     reference_offsets: NDArray[np.int64]
-    bases: NDArray[np.uint8]
+    bases: NDArray[np.uint8]  # letters of the read as sequenced
     base_offsets: NDArray[np.int64]
     samples: NDArray[np.int16]
     sample_offsets: NDArray[np.int64]
+    # offset, unit, sampling_rate: ``pA = (sample + offset) * unit``; Hz
     offset: NDArray[np.float32]
     unit: NDArray[np.float32]
     sampling_rate: NDArray[np.float32]
 
-    events: Events = field(default_factory=Events.none)
-    base_map: BaseMap = field(default_factory=BaseMap.none)
-    calls: Calls = field(default_factory=Calls.none)
-    rows: Rows = field(default_factory=Rows.none)
+    # groups, each filled and freed as a whole
+    events: Events = field(default_factory=Events.none)  # by event detection
+    base_map: BaseMap = field(default_factory=BaseMap.none)  # ranks by scaling, events by the alignment
+    calls: Calls = field(default_factory=Calls.none)  # by methylation calling
+    rows: Rows = field(default_factory=Rows.none)  # by event alignment to the reference
 
+    # filled by scaling, alignment and recalibration
     shift: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
     scale: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
     var: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
+    # aligned_pairs: shape (m, 2), offsets `pair_offsets`: (k-mer, event); only if asked for
     aligned_pairs: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 2), np.int32))
     pair_offsets: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
     n_pairs: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
     events_per_base: NDArray[np.float64] = field(default_factory=lambda: empty(np.float64))
+    # verdict: `Cause` of an alignment given up, for reads that were tried
     verdict: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
+    # n_calibration: events that the read could be recalibrated with
     n_calibration: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
 
+    # filled by methylation calling, and empty unless there are several motifs
+    # call_motif: index of each call's motif, by which a read's calls are ordered
     call_motif: NDArray[np.int8] = field(default_factory=lambda: empty(np.int8))
-    by_motif: list[Calls] = field(default_factory=list)
+    by_motif: list[Calls] = field(default_factory=list)  # the calls of each motif alone
 
-    cause: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
+    # filled by the loader, too
+    cause: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))  # `Cause` of a read that is not OK
+    # problems: one line for each read without a usable signal, which says what is wrong and where
     problems: dict[int, str] = field(default_factory=dict)
+    # records: `f5py.io.bam.bam_records.RawRecords`: the alignments as bytes, those that the filters have left out too,
+    # in the order of the input; only if asked for
     records: Any = None
+    # partition: number of the read's value of the tag that reads are told apart by, -1 for none; only if asked for
     partition: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    # start_time: seconds after the begin of the run, NaN if unknown
     start_time: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
     share_of_input: float | None = None
-    part: int = -1
+    part: int = -1  # number of the part of the run; -1 if it has no parts
+    # is_earlier: these alignments belong to earlier parts; they are computed for what they take from those of the part,
+    # and not written
     is_earlier: bool = False
-    covered_sites: int = 0
+    covered_sites: int = 0  # sites of calls that an earlier alignment of the same read covers, and so were skipped
+    # kmer_marks: offsets `reference_offsets`: how the k-mer that begins at each base of the reference is found in the
+    # read, as `f5py.event_alignment.kmer_marks.compare_kmers` says; only if asked for
     kmer_marks: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
 
     def __post_init__(self) -> None:

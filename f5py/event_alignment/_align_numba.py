@@ -272,8 +272,6 @@ def align_all(turn, reads, batch, codes, model, numbers, windows, rows):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     batch : f5py.core.batch.BatchView
     codes : f5py.core.kmers.StrandCodes
     model : f5py.pore_model.model.Levels

@@ -15,8 +15,6 @@ def fill_marks(turn, reads, alignments, bases, base_offsets, letters, kmer, mark
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     alignments : f5py.core.batch.Alignments
     bases, base_offsets : uint8, int64
         Of the reads as sequenced.

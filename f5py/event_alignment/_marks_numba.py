@@ -18,8 +18,6 @@ def count_rows(turn, reads, rows, n):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     rows : f5py.core.batch.Rows
     n : int64, shape (n_reads,)
         Filled.
@@ -43,8 +41,6 @@ def fill_rows(turn, reads, rows, events, alignments, k, trim, marked):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     rows : f5py.core.batch.Rows
     events : f5py.core.batch.Events
     alignments : f5py.core.batch.Alignments

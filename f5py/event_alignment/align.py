@@ -84,6 +84,8 @@ def align_events(
     The rows of a read are in the order of the reference. No row is made of the first event of a segment. A stretch of
     the reference longer than about a hundred bases without aligned ones ends the segment.
 
+    Return the seconds that all threads together have worked.
+
     Parameters
     ----------
     batch : ReadBatch
@@ -96,11 +98,6 @@ def align_events(
         is a segment of its own. A region takes one base more at its end, as f5c does.
     elsewhere : RowsElsewhere, optional
         Aligns its share of the reads, if there are no windows.
-
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
     """
     from f5py.event_alignment._align_numba import ReadNumbers, align_all
 

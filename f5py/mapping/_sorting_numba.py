@@ -155,8 +155,6 @@ def sort_reads(turn, reads, x, y, offsets):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     x, y : uint64, int64, shape (offsets[-1],)
     offsets : int64, shape (n_reads + 1,)
     """

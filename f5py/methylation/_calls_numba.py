@@ -326,8 +326,6 @@ def call_all(turn, reads, batch, model, motifs, noise, calls):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     batch : f5py.core.batch.BatchView
     model, noise
         As of `score_groups`.

@@ -66,8 +66,6 @@ def list_all(turn, reads, batch, k, motifs, calls, listing):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     batch : f5py.core.batch.BatchView
     k : int
     motifs : pair of MotifCodes
@@ -112,8 +110,6 @@ def finish_all(turn, reads, found, calls):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     found : float32, shape (n_slots, 2, 2)
         What `log_score` takes, for each group with its sites methylated and with none.
     calls : f5py.core.batch.Calls

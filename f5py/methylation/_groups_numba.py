@@ -195,8 +195,6 @@ def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     alignments : f5py.core.batch.Alignments
     motifs : pair of MotifCodes
         Of forward and of reverse reads.

@@ -196,8 +196,6 @@ def rescale_all(turn, reads, batch, bases, model, motifs, least_events, calls):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     batch : f5py.core.batch.BatchView
         Its scaling is changed.
     bases : uint8, shape (base_map.offsets[-1],)

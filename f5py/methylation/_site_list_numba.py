@@ -51,8 +51,6 @@ def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     alignments : f5py.core.batch.Alignments
     motifs : pair of MotifCodes
         Of forward and of reverse reads.
@@ -94,8 +92,6 @@ def finish_sites(turn, reads, groups, sites, found, noise, agreement, calls):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     groups : f5py.core.batch.Calls
     sites : SiteListing
     found : FoundSites

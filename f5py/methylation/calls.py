@@ -93,6 +93,8 @@ def call_methylation(
 ) -> float:
     """Fill the batch's calls for all reads that are still `ReadStatus.OK`.
 
+    Return the seconds that all threads together have worked.
+
     Parameters
     ----------
     batch : ReadBatch
@@ -109,11 +111,6 @@ def call_methylation(
         Scores its share of the groups, and with `per_site` of their sites, too.
     noise : Noise, optional
         Of the events around their levels; None: independent, as f5c has it.
-
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
     """
     from f5py.methylation._calls_numba import call_all
     from f5py.methylation._groups_numba import count_all

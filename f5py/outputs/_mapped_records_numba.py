@@ -206,8 +206,6 @@ def records_of_reads(turn, reads, columns, found, rep_len, contigs, switches, ma
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     columns : f5py.core.mapping_batch.ReadColumns
     found : f5py.core.mapping_batch.Hits
     rep_len : int64, shape (n_reads,)

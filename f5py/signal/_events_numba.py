@@ -209,8 +209,6 @@ def find_all_events(turn, reads, signals, parameters, slots, found, n_events):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     signals : f5py.core.batch.Signals
     parameters : f5py.signal.events.EventParameters
     slots : int64, shape (n_reads + 1,)
@@ -281,8 +279,6 @@ def reverse_all_events(turn, reads, events):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     events : f5py.core.batch.Events
         Changed.
     """

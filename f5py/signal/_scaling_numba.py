@@ -98,8 +98,6 @@ def rank_all(turn, reads, bases, base_offsets, k, codes, ranks):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     bases : uint8, shape (n_bases,)
         Letters of the reads as sequenced.
     base_offsets : int64, shape (n_reads + 1,)
@@ -124,8 +122,6 @@ def estimate_all(turn, reads, events, base_offsets, n_kmers, kmer_rank, level_me
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     events : f5py.core.batch.Events
     base_offsets : int64, shape (n_reads + 1,)
     n_kmers : int64, shape (n_reads,)
@@ -153,8 +149,6 @@ def recalibrate_all(turn, reads, events, base_map, n_kmers, model, scaling, used
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     events : f5py.core.batch.Events
     base_map : f5py.core.batch.BaseMap
     n_kmers : int64, shape (n_reads,)

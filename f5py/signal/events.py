@@ -63,6 +63,8 @@ def detect_events(
 ) -> float:
     """Fill the batch's event arrays from its samples.
 
+    Return the seconds that all threads together have worked.
+
     Parameters
     ----------
     batch : ReadBatch
@@ -72,11 +74,6 @@ def detect_events(
         Leave `event_start`, `event_length` and `event_stdv` empty.
     elsewhere : EventsElsewhere, optional
         The arrays get room for its reads, but what is in there is left to it.
-
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
     """
     from f5py.signal._events_numba import find_all_events, take_all_events
 
@@ -120,15 +117,12 @@ def reverse_events(batch: ReadBatch, pool: WorkerPool, here: NDArray[np.bool_] |
 
     RNA goes through the pore with the 3' end first. Starts in samples stay what they are, so that they descend then.
 
+    Return the seconds that all threads together have worked.
+
     Parameters
     ----------
     here : bool, shape (n,), optional
         Only these reads.
-
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
     """
     from f5py.signal._events_numba import reverse_all_events
 

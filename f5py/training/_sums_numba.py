@@ -37,8 +37,6 @@ def mark_all(turn, reads, alignments, motifs, truth):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     alignments : f5py.core.batch.Alignments
         Its reference is changed.
     motifs : pair of MotifCodes
@@ -150,8 +148,6 @@ def weights_all(turn, reads, batch, rows, model, plain, weights, own_shift):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     batch, rows, model
         As for `add_rows`.
     plain : int32, shape (n_kmers,)

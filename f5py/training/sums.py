@@ -67,10 +67,7 @@ def plain_ranks(k: int, alphabet: str, canonical: str) -> NDArray[np.int32]:
 def mark_sites(batch: ReadBatch, motif: Motif, truth: Truth, pool: WorkerPool) -> float:
     """Write into the batch's reference segments which sites are methylated; see `f5py.core.kmers.METHYLATED`.
 
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
+    Return the seconds that all threads together have worked.
     """
     from f5py.training._sums_numba import mark_all
 

@@ -19,8 +19,6 @@ def gather(turn, reads, offsets, values, gathered_offsets, gathered):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     offsets : int64, shape (n_reads + 1,)
         Of all reads of the batch, in elements.
     values : any dtype, shape (offsets[-1],)
@@ -65,8 +63,6 @@ def scatter_maps(turn, reads, k, p, gathered, base_map):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     k : int
         Bases of a k-mer.
     p : int64, shape (len(reads) + 1,)

@@ -301,8 +301,6 @@ def gather_blocks(turn, blocks, out, begin, offsets, packed):
 
     Parameters
     ----------
-    turn, blocks
-        See `f5py.threads.pool`.
     out, begin
         See `compress_blocks`.
     offsets : int64, shape (n + 1,)

@@ -17,8 +17,6 @@ def count_newlines(turn, pieces, text, bounds, counts):
 
     Parameters
     ----------
-    turn, pieces
-        See `f5py.threads.pool`.
     text : uint8
     bounds : int64, shape (n + 1,)
     counts : int64, shape (n,)

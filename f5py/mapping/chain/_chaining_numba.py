@@ -135,8 +135,6 @@ def score_reads(turn, reads, anchors, offsets, integers, gap_penalty, scores):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     anchors : AnchorArrays
         Of all reads.
     offsets : int64, shape (n_reads + 1,)

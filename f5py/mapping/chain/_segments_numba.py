@@ -24,8 +24,6 @@ def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, t
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     anchors : AnchorArrays
         Of all reads.
     offsets : int64, shape (n_reads + 1,)

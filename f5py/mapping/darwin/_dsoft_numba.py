@@ -181,8 +181,6 @@ def find_candidates(turn, reads, strands, read_offsets, owns, kmers, integers, n
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     strands, read_offsets
         `f5py.mapping.darwin.extensions.Extensions`.
     owns : int64, shape (n_reads,)

@@ -316,8 +316,6 @@ def make_strands(turn, reads, codes, offsets, strands):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     codes : uint8, shape (offsets[-1],)
         0 to 3, 4 for unknown bases.
     offsets : int64, shape (n_reads + 1,)

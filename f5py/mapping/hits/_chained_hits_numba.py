@@ -124,8 +124,6 @@ def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, count
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     columns : f5py.core.mapping_batch.ReadColumns
     anchors : f5py.core.mapping_batch.Anchors
         Scored.

@@ -47,8 +47,6 @@ def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     columns : f5py.core.mapping_batch.ReadColumns
     chained : f5py.core.mapping_batch.ChainedHits
         Anchors get flags.

@@ -197,8 +197,6 @@ def rank_reads(turn, reads, read_offsets, hits, rep_len, parameters, with_alignm
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     read_offsets : int64, shape (n_reads + 1,)
         Where the bases of reads begin.
     hits : f5py.core.mapping_batch.Hits

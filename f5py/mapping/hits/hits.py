@@ -23,10 +23,7 @@ from f5py.threads.pool import WorkerPool, longest_first
 def chain_hits(batch: MappingBatch, index: ReferenceIndex, parameters: Parameters, pool: WorkerPool) -> float:
     """Fill ``batch.chained`` from the scored anchors, of which only `rep_len` is kept.
 
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
+    Return the seconds that all threads together have worked.
     """
     from f5py.mapping.hits._chained_hits_numba import ChainedCounts, chain_reads
     from f5py.mapping.hits._hit_reads_numba import gather_hits
@@ -62,16 +59,13 @@ def align_hits(
 ) -> float:
     """Fill ``batch.hits`` with the chained hits, which are used up, aligned base by base but not ranked.
 
+    Return the seconds that all threads together have worked.
+
     Parameters
     ----------
     made : tuple of arrays, optional
         Alignments that have been made elsewhere: keys, results, operations and offsets of
         `f5py.mapping.align._pair_alignment_numba.Made`.
-
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
     """
     from f5py.mapping.align._pair_alignment_numba import Made
     from f5py.mapping.hits._hit_reads_numba import HitCounts, align_reads, gather_hits
@@ -104,10 +98,7 @@ def rank_hits(batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> 
 
     If they are not there, these are the chained hits, which are used up.
 
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
+    Return the seconds that all threads together have worked.
     """
     from f5py.mapping.hits._mapping_quality_numba import rank_reads
 

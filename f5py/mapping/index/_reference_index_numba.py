@@ -18,8 +18,6 @@ def sketch_contigs(turn, contigs, bases, offsets, scheme, out, n_found):
 
     Parameters
     ----------
-    turn, contigs
-        See `f5py.threads.pool`.
     bases : uint8, shape (offsets[-1],)
         0 to 3, 4 for others.
     offsets : int64, shape (n_contigs + 1,)

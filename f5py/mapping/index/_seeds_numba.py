@@ -212,8 +212,6 @@ def seed_reads(turn, reads, bases, offsets, index, parameters, overlaps, counts)
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     bases, offsets : uint8, int64
         Codes of all reads.
     index : SeedIndex

@@ -86,17 +86,14 @@ def find_anchors(
 ) -> float:
     """Find the sorted anchors of all reads; fills ``batch.anchors``.
 
+    Return the seconds that all threads together have worked.
+
     Parameters
     ----------
     batch : MappingBatch
         With codes.
     overlaps : OverlapTargets, optional
         For overlaps of reads with themselves.
-
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
     """
     sums = SeedSums.zero(len(batch))
     results: list[Any] = []
@@ -117,6 +114,8 @@ def seed_some(
 ) -> float:
     """Find the sorted anchors of some reads.
 
+    Return the seconds that all threads together have worked.
+
     Parameters
     ----------
     sums : SeedSums
@@ -125,11 +124,6 @@ def seed_some(
         For `take_anchors`; of reads that are in it already, what is added counts.
     batch, index, parameters, pool, overlaps
         See `find_anchors`.
-
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
     """
     from f5py.mapping.index._seeds_numba import OverlapRanks, SeedCounts, SeedIndex, seed_reads
 

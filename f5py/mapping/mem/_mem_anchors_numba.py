@@ -198,8 +198,6 @@ def seed_reads_by_mems(turn, reads, bases, offsets, index, min_length, integers,
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     bases, offsets : uint8, int64
         Codes of all reads.
     index : MemIndex
@@ -269,8 +267,6 @@ def anchors_of_found(turn, reads, offsets, first_read, index, matches, integers,
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     offsets : int64
         Of the bases of all reads.
     first_read : int

@@ -93,8 +93,6 @@ def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
 
     Parameters
     ----------
-    turn, chunks
-        See `f5py.threads.pool`.
     text : uint8
         See `write_text`.
     chunk_size : int

@@ -34,15 +34,12 @@ class MemSearch(NamedTuple):
 def find_mem_anchors(batch: MappingBatch, search: MemSearch, pool: WorkerPool) -> float:
     """Find the sorted anchors of all reads; fills ``batch.anchors``.
 
+    Return the seconds that all threads together have worked.
+
     Parameters
     ----------
     batch : MappingBatch
         With codes.
-
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
     """
     n = len(batch)
     sums = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -62,17 +59,14 @@ def search_reads(
 ) -> float:
     """Find the anchors of some reads on the CPU threads.
 
+    Return the seconds that all threads together have worked.
+
     Parameters
     ----------
     sums : tuple of int64, shape (n_reads,)
         Numbers of anchors and of seeds, and bases that unused seeds cover; filled for these reads.
     results : list
         What each thread has found is added, for `take_anchors`.
-
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked.
     """
     from f5py.mapping.index._seeds_numba import SeedCounts
     from f5py.mapping.mem._mem_anchors_numba import seed_reads_by_mems

@@ -139,8 +139,6 @@ def read_names(turn, rows, file, places, sizes, used, names, codes):
 
     Parameters
     ----------
-    turn, rows
-        See `f5py.threads.pool`.
     file : f5py.io.signals.slow5._slow5_index.RecordFile
     places, sizes : int64, shape (n_records,)
         Of the records in the file, in bytes.

@@ -314,8 +314,6 @@ def copy_samples(turn, reads, got, offsets, samples):
 
     Parameters
     ----------
-    turn, reads
-        See `f5py.threads.pool`.
     got : f5py.io.signals.slow5.reader.Got
     offsets : int64, shape (n + 1,)
     samples : int16, shape (offsets[-1],)
