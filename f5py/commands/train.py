@@ -53,29 +53,16 @@ Stage = TypeVar("Stage", TrainingStage, TestingStage, NoiseStage)
 
 @dataclass(frozen=True, eq=False)
 class TrainingSummary:
-    """Results of a training.
-
-    Attributes
-    ----------
-    n_events : float64, shape (n_kmers,)
-        Events of each k-mer in the last round.
-    rounds : list of dict
-        Of each round: ``events``, ``kmers_well_seen``, ``change`` (pA) and ``held_out_deviation`` (root mean square, in
-        units of the standard deviation; None without reads held out).
-    auc : float or None
-        Area under the ROC curve of the calls that were held out.
-    n_calls : int
-        Their number.
-    report : dict
-        All of it, as the report has it.
-    """
+    """Results of a training."""
 
     model: PoreModel
-    n_events: NDArray[np.float64]
+    n_events: NDArray[np.float64]  # shape (n_kmers,): events of each k-mer in the last round
+    # rounds: of each round: ``events``, ``kmers_well_seen``, ``change`` (pA) and ``held_out_deviation`` (root mean
+    # square, in units of the standard deviation; None without reads held out)
     rounds: list[dict[str, Any]]
-    auc: float | None
-    n_calls: int
-    report: dict[str, Any]
+    auc: float | None  # area under the ROC curve of the calls that were held out
+    n_calls: int  # their number
+    report: dict[str, Any]  # all of it, as the report has it
 
 
 @dataclass(frozen=True)

@@ -18,21 +18,7 @@ _EXAMPLES = 3
 
 @dataclass
 class RunCounts:
-    """Reads by fate, their bases, and results: calls or rows; of the calls those beyond the threshold, by state.
-
-    Attributes
-    ----------
-    causes : int64, shape (number of causes,)
-        Reads that dropped out, by `Cause`.
-    reverse : int
-        Reads that a result was looked for in and that lie on the reverse strand.
-    covered_sites : int
-        Sites of calls that were skipped because an earlier alignment of the same read covers them.
-    rescuable : int
-        Reads with too few events to recalibrate with, but no fewer than `USABLE_EVENTS`.
-    examples : list of str
-        What is wrong with the signals of some of the bad reads.
-    """
+    """Reads by fate, their bases, and results: calls or rows; of the calls those beyond the threshold, by state."""
 
     total: int = 0
     qc_fail: int = 0
@@ -44,11 +30,12 @@ class RunCounts:
     results: int = 0
     methylated: int = 0
     unmethylated: int = 0
-    reverse: int = 0
-    covered_sites: int = 0
+    reverse: int = 0  # reads that a result was looked for in and that lie on the reverse strand
+    covered_sites: int = 0  # sites of calls that were skipped because an earlier alignment of the same read covers them
+    # causes: shape (number of causes,): reads that dropped out, by `Cause`
     causes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Cause), np.int64))
-    rescuable: int = 0
-    examples: list[str] = field(default_factory=list)
+    rescuable: int = 0  # reads with too few events to recalibrate with, but no fewer than `USABLE_EVENTS`
+    examples: list[str] = field(default_factory=list)  # what is wrong with the signals of some of the bad reads
 
     def add(self, batch: ReadBatch) -> None:
         """Count a computed batch."""

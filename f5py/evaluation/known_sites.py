@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -84,7 +84,7 @@ def read_sites(path: str, motif: Motif) -> KnownSites:
                 "simulation's truth.tsv"
             )
         dtype = np.dtype([(name, kind) for name, (_, kind) in columns.items()])
-        lines = file if columns is not _BEDMETHYL else _with(first, file)
+        lines = file if columns is not _BEDMETHYL else chain([first], file)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", UserWarning)  # of a table without rows
@@ -112,11 +112,6 @@ def read_sites(path: str, motif: Motif) -> KnownSites:
     check_positions(start[kept], path, "start")
     names, contig = np.unique(rows["contig"][kept], return_inverse=True)
     return _merged([name.decode("latin-1") for name in names], contig, start[kept], rows["n"][kept], share[kept])
-
-
-def _with(first: bytes, file: Iterable[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from file
 
 
 def _merged(

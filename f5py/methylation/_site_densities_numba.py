@@ -32,18 +32,11 @@ class Densities(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Memory that is taken once for many packs: what all threads would ask the system for, they would wait for.
+    """Memory that is taken once for many packs: what all threads would ask the system for, they would wait for."""
 
-    Attributes
-    ----------
-    work : float64
-        Begins at a multiple of 64 bytes, as all that is taken of it: no vector lies in two lines of the cache.
-    used : int64, shape (1,)
-        So many of its elements are taken.
-    """
-
+    # work: begins at a multiple of 64 bytes, as all that is taken of it: no vector lies in two lines of the cache
     work: NDArray[np.float64]
-    used: NDArray[np.int64]
+    used: NDArray[np.int64]  # shape (1,): so many of its elements are taken
 
 
 @kernel

@@ -31,41 +31,27 @@ NEVER = -1e30
 
 
 class Pack(NamedTuple):
-    """Windows that are solved side by side.
+    """Windows that are solved side by side."""
 
-    Attributes
-    ----------
-    width : int
-        The most sites that share a k-mer in each window.
-    vectors : int
-        Of each k-mer.
-    events : float32, shape (16 * rows,)
-        Event means: each row's eight lanes twice; a window that has fewer repeats its last one.
-    after : float64, shape (8 * rows,)
-        Base-two logarithm of the probability of the events after the row as background, in each lane; `NEVER` in rows
-        that a window does not have.
-    inverse, offset, constant : float32
-        Emissions of all k-mers, vectors and lanes as `f5py.methylation._hmm_numba.forward_lanes` has them; after a
-        window's last k-mer `inverse` is 0 and `constant` never.
-    last : int64, shape (n_kmers,)
-        The lanes, as bits, whose last k-mer it is.
-    changes : int64, shape (n_kmers,)
-        The lanes in which bits of the state change from one site to another on the way into the k-mer: bits 0 to 7 are
-        the lanes of bit 0, bits 8 to 15 and 16 to 23 those of bits 1 and 2, and the number above them is the distance
-        of two vectors that differ in a further bit which changes, or 0.
-    slot : int64, shape (n_kmers,)
-        Number of the k-mer among those into which bit 0 changes in any of the windows, or -1.
-    """
-
-    width: int
-    vectors: int
+    width: int  # the most sites that share a k-mer in each window
+    vectors: int  # of each k-mer
+    # events: shape (16 * rows,): means: each row's eight lanes twice; a window that has fewer repeats its last one
     events: NDArray[np.float32]
+    # after: shape (8 * rows,): base-two logarithm of the probability of the events after the row as background, in each
+    # lane; `NEVER` in rows that a window does not have
     after: NDArray[np.float64]
+    # inverse, offset, constant: emissions of all k-mers, vectors and lanes as
+    # `f5py.methylation._hmm_numba.forward_lanes` has them; after a window's last k-mer `inverse` is 0 and `constant`
+    # never
     inverse: NDArray[np.float32]
     offset: NDArray[np.float32]
     constant: NDArray[np.float32]
-    last: NDArray[np.int64]
+    last: NDArray[np.int64]  # shape (n_kmers,): the lanes, as bits, whose last k-mer it is
+    # changes: shape (n_kmers,): the lanes in which bits of the state change from one site to another on the way into
+    # the k-mer: bits 0 to 7 are the lanes of bit 0, bits 8 to 15 and 16 to 23 those of bits 1 and 2, and the number
+    # above them is the distance of two vectors that differ in a further bit which changes, or 0
     changes: NDArray[np.int64]
+    # slot: shape (n_kmers,): number of the k-mer among those into which bit 0 changes in any of the windows, or -1
     slot: NDArray[np.int64]
 
 

@@ -26,66 +26,40 @@ from f5py.methylation._site_hmm_numba import LANES, NEVER, Pack, backward, forwa
 
 
 class SiteWindows(NamedTuple):
-    """The windows of one read that have several sites, or any.
+    """The windows of one read that have several sites, or any."""
 
-    Attributes
-    ----------
-    codes : uint8
-        Bases of all windows on the read's strand in forward order, see `fill_plain`; no site methylated.
-    modified : int64
-        Where in its window the base is that a site changes: ascending within a window, and none under the first k-mer.
-    base, n_bases : int64, shape (n,)
-        First element of each window in `codes`, and how many it has.
-    site, n_sites : int64, shape (n,)
-        The same in `modified`.
-    begin, end : int64, shape (n,)
-        First and last event in the order of the window's bases; `end` may be less than `begin`.
-    """
-
+    # codes: bases of all windows on the read's strand in forward order, see `fill_plain`; no site methylated
     codes: NDArray[np.uint8]
+    # modified: where in its window the base is that a site changes: ascending within a window, and none under the first
+    # k-mer
     modified: NDArray[np.int64]
+    # base, n_bases: shape (n,): first element of each window in `codes`, and how many it has
     base: NDArray[np.int64]
     n_bases: NDArray[np.int64]
+    # site, n_sites: shape (n,): the same in `modified`
     site: NDArray[np.int64]
     n_sites: NDArray[np.int64]
+    # begin, end: shape (n,): first and last event in the order of the window's bases; `end` may be less than `begin`
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
 
 
 class PackSize(NamedTuple):
-    """Size of a pack of windows.
+    """Size of a pack of windows."""
 
-    Attributes
-    ----------
-    width : int
-        Sites whose states are told apart at a time; a window takes 2 ** width lanes.
-    rows, n_kmers : int
-        Most events and k-mers of a window.
-    """
-
-    width: int
+    width: int  # sites whose states are told apart at a time; a window takes 2 ** width lanes
+    # rows, n_kmers: most events and k-mers of a window
     rows: int
     n_kmers: int
 
 
 class WindowCodes(NamedTuple):
-    """A window's bases.
+    """A window's bases."""
 
-    Attributes
-    ----------
-    codes : uint8, shape (n_bases,)
-    modified : int64, shape (n_sites,)
-        Places of its sites.
-    width : int
-        See `PackSize`.
-    ranks : int64, shape (n_kmers,)
-        Of the k-mers without methylated bases.
-    """
-
-    codes: NDArray[np.uint8]
-    modified: NDArray[np.int64]
-    width: int
-    ranks: NDArray[np.int64]
+    codes: NDArray[np.uint8]  # shape (n_bases,)
+    modified: NDArray[np.int64]  # shape (n_sites,): places of its sites
+    width: int  # see `PackSize`
+    ranks: NDArray[np.int64]  # shape (n_kmers,): of the k-mers without methylated bases
 
 
 @kernel
@@ -247,17 +221,9 @@ def _share(masses, first, lanes, bit, state):
 
 
 class Flows(NamedTuple):
-    """Probabilities of states by slot and lane; see `_score_pack`.
+    """Probabilities of states by slot and lane; see `_score_pack`."""
 
-    Attributes
-    ----------
-    slots : int64, shape (n_kmers,)
-        Slot of each k-mer, or -1.
-    n_slots : int
-    masses : float64
-    """
-
-    slots: NDArray[np.int64]
+    slots: NDArray[np.int64]  # shape (n_kmers,): slot of each k-mer, or -1
     n_slots: int
     masses: NDArray[np.float64]
 

@@ -57,18 +57,11 @@ class Basis(Protocol):
 
 
 class Kind(NamedTuple):
-    """Parts of a report that a kind of commands has for itself.
+    """Parts of a report that a kind of commands has for itself."""
 
-    Attributes
-    ----------
-    page : callable of the sample's name and what JSON has below ``run``
-        Makes the page of HTML.
-    fates : tuple of str
-        Counts of reads that add up to all.
-    """
-
+    # page: makes the page of HTML of the sample's name and what JSON has below ``run``
     page: Callable[[str, Mapping[str, Any]], str]
-    fates: tuple[str, ...]
+    fates: tuple[str, ...]  # counts of reads that add up to all
 
 
 #: Runs over signals.

@@ -62,14 +62,9 @@ class MapTimes:
 
 @dataclass
 class MapCounts:
-    """Numbers of what a run has mapped.
+    """Numbers of what a run has mapped."""
 
-    Attributes
-    ----------
-    reads, bases, mapped, records : int
-        Reads and their bases, reads with a place on the reference, and records written.
-    """
-
+    # reads, bases, mapped, records: reads and their bases, reads with a place on the reference, and records written
     reads: int = 0
     bases: int = 0
     mapped: int = 0

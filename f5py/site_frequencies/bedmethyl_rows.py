@@ -28,29 +28,18 @@ _NOT_ROWS = (b"#", b"track", b"browser")
 
 
 class BedMethylRows(NamedTuple):
-    """Some rows.
+    """Some rows."""
 
-    Attributes
-    ----------
-    contigs : list of str
-        Names by index.
-    start : int64
-        Of the modified base.
-    codes : list of str
-        Of modifications, by index; those of modkit may name a motif, too, as in ``m,CG,0``.
-    reverse, combined : bool
-        Whether a row is of the reverse strand, or of both.
-    counts : three of uint32, and one of shape (n, 4)
-        Modified, canonical and failed calls, and the `rest`; see `f5py.site_frequencies.site_counts.SiteColumns`.
-    """
-
-    contigs: list[str]
+    contigs: list[str]  # names by index
     contig: NDArray[np.int32]
-    start: NDArray[np.int64]
-    codes: list[str]
+    start: NDArray[np.int64]  # of the modified base
+    codes: list[str]  # of modifications, by index; those of modkit may name a motif, too, as in ``m,CG,0``
     code: NDArray[np.int32]
+    # reverse, combined: whether a row is of the reverse strand, or of both
     reverse: NDArray[np.bool_]
     combined: NDArray[np.bool_]
+    # counts: modified, canonical and failed calls, and the `rest`, of shape (n, 4); see
+    # `f5py.site_frequencies.site_counts.SiteColumns`
     counts: list[NDArray[np.uint32]]
 
 

@@ -135,15 +135,11 @@ def open_signals(
     MissingDependencyError
         A package that a file needs is not installed.
     """
-    if slow5 is not None:
-        _check_kind(slow5, "slow5")
-        return _open_slow5(slow5, n_processes, n_threads)
-    if pod5 is not None:
-        _check_kind(pod5, "pod5")
-        return _open_pod5(pod5, n_processes, n_threads)
-    if fast5 is not None:
-        _check_kind(fast5, "fast5")
-        return _open_fast5(fast5, n_processes, n_threads)
+    named: dict[Kind, str | None] = {"slow5": slow5, "pod5": pod5, "fast5": fast5}
+    for kind, path in named.items():
+        if path is not None:
+            _check_kind(path, kind)
+            return _OPENERS[kind](path, n_processes, n_threads)
     if reads_path is None:
         raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
     from f5py.io.reads.read_files import ReadFiles
@@ -188,10 +184,8 @@ def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1) -> Sign
     ----------
     path : str
         A SLOW5 or BLOW5 file, a POD5 file, a fast5 file, or a folder that is searched for POD5 and fast5 files.
-    n_processes : int, optional
-        Processes that read fast5 and POD5 files; None: `reader_processes`.
-    n_threads : int
-        Threads that read a SLOW5 file.
+    n_processes, n_threads
+        As for `open_signals`.
 
     Returns
     -------
@@ -206,11 +200,7 @@ def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1) -> Sign
         A package that a file needs is not installed.
     """
     kind = _kind_of_folder(path) if os.path.isdir(path) else _kind_of_file(path)
-    if kind == "slow5":
-        return _open_slow5(path, n_processes, n_threads)
-    if kind == "pod5":
-        return _open_pod5(path, n_processes, n_threads)
-    return _open_fast5(path, n_processes, n_threads)
+    return _OPENERS[kind](path, n_processes, n_threads)
 
 
 def check_slow5(path: str) -> None:
@@ -250,6 +240,9 @@ def _open_fast5(path: str, n_processes: int | None, n_threads: int) -> SignalSou
     files = list_fast5(path) if os.path.isdir(path) else [path]
     paths = _fast5_reads(path, files, n_processes or reader_processes(n_threads, files))
     return open_source(paths, n_processes, n_threads)
+
+
+_OPENERS = {"slow5": _open_slow5, "pod5": _open_pod5, "fast5": _open_fast5}
 
 
 def _check_count(n_processes: int | None) -> None:

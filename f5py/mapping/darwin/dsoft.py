@@ -45,17 +45,11 @@ def build_kmer_table(names: list[str], bases: NDArray[np.uint8], offsets: NDArra
 
 
 class ReadStrands(NamedTuple):
-    """Both strands of reads.
+    """Both strands of reads."""
 
-    Attributes
-    ----------
-    codes : uint8, shape (2, offsets[-1])
-        Those of the reads, and of their reverse complements at the same places.
-    offsets : int64, shape (n + 1,)
-    """
-
+    # codes: shape (2, offsets[-1]): those of the reads, and of their reverse complements at the same places
     codes: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    offsets: NDArray[np.int64]  # shape (n + 1,)
 
     @classmethod
     def of(cls, codes: NDArray[np.uint8], offsets: NDArray[np.int64], pool: WorkerPool, number: int) -> ReadStrands:

@@ -21,30 +21,15 @@ _CODES = bytes(min("ACGTU".find(chr(letter).upper()), 3) if chr(letter) in "ACGT
 
 
 class ReferenceIndex(NamedTuple):
-    """An index.
+    """An index."""
 
-    Attributes
-    ----------
-    names : list of str
-        Contigs.
-    bases : uint8, shape (offsets[-1],)
-        0 to 3 for A, C, G, T; 4 for others.
-    offsets : int64, shape (n_contigs + 1,)
-    table : uint64, shape (2 * n_slots,)
-        Hash table with open addressing: key, then first place << 28 | number of places.
-    places : int64
-        contig << 32 | last base << 1 | strand, ascending for each key.
-    counts : int32, shape (n_keys,)
-        Numbers of places of the keys, ascending.
-    k, w, hpc : int, int, bool
-    """
-
-    names: list[str]
-    bases: NDArray[np.uint8]
-    offsets: NDArray[np.int64]
+    names: list[str]  # contigs
+    bases: NDArray[np.uint8]  # shape (offsets[-1],): 0 to 3 for A, C, G, T; 4 for others
+    offsets: NDArray[np.int64]  # shape (n_contigs + 1,)
+    # table: shape (2 * n_slots,): hash table with open addressing: key, then first place << 28 | number of places
     table: NDArray[np.uint64]
-    places: NDArray[np.int64]
-    counts: NDArray[np.int32]
+    places: NDArray[np.int64]  # contig << 32 | last base << 1 | strand, ascending for each key
+    counts: NDArray[np.int32]  # shape (n_keys,): numbers of places of the keys, ascending
     k: int
     w: int
     hpc: bool

@@ -55,21 +55,11 @@ class Sequences(NamedTuple):
 
 
 class Modification(NamedTuple):
-    """The modification that is called.
+    """The modification that is called."""
 
-    Attributes
-    ----------
-    motifs : pair of MotifCodes
-        Recognition site of forward and of reverse records.
-    bases : uint8, shape (2,)
-        The letter of its modified base in each.
-    head : uint8
-        What stands in MM before the first number.
-    """
-
-    motifs: tuple
-    bases: NDArray[np.uint8]
-    head: NDArray[np.uint8]
+    motifs: tuple  # pair of MotifCodes: recognition site of forward and of reverse records
+    bases: NDArray[np.uint8]  # shape (2,): the letter of its modified base in each
+    head: NDArray[np.uint8]  # what stands in MM before the first number
 
 
 class TagTexts(NamedTuple):

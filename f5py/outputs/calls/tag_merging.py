@@ -17,23 +17,14 @@ from f5py.io.bam.bam_records import RawRecords
 
 
 class ModificationTags(NamedTuple):
-    """Base modification tags of the reads of a batch.
+    """Base modification tags of the reads of a batch."""
 
-    Attributes
-    ----------
-    text : uint8, offsets `text_offsets`
-        Value of MM; empty for a read without a called base.
-    probability : uint8, offsets `probability_offsets`
-        Value of ML: N stands for a probability from N/256 up to (N+1)/256.
-    length : int64, shape (n,)
-        Value of MN: length of the sequence that the tags refer to.
-    """
-
-    text: NDArray[np.uint8]
+    text: NDArray[np.uint8]  # offsets `text_offsets`: value of MM; empty for a read without a called base
     text_offsets: NDArray[np.int64]
+    # probability: offsets `probability_offsets`: value of ML: N stands for a probability from N/256 up to (N+1)/256
     probability: NDArray[np.uint8]
     probability_offsets: NDArray[np.int64]
-    length: NDArray[np.int64]
+    length: NDArray[np.int64]  # shape (n,): value of MN: length of the sequence that the tags refer to
 
 
 def no_tags() -> ModificationTags:

@@ -32,18 +32,11 @@ COMPLEMENT[[1, 2, 4, 8]] = (8, 4, 2, 1)
 
 
 class Bases(NamedTuple):
-    """Bases of a record and what its tags say of them, shape (n,).
-
-    Attributes
-    ----------
-    wanted : int16
-        Values of the wanted modification.
-    highest : int16, total : float32
-        Of other modifications the highest value, -1 for none, and the sum of the probabilities.
-    """
+    """Bases of a record and what its tags say of them, shape (n,)."""
 
     bits: NDArray[np.uint8]
-    wanted: NDArray[np.int16]
+    wanted: NDArray[np.int16]  # values of the wanted modification
+    # highest, total: of other modifications the highest value, -1 for none, and the sum of the probabilities
     highest: NDArray[np.int16]
     total: NDArray[np.float32]
 
