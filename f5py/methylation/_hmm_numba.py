@@ -147,6 +147,55 @@ class Scratch(NamedTuple):
 
 
 @kernel
+def size_of_problem(n_events, n_kmers):
+    """Return the most events, k-mers and blocks of a lane, and whether all have the same number of k-mers."""
+    rows = 0
+    columns = 0
+    same_length = True
+    for lane in range(simd.LANES):
+        rows = max(rows, n_events[lane])
+        columns = max(columns, n_kmers[lane])
+        same_length = same_length and n_kmers[lane] == n_kmers[0]
+    return rows, columns, (columns + BLOCK - 1) // BLOCK, same_length
+
+
+@kernel
+def empty_states(work, columns, n_blocks):
+    """Lay out the states of match, bad events and skips, the scales of what is stored, and those of the next row."""
+    size = columns * simd.LANES
+    scales = n_blocks * simd.LANES  # in base-two logarithms
+    match = work[:size]
+    wrong = work[size : 2 * size]
+    skipped = work[2 * size : 3 * size]
+    held = work[3 * size : 3 * size + scales]
+    wanted = work[3 * size + scales : 3 * size + 2 * scales]
+    match[:] = np.float32(0.0)
+    wrong[:] = np.float32(0.0)
+    skipped[:] = np.float32(0.0)
+    held[:] = NEVER
+    wanted[:] = NEVER
+    return match, wrong, skipped, held, wanted
+
+
+@kernel
+def two_powers(exponent):
+    """Split a power of two, which may be too small to be held, into two factors."""
+    part = simd.maximum(exponent, simd.splat(np.float32(-126.0)))
+    return simd.power2(part), simd.power2(exponent - part)
+
+
+@kernel
+def end_lanes(row, n_kmers, states, ends, scales):
+    """Fill the mass of a row's end states, and its scale, of lanes with different numbers of k-mers."""
+    match, wrong, skipped, held = states
+    for lane in range(simd.LANES):
+        at = (n_kmers[lane] - 1) * simd.LANES + lane
+        ends[row * simd.LANES + lane] = match[at] + wrong[at] + skipped[at]
+        at = (n_kmers[lane] - 1) // BLOCK * simd.LANES + lane
+        scales[row * simd.LANES + lane] = held[at]
+
+
+@kernel
 def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, scratch, scores):
     """Log-likelihood of sixteen event sequences under sixteen k-mer sequences.
 
@@ -175,27 +224,9 @@ def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, scratch
     lift = simd.splat(LIFT)
     headroom = simd.splat(HEADROOM)
     least_exponent = simd.splat(LEAST_EXPONENT)
-    least_power = simd.splat(np.float32(-126.0))
 
-    rows = 0
-    columns = 0
-    same_length = True
-    for lane in range(simd.LANES):
-        rows = max(rows, n_events[lane])
-        columns = max(columns, n_kmers[lane])
-        same_length = same_length and n_kmers[lane] == n_kmers[0]
-    size = columns * simd.LANES
-    n_blocks = (columns + BLOCK - 1) // BLOCK
-    match = work[:size]
-    wrong = work[size : 2 * size]
-    skipped = work[2 * size : 3 * size]
-    held = work[3 * size : 3 * size + n_blocks * simd.LANES]  # scales of what is stored, in base-two logarithms
-    wanted = work[3 * size + n_blocks * simd.LANES : 3 * size + 2 * n_blocks * simd.LANES]  # those of the next row
-    match[:] = np.float32(0.0)
-    wrong[:] = np.float32(0.0)
-    skipped[:] = np.float32(0.0)
-    held[:] = NEVER
-    wanted[:] = NEVER
+    rows, columns, n_blocks, same_length = size_of_problem(n_events, n_kmers)
+    match, wrong, skipped, held, wanted = empty_states(work, columns, n_blocks)
 
     first_inverse = simd.load(inverse, 0)
     first_offset = simd.load(offset, 0)
@@ -221,10 +252,7 @@ def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, scratch
             if block == 0:
                 entered = simd.exp2(entry - scale)
             else:  # in two factors, of which one could not be held where the next block is far ahead
-                change = scale_before - scale
-                part = simd.maximum(change, least_power)
-                rest = simd.power2(change - part)
-                part = simd.power2(part)
+                part, rest = two_powers(scale_before - scale)
                 arriving = arriving * part * rest
                 skipping = skipping * part * rest
             scale_before = scale
@@ -253,17 +281,10 @@ def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, scratch
 
         if same_length:
             at = (columns - 1) * simd.LANES
-            simd.store(
-                ends,
-                row * simd.LANES,
-                simd.load(match, at) + simd.load(wrong, at) + simd.load(skipped, at),
-            )
+            total = simd.load(match, at) + simd.load(wrong, at) + simd.load(skipped, at)
+            simd.store(ends, row * simd.LANES, total)
             simd.store(scales, row * simd.LANES, scale_before)
         else:
-            for lane in range(simd.LANES):
-                at = (n_kmers[lane] - 1) * simd.LANES + lane
-                ends[row * simd.LANES + lane] = match[at] + wrong[at] + skipped[at]
-                at = (n_kmers[lane] - 1) // BLOCK * simd.LANES + lane
-                scales[row * simd.LANES + lane] = held[at]
+            end_lanes(row, n_kmers, (match, wrong, skipped, held), ends, scales)
 
     score_ends(n_events, rows, work, ends, scales, scores)

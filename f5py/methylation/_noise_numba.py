@@ -14,10 +14,13 @@ from f5py.methylation._hmm_numba import (
     HEADROOM,
     LEAST_EXPONENT,
     LIFT,
-    NEVER,
     background,
+    empty_states,
+    end_lanes,
     score_ends,
+    size_of_problem,
     stay_probability,
+    two_powers,
 )
 
 
@@ -69,29 +72,11 @@ def forward_correlated(events, emissions, n_events, n_kmers, events_per_base, no
     lift = simd.splat(LIFT)
     headroom = simd.splat(HEADROOM)
     least_exponent = simd.splat(LEAST_EXPONENT)
-    least_power = simd.splat(np.float32(-126.0))
     is_student = noise.is_student
     has_step = noise.step_before != 0.0
 
-    rows = 0
-    columns = 0
-    same_length = True
-    for lane in range(simd.LANES):
-        rows = max(rows, n_events[lane])
-        columns = max(columns, n_kmers[lane])
-        same_length = same_length and n_kmers[lane] == n_kmers[0]
-    size = columns * simd.LANES
-    n_blocks = (columns + BLOCK - 1) // BLOCK
-    match = work[:size]
-    wrong = work[size : 2 * size]
-    skipped = work[2 * size : 3 * size]
-    held = work[3 * size : 3 * size + n_blocks * simd.LANES]  # scales of what is stored, in base-two logarithms
-    wanted = work[3 * size + n_blocks * simd.LANES : 3 * size + 2 * n_blocks * simd.LANES]  # those of the next row
-    match[:] = np.float32(0.0)
-    wrong[:] = np.float32(0.0)
-    skipped[:] = np.float32(0.0)
-    held[:] = NEVER
-    wanted[:] = NEVER
+    rows, columns, n_blocks, same_length = size_of_problem(n_events, n_kmers)
+    match, wrong, skipped, held, wanted = empty_states(work, columns, n_blocks)
 
     before = simd.load(events, 0)
     for row in range(rows):
@@ -117,10 +102,7 @@ def forward_correlated(events, emissions, n_events, n_kmers, events_per_base, no
             if block == 0:
                 entered = mantissa * simd.exp2(entry - scale)
             else:  # in two factors, of which one could not be held where the next block is far ahead
-                change = scale_before - scale
-                part = simd.maximum(change, least_power)
-                rest = simd.power2(change - part)
-                part = simd.power2(part)
+                part, rest = two_powers(scale_before - scale)
                 stepping = stepping * part * rest
                 arriving = arriving * part * rest
                 skipping = skipping * part * rest
@@ -186,11 +168,7 @@ def forward_correlated(events, emissions, n_events, n_kmers, events_per_base, no
             simd.store(ends, row * simd.LANES, total)
             simd.store(scales, row * simd.LANES, scale_before)
         else:
-            for lane in range(simd.LANES):
-                at = (n_kmers[lane] - 1) * simd.LANES + lane
-                ends[row * simd.LANES + lane] = match[at] + wrong[at] + skipped[at]
-                at = (n_kmers[lane] - 1) // BLOCK * simd.LANES + lane
-                scales[row * simd.LANES + lane] = held[at]
+            end_lanes(row, n_kmers, (match, wrong, skipped, held), ends, scales)
         before = x
 
     score_ends(n_events, rows, work, ends, scales, scores)
