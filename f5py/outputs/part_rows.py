@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, BinaryIO, Protocol
 
 from f5py.io.arrow.table import ROWS_PER_GROUP, ArrowStream, Fields, ParquetOutput, stream_tables, table_of
@@ -27,7 +27,7 @@ class Place(Protocol):
     n_rows: int
 
 
-class PartRows:
+class PartRows(AbstractContextManager["PartRows"]):
     """Keeps the rows of a part; a context manager.
 
     Where it is known how many rows there are before them, those of whole row groups of the file of the run are encoded
@@ -57,9 +57,6 @@ class PartRows:
     def _stream(self, path: str) -> ArrowStream:
         file = self._files.enter_context(complete_output(path))
         return self._files.enter_context(ArrowStream(file).of(self._fields))
-
-    def __enter__(self) -> PartRows:
-        return self
 
     def __exit__(self, *problem: Any) -> None:
         if problem[0] is None and self._groups is not None:

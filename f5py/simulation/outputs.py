@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -127,7 +126,7 @@ class SimulatedRead(NamedTuple):
     haplotype: int
 
 
-class ReadWriter:
+class ReadWriter(AbstractContextManager["ReadWriter"]):
     """Writes signals, basecalls, alignments and per-read truth, read by read.
 
     Parameters
@@ -177,14 +176,9 @@ class ReadWriter:
             )
             self._files = stack.pop_all()
 
-    def __enter__(self) -> ReadWriter:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: Any) -> None:
         try:
-            self._close_signals(kind, problem, trace)
+            self._close_signals(*problem)
         finally:
             self._files.close()
 
@@ -220,15 +214,10 @@ class ReadWriter:
             self._signals = _writer(kind)(path, experiment_type=experiment, kit=chemistry.kit).__enter__()
         self._signals.write(read.name, read.samples, read.calibration, channel=read.channel, read_number=self._n_reads)
 
-    def _close_signals(
-        self,
-        kind: type[BaseException] | None = None,
-        problem: BaseException | None = None,
-        trace: TracebackType | None = None,
-    ) -> None:
+    def _close_signals(self, *problem: Any) -> None:
         if self._signals is not None:
             signals, self._signals = self._signals, None
-            signals.__exit__(kind, problem, trace)
+            signals.__exit__(*(problem or (None, None, None)))
 
     def _write_alignment(self, read: SimulatedRead, contig: int, position: int) -> None:
         import pysam

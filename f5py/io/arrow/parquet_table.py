@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 from f5py.errors import InputFileError
@@ -15,7 +15,7 @@ MAGIC = b"PAR1"
 _PROBLEMS = (OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError, MemoryError)
 
 
-class ParquetTable:
+class ParquetTable(AbstractContextManager["ParquetTable"]):
     """The columns of a Parquet file; a context manager.
 
     Parameters
@@ -49,9 +49,6 @@ class ParquetTable:
         if repeated := [name for name, n in Counter(self.names).items() if n > 1]:
             self.close()
             raise InputFileError(f"{path}: has two columns {repeated[0]}; make the table again")
-
-    def __enter__(self) -> ParquetTable:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

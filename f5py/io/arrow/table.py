@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import numpy as np
@@ -112,7 +112,7 @@ def table_of(columns: Sequence[Any], schema: Any) -> Any:
     return arrow.Table.from_arrays(arrays, schema=schema)
 
 
-class ArrowTables:
+class ArrowTables(AbstractContextManager["ArrowTables"]):
     """Hands rows on as `pyarrow.Table`; a context manager like `ParquetOutput`.
 
     At the end of a run without rows it hands on one table without rows, as that has the columns.
@@ -127,9 +127,6 @@ class ArrowTables:
         self._schema = _schema(fields)
         self._has_handed_on = False
 
-    def __enter__(self) -> ArrowTables:
-        return self
-
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and not self._has_handed_on:
             self._take(self._schema.empty_table())
@@ -140,7 +137,7 @@ class ArrowTables:
         self._take(table_of(columns, self._schema))
 
 
-class ParquetOutput:
+class ParquetOutput(AbstractContextManager["ParquetOutput"]):
     """Writes tables of columns one after the other into one Parquet file, compressed with zstd; a context manager.
 
     The file depends on the rows only, not on how they come in tables: row groups have equal sizes, and each has the
@@ -192,9 +189,6 @@ class ParquetOutput:
         self._tables: deque[Any] = deque()
         self._files = ExitStack()
         self._n_rows = 0
-
-    def __enter__(self) -> ParquetOutput:
-        return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
@@ -277,7 +271,7 @@ class ParquetOutput:
         return memoryview(out.getvalue())
 
 
-class ArrowStream:
+class ArrowStream(AbstractContextManager["ArrowStream"]):
     """A file of rows that are kept for another output: an Arrow IPC stream; a context manager.
 
     Parameters
@@ -298,9 +292,6 @@ class ArrowStream:
         arrow, _ = import_arrow()
         self.schema = _schema(fields)
         self._writer = arrow.ipc.new_stream(arrow.PythonFile(self._out, "w"), self.schema)
-        return self
-
-    def __enter__(self) -> ArrowStream:
         return self
 
     def __exit__(self, *_: object) -> None:

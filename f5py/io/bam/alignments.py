@@ -277,33 +277,34 @@ class AlignmentFile:
         The read index counts all records visited, kept or not. With `windows` only records that overlap one are
         visited, each once, which needs an index.
         """
-        counts = self.counts
         try:
             for read_index, record in enumerate(self._segments(windows)):
-                # a position or the CIGAR can be missing without the flag that says so
-                is_unmapped = record.is_unmapped or record.reference_id < 0 or record.reference_start < 0
-                is_unmapped = is_unmapped or not record.cigartuples
-                if is_unmapped or record.mapping_quality < self.min_mapq:
-                    if record.mapping_quality < self.min_mapq:
-                        counts.low_mapq += 1
-                        counts.unmapped_low_mapq += is_unmapped
-                    else:
-                        counts.unmapped += 1
-                    if left_out:
-                        yield -1, record
-                elif record.is_secondary and not self.secondary:
-                    counts.secondary += 1
-                    if left_out:
-                        yield -1, record
-                elif record.is_supplementary and not self.supplementary:
-                    counts.supplementary += 1
-                    if left_out:
-                        yield -1, record
-                else:
-                    counts.kept += 1
+                if self._is_kept(record):
                     yield read_index, record
+                elif left_out:
+                    yield -1, record
         except OSError as problem:
             raise self._damaged(problem) from None
+
+    def _is_kept(self, record: pysam.AlignedSegment) -> bool:
+        """Count a record that passes the filters, or the reason why it does not."""
+        counts = self.counts
+        # a position or the CIGAR can be missing without the flag that says so
+        is_unmapped = record.is_unmapped or record.reference_id < 0 or record.reference_start < 0
+        is_unmapped = is_unmapped or not record.cigartuples
+        if record.mapping_quality < self.min_mapq:
+            counts.low_mapq += 1
+            counts.unmapped_low_mapq += is_unmapped
+        elif is_unmapped:
+            counts.unmapped += 1
+        elif record.is_secondary and not self.secondary:
+            counts.secondary += 1
+        elif record.is_supplementary and not self.supplementary:
+            counts.supplementary += 1
+        else:
+            counts.kept += 1
+            return True
+        return False
 
     def _segments(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
         from f5py.io.bam.bam_records import segments_of

@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import os
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from itertools import pairwise
 
 import numpy as np
@@ -25,7 +26,7 @@ from f5py.threads.pool import WorkerPool
 _READS_LOOKED_AT = 16
 
 
-class ReadIndex:
+class ReadIndex(AbstractContextManager["ReadIndex"]):
     """Random access to the base-called reads in ``<reads>.index``. For one thread at a time.
 
     Open one with `ReadIndex.open`; it is a context manager.
@@ -69,9 +70,6 @@ class ReadIndex:
     def close(self) -> None:
         """Close the files. May be called twice."""
         self._fasta.close()
-
-    def __enter__(self) -> ReadIndex:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()

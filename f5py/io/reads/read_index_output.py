@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQU
 from f5py.threads.pool import WorkerPool
 
 
-class IndexOfReads:
+class IndexOfReads(AbstractContextManager["IndexOfReads"]):
     """The files of an index, which take their places together, or not at all.
 
     Used as a context; leaving it without `put_in_place` leaves all files as they were.
@@ -41,9 +41,6 @@ class IndexOfReads:
         suffixes = (SEQUENCE_SUFFIX, GZI_SUFFIX, FAI_SUFFIX, *(READDB_SUFFIX,) * with_signals)
         self._reads_path = reads_path
         self._files = _Replacing(*(reads_path + suffix for suffix in suffixes))
-
-    def __enter__(self) -> IndexOfReads:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self._files.discard()

@@ -7,8 +7,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Sequence
-from contextlib import suppress
-from types import TracebackType
+from contextlib import AbstractContextManager, suppress
 from typing import IO, Any
 
 import numpy as np
@@ -34,7 +33,7 @@ _MOST_KEPT = 1 << 30
 _LOCK = "lock"
 
 
-class RemoteInputs:
+class RemoteInputs(AbstractContextManager["RemoteInputs"]):
     """Makes files of URLs; they go when the block is left.
 
     Raises
@@ -66,12 +65,7 @@ class RemoteInputs:
         #: Inputs so far: each is in a folder of its own.
         self._n_inputs = 0
 
-    def __enter__(self) -> RemoteInputs:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, *_: object) -> None:
         if isinstance(problem, F5pyError):
             problem.args = tuple(shown(part) if isinstance(part, str) else part for part in problem.args)
         for group in self._groups:

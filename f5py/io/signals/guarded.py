@@ -8,6 +8,7 @@ reading.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 
@@ -149,7 +150,7 @@ def _warn(path: str, how: str, what: str) -> None:
     input_warning("read_signals", f"{path}: {how}; {what}, and the run goes on", "damaged signal files")
 
 
-class _OneReader:
+class _OneReader(AbstractContextManager["_OneReader"]):
     """A reader process that is started again when it has died."""
 
     def __init__(self, reader: type[FileReader], kind: Kind | None, cpu_seconds: float) -> None:
@@ -157,9 +158,6 @@ class _OneReader:
         self._kind = kind
         self._cpu_seconds = cpu_seconds
         self._source: ParallelSource | None = None
-
-    def __enter__(self) -> _OneReader:
-        return self
 
     def __exit__(self, *_: object) -> None:
         if self._source is not None:

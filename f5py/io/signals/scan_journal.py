@@ -6,8 +6,7 @@ import json
 import os
 import time
 import zlib
-from contextlib import suppress
-from types import TracebackType
+from contextlib import AbstractContextManager, suppress
 
 from f5py.errors import DamagedValueError, OutputFileError
 from f5py.io.files.disk import to_disk
@@ -23,7 +22,7 @@ _SECONDS_BETWEEN_SYNCS = 5.0
 _LONGEST_LINE = 1 << 28
 
 
-class ScanJournal:
+class ScanJournal(AbstractContextManager["ScanJournal"]):
     """A file with a line for every fast5 file that has been scanned: its path, size, time and what it gave.
 
     Each line begins with the CRC-32 of the rest.
@@ -58,12 +57,7 @@ class ScanJournal:
             raise self._failure(problem) from None
         self._synced = time.monotonic()
 
-    def __enter__(self) -> ScanJournal:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, where: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         os.close(self._descriptor)
 
     def found(self, path: str) -> Found | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -28,7 +29,7 @@ _FIELDS = [
 _STRANDS = ["+", "-"]
 
 
-class CallsArrow:
+class CallsArrow(AbstractContextManager["CallsArrow"]):
     """Writes the calls of batches as Parquet or Arrow tables, in the order of the text table.
 
     Columns are those of the text table of version 2. Chromosome, strand and read name are dictionary-encoded
@@ -75,9 +76,6 @@ class CallsArrow:
         self._contigs = contigs
         self._k = k
         self._windows = windows
-
-    def __enter__(self) -> CallsArrow:
-        return self
 
     def __exit__(self, *problem: Any) -> None:
         self._writer.__exit__(*problem)

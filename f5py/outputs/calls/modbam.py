@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -110,7 +111,7 @@ class TagOptions:
     windows: Windows | None = None  # only calls of groups inside of a window are listed, as in the table of calls
 
 
-class ModbamWriter:
+class ModbamWriter(AbstractContextManager["ModbamWriter"]):
     """Writes the input's records with the calls as base modification tags; a context manager.
 
     Records that were not called are written as they are. What becomes of called records with base modification tags of
@@ -153,9 +154,6 @@ class ModbamWriter:
         self._options = options
         self._n_with_other_tags = 0
         self._records = JoinedBam(file, path, header, n_threads, reference_path)
-
-    def __enter__(self) -> ModbamWriter:
-        return self
 
     def write(self, batch: ReadBatch) -> None:
         """Write the records of a batch, also those that the filters have left out, in the order of the input.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -49,7 +50,7 @@ def parquet_layout(names: Sequence[str]) -> dict[str, Any]:
     return {"encodings": encodings, "level": _LEVEL, "ranges_of": ranges_of, "rows_per_group": ROWS_PER_GROUP}
 
 
-class EventalignArrow:
+class EventalignArrow(AbstractContextManager["EventalignArrow"]):
     """Writes the rows of batches as Parquet or Arrow tables; a context manager.
 
     Columns have the names and the order of the text table. Contigs, k-mers, the strand and read names are
@@ -114,9 +115,6 @@ class EventalignArrow:
         self._output = arrow_sink(out, self._fields, n_threads=n_threads, metadata=metadata, **layout_of_file)
         n_threads = min(n_threads, MAX_ENCODERS)
         self._pieces = OrderedWork(n_threads, self._columns, self._take, "f5py-columns", n_threads + 1)
-
-    def __enter__(self) -> EventalignArrow:
-        return self
 
     def __exit__(self, *problem: Any) -> None:
         self._pieces.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 import numpy as np
@@ -28,7 +28,7 @@ def path_of_json(folder: str) -> str:
     return os.path.join(folder, _JSON)
 
 
-class M6anetJson:
+class M6anetJson(AbstractContextManager["M6anetJson"]):
     """Writes ``data.json`` and ``data.info`` into a folder; a context manager. Both appear when they are complete.
 
     Transcripts come in the order of the input. The sites of a transcript are in memory until its last read has come,
@@ -66,9 +66,6 @@ class M6anetJson:
         self._json = self._files.enter_context(complete_output(path_of_json(folder)))
         self._info = self._files.enter_context(complete_output(os.path.join(folder, _INFO)))
         self._info.write(_INFO_HEADER)
-
-    def __enter__(self) -> M6anetJson:
-        return self
 
     def __exit__(self, *problem: Any) -> None:
         if problem[0] is None:

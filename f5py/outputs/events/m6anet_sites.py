@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
@@ -140,7 +140,7 @@ class SiteFinder:
         return Sites(position[centre], sequence, features), read[centre]
 
 
-class PartSites:
+class PartSites(AbstractContextManager["PartSites"]):
     """Keeps the sites of a part of a run in a file, for `sites_of_part`; a context manager.
 
     Parameters
@@ -157,9 +157,6 @@ class PartSites:
     def __init__(self, path: str) -> None:
         self._files = ExitStack()
         self._file = self._files.enter_context(complete_output(path))
-
-    def __enter__(self) -> PartSites:
-        return self
 
     def __exit__(self, *problem: Any) -> None:
         self._files.__exit__(*problem)

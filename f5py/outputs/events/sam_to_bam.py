@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, BinaryIO
 
 from f5py.errors import OutputFileError
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 254
 
 
-class SamToBam:
+class SamToBam(AbstractContextManager["SamToBam"]):
     """Takes SAM text as a text output does, and writes BAM; a context manager.
 
     Parameters
@@ -37,9 +38,6 @@ class SamToBam:
         self._header = header
         self._parse = pysam.AlignedSegment.fromstring
         self._bam = pysam.AlignmentFile(file, "wb", header=header, threads=n_threads)
-
-    def __enter__(self) -> SamToBam:
-        return self
 
     def write(self, text: bytes) -> None:
         """Append records: whole lines of SAM."""

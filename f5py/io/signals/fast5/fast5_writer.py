@@ -6,7 +6,6 @@ import os
 from contextlib import suppress
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -119,9 +118,7 @@ class Fast5Writer:
             self._abandon()
             raise self._error(problem) from None
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._file is None:
             return
         if kind is not None:

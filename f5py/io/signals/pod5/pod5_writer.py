@@ -7,7 +7,6 @@ import uuid
 from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -93,9 +92,7 @@ class Pod5Writer:
         except RuntimeError as problem:
             raise self._error(problem) from problem
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             self._file.close()
         except RuntimeError as failure:

@@ -7,8 +7,7 @@ import struct
 import zlib
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,12 +61,10 @@ class Blow5Writer:
         record = zlib.compress(struct.pack("<H", len(name)) + name + fields + signal)
         self._file.write(struct.pack("<Q", len(record)) + record)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *problem: Any) -> None:
         if kind is None:
             self._file.write(_END)
-        self._stack.__exit__(kind, problem, trace)
+        self._stack.__exit__(kind, *problem)
 
 
 def _packed(samples: NDArray[np.int16]) -> bytes:
