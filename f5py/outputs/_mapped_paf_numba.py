@@ -36,6 +36,7 @@ from f5py.outputs._mapped_tags_numba import (
     Strands,
     append_cs,
     append_md,
+    both_strands,
     divergence_of,
     length_of_md,
     split_matches,
@@ -125,12 +126,7 @@ def lines_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made
         start = at
         count = 0
         if first < end:
-            if strands.shape[0] < 2 * length:
-                strands = np.empty(2 * length, np.uint8)
-            for j in range(length):
-                base = codes[begin + j]
-                strands[j] = base
-                strands[2 * length - 1 - j] = 3 - base if base < 4 else 4
+            strands = both_strands(codes[begin : begin + length], strands)
         for h in range(first, end):
             hit = hits[h]
             own = hit[ID] == hit[PARENT]

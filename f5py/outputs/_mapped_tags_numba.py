@@ -40,6 +40,18 @@ _SPLITTER = 134217729.0
 
 
 @shared_kernel
+def both_strands(codes, room):
+    """Return the codes of a read's bases and, behind them, of its other strand's; in `room` if that is long enough."""
+    n = 2 * codes.shape[0]
+    if room.shape[0] < n:
+        room = np.empty(n, np.uint8)
+    for j in range(codes.shape[0]):
+        room[j] = codes[j]
+        room[n - 1 - j] = 3 - codes[j] if codes[j] < 4 else 4
+    return room
+
+
+@shared_kernel
 def ten_thousandths(value):
     """Convert a number from 0 to 1 to units of 1/10000, rounded as ``%.4f`` does."""
     product = value * 10000.0

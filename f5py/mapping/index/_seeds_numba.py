@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
+from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.index._reference_index_numba import COUNT_BITS, look_up
 from f5py.mapping.index._sketch_numba import NONE, Minimizers, Scheme, sketch
 from f5py.mapping.settings import AVA, HPC, MAX_MAX_OCC, MID_OCC, OCC_DIST, Q_OCC_FRAC, K, W
@@ -271,9 +271,7 @@ def seed_reads(turn, reads, bases, offsets, index, parameters, overlaps, counts)
         m, rep_len[read] = seeds_of_read(
             Minimizers(key, place), m, length, table, integers, floats, SeedRoom(entries, dropped, slots)
         )
-        done = grown(done, n_done + 1)
-        done[n_done] = read
-        n_done += 1
+        done, n_done = appended(done, n_done, read)
         begin = n
         used = grown(used, n_used + m)
         first_used = n_used

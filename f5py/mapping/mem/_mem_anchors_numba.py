@@ -5,7 +5,7 @@ import numpy as np
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
+from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.index._seeds_numba import REVERSE, drop_frequent
 from f5py.mapping.mem._mems_numba import (
     COUNT,
@@ -189,7 +189,14 @@ def anchors_of_mems(matches, read_length, integers, contig_offsets, places, so_f
                         np.int64(places[r]), last, length, is_reverse, contig_offsets, x, y, n_anchors
                     )
     sort_pairs(x, y, begin, n_anchors, np.empty(SORT_SCRATCH, np.int64))
-    return x, y, n_anchors, used, n_used, covered
+    return GrowingAnchors(x, y, n_anchors, used, n_used), covered
+
+
+@shared_kernel
+def _no_anchors():
+    return GrowingAnchors(
+        np.empty(1 << 12, np.uint64), np.empty(1 << 12, np.int64), np.int64(0), np.empty(1 << 12, np.int64), np.int64(0)
+    )
 
 
 @shared_kernel
@@ -217,11 +224,7 @@ def seed_reads_by_mems(turn, reads, bases, offsets, index, min_length, integers,
     places = index.places
     done = np.empty(16, np.int64)
     n_done = 0
-    x = np.empty(1 << 12, np.uint64)
-    y = np.empty(1 << 12, np.int64)
-    used = np.empty(1 << 12, np.int64)
-    n = 0
-    n_used = 0
+    so_far = _no_anchors()
     pattern = np.empty(0, np.uint8)
     counts = np.empty(0, np.int32)
     mems = np.empty((0, N_COLUMNS), np.int32)
@@ -247,17 +250,14 @@ def seed_reads_by_mems(turn, reads, bases, offsets, index, min_length, integers,
             located = np.empty(2 * n_places, np.int32)
         at = locate_mems(mems, 0, middle, integers[MID_OCC], places, located, 0)
         locate_mems(mems, middle, end, integers[MID_OCC], places, located, at)
-        done = grown(done, n_done + 1)
-        done[n_done] = read
-        n_done += 1
-        n_before = n
-        n_used_before = n_used
-        x, y, n, used, n_used, rep_len[read] = anchors_of_mems(
-            ReadMems(mems, middle, end, located), length, integers, contig_offsets, places,
-            GrowingAnchors(x, y, n, used, n_used),
-        )  # fmt: skip
-        n_anchors[read] = n - n_before
-        n_seeds[read] = n_used - n_used_before
+        done, n_done = appended(done, n_done, read)
+        before = so_far
+        so_far, rep_len[read] = anchors_of_mems(
+            ReadMems(mems, middle, end, located), length, integers, contig_offsets, places, so_far
+        )
+        n_anchors[read] = so_far.n_anchors - before.n_anchors
+        n_seeds[read] = so_far.n_used - before.n_used
+    x, y, n, used, n_used = so_far
     return done[:n_done], x[:n], y[:n], used[:n_used]
 
 
@@ -287,11 +287,7 @@ def anchors_of_found(turn, reads, offsets, first_read, index, matches, integers,
     n_anchors, n_seeds, rep_len = counts
     done = np.empty(16, np.int64)
     n_done = 0
-    x = np.empty(1 << 12, np.uint64)
-    y = np.empty(1 << 12, np.int64)
-    used = np.empty(1 << 12, np.int64)
-    n = 0
-    n_used = 0
+    so_far = _no_anchors()
     mems = np.empty((0, N_COLUMNS), np.int32)
     while True:
         i = next_turn(turn)
@@ -310,18 +306,15 @@ def anchors_of_found(turn, reads, offsets, first_read, index, matches, integers,
             for column in range(N_COLUMNS):
                 mems[m, column] = found[begin + m, column]
             mems[m, LAST] -= reverse if m >= middle else forward
-        done = grown(done, n_done + 1)
-        done[n_done] = read
-        n_done += 1
-        n_before = n
-        n_used_before = n_used
+        done, n_done = appended(done, n_done, read)
+        before = so_far
         at = np.int64(firsts[begin]) if n_mems > 0 else 0
-        x, y, n, used, n_used, rep_len[read] = anchors_of_mems(
-            ReadMems(mems, middle, n_mems, located[at:]), length, integers, contig_offsets, places,
-            GrowingAnchors(x, y, n, used, n_used),
-        )  # fmt: skip
-        n_anchors[read] = n - n_before
-        n_seeds[read] = n_used - n_used_before
+        so_far, rep_len[read] = anchors_of_mems(
+            ReadMems(mems, middle, n_mems, located[at:]), length, integers, contig_offsets, places, so_far
+        )
+        n_anchors[read] = so_far.n_anchors - before.n_anchors
+        n_seeds[read] = so_far.n_used - before.n_used
+    x, y, n, used, n_used = so_far
     return done[:n_done], x[:n], y[:n], used[:n_used]
 
 

@@ -25,12 +25,8 @@ class GpuMapping:
 
     Parameters
     ----------
-    device : GpuDevice
-        The current device of the calling thread.
-    max_bases : int
-        Of a batch (-K).
-    mem_frac : float or None
-        Share of the free memory that may be taken.
+    device, max_bases, mem_frac
+        As for `f5py.compute.gpu.mapping.mems.GpuMems`.
     overlaps : OverlapTargets, optional
         Of reads among themselves; the CPU threads find their seeds.
     with_seeds : bool

@@ -72,14 +72,10 @@ class GpuAlignments(PartsOfGpu[_Part]):
 
     Parameters
     ----------
-    device : GpuDevice
-        The current device of the calling thread.
     memory : int
         Bytes that may be taken.
-    max_bases : int
-        Of a batch (-K).
-    zero_copy : bool
-        Let the kernels work on host memory.
+    device, max_bases, zero_copy
+        As for `f5py.compute.gpu.mapping.mems.GpuMems`.
 
     Attributes
     ----------

@@ -85,16 +85,12 @@ class GpuSeeds(PartsOfGpu[_Part]):
 
     Parameters
     ----------
-    device : GpuDevice
-        The current device of the calling thread.
     parameters : Parameters
         See `f5py.mapping.index.seeds.suits_gpu`.
     memory : int
         Bytes that may be taken; see `has_room`.
-    max_bases : int
-        Of a batch (-K).
-    zero_copy : bool
-        Let the kernels work on host memory instead of copies.
+    device, max_bases, zero_copy
+        As for `f5py.compute.gpu.mapping.mems.GpuMems`.
 
     Attributes
     ----------

@@ -99,18 +99,12 @@ class GpuTiles(PartsOfGpu[_Part]):
 
     Parameters
     ----------
-    device : GpuDevice
-        The current device of the calling thread.
     index : ReferenceIndex
         The targets.
     integers : int64
         `f5py.mapping.darwin.darwin_settings.darwin_integers`.
-    max_bases : int
-        Of a batch (-K).
-    mem_frac : float or None
-        Share of the free memory that may be taken.
-    zero_copy : bool or None
-        Let the kernels work on host memory instead of copies; None: on integrated GPUs.
+    device, max_bases, mem_frac, zero_copy
+        As for `f5py.compute.gpu.mapping.mems.GpuMems`.
 
     Attributes
     ----------
