@@ -40,22 +40,40 @@ def run(chosen: CompileOptions) -> None:
 
 def _small_runs(folder: str, signal_format: str) -> None:
     """Let commands work on a few reads, so that what reads and writes is compiled, too."""
-    at = {name: os.path.join(folder, name) for name in ("reads.fastq", "reads.bam", "ref.fa", "calls.tsv.gz", "out")}
+    names = "reads.fastq", "reads.bam", "ref.fa", "ref.fidx", "calls.tsv.gz", "out"
+    at = {name: os.path.join(folder, name) for name in names}
     kind, signals = (
         ("--slow5", os.path.join(folder, "reads.blow5"))
         if signal_format == "blow5"
         else ("--fast5", os.path.join(folder, "fast5"))
     )
-    inputs = ["-r", at["reads.fastq"], "-b", at["reads.bam"], "-g", at["ref.fa"], kind, signals, "--gpu", "off"]
-    steps = {
-        "simulate": ["-o", folder, "--format", signal_format, *_SIZE.split()],
-        "map": [at["ref.fa"], at["reads.fastq"], "-o", f"{at['out']}.bam", "--gpu", "off"],
-        "call-methylation": [
-            *inputs, "-o", at["calls.tsv.gz"], "--modbam", f"{at['out']}.mod.bam", "--bedmethyl", f"{at['out']}.bed.gz",
-        ],
-        "meth-freq": ["-s", "-i", at["calls.tsv.gz"], "-o", f"{at['out']}.freq.tsv"],
-        "eventalign": [*inputs, "-o", f"{at['out']}.events.tsv"],
-        "resquiggle": [at["reads.fastq"], signals, "-o", f"{at['out']}.moves.tsv", "--gpu", "off"],
-    }  # fmt: skip
-    for name, arguments in steps.items():
+    gpu, out = ["--gpu", "off"], at["out"]
+    without_reads = ["-b", at["reads.bam"], "-g", at["ref.fa"], kind, signals, *gpu]
+    inputs = ["-r", at["reads.fastq"], *without_reads]
+    steps: list[tuple[str, list[str]]] = [
+        ("simulate", ["-o", folder, "--format", signal_format, *_SIZE.split()]),
+        ("map", [at["ref.fa"], at["reads.fastq"], "-o", f"{out}.bam", *gpu]),
+        (
+            "call-methylation",
+            [*inputs, "-o", at["calls.tsv.gz"], "--modbam", f"{out}.mod.bam", "--bedmethyl", f"{out}.bed.gz"],
+        ),
+        ("meth-freq", ["-s", "-i", at["calls.tsv.gz"], "-o", f"{out}.freq.tsv"]),
+        ("eventalign", [*inputs, "-o", f"{out}.events.tsv"]),
+        ("resquiggle", [at["reads.fastq"], signals, "-o", f"{out}.moves.tsv", *gpu]),
+        ("index", ["--slow5" if signal_format == "blow5" else "-d", signals, at["reads.fastq"]]),
+    ]
+    if signal_format == "blow5":  # what does not depend on it
+        steps += [
+            ("call-methylation", [*without_reads, "-o", at["calls.tsv.gz"], "--plan", f"{out}.plan"]),
+            ("meth-freq", ["-i", f"{out}.mod.bam", "-g", at["ref.fa"], "-o", f"{out}.freq.tsv"]),
+            ("freq-merge", [f"{out}.freq.tsv", f"{out}.freq.tsv", "-o", f"{out}.all.tsv"]),
+            ("eventalign", [*inputs, "-o", f"{out}.events.tsv", "--samples"]),
+            ("eventalign", [*inputs, "-o", f"{out}.events.paf", "-c"]),
+            ("resquiggle", [at["reads.fastq"], signals, "-o", f"{out}.moves.paf", "-c", *gpu]),
+            ("map", [at["ref.fa"], at["reads.bam"], "-o", f"{out}.bam", "--seeds", "mem", *gpu]),
+            ("map", [at["ref.fa"], at["reads.fastq"], "-o", f"{out}.bam", "-x", "darwin", *gpu]),
+            ("map", [at["ref.fa"], "-d", at["ref.fidx"]]),
+            ("map", [at["ref.fidx"], at["reads.fastq"], "-o", f"{out}.paf", *gpu]),
+        ]
+    for name, arguments in steps:
         run_step(name, arguments, who="compile")

@@ -79,6 +79,9 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         table = ["calls table"] if options.output_format in ("tsv", "csv") else []
         return [part_of(options)], table
 
+    def beside_gpu(self, options: CallOptions) -> list[str]:
+        return [*super().beside_gpu(options), f"gpu {part_of(options)}"]
+
     def open(self, options: CallOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
         loader, chemistry = super().open(options, inputs)
         if loader.windows is not None:

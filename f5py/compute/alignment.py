@@ -37,8 +37,10 @@ if TYPE_CHECKING:
     from f5py.compute.gpu.tuning.watch import GpuWatch
 
 
-def begin_gpu(options: AlignmentOptions, of_all: bool) -> None:
+def begin_gpu(options: AlignmentOptions, of_all: bool) -> bool:
     """Load early what GPUs take, if one will be started at once; to be called before the inputs are opened.
+
+    Return whether one will be.
 
     Parameters
     ----------
@@ -47,9 +49,11 @@ def begin_gpu(options: AlignmentOptions, of_all: bool) -> None:
     """
     use = options.gpu_use
     if use == "off" or not is_present() or importlib.util.find_spec("cupy") is None:
-        return
-    if use == "on" or (of_all and _is_long(options)):
-        load_early((device_numbers(options.cuda_dev_id) or [0])[0])
+        return False
+    if use != "on" and not (of_all and _is_long(options)):
+        return False
+    load_early((device_numbers(options.cuda_dev_id) or [0])[0])
+    return True
 
 
 def _is_long(options: AlignmentOptions) -> bool:
@@ -96,6 +100,8 @@ class AlignmentStage:
         self._options = options
         #: Called with the name of a part of the work before it begins, see `f5py.runs.compile_ahead`.
         self.before_stage: Callable[[str], None] = lambda part: None
+        #: Called when a GPU is started, in the thread that does that: loads what the CPU threads do with its results.
+        self.before_gpu: Callable[[], object] = lambda: None
         #: Called with the batch after each of `n_parts` parts of the work on it.
         self.after_part: Callable[[ReadBatch], None] = lambda batch: None
         #: For a report, if one is wanted.
@@ -164,6 +170,7 @@ class AlignmentStage:
 
         options = self._options
         device = open_device(number)
+        self.before_gpu()
         limits = GpuLimits(options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac)
         if self._watch is not None:
             limits = self._watch.limits  # what is tuned holds for all

@@ -27,10 +27,15 @@ _MEANWHILE, _FEW_THREADS = 2, 4
 _SAVED = 0.2
 
 
-def begin_gpu(options: GpuOptions) -> None:
-    """Load early what GPUs take, if one will be started at once; to be called before the reference is read."""
-    if options.gpu_use == "on" and is_present() and importlib.util.find_spec("cupy") is not None:
-        load_early((device_numbers(options.cuda_dev_id) or [0])[0])
+def begin_gpu(options: GpuOptions) -> bool:
+    """Load early what GPUs take, if one will be started at once; to be called before the reference is read.
+
+    Return whether one will be.
+    """
+    if options.gpu_use != "on" or not is_present() or importlib.util.find_spec("cupy") is None:
+        return False
+    load_early((device_numbers(options.cuda_dev_id) or [0])[0])
+    return True
 
 
 class CpuMems:
@@ -110,6 +115,8 @@ class Mapper:
     # called with the name of a stage before it begins: ``seeds`` or ``mem seeds``, ``chains``, ``chained hits``,
     # ``alignments`` on a GPU, ``hits``, ``ranks``
     before_stage: Callable[[str], object] = lambda stage: None
+    # called when a GPU is started, in the thread that does that: loads what the CPU threads do with its results
+    before_gpu: Callable[[], object] = lambda: None
     _told: set[str] = field(default_factory=set)
     _opening: threading.Lock = field(default_factory=threading.Lock)
 
@@ -144,8 +151,10 @@ class Mapper:
         def open_one(number: int) -> GpuBackendLike:
             from f5py.compute.gpu.mapping.backend import GpuMapping
 
+            device = open_device(number)
+            self.before_gpu()
             gpu = GpuMapping(
-                open_device(number), self.index, self.parameters, self.pool, max_bases, options.cuda_mem_frac,
+                device, self.index, self.parameters, self.pool, max_bases, options.cuda_mem_frac,
                 self.overlaps, self.mems is None,
             )  # fmt: skip
             gpu.before_stage = self._before_stage_of_backend
@@ -187,6 +196,7 @@ class Mapper:
             from f5py.compute.gpu.mapping.mems import GpuMems
 
             device = open_device(number)
+            self.before_gpu()
             return GpuMems(device, cpu.search, self.index.bases, self.pool, max_bases, options.cuda_mem_frac)
 
         self.mems = self._with_gpus(cpu, options, open_one, "searched")

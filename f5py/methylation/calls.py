@@ -129,8 +129,8 @@ def call_methylation(
     if elsewhere is not None and (others := elsewhere.scores(batch, motifs)).any():
         if per_site:
             sites, batch.calls = batch.calls, Calls.of(offsets_of(n_groups), np.zeros(len(batch), np.int64))
-            return seconds + _call_sites_with(batch, elsewhere, others, model, motifs, (*inputs, prior, sites), pool)
-        return seconds + _call_with(batch, elsewhere, others, model, motifs, inputs, pool)
+            return seconds + call_sites_with(batch, elsewhere, others, model, motifs, (*inputs, prior, sites), pool)
+        return seconds + call_with(batch, elsewhere, others, model, motifs, inputs, pool)
     if not per_site:
         return seconds + pool.run(call_all, reads, *inputs, batch.calls, order=batch.number)
     from f5py.methylation._per_site_numba import call_all_sites
@@ -144,7 +144,7 @@ def _may_overlap(motif: MotifCodes) -> bool:
     return any(bool((masks[i:] & masks[:-i]).all()) for i in range(1, len(masks)))
 
 
-def _call_with(
+def call_with(
     batch: ReadBatch,
     elsewhere: ScoredElsewhere,
     others: NDArray[np.bool_],
@@ -165,7 +165,7 @@ def _call_with(
     return seconds + pool.run(finish_all, np.flatnonzero(others), found, batch.calls, order=batch.number)
 
 
-def _call_sites_with(
+def call_sites_with(
     batch: ReadBatch,
     elsewhere: ScoredElsewhere,
     others: NDArray[np.bool_],
@@ -183,7 +183,7 @@ def _call_sites_with(
     inputs : tuple
         What `call_all_sites` takes, from the batch to the calls of sites.
     others
-        Those of `_call_with`.
+        Those of `call_with`.
     """
     from f5py.methylation._per_site_numba import call_all_sites
     from f5py.methylation._site_list_numba import FoundSites, ListedGroups, SiteListing, finish_sites, list_sites

@@ -11,7 +11,7 @@ from f5py.core.mapping_batch import ContigColumns, MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.mapping.index.reference_index import ReferenceIndex
-from f5py.mapping.index.seeds import collecting
+from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.threads.pool import WorkerPool, longest_first
 
 #: Tags of our own records, which are not taken over from the input.
@@ -74,7 +74,6 @@ def _made(
     kernel: Any, batch: MappingBatch, index: ReferenceIndex, names: Names, style: RecordStyle, pool: WorkerPool
 ) -> tuple[NDArray[np.uint8], int]:
     """Let threads make the bytes of reads, and put them together in the order of the reads."""
-    from f5py.mapping.index._seeds_numba import gather
     from f5py.outputs._mapped_records_numba import Made
 
     assert batch.hits is not None
@@ -89,5 +88,5 @@ def _made(
     offsets = offsets_of(sizes)
     out = np.empty(offsets[-1], np.uint8)
     for done, made in results:
-        gather(done, sizes, offsets, made, out)
+        copy_to_places(done, sizes, offsets, made, out)
     return out, int(counts.sum())

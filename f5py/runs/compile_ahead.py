@@ -5,6 +5,9 @@ processes take one part of the work after the other and leave the code in Numba'
 compiles what that takes. A stage whose part is being compiled waits for it; one whose part nobody has begun compiles it
 itself. So all are at work until there is nothing left. Nothing depends on that: a process that fails leaves the work to
 the stage.
+
+What is kept is loaded in a thread while the run opens its inputs, in the order in which it is used: else all threads
+would wait in the first batch for one kernel after the other. A GPU's start does that with what runs need beside it.
 """
 
 from __future__ import annotations
@@ -21,8 +24,11 @@ from f5py.core.batch import ReadBatch
 from f5py.io.signals.helper_process import environment, python_command
 from f5py.messages import console
 from f5py.options.cores import usable_cores
-from f5py.runs.compiled_parts import PARTS
+from f5py.runs.compiled.cpu_parts import CPU_PARTS
+from f5py.runs.compiled.gpu_parts import GPU_PARTS
 
+#: Each part's kernel by module and name, and what compiles it, or loads what is kept.
+PARTS = CPU_PARTS | GPU_PARTS
 #: More processes than this have nothing to do.
 _MOST_PROCESSES = 8
 _WAIT_SECONDS = 120.0
@@ -42,9 +48,11 @@ class CompileAhead:
     ----------
     parts : list of str
         Names in `PARTS` of what this run needs, the longest first.
+    loads : bool
+        Load those that are kept.
     """
 
-    def __init__(self, parts: list[str]) -> None:
+    def __init__(self, parts: list[str], loads: bool = True) -> None:
         missing = [part for part in parts if not _is_kept(part)]
         self._lock = threading.Lock()
         self._to_do = deque(missing)
@@ -55,6 +63,26 @@ class CompileAhead:
                 self._start()
         if missing:
             console.info("accelerate", "compiling for this processor; the code is kept for the next runs")
+        self._is_closed = False
+        kept = [part for part in CPU_PARTS if part in parts and part not in missing]
+        self._loader = threading.Thread(target=self._load, args=(kept,), name="f5py-load", daemon=True)
+        if loads and kept:
+            self._loader.start()
+
+    def _load(self, parts: list[str]) -> None:
+        for part in parts:
+            if self._is_closed:
+                break
+            with suppress(Exception):  # the stage will tell
+                PARTS[part][1]()
+
+    def load(self, parts: list[str]) -> None:
+        """Load parts, or compile them, in the calling thread."""
+        for part in parts:
+            self.wait(part)
+            if self._is_closed:
+                break
+            PARTS[part][1]()
 
     def _start(self) -> None:
         process = subprocess.Popen(
@@ -105,8 +133,11 @@ class CompileAhead:
 
     def close(self) -> None:
         """End the processes that are still at work."""
+        self._is_closed = True
         with self._lock:
             self._to_do.clear()
+        if self._loader.is_alive():
+            self._loader.join()
         for process in self._processes:
             process.kill()
             process.wait()
@@ -115,7 +146,7 @@ class CompileAhead:
 
 def compile_everything() -> None:
     """Compile all parts, in several processes, and come back when all of them are kept."""
-    ahead = CompileAhead(list(PARTS))
+    ahead = CompileAhead(list(PARTS), loads=False)
     try:
         for part, (_, compile_it) in PARTS.items():
             ahead.wait(part)

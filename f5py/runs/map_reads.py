@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,9 +74,9 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
     if not options.reads:
         prepared(options)
         return MapCounts()
-    begin_gpu(options)
+    parts = _parts_of(options) + (_beside_gpu(options) if begin_gpu(options) else [])
     times = MapTimes()
-    with console.recorded_warnings() as warnings, closing(CompileAhead(_parts_of(options))) as ahead:
+    with console.recorded_warnings() as warnings, closing(CompileAhead(parts)) as ahead:
         times.begin("index")
         ready = prepared(options) if ready is None else ready
         times.begin("")
@@ -107,6 +108,8 @@ def _map(
         else:
             mapper = DarwinMapper.of(ready.index, ready.settings, pool)
         mapper.before_stage = before_stage
+        if isinstance(mapper, Mapper):
+            mapper.before_gpu = partial(ahead.load, _beside_gpu(options))
         mapper.use_gpu(options, options.bases_of_batch)
         with closing(mapper):
             if isinstance(mapper, DarwinMapper) and is_overlaps(options):
@@ -122,6 +125,13 @@ def _parts_of(options: MapOptions) -> list[str]:
         return ["tiles", output_part(options), "candidates"]
     seeds = "mem seeds" if options.seeds == "mem" else "seeds"
     return ["hits", "chained hits", output_part(options), seeds, "ranks"]
+
+
+def _beside_gpu(options: MapOptions) -> list[str]:
+    """List what runs need besides if they have a GPU."""
+    if options.is_darwin:
+        return []
+    return [*(["gpu mem seeds"] if options.seeds == "mem" else []), "gpu chains", "gpu stretches"]
 
 
 def settings_of(options: MapOptions) -> MapSettings:

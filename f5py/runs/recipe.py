@@ -94,6 +94,10 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         """Return the parts of `f5py.runs.compile_ahead` that computing and that writing need; None: none ahead."""
         return None
 
+    def beside_gpu(self, options: OptionsOfRun) -> list[str]:
+        """Return the parts that runs need besides if they have a GPU."""
+        return ["gpu copies"]
+
     def open(self, options: OptionsOfRun, inputs: ExitStack) -> tuple[LoaderOfRun, Chemistry]:
         """Open the inputs, and let the stack close them."""
         raise NotImplementedError

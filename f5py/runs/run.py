@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 from f5py.compute.alignment import begin_gpu
@@ -64,13 +65,15 @@ def run_parts(options: Any, recipe: Recipe, job: Job) -> Ended:
 def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = None) -> Iterator[Ended]:
     """Load, compute and write everything, or the parts of a job; the warnings are recorded until the block ends."""
     of_all = job is None or job.of_all
-    begin_gpu(options, of_all)
+    has_gpu = begin_gpu(options, of_all)
     with ExitStack() as workers, ExitStack() as inputs:
         compiled = recipe.compiled(options)
         ahead = None
         if compiled is not None:
             first = [recipe.loading_part] if recipe.loading_part else []
-            ahead = CompileAhead([*first, *(part for parts in compiled for part in parts), *OF_SIGNALS])
+            beside_gpu = recipe.beside_gpu(options)
+            parts = [*first, *(part for parts in compiled for part in parts), *OF_SIGNALS]
+            ahead = CompileAhead([*parts, *(beside_gpu if has_gpu else ())])
             workers.callback(ahead.close)
         loader, chemistry = recipe.open(options, inputs)
         if ahead is not None:
@@ -81,9 +84,10 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
         warnings = workers.enter_context(console.recorded_warnings())
         if job is None or job.judges_fit:  # once in a run
             console.note(recipe.who, stage.facts.line)
-        stage.use_gpu(loader, of_all)
         if ahead is not None:
             stage.before_stage = ahead.wait
+            stage.before_gpu = partial(ahead.load, beside_gpu)
+        stage.use_gpu(loader, of_all)
         with Outputs() as outputs:
             run = Run(options, loader, stage, outputs.stopping, take)
             write: WriteBatch

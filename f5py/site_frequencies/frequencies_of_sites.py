@@ -48,6 +48,6 @@ def frequencies_of_sites(counts: SiteCounts, contigs: list[bytes], stranded: boo
         called_reverse=called_reverse,
         methylated_reverse=methylated_reverse,
     )
-    text = np.frombuffer(b"".join(contigs), np.uint8)
+    text = np.frombuffer(bytearray(b"".join(contigs)), np.uint8)  # writable, as names of tables: one code for both
     names = Names(np.empty(0, np.int32), offsets_of([len(name) for name in contigs]), text)
     return Frequencies("num_motifs", contigs, 0, stranded, np.flatnonzero(called), sites, names)

@@ -13,17 +13,17 @@ def _copy(values, to):
 
 @kernel
 def gather(turn, reads, offsets, values, gathered_offsets, gathered):
-    """Copy the elements of each of `reads` to where they stand one read after another.
+    """Copy the bytes of each of `reads` to where they stand one read after another.
 
     ``values[offsets[read]:offsets[read + 1]]`` goes to ``gathered[gathered_offsets[i]:]`` for read ``reads[i]``.
 
     Parameters
     ----------
     offsets : int64, shape (n_reads + 1,)
-        Of all reads of the batch, in elements.
-    values : any dtype, shape (offsets[-1],)
+        Of all reads of the batch, in bytes.
+    values : uint8, shape (offsets[-1],)
     gathered_offsets : int64, shape (len(reads) + 1,)
-    gathered : dtype of `values`, shape (>= gathered_offsets[-1],)
+    gathered : uint8, shape (>= gathered_offsets[-1],)
         Filled.
     """
     while True:
@@ -44,7 +44,7 @@ def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
     ----------
     turn, reads, gathered_offsets, gathered, offsets
         See `gather`.
-    values : dtype of `gathered`, shape (offsets[-1],)
+    values : uint8, shape (offsets[-1],)
         Filled for `reads`.
     """
     while True:

@@ -216,10 +216,37 @@ class ArenaPart(TransferredArrays):
         """
         from f5py.compute.gpu._packing_numba import gather
 
-        to = offsets_of(np.diff(offsets)[reads])
-        pool.run(gather, reads, offsets, values, to, self.host[name])
+        to, size = offsets_of(np.diff(offsets)[reads]), values.itemsize
+        pool.run(gather, reads, offsets * size, values.view(np.uint8), to * size, self.host[name].view(np.uint8))
         self.upload(name, int(to[-1]))
         return to
+
+
+def take_reads(
+    gathered: NDArray,
+    gathered_offsets: NDArray[np.int64],
+    reads: NDArray[np.int64],
+    values: NDArray,
+    offsets: NDArray[np.int64],
+    pool: WorkerPool,
+) -> None:
+    """Copy what reads have many of from a host array to the batch's, as bytes: so arrays of all types have one code.
+
+    Parameters
+    ----------
+    gathered : array
+    gathered_offsets : int64, shape (>= len(reads),)
+        Where each of `reads` begins in it.
+    reads : int64
+    values : array
+        Of elements of the same size. Filled for `reads`: from ``offsets[i]`` up to ``offsets[i + 1]`` for read i.
+    offsets : int64
+    pool : WorkerPool
+    """
+    from f5py.compute.gpu._packing_numba import scatter
+
+    size = values.itemsize
+    pool.run(scatter, reads, gathered_offsets * size, gathered.view(np.uint8), offsets * size, values.view(np.uint8))
 
 
 class Tables:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from f5py.abea.align_gpu import transition_penalties
 from f5py.compute.cpu import SignalStages
-from f5py.compute.gpu.buffers import ArenaPart, Tables
+from f5py.compute.gpu.buffers import ArenaPart, Tables, take_reads
 from f5py.compute.gpu.placement import Placement, Reason
 from f5py.compute.gpu.results.references import reads_that_fit
 from f5py.compute.gpu.results.rows import GpuRows
@@ -226,7 +226,7 @@ class GpuShare:
         """See `Share.fetch_maps`."""
         import cupy
 
-        from f5py.compute.gpu._packing_numba import scatter, scatter_maps
+        from f5py.compute.gpu._packing_numba import scatter_maps
 
         self.timing.cpu = time.perf_counter() - self._cpu_started
         part, pool, reads, k = self._part, self._stages.pool, self._aligned, self._stages.model.k
@@ -236,7 +236,7 @@ class GpuShare:
         host, n = part.host, len(reads)
         for name in ("event_mean",) if self._stages.means_only else ("event_mean", *_EVENTS):
             values = getattr(batch.events, name.removeprefix("event_"))
-            pool.run(scatter, reads, self._q, host[name], batch.events.offsets, values)
+            take_reads(host[name], self._q, reads, values, batch.events.offsets, pool)
         maps = BaseMap(self._p, batch.base_map.kmer_rank[:0], host["first_event"], host["last_event"])
         pool.run(scatter_maps, reads, k, self._p, maps, batch.base_map)
         batch.n_pairs[reads] = host["n_pairs"][:n]

@@ -86,7 +86,7 @@ class MappedFile:
         self._state = FileState(self._descriptor, path)
         self.size = os.fstat(self._descriptor).st_size
         self._map = _content(self._descriptor, self.size) if self.size else None
-        self.text: NDArray[np.uint8] = np.frombuffer(self._map or b"", np.uint8)
+        self.text: NDArray[np.uint8] = np.frombuffer(self._map or bytearray(), np.uint8)
         _explain_bus_errors()
         _mapped.add(self)
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.extensions import N_CANDIDATE
 from f5py.mapping.index.reference_index import ReferenceIndex, indexed
-from f5py.mapping.index.seeds import collecting
+from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.threads.pool import WorkerPool, longest_first
 
 
@@ -85,7 +85,6 @@ def find_candidates_of(
         Of the batch.
     """
     from f5py.mapping.darwin._dsoft_numba import KmerTable, find_candidates
-    from f5py.mapping.index._seeds_numba import gather
 
     n = len(reads.offsets) - 1
     n_found = np.zeros(n, np.int64)
@@ -99,5 +98,5 @@ def find_candidates_of(
     offsets = offsets_of(sizes)
     out = np.empty(offsets[-1], np.int64)
     for done, found in results:
-        gather(done, sizes, offsets, found, out)
+        copy_to_places(done, sizes, offsets, found, out)
     return out.reshape(-1, N_CANDIDATE)

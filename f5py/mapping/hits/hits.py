@@ -15,7 +15,7 @@ from f5py.core.mapping_batch import ChainedHits, ContigColumns, Hits, MappingBat
 from f5py.core.offsets import offsets_of
 from f5py.mapping.hits.hit_fields import N_FIELDS
 from f5py.mapping.index.reference_index import ReferenceIndex
-from f5py.mapping.index.seeds import collecting
+from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.mapping.settings import Parameters
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -27,7 +27,6 @@ def chain_hits(batch: MappingBatch, index: ReferenceIndex, parameters: Parameter
     """
     from f5py.mapping.hits._chained_hits_numba import ChainedCounts, chain_reads
     from f5py.mapping.hits._hit_reads_numba import gather_hits
-    from f5py.mapping.index._seeds_numba import gather
 
     anchors = batch.anchors
     assert anchors is not None
@@ -44,8 +43,8 @@ def chain_hits(batch: MappingBatch, index: ReferenceIndex, parameters: Parameter
     x, y = np.empty(anchor_offsets[-1], np.uint64), np.empty(anchor_offsets[-1], np.int64)
     for done, found, found_x, found_y in results:
         gather_hits(done, counts.hits, offsets, np.empty(0, np.int64), found, table)
-        gather(done, counts.anchors, anchor_offsets, found_x.view(np.int64), x.view(np.int64))
-        gather(done, counts.anchors, anchor_offsets, found_y, y)
+        copy_to_places(done, counts.anchors, anchor_offsets, found_x, x)
+        copy_to_places(done, counts.anchors, anchor_offsets, found_y, y)
     batch.chained = ChainedHits(table, offsets, x, y, anchor_offsets)
     return seconds
 
@@ -69,7 +68,6 @@ def align_hits(
     """
     from f5py.mapping.align._pair_alignment_numba import Made
     from f5py.mapping.hits._hit_reads_numba import HitCounts, align_reads, gather_hits
-    from f5py.mapping.index._seeds_numba import gather
 
     chained = batch.chained
     assert chained is not None
@@ -88,7 +86,7 @@ def align_hits(
     ops = np.empty(op_offsets[-1], np.int64)
     for done, found, found_ops in results:
         gather_hits(done, counts.hits, offsets, op_offsets, found, table)
-        gather(done, counts.ops, op_offsets, found_ops, ops)
+        copy_to_places(done, counts.ops, op_offsets, found_ops, ops)
     batch.hits = Hits(table, offsets, ops)
     return seconds
 

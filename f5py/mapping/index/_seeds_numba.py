@@ -324,11 +324,12 @@ def gather(done, counts, offsets, source, target):
     done : int64
         The reads in the order in which the thread took them.
     counts : int64, shape (n_reads,)
+        Bytes.
     offsets : int64, shape (n_reads + 1,)
         In `target`.
-    source : any dtype
+    source : uint8
         One read of `done` after another.
-    target : dtype of `source`, shape (offsets[-1],)
+    target : uint8, shape (offsets[-1],)
         Filled for `done`.
     """
     at = 0

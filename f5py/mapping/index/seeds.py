@@ -58,6 +58,32 @@ def collecting(kernel: Callable[..., Any], results: list[Any]) -> Callable[..., 
     return call
 
 
+def copy_to_places(
+    done: NDArray[np.int64],
+    counts: NDArray[np.int64],
+    offsets: NDArray[np.int64],
+    source: NDArray,
+    target: NDArray,
+) -> None:
+    """Copy what one thread has found of its reads to their places, as bytes: so arrays of all types have one code.
+
+    Parameters
+    ----------
+    done : int64
+        The reads in the order in which the thread took them.
+    counts, offsets : int64
+        Elements of each read, and where they begin in `target`.
+    source : array
+        One read of `done` after another.
+    target : array
+        Of elements of the same size. Filled for `done`.
+    """
+    from f5py.mapping.index._seeds_numba import gather
+
+    size = target.itemsize
+    gather(done, counts * size, offsets * size, source.view(np.uint8), target.view(np.uint8))
+
+
 def suits_gpu(parameters: Parameters) -> bool:
     """Return whether a GPU can find seeds of this kind: of k-mers that are never their own reverse complement."""
     integers = parameters.integers
@@ -153,14 +179,12 @@ def take_anchors(
         Of `seed_reads`, from every thread.
     n_anchors, n_seeds, rep_len : int64, shape (n_reads,)
     """
-    from f5py.mapping.index._seeds_numba import gather
-
     offsets, seed_offsets = offsets_of(n_anchors), offsets_of(n_seeds)
     x, y = np.empty(offsets[-1], np.uint64), np.empty(offsets[-1], np.int64)
     seeds = np.empty(seed_offsets[-1], np.int64)
     for done, found_x, found_y, found_seeds in results:
-        gather(done, n_anchors, offsets, found_x.view(np.int64), x.view(np.int64))
-        gather(done, n_anchors, offsets, found_y, y)
-        gather(done, n_seeds, seed_offsets, found_seeds, seeds)
+        copy_to_places(done, n_anchors, offsets, found_x, x)
+        copy_to_places(done, n_anchors, offsets, found_y, y)
+        copy_to_places(done, n_seeds, seed_offsets, found_seeds, seeds)
     empty = np.empty(0, np.int32)
     batch.anchors = Anchors(x, y, offsets, seeds, seed_offsets, rep_len, empty, empty)

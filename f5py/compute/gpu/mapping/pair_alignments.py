@@ -137,23 +137,11 @@ class GpuAlignments(PartsOfGpu[_Part]):
         GpuUnavailableError
             The results differ.
         """
-        from f5py.mapping.align._pair_alignment_numba import Made, Stretch, align_pair, new_room
-
         stretches = made_stretches(pool)
-        read, reference = strands_of_one(stretches), stretches.index.bases
-        self.keep_reference(reference)
-        _, results, ops, _ = self.align(stretches)
-        keys, no_results, no_ops, no_offsets = no_alignments(1)
-        nothing = Made(keys, no_results, no_ops, no_offsets, np.zeros(2, np.int64))
-        there = Made(stretches.keys, results, ops, stretches.offsets, np.array([0, len(results)]))
-        room = new_room()
-        for key in stretches.keys.tolist():
-            found, expected = (
-                align_pair(
-                    reference, read, Stretch(*key), parameters.integers, np.empty(4, np.int64), 0, made, room
-                )
-                for made in (there, nothing)
-            )  # fmt: skip
+        self.keep_reference(stretches.index.bases)
+        there = self.align(stretches)
+        each = (aligned_here(stretches, made, parameters) for made in (there, no_alignments(1)))
+        for found, expected in zip(*each, strict=True):
             n_ops = expected[1]
             if found[1:] != expected[1:] or not np.array_equal(found[0][:n_ops], expected[0][:n_ops]):
                 raise self._differs("aligns in another way than the CPU")
@@ -277,6 +265,18 @@ def made_stretches(pool: WorkerPool) -> Stretches:
         np.int64,
     )  # fmt: skip
     return Stretches(batch, index, pool, keys, np.array([0, len(keys)]))
+
+
+def aligned_here(stretches: Stretches, made: tuple[NDArray, ...], parameters: Parameters) -> list[tuple]:
+    """Results of `align_pair` for stretches of one read, in this thread; `made` is what `align_hits` takes."""
+    from f5py.mapping.align._pair_alignment_numba import Made, Stretch, align_pair, new_room
+
+    reference, read, room = stretches.index.bases, strands_of_one(stretches), new_room()
+    there = Made(*made, np.array([0, len(made[0])]))
+    return [
+        align_pair(reference, read, Stretch(*key), parameters.integers, np.empty(4, np.int64), 0, there, room)
+        for key in stretches.keys.tolist()
+    ]
 
 
 def strands_of_one(stretches: Stretches) -> NDArray[np.uint8]:

@@ -41,6 +41,7 @@ from f5py.mapping.darwin.extensions import (
 )
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.index.seeds import copy_to_places
 from f5py.threads.pool import WorkerPool
 
 #: Parts of the arena, in each of which a batch can be.
@@ -194,8 +195,6 @@ class GpuTiles(PartsOfGpu[_Part]):
 
     def _extend(self, e: Extensions, order: NDArray[np.int64], targets: _Targets) -> None:
         """Extend candidates on the GPU."""
-        from f5py.mapping.index._seeds_numba import gather
-
         number = self.device.number
         sizes = np.diff(e.op_offsets)
         n_bases = int(e.offsets[-1])
@@ -211,7 +210,7 @@ class GpuTiles(PartsOfGpu[_Part]):
                 guarded(number, part.stream.synchronize)
                 e.results[chosen] = part.host["results"][: N_RESULT * n].reshape(n, N_RESULT)
                 if places[-1] > 0:
-                    gather(chosen, sizes, e.op_offsets, part.host["paths"], e.ops)
+                    copy_to_places(chosen, sizes, e.op_offsets, part.host["paths"], e.ops)
                 with self._lock:
                     self.n_extended += n
 

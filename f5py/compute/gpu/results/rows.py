@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import ArenaPart, Tables
+from f5py.compute.gpu.buffers import ArenaPart, Tables, take_reads
 from f5py.compute.gpu.results.of_part import OfPart
 from f5py.compute.gpu.results.references import put_segments
 from f5py.core.batch import ReadBatch
@@ -78,8 +78,6 @@ class GpuRows(OfPart):
 
     def fetch(self, batch: ReadBatch) -> NDArray[np.bool_]:
         """Wait, and fill the rows; return which reads could not be done."""
-        from f5py.compute.gpu._packing_numba import scatter
-
         host = self._part.host
         self._part.stream.synchronize()
         reads, n_rows = self._aligned[self._at], host["n_rows"][self._at]
@@ -88,5 +86,5 @@ class GpuRows(OfPart):
         batch.rows.n[reads] = np.maximum(n_rows, 0)
         for name in _ROWS:
             values = getattr(batch.rows, name.removeprefix("row_"))
-            self._pool.run(scatter, reads, self._q[self._at], host[name], batch.events.offsets, values)
+            take_reads(host[name], self._q[self._at], reads, values, batch.events.offsets, self._pool)
         return failed

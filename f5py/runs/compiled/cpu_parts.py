@@ -1,4 +1,4 @@
-"""Parts of a run's compiled code: what compiles each of them without a single read."""
+"""Parts of the compiled code of the CPU threads: what compiles each of them without a single read."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ class _AtOnce:
         return 0.0
 
 
-_AT_ONCE: Any = _AtOnce()
+AT_ONCE: Any = _AtOnce()
 
 
-def _model(name: str = "r9.4_450bps.nucleotide.6mer") -> PoreModel:
+def model_of_parts(name: str = "r9.4_450bps.nucleotide.6mer") -> PoreModel:
+    """Take a pore model; all have the same types."""
     from f5py.pore_model import builtin
 
     return builtin(name)
 
 
-def _no_reads() -> ReadBatch:
+def no_reads() -> ReadBatch:
     """Make a batch without reads whose arrays have the types that all batches have."""
 
     def nothing(kind: type) -> NDArray:
@@ -111,55 +112,55 @@ def _calls(per_site: bool = False, correlated: bool = False) -> None:
     motif = motif_named("cpg")
     assert motif.model is not None
     noise = OF_PORES["r9"] if correlated else None
-    call_methylation(_no_reads(), motif, _model(motif.model), _AT_ONCE, per_site, noise=noise)
+    call_methylation(no_reads(), motif, model_of_parts(motif.model), AT_ONCE, per_site, noise=noise)
 
 
 def _calls_table() -> None:
     from f5py.outputs.calls.calls_writer import CallsWriter
 
-    CallsWriter(io.BytesIO(), 2, [], 6).format(_no_reads())
+    CallsWriter(io.BytesIO(), 2, [], 6).format(no_reads())
 
 
 def _events() -> None:
     from f5py.compute.chemistry import R9_DNA
     from f5py.signal.events import detect_events
 
-    detect_events(_no_reads(), R9_DNA.event_parameters, _AT_ONCE, means_only=True)
+    detect_events(no_reads(), R9_DNA.event_parameters, AT_ONCE, means_only=True)
 
 
 def _scaling() -> None:
     from f5py.signal.scaling import estimate_scaling, rank_kmers
 
-    batch, model = _no_reads(), _model()
-    rank_kmers(batch, model, _AT_ONCE)
-    estimate_scaling(batch, model, _AT_ONCE)
+    batch, model = no_reads(), model_of_parts()
+    rank_kmers(batch, model, AT_ONCE)
+    estimate_scaling(batch, model, AT_ONCE)
 
 
 def _recalibration() -> None:
     from f5py.signal.scaling import recalibrate
 
-    recalibrate(_no_reads(), _model(), _AT_ONCE)
+    recalibrate(no_reads(), model_of_parts(), AT_ONCE)
 
 
 def _alignment() -> None:
     from f5py.abea.align import align
 
-    align(_no_reads(), _model(), _AT_ONCE)
+    align(no_reads(), model_of_parts(), AT_ONCE)
 
 
 def _event_rows() -> None:
     from f5py.event_alignment.align import align_events
 
-    align_events(_no_reads(), _model(), _AT_ONCE, None)
+    align_events(no_reads(), model_of_parts(), AT_ONCE, None)
 
 
 def _event_table() -> None:
     from f5py.outputs.events.eventalign_table import EventalignTable
 
-    EventalignTable([], _model()).compile(_no_reads())
+    EventalignTable([], model_of_parts()).compile(no_reads())
 
 
-def _mapping() -> tuple[MappingBatch, ReferenceIndex, Parameters]:
+def mapping_without_reads() -> tuple[MappingBatch, ReferenceIndex, Parameters]:
     """Make a batch without reads, with the arrays that the stages of the mapper fill; an index; and the settings."""
     from f5py.mapping.index.reference_index import ReferenceIndex
     from f5py.mapping.settings import PRESETS, parameters
@@ -188,9 +189,9 @@ def _seeds() -> None:
     from f5py.mapping.chain.chaining import score_chains
     from f5py.mapping.index.seeds import find_anchors
 
-    batch, index, settings = _mapping()
-    find_anchors(batch, index, settings, _AT_ONCE)
-    score_chains(batch, settings, _AT_ONCE)
+    batch, index, settings = mapping_without_reads()
+    find_anchors(batch, index, settings, AT_ONCE)
+    score_chains(batch, settings, AT_ONCE)
 
 
 def _mem_seeds() -> None:
@@ -198,50 +199,55 @@ def _mem_seeds() -> None:
     from f5py.mapping.mem.fm_index import FmIndex
     from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
 
-    batch, index, settings = _mapping()
+    batch, index, settings = mapping_without_reads()
     nothing = FmIndex(
         np.empty((0, 4), np.uint64), np.empty(0, np.int64), np.empty(4, np.int64), np.empty(0, np.int32),
         np.empty((0, 2), np.uint32), 1,
     )  # fmt: skip
-    find_mem_anchors(batch, MemSearch(nothing, index.offsets, 17, settings), _AT_ONCE)
-    score_chains(batch, settings, _AT_ONCE)
+    find_mem_anchors(batch, MemSearch(nothing, index.offsets, 17, settings), AT_ONCE)
+    score_chains(batch, settings, AT_ONCE)
 
 
 def _chained_hits() -> None:
     from f5py.mapping.hits.hits import chain_hits
 
-    chain_hits(*_mapping(), _AT_ONCE)
+    chain_hits(*mapping_without_reads(), AT_ONCE)
+
+
+def no_chained_hits(batch: MappingBatch) -> ChainedHits:
+    """Make the chained hits of a batch without reads."""
+    return ChainedHits(
+        np.empty((0, N_FIELDS), np.int64), batch.offsets, np.empty(0, np.uint64), np.empty(0, np.int64), batch.offsets
+    )
 
 
 def _hits() -> None:
     from f5py.mapping.hits.hits import align_hits
 
-    batch, index, settings = _mapping()
-    batch.chained = ChainedHits(
-        np.empty((0, N_FIELDS), np.int64), batch.offsets, np.empty(0, np.uint64), np.empty(0, np.int64), batch.offsets
-    )
-    align_hits(batch, index, settings, _AT_ONCE)
+    batch, index, settings = mapping_without_reads()
+    batch.chained = no_chained_hits(batch)
+    align_hits(batch, index, settings, AT_ONCE)
 
 
 def _ranks() -> None:
     from f5py.mapping.hits.hits import rank_hits
 
-    batch, _, settings = _mapping()
-    rank_hits(batch, settings, _AT_ONCE)
+    batch, _, settings = mapping_without_reads()
+    rank_hits(batch, settings, AT_ONCE)
 
 
 def _mapped_records() -> None:
     from f5py.outputs.mapped_records import RecordStyle, records_of
 
-    batch, index, _ = _mapping()
-    records_of(batch, index, Names.of([]), RecordStyle(md=True), _AT_ONCE)
+    batch, index, _ = mapping_without_reads()
+    records_of(batch, index, Names.of([]), RecordStyle(md=True), AT_ONCE)
 
 
 def _mapped_lines() -> None:
     from f5py.outputs.mapped_records import RecordStyle, paf_lines_of
 
-    batch, index, _ = _mapping()
-    paf_lines_of(batch, index, Names.of([]), RecordStyle(), _AT_ONCE)
+    batch, index, _ = mapping_without_reads()
+    paf_lines_of(batch, index, Names.of([]), RecordStyle(), AT_ONCE)
 
 
 def _darwin_integers() -> NDArray[np.int64]:
@@ -253,25 +259,26 @@ def _darwin_integers() -> NDArray[np.int64]:
 def _candidates() -> None:
     from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
 
-    batch, index, _ = _mapping()
-    strands = ReadStrands.of(batch.letters, batch.offsets, _AT_ONCE, 0)
-    find_candidates_of(strands, np.empty(0, np.int64), index, _darwin_integers(), _AT_ONCE, 0)
+    batch, index, _ = mapping_without_reads()
+    strands = ReadStrands.of(batch.letters, batch.offsets, AT_ONCE, 0)
+    find_candidates_of(strands, np.empty(0, np.int64), index, _darwin_integers(), AT_ONCE, 0)
 
 
 def _tiles() -> None:
     from f5py.mapping.darwin.extensions import N_CANDIDATE, Extensions
     from f5py.mapping.darwin.gact import extend_all
 
-    batch, index, _ = _mapping()
+    batch, index, _ = mapping_without_reads()
     nothing = Extensions.of(np.empty((2, 0), np.uint8), batch.offsets, np.empty((0, N_CANDIDATE), np.int64))
-    extend_all(nothing, index, _darwin_integers(), _AT_ONCE)
+    extend_all(nothing, index, _darwin_integers(), AT_ONCE)
 
 
-#: Each part's kernel by module and name, and what compiles it.
-PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
+#: Each part's kernel by module and name, and what compiles it; in the order in which runs come to them.
+CPU_PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "records": (("f5py.io.bam._bam_sequence_numba", "copy_sequences"), _records),
     "events": (("f5py.signal._events_numba", "find_all_events"), _events),
     "scaling": (("f5py.signal._scaling_numba", "estimate_all"), _scaling),
+    "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "recalibration": (("f5py.signal._scaling_numba", "recalibrate_all"), _recalibration),
     "calls": (("f5py.methylation._calls_numba", "call_all"), _calls),
     "site calls": (("f5py.methylation._per_site_numba", "call_all_sites"), lambda: _calls(per_site=True)),
@@ -280,17 +287,16 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
         ("f5py.methylation._per_site_numba", "call_all_sites"),
         lambda: _calls(per_site=True, correlated=True),
     ),
-    "calls table": (("f5py.outputs.calls._calls_writer_numba", "format_calls"), _calls_table),
-    "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),
+    "calls table": (("f5py.outputs.calls._calls_writer_numba", "format_calls"), _calls_table),
+    "event table": (("f5py.outputs.events._eventalign_table_numba", "format_table"), _event_table),
     "seeds": (("f5py.mapping.index._seeds_numba", "seed_reads"), _seeds),
     "mem seeds": (("f5py.mapping.mem._mem_anchors_numba", "seed_reads_by_mems"), _mem_seeds),
+    "candidates": (("f5py.mapping.darwin._dsoft_numba", "find_candidates"), _candidates),
+    "tiles": (("f5py.mapping.darwin._gact_numba", "extend_candidates"), _tiles),
     "chained hits": (("f5py.mapping.hits._chained_hits_numba", "chain_reads"), _chained_hits),
     "hits": (("f5py.mapping.hits._hit_reads_numba", "align_reads"), _hits),
     "ranks": (("f5py.mapping.hits._mapping_quality_numba", "rank_reads"), _ranks),
     "mapped records": (("f5py.outputs._mapped_records_numba", "records_of_reads"), _mapped_records),
     "mapped lines": (("f5py.outputs._mapped_paf_numba", "lines_of_reads"), _mapped_lines),
-    "candidates": (("f5py.mapping.darwin._dsoft_numba", "find_candidates"), _candidates),
-    "tiles": (("f5py.mapping.darwin._gact_numba", "extend_candidates"), _tiles),
-    "event table": (("f5py.outputs.events._eventalign_table_numba", "format_table"), _event_table),
 }
