@@ -86,10 +86,10 @@ def played_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """`import cupy` gives devices that are played on the CPU, fresh ones for every test."""
     if shutil.which("g++") is None:
         pytest.skip("needs g++ to build the CUDA kernels for the CPU")
-    _forget_cupy()
+    forget_cupy()
     monkeypatch.syspath_prepend(str(PLAYED_GPU))
     yield PLAYED_GPU
-    _forget_cupy()
+    forget_cupy()
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def played_machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
     return set_up
 
 
-def _forget_cupy() -> None:
+def forget_cupy() -> None:
     """Drop the imported modules, and the kernels made with them."""
     from f5py.compute.gpu import sources
 

@@ -64,16 +64,24 @@ def _small_runs(folder: str, signal_format: str) -> None:
     ]
     if signal_format == "blow5":  # what does not depend on it
         steps += [
-            ("call-methylation", [*without_reads, "-o", at["calls.tsv.gz"], "--plan", f"{out}.plan"]),
+            (
+                "call-methylation",
+                [*without_reads, "-o", at["calls.tsv.gz"], "--plan", f"{out}.plan", "--partitions", "2"],
+            ),
+            ("run-part", [f"{out}.plan"]),
             ("meth-freq", ["-i", f"{out}.mod.bam", "-g", at["ref.fa"], "-o", f"{out}.freq.tsv"]),
             ("freq-merge", [f"{out}.freq.tsv", f"{out}.freq.tsv", "-o", f"{out}.all.tsv"]),
+            ("call-methylation", [*inputs, "-o", at["calls.tsv.gz"], "--skip-overlaps"]),
             ("eventalign", [*inputs, "-o", f"{out}.events.tsv", "--samples"]),
+            ("eventalign", [*inputs, "-o", f"{out}.events.tsv", "--m6anet"]),
+            ("eventalign", [*inputs, "-o", f"{out}.events.tsv", "--mark-deletions", "--mark-kmers"]),
+            ("eventalign", [*inputs, "-o", f"{out}.events.tsv", "--summary", f"{out}.summary.tsv"]),
             ("eventalign", [*inputs, "-o", f"{out}.events.paf", "-c"]),
             ("resquiggle", [at["reads.fastq"], signals, "-o", f"{out}.moves.paf", "-c", *gpu]),
             ("map", [at["ref.fa"], at["reads.bam"], "-o", f"{out}.bam", "--seeds", "mem", *gpu]),
             ("map", [at["ref.fa"], at["reads.fastq"], "-o", f"{out}.bam", "-x", "darwin", *gpu]),
             ("map", [at["ref.fa"], "-d", at["ref.fidx"]]),
-            ("map", [at["ref.fidx"], at["reads.fastq"], "-o", f"{out}.paf", *gpu]),
+            ("map", [at["ref.fidx"], at["reads.fastq"], "-o", f"{out}.bam", "-y", *gpu]),
         ]
     for name, arguments in steps:
         run_step(name, arguments, who="compile")

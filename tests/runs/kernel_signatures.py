@@ -1,11 +1,12 @@
-"""Which types of arguments runs call kernels with: ``python -m tests.runs.kernel_signatures`` lists kernels with several.
+"""Types of the arguments that runs call kernels with: ``python -m tests.runs.kernel_signatures`` lists what differs.
 
-Numba compiles a kernel once for every combination of types, and loads each of them by itself, while the run waits. Arrays
-differ in more than the types of their numbers: whether they can be written, and whether their rows are one piece.
+Numba compiles a kernel for every combination of types, and loads the code of each by itself, while the run waits.
+Arrays differ in more than the types of their numbers: in whether they can be written, and whether they are one piece.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import tempfile
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 _PACKAGE = Path(__file__).resolve().parents[2] / "f5py"
 #: Frames of a call that are told, the innermost ones.
@@ -44,9 +46,7 @@ class Recorder:
             initialise(kernel, *arguments, exact_match_required=True)
 
         def compile_and_note(kernel: Any, *arguments: Any, **names: Any) -> Any:
-            types = tuple(
-                str(kernel.typeof_pyval(one)) if not hasattr(one, "value") else "omitted" for one in arguments
-            )
+            types = tuple("omitted" if hasattr(one, "value") else str(kernel.typeof_pyval(one)) for one in arguments)
             name = f"{kernel.py_func.__module__}.{kernel.py_func.__qualname__}"
             self.calls[name].setdefault(types, (self.run, getattr(_caller, "lines", None) or _lines_of_package()))
             return compile_for(kernel, *arguments, **names)
@@ -69,16 +69,13 @@ class Recorder:
 
 def _lines_of_package() -> list[str]:
     here = [frame for frame in traceback.extract_stack() if frame.filename.startswith(str(_PACKAGE))]
-    inside = ("jit/", "threads/")
     lines = [(os.path.relpath(frame.filename, _PACKAGE), frame.lineno) for frame in here]
-    return [f"{path}:{line}" for path, line in lines if not path.startswith(inside)][-_N_FRAMES:]
+    return [f"{path}:{line}" for path, line in lines if not path.startswith(("jit/", "threads/"))][-_N_FRAMES:]
 
 
 @contextmanager
 def gpus_of_small_runs() -> Iterator[None]:
     """Let played GPUs take all batches however small, and let batches wait until they have started."""
-    from unittest import mock
-
     from f5py.compute.gpu import backend, selection
     from f5py.compute.gpu.mapping import chains, pair_alignments, seeds
 
@@ -91,7 +88,8 @@ def gpus_of_small_runs() -> Iterator[None]:
         return False
 
     def compute_when_all_are_there(self: Any, batch: Any) -> None:
-        wait_for_starts()
+        if self._waits:
+            wait_for_starts()
         compute(self, batch)
 
     with (
@@ -100,6 +98,7 @@ def gpus_of_small_runs() -> Iterator[None]:
         mock.patch.object(selection.GpusWhenTheyPay, "compute", compute_when_all_are_there),
         mock.patch.object(chains, "_FEW_PAIRS", -1),
         mock.patch.object(seeds, "_FEW_BASES", -1),
+        # a large arena takes the played device long to fill
         mock.patch.object(chains, "_MOST_ANCHORS", 1 << 16),
         mock.patch.object(pair_alignments, "_MOST_SLOTS", 32),
         mock.patch.object(pair_alignments, "_MOST_PACKED", 1 << 20),
@@ -107,8 +106,8 @@ def gpus_of_small_runs() -> Iterator[None]:
         yield
 
 
-def made_runs(folder: Path) -> dict[str, list[list[str]]]:
-    """Make reads with signals of all formats; return the commands of runs with them by what they are about."""
+def made_runs(folder: Path) -> list[list[str]]:
+    """Make reads with signals of all formats; return the commands of runs with them."""
     import pysam
 
     from ..made_data import ReadSet
@@ -120,137 +119,110 @@ def made_runs(folder: Path) -> dict[str, list[list[str]]]:
     with pysam.FastxFile(str(made.reads)) as file:
         reads = [(read.name or "", read.sequence or "") for read in file]
     fastq.write_text("".join(f"@{name}\n{bases}\n+\n{'5' * len(bases)}\n" for name, bases in reads))
-    with pysam.AlignmentFile(
-        str(unaligned), "wb", header=pysam.AlignmentHeader.from_dict({"HD": {"VN": "1.6"}})
-    ) as out:
+    header = pysam.AlignmentHeader.from_dict({"HD": {"VN": "1.6"}})
+    with pysam.AlignmentFile(str(unaligned), "wb", header=header) as out:
         for name, bases in reads:
-            record = pysam.AlignedSegment(out.header)
+            record = pysam.AlignedSegment(header)
             record.query_name, record.query_sequence, record.flag = name, bases, 4
             out.write(record)
 
-    def out(name: str) -> str:
+    def path(name: str) -> str:
         return str(folder / name)
 
-    def without_reads(path: Path) -> list[str]:
-        return ["-b", str(made.bam), "-g", genome, "--slow5", str(path), "-t", "2"]
-
-    calls = ["call-methylation", *made.options(), "-o", out("calls.tsv")]
-    runs: dict[str, list[list[str]]] = defaultdict(list)
-    for gpu in (["--gpu", "off"], ["--gpu", "on"]):
-        runs["calls"] += [
-            [*calls, *gpu],
-            [*calls, *gpu, "-K", "1"],
-            [*calls, *gpu, "-K", "5", "--accurate"],
-            [*calls, *gpu, "-K", "5", "--per-site"],
-            [*calls, *gpu, "-K", "5", "--per-site", "--noise", "correlated"],
-            [*calls, *gpu, "-K", "5", "--noise", "correlated"],
-            [*calls, *gpu, "-K", "5", "-o", out("calls.tsv.gz"), "--modbam", out("mod.bam"), "--bedmethyl", out("x.bed.gz")],
-            [*calls, *gpu, "-K", "5", "--plan", out(f"plan{gpu[1]}"), "--partitions", "2"],
-            ["call-methylation", *blow5.options(), "-o", out("calls.tsv"), *gpu, "-K", "5"],
-            ["call-methylation", *pod5.options(), "-o", out("calls.tsv"), *gpu, "-K", "5"],
-            ["call-methylation", *without_reads(blow5.signal_path), "-o", out("calls.tsv"), *gpu, "-K", "5"],
+    without_reads = ["-b", str(made.bam), "-g", genome, "--slow5", str(blow5.signal_path), "-t", "2"]
+    runs = []
+    for use in ("off", "on"):
+        some, one = ["--gpu", use, "-K", "5"], ["--gpu", use, "-K", "1"]
+        calls = ["call-methylation", "-o", path("calls.tsv")]
+        events = ["eventalign", "-o", path("events.tsv")]
+        mapped = ["map", "--gpu", use, "-t", "2", "-K", "3000", "-o"]
+        runs += [
+            [*calls, *made.options(), *some],
+            [*calls, *made.options(), *one, "--per-site"],
+            [*calls, *blow5.options(), *some, "--noise", "correlated"],
+            [*calls, *pod5.options(), *one, "--per-site", "--noise", "correlated"],
+            [*calls, *without_reads, *some, "--accurate"],
+            [*calls, *made.options(), *some, "--modbam", path("m.bam"), "--bedmethyl", path("calls.bed")],
+            [*calls, *made.options(), *some, "--plan", path(f"plan-{use}"), "--partitions", "2"],
+            ["run-part", path(f"plan-{use}"), "0", "1"],
+            ["finish", path(f"plan-{use}")],
+            [*events, *made.options(), *some],
+            [*events, *blow5.options(), *one, "--samples", "--signal-index"],
+            [*events, *pod5.options(), *one, "-c"],
+            ["resquiggle", str(made.reads), str(made.signal_path), "-o", path("moves.tsv"), *some],
+            ["resquiggle", str(blow5.reads), str(blow5.signal_path), "-o", path("moves.paf"), "-c", *one],
+            [*mapped, path("mapped.bam"), genome, str(made.reads)],
+            [*mapped, path("mapped.paf"), genome, str(fastq)],
+            [*mapped, path("mapped.bam"), genome, str(unaligned)],
+            [*mapped, path("mapped.bam"), genome, str(fastq), "-K", "1"],
+            [*mapped, path("mapped.bam"), genome, str(made.reads), "--seeds", "mem"],
+            [*mapped, path("mapped.bam"), genome, str(made.reads), "-x", "darwin"],
+            ["map", genome, "-d", str(index)],
+            [*mapped, path("mapped.paf"), str(index), str(fastq)],
         ]  # fmt: skip
-        runs["events"] += [
-            ["eventalign", *made.options(), "-o", out("events.tsv"), *gpu, "-K", "5"],
-            ["eventalign", *blow5.options(), "-o", out("events.tsv"), *gpu, "-K", "1"],
-            ["eventalign", *made.options(), "-o", out("events.tsv"), *gpu, "-K", "5", "--samples", "--signal-index"],
-            ["eventalign", *made.options(), "-o", out("events.paf"), "-c", *gpu, "-K", "5"],
-            ["eventalign", *made.options(), "-o", out("events.sam"), "-a", *gpu, "-K", "5"],
-            ["resquiggle", str(made.reads), str(made.signal_path), "-o", out("moves.tsv"), *gpu, "-K", "5"],
-            ["resquiggle", str(blow5.reads), str(blow5.signal_path), "-o", out("moves.paf"), "-c", *gpu, "-K", "1"],
-        ]
-        for target, *options in (
-            [made.reads], [fastq], [unaligned], [made.reads, "--seeds", "mem"], [made.reads, "-x", "darwin"],
-        ):  # fmt: skip
-            for name in ("mapped.bam", "mapped.paf"):
-                runs["mapping"].append(
-                    ["map", genome, str(target), "-o", out(name), *gpu, "-t", "2", "-K", "3000", *options]
-                )
-        runs["mapping"].append(["map", genome, str(fastq), "-o", out("one.bam"), *gpu, "-t", "2", "-K", "1"])
-        runs["mapping"].append(["map", genome, "-d", str(index)])
-        runs["mapping"].append(["map", str(index), str(fastq), "-o", out("of.paf"), *gpu, "-t", "2", "-K", "3000"])
-    runs["tables"] = [
-        ["index", "-d", str(made.signal_path), out("slow5.fasta"), "--iop", "1"],
+    return [
+        *runs,
         ["index", "--slow5", str(blow5.signal_path), str(fastq)],
-        ["meth-freq", "-i", out("calls.tsv"), "-o", out("freq.tsv")],
-        ["meth-freq", "-i", out("calls.tsv.gz"), "-o", out("freq.tsv")],
-        ["meth-freq", "-s", "-i", out("calls.tsv.gz"), "-o", out("freq.tsv")],
-        ["meth-freq", "-i", out("mod.bam"), "-o", out("freq.tsv"), "-g", genome],
-        ["freq-merge", out("freq.tsv"), out("freq.tsv"), "-o", out("merged.tsv")],
-        ["summary", out("calls.tsv.gz")],
+        ["meth-freq", "-i", path("calls.tsv"), "-o", path("freq.tsv")],
+        ["meth-freq", "-s", "-i", path("calls.tsv"), "-o", path("freq.tsv")],
+        ["meth-freq", "-i", path("m.bam"), "-o", path("freq.tsv"), "-g", genome],
+        ["freq-merge", path("freq.tsv"), path("freq.tsv"), "-o", path("merged.tsv")],
     ]
-    return dict(runs)
 
 
-def compile_ahead_of_runs() -> None:
-    """Do what ``f5py compile`` does, in this process."""
-    from f5py.cli.compile import run
+def record(folder: Path) -> tuple[Calls, Calls]:
+    """Return what is called by ``f5py compile``, and by that and runs on CPU threads and a played GPU together."""
+    recorder = Recorder()
+    from f5py.cli import main
+    from f5py.cli.compile import run as compile_all
     from f5py.options.machine_commands import CompileOptions
 
-    run(CompileOptions())
-
-
-def record(folder: Path, rounds: list[str], compiled: bool) -> tuple[Calls, Calls]:
-    """Return what is compiled ahead, which is nothing unless `compiled`, and what runs call with the played GPU too."""
-    recorder = Recorder()
-    from ..conftest import PLAYED_GPU, _forget_cupy
+    from ..conftest import PLAYED_GPU, forget_cupy
     from ..readers_here import readers_here, scans_here
 
+    recorder.run = "compile"
+    compile_all(CompileOptions())
+    ahead: Calls = {name: dict(calls) for name, calls in recorder.calls.items()}
     sys.path.insert(0, str(PLAYED_GPU))
-    from f5py.cli import main
-
-    ahead: Calls = {}
-    if compiled:
-        recorder.run = "compile"
-        compile_ahead_of_runs()
-        ahead = {name: dict(calls) for name, calls in recorder.calls.items()}
     with gpus_of_small_runs(), readers_here(lambda n_processes: n_processes == 1), scans_here():
-        recorder.run = "preparation"
-        runs = made_runs(folder)
-        for command in [command for about in rounds or runs for command in runs[about]]:
-            _forget_cupy()
+        recorder.run = "made reads"
+        for command in made_runs(folder):
+            forget_cupy()
             recorder.run = " ".join(os.path.basename(word) for word in command)
-            print(recorder.run, file=sys.stderr, flush=True)
+            print(">", recorder.run, file=sys.stderr, flush=True)
             try:
                 main(command)
             except SystemExit as end:
                 if end.code:
-                    print(f"FAILED {end.code}", file=sys.stderr)
+                    raise RuntimeError(f"{recorder.run} ended with {end.code}") from None
     return ahead, recorder.calls
 
 
-def several(calls: Calls) -> Iterator[str]:
+def several(calls: Calls) -> dict[str, list[str]]:
     """Say of each kernel that is called with several combinations of types how they differ, and where."""
+    told = {}
     for name, kinds in sorted(calls.items()):
         if len(kinds) > 1:
-            yield f"{name}: {len(kinds)}"
-            columns = list(zip(*kinds, strict=True))
-            for types, (run, lines) in kinds.items():
-                yield f"    {run} | {' > '.join(lines)}"
-                for i, (one, column) in enumerate(zip(types, columns, strict=True)):
-                    if len(set(column)) > 1:
-                        yield f"        {i}: {one}"
+            columns = [set(column) for column in zip(*kinds, strict=True)]
+            told[name] = [
+                f"{run} | {' > '.join(lines)}: "
+                + ", ".join(f"{i}: {one}" for i, one in enumerate(types) if len(columns[i]) > 1)
+                for types, (run, lines) in kinds.items()
+            ]
+    return told
 
 
-def not_ahead(ahead: Calls, calls: Calls) -> Iterator[str]:
+def not_ahead(ahead: Calls, calls: Calls) -> dict[str, list[str]]:
     """Say what runs call that is not compiled ahead, and where."""
+    told = defaultdict(list)
     for name, kinds in sorted(calls.items()):
         for types, (run, lines) in kinds.items():
             if types not in ahead.get(name, ()):
-                yield f"{name}{' (other types)' if name in ahead else ''}\n    {run} | {' > '.join(lines)}"
-                for one in ahead.get(name, ()):
-                    yield from (
-                        f"        {i}: {a} | {b}" for i, (a, b) in enumerate(zip(types, one, strict=True)) if a != b
-                    )
-
-
-def main_of_tool() -> None:
-    with tempfile.TemporaryDirectory() as folder:
-        ahead, calls = record(Path(folder), sys.argv[1:], True)
-    print("\n".join(several(calls)))
-    print("Not compiled ahead:")
-    print("\n".join(not_ahead(ahead, calls)))
+                told[name].append(f"{run} | {' > '.join(lines)}")
+    return dict(told)
 
 
 if __name__ == "__main__":
-    main_of_tool()
+    with tempfile.TemporaryDirectory() as made_folder:
+        compiled, called = record(Path(made_folder))
+    print(json.dumps({"several": several(called), "not ahead": not_ahead(compiled, called)}, indent=2))

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -12,47 +9,6 @@ from pathlib import Path
 import pytest
 
 from f5py.runs import compile_ahead
-
-from ..made_data import ReadSet
-
-#: Runs the commands, then compiles ahead; every kernel must have been compiled for the arguments of runs only.
-PROGRAM = """
-import json, sys
-from importlib import import_module
-from f5py.cli import main
-from f5py.runs.compile_ahead import PARTS
-for command in json.loads(sys.argv[1]):
-    try:
-        main(command)
-    except SystemExit as end:
-        assert end.code == 0, command
-for _, compile_part in PARTS.values():
-    compile_part()
-print(json.dumps({name: len(getattr(import_module(module), kernel).signatures)
-                  for name, ((module, kernel), _) in PARTS.items()}))
-"""
-
-
-def test_the_arguments_have_the_types_of_a_run(made: ReadSet, tmp_path):
-    out = ["-o", str(tmp_path / "out")]
-    commands = [
-        ["call-methylation", *made.options(), *out],
-        ["call-methylation", *made.options(), *out, "--per-site"],
-        ["call-methylation", *made.options(), *out, "--noise", "correlated"],
-        ["call-methylation", *made.options(), *out, "--noise", "correlated", "--per-site"],
-        ["eventalign", *made.options(), *out],
-        *(
-            ["map", str(made.genome), str(made.reads), "-o", str(tmp_path / name), "--gpu", "off", *options]
-            for name, *options in (["a.bam"], ["a.paf"], ["b.bam", "--seeds", "mem"], ["c.bam", "-x", "darwin"])
-        ),
-    ]
-    done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, json.dumps(commands)], capture_output=True, text=True, check=True, timeout=300
-    )
-    counts = json.loads(done.stdout.splitlines()[-1])
-    twice = {"calls", "site calls", "correlated calls", "correlated site calls"}  # kernels for each kind of noise
-    assert counts == {name: 2 if name in twice else 1 for name in counts}
-    assert {"events", "scaling", "recalibration", "alignment", "calls", "site calls", "event rows"} <= set(counts)
 
 
 @pytest.fixture

@@ -128,6 +128,12 @@ def _events() -> None:
     detect_events(no_reads(), R9_DNA.event_parameters, AT_ONCE, means_only=True)
 
 
+def _rna_events() -> None:
+    from f5py.signal.events import reverse_events
+
+    reverse_events(no_reads(), AT_ONCE)
+
+
 def _scaling() -> None:
     from f5py.signal.scaling import estimate_scaling, rank_kmers
 
@@ -277,6 +283,7 @@ def _tiles() -> None:
 CPU_PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "records": (("f5py.io.bam._bam_sequence_numba", "copy_sequences"), _records),
     "events": (("f5py.signal._events_numba", "find_all_events"), _events),
+    "rna events": (("f5py.signal._events_numba", "reverse_all_events"), _rna_events),
     "scaling": (("f5py.signal._scaling_numba", "estimate_all"), _scaling),
     "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "recalibration": (("f5py.signal._scaling_numba", "recalibrate_all"), _recalibration),

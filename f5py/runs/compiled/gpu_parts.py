@@ -110,7 +110,7 @@ def _anchors() -> None:
     AT_ONCE.run(sort_reads, _NO_READS, anchors.x, anchors.y, anchors.offsets)
     segments = Segments.of(anchors, settings, AT_ONCE, 0)
     segments.score(_NO_READS)
-    packed = np.empty((0, 2), np.int32)
+    packed = np.zeros((1, 2), np.int32)
     segments.pack(_NO_READS, np.zeros(1, np.int64), packed)
     segments.unpack(_NO_READS, np.zeros(1, np.int64), packed)
 

@@ -272,7 +272,8 @@ def aligned_here(stretches: Stretches, made: tuple[NDArray, ...], parameters: Pa
     from f5py.mapping.align._pair_alignment_numba import Made, Stretch, align_pair, new_room
 
     reference, read, room = stretches.index.bases, strands_of_one(stretches), new_room()
-    there = Made(*made, np.array([0, len(made[0])]))
+    keys, results, ops, offsets = made
+    there = Made(keys, results, ops, offsets, np.array([0, len(keys)]))
     return [
         align_pair(reference, read, Stretch(*key), parameters.integers, np.empty(4, np.int64), 0, there, room)
         for key in stretches.keys.tolist()
