@@ -17,12 +17,11 @@ from f5py.commands.counted_sites import (
     opened_tables,
 )
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.errors import UsageError
+from f5py.errors import InputFileError, UsageError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.bytes.byte_input import check_read_once, open_bytes, shown_name, size_of
 from f5py.io.files.output import shown_output
 from f5py.io.files.table_output import complete_table
-from f5py.io.reads.chromosome_lengths import read_chromosome_lengths
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning, obeys_strict
@@ -158,12 +157,32 @@ def _write_bedmethyl(inputs: Inputs, motif: Motif, options: FrequencyOptions) ->
     from f5py.outputs.sites.bedmethyl import check_can_write, write_bedmethyl
 
     check_can_write(options.output)
-    lengths = None if options.chrom_sizes is None else read_chromosome_lengths(options.chrom_sizes)
+    lengths = None if options.chrom_sizes is None else _chromosome_lengths(options.chrom_sizes)
     counts, names = counts_of_sites(inputs, motif, options)
     write_bedmethyl(
         options.output, counts, names, motif, _COMPRESSION_THREADS, lengths, options.min_coverage, options.mod_code
     )
     console.result("meth-freq", f"written: {shown_output(options.output)}", options.output)
+
+
+def _chromosome_lengths(path: str) -> dict[bytes, int]:
+    """Read a table whose first two columns are names and lengths, such as ``.fai`` or ``chrom.sizes``.
+
+    Raises
+    ------
+    InputFileError
+        The file cannot be read, or a line has no name and length.
+    """
+    lengths: dict[bytes, int] = {}
+    with open_bytes(path) as file:
+        for number, line in enumerate(file, 1):
+            fields = line.split()
+            if not fields:
+                continue
+            if len(fields) < 2 or not fields[1].isdigit():
+                raise InputFileError(f"{path}, line {number}: has no name and length, separated by a tab")
+            lengths[fields[0]] = int(fields[1])
+    return lengths
 
 
 @obeys_strict

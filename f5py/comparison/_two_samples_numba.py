@@ -1,4 +1,14 @@
-"""Jitted two-sample tests; see `f5py.comparison.two_samples` for the mathematics."""
+"""Jitted tests of whether two samples have the same distribution.
+
+Kolmogorov and Smirnov: D is the greatest difference of the two cumulative distributions. For samples of n and m values
+every order of all values is as probable as any other if the distributions are the same; an order is a path from (0, 0)
+to (n, m), and the p-value the share of paths that reach ``|i / n - j / m| >= D`` somewhere. It is computed exactly, by
+the recursion over the path's last step, if n times m is at most 40,000, else from Kolmogorov's asymptotic distribution
+with Stephens' correction. Ties make the exact value conservative.
+
+Mann and Whitney: U counts the pairs in which the first sample's value is the greater one, ties half. Its p-value is
+that of the normal approximation, two-sided, with corrections for continuity and for ties.
+"""
 
 import math
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.comparison.event_rows import Levels
-from f5py.comparison.two_samples import q_values
 from f5py.io.bounds import POSITION_BITS
 from f5py.threads.pool import WorkerPool
 
@@ -122,3 +121,12 @@ def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
     with np.errstate(over="ignore"):
         rounded = np.where(decimals >= 0, np.rint(values * scale) / scale, np.rint(values / scale) * scale)
     return np.where(usable & np.isfinite(rounded), rounded, values)
+
+
+def q_values(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Benjamini's and Hochberg's adjusted p-values, shape (n,): the smallest false discovery rate at which each counts."""
+    n = len(p_values)
+    order = np.argsort(p_values, kind="stable")[::-1]
+    adjusted = np.empty(n)
+    adjusted[order] = np.minimum.accumulate(p_values[order] * n / np.arange(n, 0, -1))
+    return np.minimum(adjusted, 1.0)

@@ -20,8 +20,8 @@ from f5py.outputs.ultra_reads import UltraReads
 from f5py.pipeline.runner import Outputs
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.done_part import DonePart, check_processors, read_part
-from f5py.runs.parts.join_outputs import has_name
 from f5py.runs.parts.plan import Plan
+from f5py.runs.parts.text_chain import give_name
 from f5py.runs.recipe import MappedReadsRecipe, Recipe, Run
 from f5py.runs.report import write_report
 
@@ -138,5 +138,15 @@ def _all_sinks(recipe: Recipe, run: Run) -> Iterator[Sink]:
 def _without_text_in_place(sinks: Iterator[Sink], parts: list[DonePart]) -> Iterator[Sink]:
     """Leave out a table whose text is in one piece: it gets its name without being copied."""
     for sink in sinks:
-        if not (sink.may_be_named and parts and has_name(parts, sink.path)):
+        if not (sink.may_be_named and parts and _has_name(parts, sink.path)):
             yield sink
+
+
+def _has_name(parts: list[DonePart], output: str) -> bool:
+    """Let the table of all parts have its name, if it is in one piece."""
+    folder = parts[0].plan.folder
+    if any(part.plan.folder != folder for part in parts):
+        return False
+    for part in parts:
+        part.check_table()
+    return give_name(folder, [part.record.table for part in parts], output)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy import stats
 
 from f5py.comparison._two_samples_numba import compare_sorted
-from f5py.comparison.two_samples import q_values
+from f5py.comparison.samples import q_values
 
 _SAMPLES = st.lists(st.integers(0, 15), min_size=1, max_size=25)
 

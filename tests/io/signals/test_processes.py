@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from f5py.errors import MissingDependencyError, SignalError
 from f5py.io.signals import open_source
 from f5py.io.signals._reader_process import SLOT_SAMPLES
-from f5py.io.signals.processes import ParallelSource
-from f5py.io.signals.shares import share_out
+from f5py.io.signals.processes import ParallelSource, share_out
 
 from ...patience import PATIENCE, comes_true
 from ...shared_memory import left_since, named, to_oneself
