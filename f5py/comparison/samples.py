@@ -124,7 +124,7 @@ def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def q_values(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Benjamini's and Hochberg's adjusted p-values, shape (n,): the smallest false discovery rate at which each counts."""
+    """Benjamini's and Hochberg's adjusted p-values, shape (n,): the least false discovery rate at which each counts."""
     n = len(p_values)
     order = np.argsort(p_values, kind="stable")[::-1]
     adjusted = np.empty(n)
