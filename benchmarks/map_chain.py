@@ -1,6 +1,6 @@
 """Time the chaining of `f5py map` on a GPU against the CPU threads.
 
-    python benchmarks/map_chain.py DATA [-t 16] [-r 3] [-o benchmarks/results/map_chain.md]
+    python benchmarks/map_chain.py DATA [-t 16] [-r 3] [--shape 8,2,256] [-o benchmarks/results/map_chain.md]
 
 DATA is the folder with `ecoli_r94` and `map_ecoli`. Anchors are found once and repeated in memory, in batches of 20
 Mbases, of which two are under way at a time, as in a run. Times of the GPU are whole: dividing reads into segments,
@@ -22,6 +22,7 @@ from gpu_kernels import _Stopwatches
 from report import show, where_timed
 
 from f5py.compute.gpu.device import open_device
+from f5py.compute.gpu.mapping import chains
 from f5py.compute.gpu.mapping.chains import GpuChaining
 from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.names import Names
@@ -72,7 +73,7 @@ def _batches(data: Path, one: _Set, max_skip: int, pool: WorkerPool) -> tuple[li
         )
     )  # fmt: skip
     numbers = parameters(ready.settings, ready.index.mid_occ(ready.settings))
-    (batch,) = read_batches([reads], 1 << 40, ())
+    (batch,) = read_batches([reads], 1 << 28, ())
     batch.codes = codes_of(batch.letters)
     find_anchors(batch, ready.index, numbers, pool)
     n_bases = int(batch.offsets[-1])
@@ -161,14 +162,23 @@ def main() -> None:
     parser.add_argument("-t", "--threads", type=int, default=16)
     parser.add_argument("-r", "--rounds", type=int, default=3)
     parser.add_argument("--times", type=float, default=1.0, help="so many times as many repeats of the sets")
+    parser.add_argument("--usual", action="store_true", help="without the search that nothing stops")
+    parser.add_argument(
+        "--shape", default="", help="warps of a block that looks back, rows that each tries at once, anchors it holds"
+    )
     parser.add_argument("--commit", default="", help="for the table, where there is no checkout")
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     pool = WorkerPool(arguments.threads)
+    if arguments.shape:
+        shape = [int(number) for number in arguments.shape.split(",")]
+        chains._BACK_WARPS = shape[0]
+        names = ("BACK_WARPS", "AT_ONCE", "HELD")
+        chains._BACK_MACROS = tuple(f"-D{name}={number}" for name, number in zip(names, shape, strict=True))
     rows = []
     for one in _SETS:
         these = one._replace(times=max(int(one.times * arguments.times), 1))
-        for max_skip in (_NO_SKIP, 25):
+        for max_skip in (25,) if arguments.usual else (_NO_SKIP, 25):
             rows.append(_row(arguments.data, these, max_skip, pool, arguments.rounds))
     pool.close()
     device = open_device(0)

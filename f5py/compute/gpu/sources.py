@@ -24,7 +24,8 @@ KERNELS = {
     "site_hmm": ("sites_independent", "sites_correlated"),
     "viterbi": ("viterbi_rows",),
     "map_seeds": ("seeds_find", "seeds_place", "seeds_sort"),
-    "map_chain": ("chain_back", "chain_forward_warp", "chain_forward_block"),
+    "map_chain": ("chain_forward_warp", "chain_forward_block"),
+    "map_look_back": ("chain_back",),
     "mems": ("mems_pack", "mems_find", "mems_mark", "mems_scan", "mems_compact", "mems_rows", "mems_locate"),
     "map_align": ("align_gather", "align_pairs"),
     "gact": ("gact_extend",),
@@ -36,7 +37,8 @@ _FLUSHED = ("hmm", "site_hmm")
 #: What only some kinds of results take, see `f5py.compute.cpu.SignalStages`; and what has nothing to do with signals.
 _OF_RESULTS = {"hmm": ("calls", "sites"), "site_hmm": ("sites",), "viterbi": ("rows",)}
 _OF_MAPPING = {
-    "map_seeds": "seeds", "map_chain": "chains", "mems": "matches", "map_align": "alignments", "gact": "tiles",
+    "map_seeds": "seeds", "map_chain": "chains", "map_look_back": "chains", "mems": "matches",
+    "map_align": "alignments", "gact": "tiles",
 }  # fmt: skip
 _INCLUDE = re.compile(r'#include "([\w.]+)"\n')
 

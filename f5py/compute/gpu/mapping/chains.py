@@ -1,14 +1,14 @@
 """Chains of anchors on a GPU, with the CPU threads beside it.
 
-The anchors of a batch are divided into segments that do not depend on each other (`f5py.mapping.chain.segments`). Those
-that are short enough go to the GPU, ordered by work, in as many rounds as the arena's part needs; the CPU threads score
-the others meanwhile. Where nothing stops the search for a predecessor, the kernels transform forward; else they look
-back and stop where the CPU stops. All is done in whole numbers: who scores a segment does not show in the result.
+The anchors of a batch are divided into segments that do not depend on each other (`f5py.mapping.chain.segments`). They
+go to the GPU, the longest first, in as many rounds as the arena's part needs. Where nothing stops the search for a
+predecessor, the kernels transform forward; else they look back and stop where the CPU stops. Then the anchors of a
+segment wait for each other, and the CPU threads meanwhile score the longest segments, if they end sooner with them than
+the GPU would; and those that do not fit into a part. All is done in whole numbers: who scores a segment does not show
+in the result.
 """
 
 from __future__ import annotations
-
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +31,6 @@ _N_PARTS = 2
 _MOST_ANCHORS, _FEWEST_ANCHORS = 4 << 20, 1 << 15
 #: Bytes of an anchor: itself, its chain and its mark; and of a segment.
 _ANCHOR, _SEGMENT = 20, 8
-#: Segments with more anchors go to the CPU threads where the kernels look back, a warp for each.
-_MOST_OF_SEGMENT = 16_384
 #: A batch is left to the CPU threads if each of them has fewer pairs to try: it is done before a GPU would be.
 _FEW_PAIRS = 100_000
 #: Pairs that are tried for an anchor, where the search may stop, at most for most anchors.
@@ -41,8 +39,17 @@ _TRIED = 64
 _WIDE = 256
 _BLOCK_THREADS, _THREADS, _WARPS = 256, 128, 4
 _MOST_COUNT = 1 << 30
-_BLOCK, _WARP, _BACK = range(3)
-_KERNELS = ("chain_forward_block", "chain_forward_warp", "chain_back")
+_BLOCK, _WARP, _BACK_BLOCK, _BACK_WARP = range(4)
+#: The same where the kernel looks back.
+_WIDE_BACK = 1000
+#: Warps of a block there, and macros that say otherwise than `kernels/map_look_back.cu`.
+_BACK_WARPS = 8
+_BACK_MACROS: tuple[str, ...] = ()
+#: Predecessors are tried in rows of 32. One row is tried for an anchor, and one more for so many pairs in reach: where
+#: many are in reach, the search goes farther before it stops (0.9 to 1.2 times as far as that for reads of repeats).
+_PAIRS_OF_ROW = 300
+#: Nanoseconds that an anchor and a row take for a block of the GPU, a warp of the GPU, and a thread of the CPU.
+_BLOCK_NS, _WARP_NS, _CPU_NS = (450, 25), (100, 250), (220, 68)
 
 
 class _Part(TransferredArrays):
@@ -98,7 +105,7 @@ class GpuChaining(PartsOfGpu[_Part]):
         zero_copy: bool | None = None,
     ) -> None:
         super().__init__(device)
-        self.n_scored = [0, 0, 0]
+        self.n_scored = [0, 0, 0, 0]
         self._parameters, self._pool = parameters, pool
         if reach_of(parameters) >= MOST_REACH:
             raise GpuUnavailableError(f"-g and -r are {MOST_REACH} or more")
@@ -118,7 +125,7 @@ class GpuChaining(PartsOfGpu[_Part]):
     def _start(self) -> None:
         import cupy
 
-        self._functions = functions(self.device.number, (), "chains")
+        self._functions = functions(self.device.number, _BACK_MACROS, "chains")
         bandwidth = int(self._parameters.integers[BW])
         self._penalties = cupy.asarray(self._parameters.gap_penalty[: bandwidth + 1])
         cupy.cuda.get_current_stream().synchronize()
@@ -129,8 +136,10 @@ class GpuChaining(PartsOfGpu[_Part]):
         found, expected = (Segments.of(anchors, self._parameters, self._pool, -1) for _ in range(2))
         everything = np.arange(len(found.table))
         expected.score(everything)
-        self._score(found, everything, everything[:0])
-        self.n_scored = [0, 0, 0]
+        # both kernels
+        kinds = self._kinds(found) // _BACK_BLOCK * _BACK_BLOCK + everything % 2
+        self._score(found, kinds, everything, everything[:0])
+        self.n_scored = [0, 0, 0, 0]
         if not (np.array_equal(found.f, expected.f) and np.array_equal(found.p, expected.p)):
             raise self._differs("scores chains in another way than the CPU")
 
@@ -147,33 +156,50 @@ class GpuChaining(PartsOfGpu[_Part]):
             score_chains(batch, self._parameters, self._pool)
             return
         segments = Segments.of(anchors, self._parameters, self._pool, batch.number)
-        sizes, work = segments.sizes, segments.work
-        order = np.argsort(-work, kind="stable")
-        is_forward, most = nothing_stops(self._parameters), self._parts[0].n_anchors
-        is_short = sizes[order] <= (most if is_forward else min(most, _MOST_OF_SEGMENT))
-        tried = work if is_forward else np.minimum(work, _TRIED * sizes)
-        if tried[order[is_short]].sum() <= _FEW_PAIRS * self._pool.n_threads:
-            segments.score(order)
+        kinds = self._kinds(segments)
+        here, elsewhere = self._shared_out(segments, kinds)
+        tried = segments.work if nothing_stops(self._parameters) else np.minimum(segments.work, _TRIED * segments.sizes)
+        if tried[here].sum() <= _FEW_PAIRS * self._pool.n_threads:
+            segments.score(np.concatenate((elsewhere, here)))
         else:
             try:
-                self._score(segments, order[is_short], order[~is_short])
+                self._score(segments, kinds, here, elsewhere)
             except GpuFailure as problem:
                 self.give_up(problem)
-                segments.score(order)
+                segments.score(np.concatenate((elsewhere, here)))
         batch.anchors = anchors._replace(f=segments.f, p=segments.p)
 
-    def _score(self, segments: Segments, here: NDArray[np.int64], elsewhere: NDArray[np.int64]) -> None:
+    def _shared_out(self, segments: Segments, kinds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Choose the segments for the GPU and those for the CPU threads; the longest ones come first."""
+        sizes, work = segments.sizes, segments.work
+        if nothing_stops(self._parameters):
+            order = np.argsort(-work, kind="stable")
+            fits = sizes[order] <= self._parts[0].n_anchors
+            return order[fits], order[~fits]
+        rows = sizes + work / _PAIRS_OF_ROW
+        cpu, block, warp = (sizes * of_anchor + rows * of_row for of_anchor, of_row in (_CPU_NS, _BLOCK_NS, _WARP_NS))
+        gpu = np.where(kinds == _BACK_BLOCK, block, warp)
+        gpu[sizes > self._parts[0].n_anchors] = np.inf
+        order = np.argsort(-gpu, kind="stable")
+        # If the CPU threads take the first 0, 1, ... of them: all of the GPU's run at the same time.
+        of_gpu = np.append(gpu[order], 0)
+        of_threads = offsets_of(cpu[order]) / self._pool.n_threads
+        longest = np.maximum.accumulate(np.append(0, cpu[order]))
+        n = int(np.argmin(np.maximum(of_gpu, np.maximum(of_threads, longest))))
+        return order[n:], order[:n]
+
+    def _score(
+        self, segments: Segments, kinds: NDArray[np.int64], here: NDArray[np.int64], elsewhere: NDArray[np.int64]
+    ) -> None:
         """Score segments on the GPU, and others by the CPU threads meanwhile."""
         number = self.device.number
         with self._part() as part:
             for chosen in rounds(here, segments.sizes, part.n_anchors, part.n_segments):
-                kinds = self._kinds(segments)[chosen]
-                by_kind = np.argsort(kinds, kind="stable")
-                chosen, kinds = chosen[by_kind], kinds[by_kind]
+                chosen = chosen[np.argsort(kinds[chosen], kind="stable")]
                 places = offsets_of(segments.sizes[chosen])
                 n = int(places[-1])
                 segments.pack(chosen, places, part.pairs("anchors", n))
-                guarded(number, self._launch, part, places, kinds, segments.is_cut[chosen])
+                guarded(number, self._launch, part, places, kinds[chosen], segments.is_cut[chosen])
                 segments.score(elsewhere)
                 elsewhere = elsewhere[:0]
                 guarded(number, part.stream.synchronize)
@@ -182,9 +208,8 @@ class GpuChaining(PartsOfGpu[_Part]):
 
     def _kinds(self, segments: Segments) -> NDArray[np.int64]:
         """Choose the kernel that scores each segment."""
-        if not nothing_stops(self._parameters):
-            return np.full(len(segments.table), _BACK)
-        return np.where(segments.work >= _WIDE * segments.sizes, _BLOCK, _WARP)
+        first, wide = (_BLOCK, _WIDE) if nothing_stops(self._parameters) else (_BACK_BLOCK, _WIDE_BACK)
+        return np.where(segments.work >= wide * segments.sizes, first, first + 1)
 
     def _launch(
         self, part: _Part, places: NDArray[np.int64], kinds: NDArray[np.int64], is_cut: NDArray[np.bool_]
@@ -196,24 +221,32 @@ class GpuChaining(PartsOfGpu[_Part]):
         table[:, 0], table[:, 1] = places[:-1], 2 * np.diff(places) + is_cut
         part.upload("segments", 2 * n_segments)
         part.upload("anchors", 2 * n)
-        ends = np.searchsorted(kinds, range(_BACK + 2))
+        ends = np.searchsorted(kinds, range(_BACK_WARP + 2))
+        counts = np.diff(ends).tolist()
         bandwidth, max_iter, max_skip = (min(int(integers[at]), _MOST_COUNT) for at in (BW, MAX_ITER, MAX_SKIP))
         limits = (reach_of(self._parameters), bandwidth, max_iter)
-        of_search: tuple[Any, ...] = (max_skip, self._penalties, "marks")
+        segments = ("anchors", "segments")
         with part.stream:
-            for kind, name in enumerate(_KERNELS):
-                first, count = int(ends[kind]), int(ends[kind + 1] - ends[kind])
-                if count > 0:
-                    n_blocks, n_threads = (count, _BLOCK_THREADS) if kind == _BLOCK else (-(-count // _WARPS), _THREADS)
-                    part.launch(
-                        self._functions[name], n_blocks, n_threads, "anchors", "segments", first, count, *limits,
-                        *(of_search if kind == _BACK else (self._penalties,)), "chains",
-                    )  # fmt: skip
+            if counts[_BLOCK] > 0:
+                part.launch(
+                    self._functions["chain_forward_block"], counts[_BLOCK], _BLOCK_THREADS, *segments, 0,
+                    counts[_BLOCK], *limits, self._penalties, "chains",
+                )  # fmt: skip
+            if counts[_WARP] > 0:
+                part.launch(
+                    self._functions["chain_forward_warp"], -(-counts[_WARP] // _WARPS), _THREADS, *segments,
+                    counts[_BLOCK], counts[_WARP], *limits, self._penalties, "chains",
+                )  # fmt: skip
+            if counts[_BACK_BLOCK] + counts[_BACK_WARP] > 0:  # one kernel, so that all start at once
+                part.launch(
+                    self._functions["chain_back"], counts[_BACK_BLOCK] - (-counts[_BACK_WARP] // _BACK_WARPS),
+                    32 * _BACK_WARPS, *segments, n_segments, counts[_BACK_BLOCK], *limits, max_skip, self._penalties,
+                    "marks", "chains",
+                )  # fmt: skip
         part.download("chains", 2 * n)
-        sizes = np.diff(places)
+        n_anchors = np.diff(places[ends]).tolist()
         with self._lock:
-            for kind in range(_BACK + 1):
-                self.n_scored[kind] += int(sizes[kinds == kind].sum())
+            self.n_scored = [sum(both) for both in zip(self.n_scored, n_anchors, strict=True)]
 
 
 def made_anchors() -> Anchors:

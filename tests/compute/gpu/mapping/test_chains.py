@@ -16,7 +16,7 @@ from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.mapping.chain.chaining import score_chains
-from f5py.mapping.chain.segments import Segments
+from f5py.mapping.chain.segments import Segments, nothing_stops
 from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import PRESETS, MapSettings, parameters
 from f5py.threads.pool import WorkerPool
@@ -41,9 +41,10 @@ _ROOM = 1 << 15
 
 
 @pytest.fixture(autouse=True)
-def small_batches_too(monkeypatch):
-    """Send small batches to the GPU, though the CPU threads alone would be faster."""
+def all_goes_to_the_gpu(monkeypatch):
+    """Send small batches and long segments to the GPU, though the CPU threads would be faster."""
     monkeypatch.setattr(chains, "_FEW_PAIRS", -1)
+    monkeypatch.setattr(chains, "_CPU_NS", (1e9, 0))
 
 
 def batch_with(anchors: Anchors) -> MappingBatch:
@@ -70,17 +71,25 @@ def scored(batch: MappingBatch) -> tuple[list[int], list[int]]:
 
 
 def compared(device: GpuDevice, pool: WorkerPool, anchors: Anchors, these: MapSettings, **more) -> list[int]:
-    """Score anchors on the CPU threads and on the GPU; return how many anchors each kernel had."""
+    """Score anchors on the CPU threads and on the GPU; return how many anchors were scored in each way.
+
+    Where the search may stop, once with a block for each segment and once with a warp.
+    """
     numbers = parameters(these, 10)
     expected, found = batch_with(anchors), batch_with(anchors)
     score_chains(expected, numbers, pool)
-    gpu = GpuChaining(device, numbers, pool, _ROOM, **more)
-    gpu.compute(found)
-    gpu.compute(found)  # what the first batch left in the arena does no harm
-    gpu.close()
-    assert not gpu.is_broken
-    assert scored(found) == scored(expected)
-    return gpu.n_scored
+    n_scored = np.zeros(4, int)
+    for wide in (chains._WIDE_BACK,) if nothing_stops(numbers) else (0, 1 << 40):
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(chains, "_WIDE_BACK", wide)
+            gpu = GpuChaining(device, numbers, pool, _ROOM, **more)
+            gpu.compute(found)
+            gpu.compute(found)  # what the first batch left in the arena does no harm
+            gpu.close()
+        assert not gpu.is_broken
+        assert scored(found) == scored(expected)
+        n_scored += gpu.n_scored
+    return n_scored.tolist()
 
 
 @pytest.mark.parametrize("zero_copy", [False, True])
@@ -89,24 +98,25 @@ def test_equals_the_cpu_threads(device, pool, search, zero_copy):
     n_scored = compared(device, pool, made_anchors(), ONT._replace(**SEARCHES[search]), zero_copy=zero_copy)
     is_forward = search in ("no skip", "few tried")
     assert (sum(n_scored[:2]) > 0) == is_forward
-    assert (n_scored[2] > 0) == (not is_forward)
+    assert [count > 0 for count in n_scored[2:]] == 2 * [not is_forward]
 
 
 @pytest.mark.parametrize("max_skip", [25, 200, 4000])
-def test_predecessors_that_are_not_held_in_shared_memory(device, pool, max_skip):
-    """The kernel that looks back has the last 256 anchors there, and finds most predecessors among them."""
+def test_predecessors_that_are_not_held_in_shared_memory(device, pool, monkeypatch, max_skip):
+    """A warp that looks back has the last 256 anchors there, a block 2048; here they have fewer."""
+    monkeypatch.setattr(chains, "_BACK_MACROS", ("-DHELD=32",))
     rng = np.random.default_rng(8)
-    reads, n = [], 1300
+    reads, n = [], 900
     for _ in range(2):
         x = np.sort(rng.choice(4 * n, n, replace=False)) + 100
         first = np.arange(n) < n // 3
         # in the middle there is nothing but what leads away from the chain
-        on_read = np.where(first | (np.arange(n) > n - 200), x + rng.integers(-3, 4, n), 9000 - x)
+        on_read = np.where(first | (np.arange(n) > n - 200), x + rng.integers(-3, 4, n), 5000 - x)
         reads.append((x, np.int64(15) << 32 | on_read + 1000))
     anchors = anchors_of(reads)
-    these = ONT._replace(max_skip=max_skip, max_gap=6000)
+    these = ONT._replace(max_skip=max_skip, max_gap=5000)
     n_scored = compared(device, pool, anchors, these)
-    assert n_scored[2] == 2 * len(anchors.x)
+    assert n_scored[2:] == 2 * [2 * len(anchors.x)]
     batch = batch_with(anchors)
     score_chains(batch, parameters(these, 10), pool)
     assert batch.anchors is not None
@@ -118,7 +128,7 @@ def test_both_ways_to_share_the_work_of_a_forward_transform(device, pool, monkey
     for wide, n in ((0, 2), (1 << 20, 0)):
         monkeypatch.setattr(chains, "_WIDE", wide)
         found = compared(device, pool, made_anchors(), ONT._replace(max_skip=5000))
-        assert [count > 0 for count in found] == [n == 2, n == 0, False]
+        assert [count > 0 for count in found] == [n == 2, n == 0, False, False]
 
 
 @pytest.mark.parametrize("search", ["usual", "no skip"])
@@ -132,15 +142,42 @@ def test_the_order_of_the_lanes_does_not_matter(played_gpu, pool, monkeypatch, s
 def test_several_rounds_and_segments_for_the_cpu_threads(device, pool, monkeypatch):
     monkeypatch.setattr(chains, "_FEWEST_ANCHORS", 500)
     monkeypatch.setattr(chains, "_MOST_ANCHORS", 500)
-    monkeypatch.setattr(chains, "_MOST_OF_SEGMENT", 105)
-    n_scored = compared(device, pool, made_anchors(), ONT)
-    n = len(made_anchors().x)
-    assert 0 < sum(n_scored) // 2 < n - 500
+    # six segments have 110 anchors, six have 100, and six have 90
+    for name in ("_BLOCK_NS", "_WARP_NS"):
+        monkeypatch.setattr(chains, name, (100, 0))
+    monkeypatch.setattr(chains, "_CPU_NS", (100 / 12 * pool.n_threads, 0))
+    assert compared(device, pool, made_anchors(), ONT) == [0, 0, 2 * 6 * 190, 2 * 6 * 190]
+
+
+def test_segments_that_do_not_fit_into_the_arena(device, pool, monkeypatch):
+    monkeypatch.setattr(chains, "_FEWEST_ANCHORS", 120)
+    monkeypatch.setattr(chains, "_MOST_ANCHORS", 120)
+    x = 20 * np.arange(1, 131)
+    anchors = anchors_of([(x[:n], np.int64(15) << 32 | x[:n]) for n in (130, 100)])
+    assert compared(device, pool, anchors, ONT) == [0, 0, 200, 200]
+    assert compared(device, pool, anchors, ONT._replace(max_skip=5000)) == [0, 200, 0, 0]
+
+
+def test_cpu_threads_take_the_longest_segments_if_that_ends_sooner(device, pool, monkeypatch):
+    """A thread is faster than a warp of the GPU and slower than a block."""
+    monkeypatch.setattr(chains, "_CPU_NS", (220, 68))
+    numbers = parameters(ONT, 10)
+    gpu = GpuChaining(device, numbers, pool, _ROOM)
+    x = np.arange(1, 8001)
+    sparse = [(20 * x[:n], np.int64(15) << 32 | x[:n] * 20) for n in (50, 8000, 100)]
+    dense = (x, np.int64(15) << 32 | x)
+    for reads, by_threads, by_the_gpu in ((sparse, [1], [2, 0]), ([*sparse, dense], [], [3, 1, 2, 0])):
+        segments = Segments.of(anchors_of(reads), numbers, pool, 0)
+        kinds = gpu._kinds(segments)
+        assert kinds.tolist() == ([chains._BACK_WARP] * 3 + [chains._BACK_BLOCK])[: len(reads)]
+        here, elsewhere = gpu._shared_out(segments, kinds)
+        assert (elsewhere.tolist(), here.tolist()) == (by_threads, by_the_gpu)
+    gpu.close()
 
 
 def test_few_pairs_are_left_to_the_cpu_threads(device, pool, monkeypatch):
     monkeypatch.setattr(chains, "_FEW_PAIRS", 1 << 40)
-    assert compared(device, pool, made_anchors(), ONT) == [0, 0, 0]
+    assert compared(device, pool, made_anchors(), ONT) == [0, 0, 0, 0]
 
 
 def test_reads_too_long_for_the_gpu(device, pool):
@@ -151,7 +188,7 @@ def test_reads_too_long_for_the_gpu(device, pool):
     gpu = GpuChaining(device, parameters(ONT, 10), pool, _ROOM)
     gpu.compute(batch)
     gpu.close()
-    assert gpu.n_scored == [0, 0, 0]
+    assert gpu.n_scored == [0, 0, 0, 0]
     assert scored(batch) == scored(expected)
 
 
@@ -188,9 +225,16 @@ class TestAnyAnchors:
 
     @pytest.mark.parametrize("search", SEARCHES)
     @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-    @given(anchors=random_anchors())
-    def test_of_the_gpu(self, device, pool, search, anchors):
-        compared(device, pool, anchors, ONT._replace(**SEARCHES[search]))
+    @given(anchors=random_anchors(), shape=st.sampled_from([(8, 2, 256), (2, 1, 16), (2, 2, 32)]))
+    def test_of_the_gpu(self, device, pool, search, anchors, shape):
+        """Few rows at a time and few anchors in shared memory, too: a search then takes several rounds."""
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(chains, "_BACK_WARPS", shape[0])
+            names = ("BACK_WARPS", "AT_ONCE", "HELD")
+            patched.setattr(
+                chains, "_BACK_MACROS", tuple(f"-D{name}={n}" for name, n in zip(names, shape, strict=True))
+            )
+            compared(device, pool, anchors, ONT._replace(**SEARCHES[search]))
 
     @pytest.mark.parametrize("search", SEARCHES)
     @pytest.mark.parametrize("smallest", [1, 5, 300])
