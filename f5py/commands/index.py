@@ -193,10 +193,10 @@ def index_slow5(
     F5pyError
         If not a single read is in the SLOW5 file. No file of the index is written then.
     """
-    from f5py.io.signals.choose import ALL_READS, check_slow5
+    from f5py.io.signals.choose import ALL_READS, check_kind
     from f5py.io.signals.slow5.reader import Slow5Source, read_groups
 
-    check_slow5(slow5)
+    check_kind(slow5, "slow5")
     if not index_signals:
         read_groups(slow5)  # raises if the header is damaged
         with IndexOfReads(reads_path) as index:
@@ -241,12 +241,12 @@ def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:
     """Return which of the POD5 files, or of those below the folders, each read is in."""
     if not given:
         return {}
-    from f5py.io.signals.choose import check_pod5
+    from f5py.io.signals.choose import check_kind
     from f5py.io.signals.pod5.reader import Pod5Index, pod5_files
 
     files: list[str] = []
     for path in given:
-        check_pod5(path)
+        check_kind(path, "pod5")
         if verbose:
             console.note("readdb", f"indexing {path}")
         files += pod5_files(path)

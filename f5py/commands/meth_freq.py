@@ -189,15 +189,7 @@ def _chromosome_lengths(path: str) -> dict[bytes, int]:
 def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | None = None) -> None:
     """Add up tables of frequencies; see `FrequencyMerger`. What they disagree on becomes a warning.
 
-    Parameters
-    ----------
-    take : function of a pyarrow.Table, optional
-        Gets the rows, in pieces; takes the place of the output.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the input or output. No output file is made then.
+    `take` and the errors are those of `write_frequency_file`.
     """
     paths, output = list(options.tables), options.output
     if not paths:

@@ -77,11 +77,6 @@ class Windows:
         place = (contig << 32 | position) - self._start_places
         return float(np.clip(place, 0, lengths).sum() / max(lengths.sum(), 1))
 
-    def on_contig(self, contig: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return starts and ends of the windows on one contig; int64."""
-        first, stop = np.searchsorted(self._contigs, (contig, contig + 1))
-        return self._starts[first:stop], self._ends[first:stop]
-
     def overlapping(
         self, contig: NDArray[np.integer], start: NDArray[np.int64], end: NDArray[np.int64], extension: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -287,22 +288,15 @@ class SiteCounts:
         return TotalsByPartition(self._counts, order, partition[order], contig, step)
 
 
+@dataclass(frozen=True)
 class TotalsByPartition:
     """Counts of sites in the order of the output, a partition at a time; made by `SiteCounts.totals`."""
 
-    def __init__(
-        self,
-        counts: Counts,
-        order: NDArray[np.intp],
-        partition: NDArray[np.int32],
-        contig: NDArray[np.int32],
-        step: NDArray[np.int64],
-    ) -> None:
-        self._counts = counts
-        self._order = order
-        self._partition = partition  # ascending
-        self._contig = contig
-        self._step = step
+    _counts: Counts
+    _order: NDArray[np.intp]
+    _partition: NDArray[np.int32]  # ascending
+    _contig: NDArray[np.int32]
+    _step: NDArray[np.int64]
 
     def of(self, partition: int = -1) -> SiteTotals:
         """Collect the sites of one partition; there may be none."""

@@ -68,10 +68,7 @@ def test_bed_file(tmp_path):
     )
     windows = Windows.parse(str(bed), CONTIGS)
     assert list(windows.with_previous_end()) == [(0, 10, 31, 0), (0, 40, 41, 31), (1, 50, 60, 0)]
-    starts, ends = windows.on_contig(0)
-    assert starts.tolist() == [10, 40]
-    assert ends.tolist() == [31, 41]
-    assert len(windows.on_contig(2)[0]) == 0
+    assert [bound.tolist() for bound in windows.bounds()] == [[0, 0, 1], [10, 40, 50], [31, 41, 60]]
     assert not windows.is_region
 
 
@@ -124,21 +121,13 @@ def test_windows_are_the_union_of_the_intervals(given_intervals):
         assert previous_end == (before[1] if before[0] == contig else 0)
         assert (contig, start) > before  # sorted, and neither overlapping nor touching
         before = contig, end
-        starts, ends = windows.on_contig(contig)
-        assert (start, end) in list(zip(starts.tolist(), ends.tolist(), strict=True))
+        assert (contig, start, end) in list(zip(*windows.bounds(), strict=True))
     np.testing.assert_array_equal(covered, wanted.astype(int))
     contig, first, last = (axis.ravel() for axis in np.meshgrid(range(3), range(0, 90, 3), range(90), indexing="ij"))
     kept = first <= last
     contig, first, last = contig[kept], first[kept], last[kept]
     inside = [wanted[c, a : b + 1].all() for c, a, b in zip(contig, first, last, strict=True)]
     np.testing.assert_array_equal(windows.contain(contig, first, last), inside)
-
-
-def test_the_arrays_of_a_contig_are_made_once():
-    windows = Windows([(contig, start, start + 5) for contig in range(3) for start in range(0, 1000, 10)])
-    first, again = windows.on_contig(1), windows.on_contig(1)
-    assert all(np.shares_memory(a, b) for a, b in zip(first, again, strict=True))
-    assert all(array.dtype == np.int64 and len(array) == 100 for array in first)
 
 
 def test_windows_behind_the_largest_position():

@@ -264,9 +264,9 @@ def test_windows_hold_the_calls_that_start_or_lie_in_one_of_them(data: st.DataOb
     expected = np.zeros(len(first), np.bool_)
     for read, n in enumerate(n_calls.tolist()):
         for call in range(offsets[read], offsets[read] + n):
-            bounds = zip(*windows.on_contig(int(contig[read])), strict=True)
             expected[call] = any(
-                start <= first[call] < end and (last[call] < end or not windows.clip_groups) for start, end in bounds
+                on == contig[read] and start <= first[call] < end and (last[call] < end or not windows.clip_groups)
+                for on, start, end in zip(*windows.bounds(), strict=True)
             )
     np.testing.assert_array_equal(calls_inside(batch, windows), expected)
 

@@ -138,7 +138,7 @@ def open_signals(
     named: dict[Kind, str | None] = {"slow5": slow5, "pod5": pod5, "fast5": fast5}
     for kind, path in named.items():
         if path is not None:
-            _check_kind(path, kind)
+            check_kind(path, kind)
             return _OPENERS[kind](path, n_processes, n_threads)
     if reads_path is None:
         raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
@@ -203,16 +203,6 @@ def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1) -> Sign
     return _OPENERS[kind](path, n_processes, n_threads)
 
 
-def check_slow5(path: str) -> None:
-    """Raise `SignalError` unless `path` is a SLOW5 file that can be opened; for the option ``--slow5``."""
-    _check_kind(path, "slow5")
-
-
-def check_pod5(path: str) -> None:
-    """Raise `SignalError` unless `path` is a POD5 file or a folder; for the option ``--pod5``."""
-    _check_kind(path, "pod5")
-
-
 def _open_slow5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
     from f5py.io.signals.slow5.reader import Slow5Source
 
@@ -250,8 +240,8 @@ def _check_count(n_processes: int | None) -> None:
         raise ValueError(f"n_processes must be at least 1, not {n_processes}")
 
 
-def _check_kind(path: str, wanted: Kind) -> None:
-    """Refuse a file that is of another kind than its option says."""
+def check_kind(path: str, wanted: Kind) -> None:
+    """Raise `SignalError` for a file that is of another kind than its option says, and for a folder of SLOW5."""
     if os.path.isdir(path):
         if wanted == "slow5":
             raise SignalError(f"{path}: is a folder; --slow5 takes one SLOW5 or BLOW5 file")

@@ -41,14 +41,8 @@ class CallsArrow(AbstractContextManager["CallsArrow"]):
     out : binary file, function of a pyarrow.Table, or ArrowStream
         The Parquet file, which stays open and is complete after the context is left without an error; or what takes
         the rows as tables; or what keeps them.
-    contigs : list of str
-        Names by contig index.
-    k : int
-        k-mer size; a row shows k - 1 bases on both sides of its group.
-    windows : Windows or None
-        Only groups inside of a window are written.
-    motifs : sequence of str
-        Names of the motifs if there are several: then the last column has each row's own.
+    contigs, k, windows, motifs
+        As for `f5py.outputs.calls.calls_writer.CallsWriter`.
     n_threads : int
         Threads that encode Parquet.
     metadata : mapping of str to str, optional

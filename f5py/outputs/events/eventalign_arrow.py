@@ -63,10 +63,8 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
     out : binary file, function of a pyarrow.Table, or RowKeeper
         The Parquet file, which stays open and is complete after the context is left without an error; or what takes
         the rows as tables; or what keeps them.
-    contigs : list of str
-        Names by contig index.
-    model : PoreModel
-        The nucleotide model that the events were aligned with.
+    contigs, model
+        As for `f5py.outputs.events.eventalign_table.EventalignTable`.
     metadata : mapping of str to str, optional
         What a Parquet file says of itself.
 
