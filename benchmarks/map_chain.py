@@ -110,7 +110,17 @@ def _results(batches: list[MappingBatch]) -> list[tuple[np.ndarray, np.ndarray]]
     return [(batch.anchors.f, batch.anchors.p) for batch in batches if batch.anchors is not None]
 
 
-def _row(data: Path, one: _Set, max_skip: int, pool: WorkerPool, rounds: int) -> list[str]:
+def _look_back_with(shape: str) -> None:
+    """Let the kernel be another one, with the macros of `kernels/map_look_back.cu`."""
+    if not shape:
+        return
+    numbers = [int(number) for number in shape.split(",")]
+    names = ("BACK_WARPS", "AT_ONCE", "HELD")
+    chains._BACK_WARPS = numbers[0]
+    chains._BACK_MACROS = tuple(f"-D{name}={number}" for name, number in zip(names, numbers, strict=True))
+
+
+def _row(data: Path, one: _Set, max_skip: int, pool: WorkerPool, rounds: int, shape: str = "") -> list[str]:
     """Measure one set with one way to search."""
     batches, numbers, n_bases = _batches(data, one, max_skip, pool)
     n_anchors = sum(len(batch.anchors.x) for batch in batches if batch.anchors is not None)
@@ -144,7 +154,7 @@ def _row(data: Path, one: _Set, max_skip: int, pool: WorkerPool, rounds: int) ->
     share = sum(gpu.n_scored) / (rounds * n_anchors + len(first.x))
     gpu.close()
     wall, reference = statistics.median(on_gpu), min(on_cpu)
-    search = "no skip" if max_skip == _NO_SKIP else "usual"
+    search = "no skip" if max_skip == _NO_SKIP else f"usual {shape}".strip()
     row = [
         f"{one.name} x {one.times}", search,
         f"{n_bases / 1e6:.0f}", f"{n_anchors / 1e6:.1f}", f"{pairs:.0f}", f"{reference:.2f}",
@@ -164,22 +174,25 @@ def main() -> None:
     parser.add_argument("--times", type=float, default=1.0, help="so many times as many repeats of the sets")
     parser.add_argument("--usual", action="store_true", help="without the search that nothing stops")
     parser.add_argument(
-        "--shape", default="", help="warps of a block that looks back, rows that each tries at once, anchors it holds"
+        "--shape", action="append", default=[], metavar="8,2,256",
+        help="look back with so many warps a block, rows that each tries at once, anchors that it holds; repeatable",
+    )  # fmt: skip
+    parser.add_argument(
+        "--wide", type=int, default=chains._WIDE_BACK, help="pairs in reach per anchor from which a segment has a block"
     )
     parser.add_argument("--commit", default="", help="for the table, where there is no checkout")
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     pool = WorkerPool(arguments.threads)
-    if arguments.shape:
-        shape = [int(number) for number in arguments.shape.split(",")]
-        chains._BACK_WARPS = shape[0]
-        names = ("BACK_WARPS", "AT_ONCE", "HELD")
-        chains._BACK_MACROS = tuple(f"-D{name}={number}" for name, number in zip(names, shape, strict=True))
+    chains._WIDE_BACK = arguments.wide
     rows = []
     for one in _SETS:
         these = one._replace(times=max(int(one.times * arguments.times), 1))
-        for max_skip in (25,) if arguments.usual else (_NO_SKIP, 25):
-            rows.append(_row(arguments.data, these, max_skip, pool, arguments.rounds))
+        if not arguments.usual:
+            rows.append(_row(arguments.data, these, _NO_SKIP, pool, arguments.rounds))
+        for shape in arguments.shape or [""]:
+            _look_back_with(shape)
+            rows.append(_row(arguments.data, these, 25, pool, arguments.rounds, shape))
     pool.close()
     device = open_device(0)
     heads = (
