@@ -81,7 +81,7 @@ class _RunOptions(TypedDict, total=False):
     output: _File | None
     failed_reads: _File | None
     threads: int
-    batchsize: int
+    batchsize: int | None
     max_bases: int
     iop: int | None
     profile: str | None
@@ -381,7 +381,7 @@ class _TrainOptions(
     prior_events: float
     held_out: float
     threads: int
-    batchsize: int
+    batchsize: int | None
     max_bases: int
     iop: int | None
     profile: str | None

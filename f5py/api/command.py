@@ -183,7 +183,8 @@ class Command(NamedTuple):
         console.note(
             "set_opt_profile",
             f"max-lf: {shown['cuda_max_lf']:.1f}, avg-epk: {shown['cuda_avg_epk']:.1f}, "
-            f"max-epk: {shown['cuda_max_epk']:.1f}, K: {shown['batchsize']}, B: {shown['max_bases'] / 1e6:.1f}M, "
-            f"t: {shown['threads']}, ultra-thresh: {shown['ultra_thresh'] / 1e3:.1f}k, iop: {shown['iop'] or 'auto'}",
+            f"max-epk: {shown['cuda_max_epk']:.1f}, K: {shown['batchsize'] or 'auto'}, "
+            f"B: {shown['max_bases'] / 1e6:.1f}M, t: {shown['threads']}, "
+            f"ultra-thresh: {shown['ultra_thresh'] / 1e3:.1f}k, iop: {shown['iop'] or 'auto'}",
         )
         return values

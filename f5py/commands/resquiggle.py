@@ -26,7 +26,7 @@ from f5py.options.signal_commands import ResquiggleOptions
 from f5py.outputs.formatted_text import FormattedText, Formatting
 from f5py.outputs.moves.resquiggle_writer import ResquigglePaf, ResquiggleTable
 from f5py.outputs.sink import Sink
-from f5py.pipeline.inputs import batches_ahead, check_outputs
+from f5py.pipeline.inputs import batch_size, batches_ahead, check_outputs
 from f5py.pipeline.sequence_loader import SequenceLoader
 from f5py.runs.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
 from f5py.runs.finish import join_outputs, read_parts
@@ -94,7 +94,7 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
         signals = open_any(options.signals, options.iop, options.threads)
         inputs.callback(signals.close)
         ahead = batches_ahead(options)
-        loader = SequenceLoader(options.reads, signals, options.batchsize, options.max_bases, ahead)
+        loader = SequenceLoader(options.reads, signals, batch_size(options), options.max_bases, ahead)
         run_info = signals.run_info(loader.peek_names())
         return loader, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)
 

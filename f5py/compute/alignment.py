@@ -174,7 +174,7 @@ class AlignmentStage:
         limits = GpuLimits(options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac)
         if self._watch is not None:
             limits = self._watch.limits  # what is tuned holds for all
-        gpu = GpuBackend(device, self.stages, limits, options.batchsize, options.max_bases)
+        gpu = GpuBackend(device, self.stages, limits, source.batch_size, source.max_bases)
         if self._watch is None:
             self._watch = GpuWatch(gpu, source, options)
         gpu.on_batch = self._watch.observe

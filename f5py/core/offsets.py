@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -39,3 +39,21 @@ def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:
     offsets = np.zeros(len(pieces) + 1, np.int64)
     np.cumsum(pieces, out=offsets[1:])
     return offsets
+
+
+def rounds_of_reads(offsets: NDArray[np.int64], most: int, n_reads: int) -> Iterator[tuple[int, int]]:
+    """Divide reads in their order into rounds that there is room for; (i, i) for a read that is too long.
+
+    Parameters
+    ----------
+    offsets : int64, shape (n + 1,)
+        Of what reads have many of.
+    most, n_reads : int
+        Elements and reads of a round, at most.
+    """
+    first, n = 0, len(offsets) - 1
+    while first < n:
+        end = int(np.searchsorted(offsets, offsets[first] + most, side="right")) - 1
+        end = min(end, first + n_reads, n)
+        yield first, end
+        first = max(end, first + 1)

@@ -141,8 +141,9 @@ class RunOptions:
         help="Output file; compressed (bgzip) if the name ends in .gz.",
     )  # fmt: skip
     threads: int = threads("Worker threads.")
-    batchsize: int = option(
-        "-K", "--batchsize", kind=Kind.INTEGER, group=Group.SPEED, default=512, at_least=1,
+    batchsize: int | None = option(
+        "-K", "--batchsize", kind=Kind.INTEGER, group=Group.SPEED, at_least=1,
+        default_words="512, or 1024 where a GPU may be used",
         help="Maximum number of reads in a batch.",
     )  # fmt: skip
     max_bases: int = max_bases(5_000_000)

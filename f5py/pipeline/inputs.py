@@ -116,7 +116,7 @@ def open_inputs(
         reference,
         signals,
         windows,
-        options.batchsize,
+        batch_size(options),
         options.max_bases,
         replace(made, **settings),
         pool=pool,
@@ -128,6 +128,11 @@ def open_inputs(
 def loading_threads(options: AlignmentOptions) -> int:
     """Choose how many threads read and decode; a CPU takes four times as long to compute a read."""
     return options.threads if _may_use_gpu(options) else (options.threads + 1) // 2
+
+
+def batch_size(options: AlignmentOptions) -> int:
+    """Choose how many reads a batch has at most: a GPU is faster than what the interpreter has to do for a batch."""
+    return options.batchsize or (1024 if _may_use_gpu(options) else 512)
 
 
 def batches_ahead(options: AlignmentOptions) -> int:

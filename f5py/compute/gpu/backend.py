@@ -9,6 +9,7 @@ the way to it, the CPU threads compute the batch, and all that follow.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -167,11 +168,14 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
             stages.compute(batch)
 
     def _compute(self, batch: ReadBatch, placement: Placement, part: ArenaPart, stages: SignalStages) -> None:
+        started, waited_before = time.perf_counter(), part.waited
         share: GpuShare = self._guarded(GpuShare, self._on_device, part, stages, batch, placement, self.limits.max_epk)
         stages.compute(batch, cast(Share, _Guarded(share, self._guarded)))
         if not stages.keep_samples:
             batch.release("samples")
         if self.on_batch is not None:
+            share.timing.waited = part.waited - waited_before
+            share.timing.total = time.perf_counter() - started
             self.on_batch(batch, placement, share.timing)
 
     def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import time
 from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -11,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import ArenaSize
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import offsets_of, rounds_of_reads
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool
 
 _PAGE, _ALIGNMENT = 4096, 64
+#: Samples are by far the most that is copied; they pass through no more of the host's memory than this.
+_STAGED_BYTES = 64 << 20
 
 
 def _room(count: int, dtype: np.dtype) -> int:
@@ -90,17 +93,21 @@ class TransferredArrays:
     host, device : dict of str to array
         Those of the device may be more.
     stream : cupy.cuda.Stream
+    waited : float
+        Seconds that `wait` has taken.
     """
 
     def __init__(self, arrays: Iterable[tuple[str, int, type]], zero_copy: bool) -> None:
         import cupy
 
         self.stream = cupy.cuda.Stream(non_blocking=True)
+        self.waited = 0.0
         self._zero_copy = zero_copy
         self.host: dict[str, NDArray] = {}
         self.device: dict[str, Any] = {}
         each = [(name, count, np.dtype(dtype)) for names, count, dtype in arrays for name in names.split()]
-        self._memory = None if zero_copy else _Registered(sum(_room(count, dtype) for _, count, dtype in each))
+        on_host = (_room(self._on_host(*one), one[2]) for one in each)
+        self._memory = None if zero_copy else _Registered(sum(on_host))
         try:
             for one in each:
                 self._add(*one)
@@ -109,6 +116,10 @@ class TransferredArrays:
             self.close()
             raise
 
+    def _on_host(self, name: str, count: int, dtype: np.dtype) -> int:
+        """Return how many elements of an array the host has at a time, if the device does not work on these."""
+        return count
+
     def _add_more(self) -> None:
         """Make the arrays that only the device has."""
 
@@ -116,7 +127,7 @@ class TransferredArrays:
         import cupy
 
         if self._memory is not None:
-            self.host[name] = self._memory.take(count, dtype)
+            self.host[name] = self._memory.take(self._on_host(name, count, dtype), dtype)
             self.device[name] = cupy.empty(count, dtype)
             return
         size = max(count, 1) * dtype.itemsize
@@ -133,15 +144,21 @@ class TransferredArrays:
         if self._memory is not None:
             self._memory.close()
 
-    def upload(self, name: str, count: int) -> None:
-        """Start to copy the first `count` elements to the device."""
+    def upload(self, name: str, count: int, to: int = 0) -> None:
+        """Start to copy the first `count` elements to where those from `to` on are on the device."""
         if not self._zero_copy and count:
-            self.device[name][:count].set(self.host[name][:count], stream=self.stream)
+            self.device[name][to : to + count].set(self.host[name][:count], stream=self.stream)
 
     def put(self, name: str, values: NDArray) -> None:
         """Fill the host array from the beginning, and start to copy."""
         self.host[name][: len(values)] = values
         self.upload(name, len(values))
+
+    def wait(self) -> None:
+        """Wait for all that has been queued."""
+        started = time.perf_counter()
+        self.stream.synchronize()
+        self.waited += time.perf_counter() - started
 
     def launch(self, function: Any, n_blocks: int, n_threads: int, *arguments: Any) -> None:
         """Queue a kernel in the current stream.
@@ -175,6 +192,9 @@ class ArenaPart(TransferredArrays):
         self.size = size
         super().__init__(_transferred(size), zero_copy)
 
+    def _on_host(self, name: str, count: int, dtype: np.dtype) -> int:
+        return min(count, _STAGED_BYTES // dtype.itemsize) if name == "samples" else count
+
     def _add_more(self) -> None:
         import cupy
 
@@ -197,7 +217,9 @@ class ArenaPart(TransferredArrays):
         reads: NDArray[np.int64],
         pool: WorkerPool,
     ) -> NDArray[np.int64]:
-        """Fill the host array with what reads have many of, one read after another, and start to copy.
+        """Copy what reads have many of, one read after another: in rounds, where the host has room for a part only.
+
+        The last copy may be under way at the end.
 
         Parameters
         ----------
@@ -217,9 +239,29 @@ class ArenaPart(TransferredArrays):
         from f5py.compute.gpu._packing_numba import gather
 
         to, size = offsets_of(np.diff(offsets)[reads]), values.itemsize
-        pool.run(gather, reads, offsets * size, values.view(np.uint8), to * size, self.host[name].view(np.uint8))
-        self.upload(name, int(to[-1]))
+        host = self.host[name]
+        for first, end in rounds_of_reads(to, len(host), len(reads)):
+            if end > first:
+                begin, n = int(to[first]), int(to[end] - to[first])
+                self._wait_for_room(begin)
+                pool.run(
+                    gather, reads[first:end], offsets * size, values.view(np.uint8), (to[first : end + 1] - begin) * size,
+                    host.view(np.uint8),
+                )  # fmt: skip
+                self.upload(name, n, begin)
+                continue
+            for begin in range(int(to[first]), int(to[first + 1]), len(host)):  # a read that is longer than the room
+                n = min(len(host), int(to[first + 1]) - begin)
+                at = int(offsets[reads[first]]) + begin - int(to[first])
+                self._wait_for_room(begin)
+                host[:n] = values[at : at + n]
+                self.upload(name, n, begin)
         return to
+
+    def _wait_for_room(self, begin: int) -> None:
+        """Wait until the elements before this one have been copied, as what comes next takes their place."""
+        if begin:
+            self.wait()
 
 
 def take_reads(

@@ -210,21 +210,3 @@ def rounds(
         end = min(int(np.searchsorted(ends, before + most_of_sizes, side="right")), first + most)
         yield order[first:end]
         first, before = end, int(ends[end - 1])
-
-
-def rounds_of_reads(offsets: NDArray[np.int64], n_bases: int, n_reads: int) -> Iterator[tuple[int, int]]:
-    """Divide reads in their order into rounds that there is room for; (i, i) for a read that is too long.
-
-    Parameters
-    ----------
-    offsets : int64, shape (n + 1,)
-        Of the reads' bases.
-    n_bases, n_reads : int
-        Of a round, at most.
-    """
-    first, n = 0, len(offsets) - 1
-    while first < n:
-        end = int(np.searchsorted(offsets, offsets[first] + n_bases, side="right")) - 1
-        end = min(end, first + n_reads, n)
-        yield first, end
-        first = max(end, first + 1)

@@ -39,12 +39,17 @@ _OF_READS = ("n_pairs", "span", "verdict", "n_used", "shift", "scale", "fit_shif
 
 @dataclass
 class BatchTiming:
-    """Seconds that the parts of one batch took; `gpu` runs beside the others."""
+    """Seconds that the parts of one batch took; `gpu` runs beside the others.
+
+    Of `total`, which is all of the batch with what has been made of it, the thread has waited for the GPU for `waited`.
+    """
 
     pack: float = 0.0
     gpu: float = 0.0
     cpu: float = 0.0
     unpack: float = 0.0
+    waited: float = 0.0
+    total: float = 0.0
 
 
 class Device(NamedTuple):
@@ -154,7 +159,7 @@ class GpuShare:
     def count(self) -> NDArray[np.int64]:
         """See `EventsElsewhere.count`."""
         batch, part = self._batch, self._part
-        part.stream.synchronize()
+        part.wait()
         n_events = part.host["n_events"][: len(self._found)].astype(np.int64)
         events_per_base = n_events.astype(np.float32) / batch.read_length[self._found].astype(np.float32)
         is_many = (n_events < 0) | (events_per_base >= self._max_events_per_base)
@@ -230,7 +235,7 @@ class GpuShare:
 
         self.timing.cpu = time.perf_counter() - self._cpu_started
         part, pool, reads, k = self._part, self._stages.pool, self._aligned, self._stages.model.k
-        part.stream.synchronize()
+        part.wait()
         self.timing.gpu = cupy.cuda.get_elapsed_time(self._started, self._ended) / 1e3
         started = time.perf_counter()
         host, n = part.host, len(reads)

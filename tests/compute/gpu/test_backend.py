@@ -212,6 +212,19 @@ def test_a_mistake_of_the_cpu_threads_is_not_the_gpus(device, pool, batch, monke
     assert not backend.is_broken
 
 
+@pytest.mark.parametrize("n_bytes", [2_000, 60_000])
+def test_samples_that_pass_through_little_memory_of_the_host(device, pool, batch, monkeypatch, n_bytes):
+    """In rounds of reads, and reads longer than the room in pieces."""
+    assert (2 * batch.n_samples > 2_000).any()
+    monkeypatch.setattr("f5py.compute.gpu.buffers._STAGED_BYTES", n_bytes)
+    stages = stages_of(pool)
+    backend, seen = _watched(device, stages, ALL)
+    _assert_same(_computed(batch, backend), _computed(batch, stages))
+    assert seen[0].count(Reason.GPU) > 35
+    assert not backend.is_broken
+    backend.close()
+
+
 def test_memory_that_runs_out_at_the_start_shrinks_the_arena(device, pool, batch, monkeypatch, capfd):
     import cupy
 

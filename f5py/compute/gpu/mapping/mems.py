@@ -17,9 +17,10 @@ from f5py.compute.gpu.arena import memory_fraction
 from f5py.compute.gpu.buffers import TransferredArrays
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, guarded
 from f5py.compute.gpu.mapping.trial import batch_of, have_same_anchors
-from f5py.compute.gpu.parts import PartsOfGpu, rounds_of_reads
+from f5py.compute.gpu.parts import PartsOfGpu
 from f5py.compute.gpu.sources import functions
 from f5py.core.mapping_batch import MappingBatch
+from f5py.core.offsets import rounds_of_reads
 from f5py.mapping.index.seeds import collecting, take_anchors
 from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors, search_reads
 from f5py.mapping.settings import MID_OCC

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from f5py.compute.gpu.buffers import TransferredArrays
 from f5py.compute.gpu.device import GpuDevice, guarded
 from f5py.compute.gpu.mapping.trial import batch_of, have_same_anchors
-from f5py.compute.gpu.parts import PartsOfGpu, rounds, rounds_of_reads
+from f5py.compute.gpu.parts import PartsOfGpu, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.mapping_batch import MappingBatch
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import offsets_of, rounds_of_reads
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index
 from f5py.mapping.index.seeds import SeedSums, find_anchors, seed_some, take_anchors
 from f5py.mapping.settings import MAX_MAX_OCC, MID_OCC, OCC_DIST, PRESETS, Q_OCC_FRAC, K, Parameters, W

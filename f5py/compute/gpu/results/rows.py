@@ -79,7 +79,7 @@ class GpuRows(OfPart):
     def fetch(self, batch: ReadBatch) -> NDArray[np.bool_]:
         """Wait, and fill the rows; return which reads could not be done."""
         host = self._part.host
-        self._part.stream.synchronize()
+        self._part.wait()
         reads, n_rows = self._aligned[self._at], host["n_rows"][self._at]
         failed = np.zeros(len(batch), np.bool_)
         failed[reads[n_rows < 0]] = True

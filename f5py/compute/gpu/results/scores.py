@@ -80,7 +80,7 @@ class GpuScores(OfPart):
 
         host = self._part.host["found"]
         while True:
-            self._part.stream.synchronize()
+            self._part.wait()
             first, end = self._chunk
             self._run(put_back, self._order.slots[first:end], host, self._found)
             if self._next == self._n:

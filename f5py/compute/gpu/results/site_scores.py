@@ -50,7 +50,7 @@ class GpuSites(OfPart):
 
         host = self._part.host
         while True:
-            self._part.stream.synchronize()
+            self._part.wait()
             slots, n_sites = self._order.slots[self._chunk], self._order.windows[self._chunk, 6]
             chunk = SitesOfChunk(slots, np.ascontiguousarray(n_sites), host["found_sites"], host["exponents"])
             self._run(put_sites_back, chunk, self._first, self._sites, self._exponents)

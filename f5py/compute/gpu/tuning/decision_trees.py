@@ -18,6 +18,8 @@ OUT_OF_PROPORTION = 30
 OUT_OF_BALANCE = 0.3
 #: A reason to align on the CPU matters if it holds for more than one in so many reads of the batch.
 ONE_IN = 10
+#: A GPU is slow if a batch waits for it for more than this share of its time.
+MOSTLY = 0.5
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,8 @@ class BatchReport:
         Reads given to the CPU, by reason.
     cpu_seconds, gpu_seconds : float
         Wall time of either share.
+    waited_share : float
+        Of the time of the batch, in which its thread has waited for the GPU.
     options : TunedOptions
         What the batch was made and divided by.
     """
@@ -79,6 +83,7 @@ class BatchReport:
     cpu_seconds: float
     gpu_seconds: float
     options: TunedOptions
+    waited_share: float = 1.0
 
     @property
     def cpu_reads(self) -> int:
@@ -156,6 +161,7 @@ def load_balance(report: BatchReport) -> LoadState | None:
         if ONE_IN * report.n_cpu_many_events > report.n_reads:
             return LoadState.MANY_EVENTS
         return LoadState.CPU_SLOW
-    if imbalance < -OUT_OF_BALANCE:
+    # What a batch takes besides is done for other batches meanwhile: the GPU is slow only if it is waited for.
+    if imbalance < -OUT_OF_BALANCE and report.waited_share > MOSTLY:
         return LoadState.GPU_SLOW
     return None

@@ -71,6 +71,7 @@ class GpuWatch:
             cpu_seconds=timing.cpu,
             gpu_seconds=timing.gpu,
             options=replace(self._options, batchsize=self._source.batch_size, max_bases=self._source.max_bases),
+            waited_share=timing.waited / timing.total if timing.total else 0.0,
         )
         with self._lock:
             options = self._advisor.observe(report)

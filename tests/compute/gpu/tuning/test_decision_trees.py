@@ -80,6 +80,11 @@ def test_load_tree_by_times(cpu, gpu, state):
     assert load_balance(replace(FINE, cpu_seconds=cpu, gpu_seconds=gpu)) is state
 
 
+@pytest.mark.parametrize(("waited_share", "state"), [(0.5, None), (0.501, LoadState.GPU_SLOW)])
+def test_a_gpu_that_is_not_waited_for_is_not_slow(waited_share, state):
+    assert load_balance(replace(FINE, cpu_seconds=0, gpu_seconds=1, waited_share=waited_share)) is state
+
+
 @pytest.mark.parametrize(
     ("no_memory", "long", "many", "state"),
     [
