@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import logging
+import multiprocessing
 import os
 import shlex
 import shutil
@@ -13,6 +15,7 @@ import threading
 from collections import Counter
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from multiprocessing import forkserver
 from typing import Any
 
 from f5py.errors import F5pyError, MissingDependencyError, unavailable
@@ -32,6 +35,20 @@ _WHO = "engine"
 #: How often a part is tried again, on the same or another worker.
 _RETRIES = 3
 _SHOWN = 3
+#: Modules that workers take long to import.
+_OF_WORKERS = "distributed", "f5py.jit.kernel", "f5py.runs.engines"
+
+
+def begin_workers(options: Any, recipe: MappedReadsRecipe) -> None:
+    """Start the process that a cluster on this machine will fork its workers from, while the plan is made.
+
+    It imports what they need, once for all of them.
+    """
+    if options.engine != "dask" or options.scheduler is not None or importlib.util.find_spec("distributed") is None:
+        return
+    multiprocessing.set_forkserver_preload([*_OF_WORKERS, type(recipe).__module__])
+    with suppress(OSError):  # the cluster will say what it cannot do
+        forkserver.ensure_running()
 
 
 def work_on(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int], ending: ExitStack) -> None:
@@ -152,7 +169,8 @@ def _client(options: Any, distributed: Any) -> Any:
         import dask
 
         # Nobody would see the profile, for which the stacks of all threads are looked at a hundred times a second.
-        with dask.config.set({"distributed.worker.profile.enabled": False}):
+        profile, method = "distributed.worker.profile.enabled", "distributed.worker.multiprocessing-method"
+        with dask.config.set({profile: False, method: "forkserver"}):
             return distributed.Client(
                 n_workers=n_local_workers(options), threads_per_worker=1, processes=True, memory_limit=0,
                 # a server of its own at any port: a second cluster on the machine would warn of the usual one

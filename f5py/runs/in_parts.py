@@ -19,7 +19,7 @@ from f5py.options import declarations
 from f5py.options.declaration import Kind
 from f5py.options.part_commands import PartOptions, RunPartOptions
 from f5py.pipeline.inputs import with_local_inputs
-from f5py.runs.engines import n_local_workers, work_on, work_on_here
+from f5py.runs.engines import begin_workers, n_local_workers, work_on, work_on_here
 from f5py.runs.finish import finish
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.resume import folder_beside
@@ -44,6 +44,7 @@ def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
         For anything wrong with the options, the input or the output. Parts that are done stay so.
     """
     options = _checked(recipe, options)
+    begin_workers(options, recipe)
     folder = _folder(recipe, options)
     only_plan = options.partitions is not None and options.engine is None and not options.resume
     if Plan.is_there(folder):
