@@ -126,8 +126,8 @@ def open_inputs(
 
 
 def loading_threads(options: AlignmentOptions) -> int:
-    """Choose how many threads read and decode; a CPU takes four times as long to compute a read."""
-    return options.threads if _may_use_gpu(options) else (options.threads + 1) // 2
+    """Choose how many threads read and decode: more would wait for the interpreter, whatever computes the reads."""
+    return (options.threads + 1) // 2
 
 
 def batch_size(options: AlignmentOptions) -> int:
