@@ -7,38 +7,11 @@
 // does a byte of each cell: where its score comes from, and which gaps go on. One lane follows them back. Scores are
 // whole numbers; f5py/mapping/align/_alignment_numba.py has their differences in bytes, which is the same.
 
-#include "warp.cuh"
+#include "alignment.cuh"
 
 #define WARPS 4  // of a block
 #define THREADS (WARPS * LANES)
-#define LOWEST (-(1 << 30))
 #define IMPOSSIBLE (-(1 << 28))
-#define N_SCORE (-1)
-// Kinds of alignments: ends of a read, the left one with both sequences reversed; and from corner to corner.
-#define EXTEND 0
-#define EXTEND_BACKWARDS 1
-// Bits of a cell: 0 to 4 for where its score comes from, then the gaps in the order of these numbers.
-#define GOES_ON 8
-
-struct Scores {
-    int match, mismatch, q, e, q2, e2;
-};
-
-// Score of a gap of `n` bases from the border on, negated.
-__device__ __forceinline__ int border(int n, const Scores& scores) {
-    return n == 0 ? 0 : min(scores.q + scores.e * n, scores.q2 + scores.e2 * n);
-}
-
-// Of equal cells of an anti-diagonal the one with the lowest number is taken: the order of minimap2's vectors.
-__device__ __forceinline__ unsigned order_of(int i, int first, int last) {
-    if (i == last) return 0;
-    const int at = i - first, whole = (last - first) / 4 * 4;
-    return 1u + ((at < whole ? (unsigned)(at & 3) : 4u) << 24 | (unsigned)at);
-}
-
-__device__ __forceinline__ int row_of(unsigned order, int first, int last) {
-    return order == 0 ? last : first + (int)((order - 1) & 0xffffffu);
-}
 
 // A score and the order of its cell as one number: the larger score, and of equal ones the lower order, is larger.
 __device__ __forceinline__ int64 ranked(int score, unsigned order) { return (int64)score * (1ll << 32) + (~order); }

@@ -28,6 +28,7 @@ KERNELS = {
     "map_look_back": ("chain_back",),
     "mems": ("mems_pack", "mems_find", "mems_mark", "mems_scan", "mems_compact", "mems_rows", "mems_locate"),
     "map_align": ("align_gather", "align_pairs"),
+    "map_bands": ("align_bands",),
     "gact": ("gact_extend",),
 }
 #: Their products and sums are rounded one by one but where they say fmaf, as on the CPU.
@@ -38,7 +39,7 @@ _FLUSHED = ("hmm", "site_hmm")
 _OF_RESULTS = {"hmm": ("calls", "sites"), "site_hmm": ("sites",), "viterbi": ("rows",)}
 _OF_MAPPING = {
     "map_seeds": "seeds", "map_chain": "chains", "map_look_back": "chains", "mems": "matches",
-    "map_align": "alignments", "gact": "tiles",
+    "map_align": "alignments", "map_bands": "alignments", "gact": "tiles",
 }  # fmt: skip
 _INCLUDE = re.compile(r'#include "([\w.]+)"\n')
 

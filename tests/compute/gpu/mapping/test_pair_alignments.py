@@ -44,8 +44,9 @@ def small_ones_too(monkeypatch):
 
 
 def stretches_of(
-    pool: WorkerPool, these: list[tuple[np.ndarray, np.ndarray]], kind: int, zdrop: int, reverse: bool
-) -> Stretches:
+    pool: WorkerPool, these: list[tuple[np.ndarray, np.ndarray]], kind: int, zdrop: int, reverse: bool,
+    band: int = _BAND,
+) -> Stretches:  # fmt: skip
     """Stretches of one read, which has all queries on one of its strands."""
     made = made_stretches(pool)
     reference = np.concatenate([target for target, _ in these]).astype(np.uint8)
@@ -53,7 +54,7 @@ def stretches_of(
     n = len(read)
     keys, r, s = [], 0, n if reverse else 0
     for target, query in these:
-        keys.append([r, len(target), s, len(query), kind, _BAND, -1 if kind == GLOBAL else zdrop])
+        keys.append([r, len(target), s, len(query), kind, band, -1 if kind == GLOBAL else zdrop])
         r, s = r + len(target), s + len(query)
     codes = np.where(read < 4, 3 - read, 4)[::-1].astype(np.uint8) if reverse else read
     nothing = np.empty(0, np.uint8)
@@ -130,15 +131,71 @@ def test_several_rounds(device: GpuDevice, pool: WorkerPool, monkeypatch):
 
 
 def test_what_the_gpu_leaves_to_the_cpu(device, pool):
-    """Long ones, those that the band cuts, and empty ones."""
+    """Gaps that are wider than their band, empty ones, and those of bands that are too wide for a block."""
     numbers = parameters(PRESETS["map-ont"], 10)
     gpu = GpuAlignments(device, numbers, _MEMORY, _ROOM)
-    lengths = [(1025, 10), (10, 1025), (800, 100), (0, 10), (10, 0), (740, 720), (200, 210)]
+    lengths = [(1025, 10), (10, 1025), (900, 100), (0, 10), (10, 0), (740, 720), (200, 210)]
     rng = np.random.default_rng(2)
     target = rng.integers(0, 4, 2000)
     these = [(target[:n], target[:m]) for n, m in lengths]
     stretches = stretches_of(pool, these, GLOBAL, -1, True)
-    assert assert_as_by_the_cpu(gpu, stretches, numbers).tolist() == [False] * 5 + [False, True]
+    assert assert_as_by_the_cpu(gpu, stretches, numbers).tolist() == [False] * 5 + [True, True]
+    stretches = stretches_of(pool, [(target[:1600], target[10:1610])], EXTEND, 400, False, 1599)
+    assert assert_as_by_the_cpu(gpu, stretches, numbers).tolist() == [False]
+    gpu.close()
+
+
+def with_errors(rng: np.random.Generator, bases: np.ndarray, n: int) -> np.ndarray:
+    """Bases with `n` deletions, insertions and other bases each."""
+    read = np.delete(bases, rng.integers(0, len(bases), n))
+    read = np.insert(read, rng.integers(0, len(read), n), rng.integers(0, 4, n))
+    read[rng.integers(0, len(read), n)] = rng.integers(0, 4, n)
+    return read
+
+
+@pytest.mark.parametrize("kind", [EXTEND, EXTEND_BACKWARDS])
+def test_long_ends(device, pool, kind):
+    """Ends that reach the last base, that drop, and whose band ends before the longer of both does."""
+    numbers = parameters(PRESETS["map-ont"], 10)
+    gpu = GpuAlignments(device, numbers, _MEMORY, _ROOM)
+    rng = np.random.default_rng(3)
+    target = rng.integers(0, 4, 1900)
+    good = with_errors(rng, target, 80)
+    dropping = np.concatenate([good[:700], rng.integers(0, 4, 1100)])
+    step = -1 if kind == EXTEND_BACKWARDS else 1
+    these = [(target[::step], query[::step]) for query in (good, dropping, good[:600])]
+    stretches = stretches_of(pool, these, kind, 400, False)
+    assert assert_as_by_the_cpu(gpu, stretches, numbers).all()
+    assert stretches.results[:, 4].tolist() == [0, 1, 1]
+    assert (stretches.results[:, 5] > 50).all()
+    gpu.close()
+
+
+def test_gaps_within_a_narrower_band(device, pool):
+    """The better the alignment the narrower the band that proves it; others are left to the CPU."""
+    numbers = parameters(PRESETS["map-ont"], 10)
+    gpu = GpuAlignments(device, numbers, _MEMORY, _ROOM)
+    rng = np.random.default_rng(4)
+    target = rng.integers(0, 4, 1200)
+    shifted = np.concatenate([rng.integers(0, 4, 300), target[:900]])
+    these = [(target, with_errors(rng, target, 50)), (target, rng.integers(0, 4, 1200)), (target, shifted)]
+    stretches = stretches_of(pool, these, GLOBAL, -1, False, 30001)
+    assert assert_as_by_the_cpu(gpu, stretches, numbers).tolist() == [True, False, True]
+    gpu.close()
+
+
+@pytest.mark.parametrize("lanes", ["ascending", "descending"])
+def test_the_order_of_threads_and_rounds_do_not_matter(played_gpu, pool, monkeypatch, lanes):
+    """Only so many rounds are taken; the shortest ones are left to the CPU then."""
+    monkeypatch.setenv("F5PY_PLAYED_LANES", lanes)
+    monkeypatch.setattr(pair_alignments, "_CELLS_ROOM", 1 << 14)
+    numbers = parameters(PRESETS["map-ont"], 10)
+    gpu = GpuAlignments(open_device(0), numbers, _MEMORY, _ROOM)
+    rng = np.random.default_rng(5)
+    target = rng.integers(0, 4, 400)
+    these = [(target[:n], with_errors(rng, target, 20)[:n]) for n in (390, 210, 380, 200, 370)]
+    stretches = stretches_of(pool, these, EXTEND, 400, True, 61)
+    assert assert_as_by_the_cpu(gpu, stretches, numbers).tolist() == [True, False, True, False, False]
     gpu.close()
 
 
@@ -153,4 +210,20 @@ class TestAnyStretches:
         numbers = parameters(PRESETS[preset], 10)
         gpu = GpuAlignments(device, numbers, _MEMORY, 256)
         assert_as_by_the_cpu(gpu, stretches_of(pool, these, kind, zdrop, reverse), numbers)
+        gpu.close()
+
+    @pytest.mark.parametrize("kind", [EXTEND, EXTEND_BACKWARDS, GLOBAL])
+    @settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(
+        these=st.lists(st.lists(pairs(), min_size=1, max_size=5), min_size=1, max_size=3),
+        band=st.sampled_from([0, 1, 3, 10, 40, 127, 128, 200, _BAND]), zdrop=st.sampled_from([5, 20, 60, 400]),
+        preset=st.sampled_from(["map-ont", "map-hifi"]), reverse=st.booleans(),
+    )  # fmt: skip
+    def test_within_any_band(self, device, pool, monkeypatch, kind, these, band, zdrop, preset, reverse):
+        """All of them by blocks, in bands that are much narrower than the stretches and in others."""
+        monkeypatch.setattr(pair_alignments, "_MOST_BASES", 1)
+        numbers = parameters(PRESETS[preset], 10)
+        gpu = GpuAlignments(device, numbers, _MEMORY, 2048)
+        joined = [tuple(np.concatenate(parts) for parts in zip(*some, strict=True)) for some in these]
+        assert_as_by_the_cpu(gpu, stretches_of(pool, joined, kind, zdrop, reverse, band), numbers)
         gpu.close()
