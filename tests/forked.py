@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping
@@ -64,6 +65,11 @@ class _Server:
             socket.send_fds(self._here, [json.dumps(run).encode()], [*streams, there.fileno()])
         return here
 
+    @property
+    def descriptor(self) -> int:
+        """Where other processes may ask for runs, too."""
+        return self._here.fileno()
+
     def close(self) -> None:
         self._here.close()
         self._process.wait(PATIENCE)
@@ -71,12 +77,58 @@ class _Server:
 
 #: By the library that is put before others.
 _servers: dict[str, _Server] = {}
+#: The folder of the program that asks for runs.
+_programs: list[tempfile.TemporaryDirectory[str]] = []
 
 
 def close_servers() -> None:
     """End the processes that fork."""
     while _servers:
         _servers.popitem()[1].close()
+    while _programs:
+        _programs.pop().cleanup()
+
+
+def _server_for(environment: Mapping[str, str]) -> _Server:
+    key = environment.get("LD_PRELOAD", "")
+    if key not in _servers:
+        _servers[key] = _Server(environment)
+    return _servers[key]
+
+
+#: Asks for a run with its own streams, and ends as it does. Programs in between may have closed the way to ask by.
+_PROGRAM = f"""#!{sys.executable} -IS
+import json, os, socket, sys
+os.environ["PATH"] = os.environ["PATH"].replace(os.path.dirname(__file__) + os.pathsep, "")
+try:
+    server = socket.socket(fileno=int(os.environ.pop("F5PY_FORKS")))
+    if server.type != socket.SOCK_SEQPACKET:
+        raise OSError
+except OSError:
+    os.execvp("f5py", ["f5py", *sys.argv[1:]])
+here, there = socket.socketpair()
+run = {{"arguments": sys.argv[1:], "environment": dict(os.environ), "session": False, "folder": os.getcwd()}}
+socket.send_fds(server, [json.dumps(run).encode()], [0, 1, 2, there.fileno()])
+there.close()
+number, status = here.makefile().read().split()
+if int(status) < 0:
+    os.kill(os.getpid(), -int(status))
+sys.exit(int(status))
+"""
+
+
+def for_shells(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Let ``f5py`` be forked in a shell that is started with these options of `subprocess.Popen`, as others can be."""
+    if not can_be_forked({"env": environment}):
+        return {"env": environment}
+    if not _programs:
+        _programs.append(tempfile.TemporaryDirectory(prefix="f5py-forks-"))
+        program = Path(_programs[0].name) / "f5py"
+        program.write_text(_PROGRAM)
+        program.chmod(0o700)
+    number = _server_for(environment).descriptor
+    path = os.pathsep.join([_programs[0].name, environment["PATH"]])
+    return {"env": {**environment, "PATH": path, "F5PY_FORKS": str(number)}, "pass_fds": (number,)}
 
 
 class Run:
@@ -108,9 +160,7 @@ class Run:
         self.args, self.returncode = arguments, None
         self._text, self._bufsize = text, bufsize
         environment = dict(os.environ if env is None else env)
-        key = environment.get("LD_PRELOAD", "")
-        if key not in _servers:
-            _servers[key] = _Server(environment)
+        server = _server_for(environment)
         environment.pop("PYTHONUNBUFFERED", None)
         run = {
             "arguments": arguments, "environment": environment, "session": start_new_session,
@@ -122,7 +172,7 @@ class Run:
             self._stream(number, wanted, given, to_close) for number, wanted in enumerate((stdin, stdout, stderr))
         )
         sys.stdout.flush()
-        with _servers[key].start(run, given) as teller:
+        with server.start(run, given) as teller:
             self._teller = teller.makefile("r")  # which keeps it open
         for descriptor in to_close:
             os.close(descriptor)

@@ -7,21 +7,35 @@ number of the process and then how it ended.
 
 from __future__ import annotations
 
+import atexit
+import gc
 import json
 import os
 import select
 import signal
 import socket
 import sys
+import threading
 from importlib import import_module
 from pathlib import Path
 
+#: Let runs end with all that Python does.
+_TO_THE_LAST = float(os.environ.get("F5PY_EXAMPLES", "0")) >= 1
 #: More than a message has.
 _ROOM = 1 << 20
 _MODULES = (
     "h5py", "pysam", "f5py.runs.run", "f5py.runs.mapped_first", "f5py.runs.end_of_run", "f5py.api.functions",
     "f5py.cli.options", "f5py.commands.call_methylation", "f5py.commands.eventalign", "f5py.commands.resquiggle",
-    "f5py.commands.index", "f5py.commands.meth_freq",
+    "f5py.commands.index", "f5py.commands.meth_freq", "f5py.api.frames", "f5py.io.bam.window_records",
+    "f5py.io.reads.read_files", "f5py.io.signals.fast5.reader", "f5py.io.signals.guarded",
+    "f5py.io.signals.processes", "f5py.io.signals.slow5.reader", "f5py.outputs.calls.modbam_arrays",
+)  # fmt: skip
+#: Their kernels are called by most runs; those of `_KERNELS` are larger.
+_WITH_KERNELS = (
+    "f5py.core._name_table_numba", "f5py.io.bam._bam_numba", "f5py.io.bam._bam_sequence_numba",
+    "f5py.io.bytes._bgzf_numba", "f5py.io.reads._fai_numba", "f5py.io.signals.slow5._slow5_index_numba",
+    "f5py.io.signals.slow5._slow5_numba", "f5py.outputs.calls._modbam_numba", "f5py.outputs.sites._bedmethyl_numba",
+    "f5py.pipeline._batch_limits_numba", "f5py.pipeline._cigars_numba",
 )  # fmt: skip
 _KERNELS = ("events", "scaling", "recalibration", "calls", "calls table", "alignment", "event rows", "event table")
 
@@ -38,15 +52,56 @@ def main() -> None:
     for part in _KERNELS:
         if _is_kept(part):  # else the run shall compile it as runs do
             PARTS[part][1]()
+    for module in _WITH_KERNELS:
+        _load_kept_code(module)
     threads = Path("/proc/self/task")
     if threads.is_dir() and len(list(threads.iterdir())) > 1:
         raise SystemExit("a process with threads cannot be forked")
+    gc.collect()
+    gc.freeze()  # else the first collection of every run would copy all of it
     arguments = _serve(socket.socket(fileno=os.dup(0)))
     if arguments is not None:
         from f5py.cli import main as command_line
 
         sys.argv = [sys.modules["f5py"].__path__[0] + "/__main__.py", *arguments]
-        command_line()
+        try:
+            command_line()
+        except SystemExit as end:
+            if not _TO_THE_LAST and isinstance(end.code, int):
+                _end(end.code)
+            raise
+
+
+def _load_kept_code(name: str) -> None:
+    """Load what Numba's cache has of a module's kernels for this processor."""
+    from numba.core.dispatcher import Dispatcher
+
+    for kernel in list(vars(import_module(name)).values()):
+        if isinstance(kernel, Dispatcher) and kernel.py_func.__module__ == name:
+            cache = kernel._cache
+            file = getattr(cache, "_cache_file", None)  # there is none where nothing can be kept
+            for key in list(file._load_index()) if file is not None else []:
+                if key == cache._index_key(key[0], kernel.targetctx.codegen()):
+                    kernel.compile(key[0])
+
+
+def _end(status: int) -> None:
+    """End as Python does, but leave the modules to the system: to take them apart takes longer than most runs.
+
+    Come back if there is more to do, which is left to Python then: threads to wait for, or streams that take no more.
+    """
+    if any(not one.daemon for one in threading.enumerate() if one is not threading.main_thread()):
+        return
+    threading._shutdown()  # for what is registered there
+    atexit._run_exitfuncs()
+    gc.collect()  # what says something when it goes says it now
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+    except (OSError, ValueError):
+        return
+    os._exit(status)
 
 
 def _serve(connection: socket.socket) -> list[str] | None:
