@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from multiprocessing import forkserver
@@ -24,6 +25,7 @@ from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options import Group, declarations
 from f5py.options.cores import usable_cores
+from f5py.runs.parts.done_part import check_early
 from f5py.runs.parts.job import PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe
@@ -123,7 +125,10 @@ def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[
             return client.submit(_work_on_parts, recipe, str(plan.folder), share, free, key=key, **how)
 
         futures = distributed.as_completed([submit(share) for share in _shares(numbers, max(len(workers), 1))])
+        import f5py.jit.kernel  # noqa: F401 - which joining needs, and would wait for
+
         failures: dict[str, list[int]] = {}
+        checks = bars.enter_context(ThreadPoolExecutor(1, "f5py-check"))
         bar = bars.enter_context(progress("parts"))
         bar.expect(len(numbers))
         for future in futures:
@@ -131,6 +136,8 @@ def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[
             has_ended = future.status == "finished"
             why = future.result() if has_ended else str(future.exception())
             failed = [number for number in share if not plan.is_done(number)] if why else []
+            for number in set(share).difference(failed):
+                checks.submit(check_early, plan, number)
             bar.advance(len(share) - len(failed))
             for number in failed:  # alone: a part that fails takes the others of its share with it
                 if len(share) > 1 or (has_ended and tries[number] <= _RETRIES):

@@ -12,6 +12,7 @@ import os
 import re
 import zlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
@@ -144,6 +145,8 @@ class DonePart:
 
     def check_table(self) -> None:
         """Raise `InputFileError` unless the rows of its table of text, and of part 0 the header, are as written."""
+        if self.record.table in self.plan.checked_tables:
+            return
         extent = self.record.table
         begin = extent.begin if self.number else 0
         try:
@@ -154,11 +157,18 @@ class DonePart:
             raise damaged(self.plan, self.number, f"its table {_why(problem)}") from None
         if state != FileState(extent.end - begin, extent.checksum):
             raise damaged(self.plan, self.number, "the rows of its table are not what was written")
+        self.plan.checked_tables.add(extent)
 
     def append_rows(self, out: TextOutput) -> None:
         """Write the rows of its table of text, once they have been found to be what was written."""
         self.check_table()
         append_rows(self.plan.folder, self.record.table, out)
+
+
+def check_early(plan: Plan, number: int) -> None:
+    """Look at the rows of a part that is done while others are worked on; joining will tell if something is wrong."""
+    with suppress(InputFileError):
+        DonePart(plan, number, read_part(plan, number)).check_table()
 
 
 def read_part(plan: Plan, number: int, statistics: RunStatistics | None = None) -> PartRecord:

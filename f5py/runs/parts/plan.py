@@ -34,7 +34,7 @@ from f5py.options.part_commands import MOST_PARTS
 from f5py.options.shared import AlignmentOptions
 from f5py.runs.parts.fingerprint import check_unchanged, fingerprints
 from f5py.runs.parts.planned_options import planned_options
-from f5py.runs.parts.text_chain import CHAINS
+from f5py.runs.parts.text_chain import CHAINS, Extent
 
 _MANIFEST = "plan.json"
 PARTS = "parts"
@@ -58,6 +58,8 @@ class Plan:
     ranges: RecordRanges
     working_folder: str  # the folder that paths are relative to
     fingerprint: str  # checksum of the manifest; parts have it too
+    # rows of parts that this process has found to be what was written
+    checked_tables: set[Extent] = dataclasses.field(default_factory=set, compare=False, repr=False)
 
     def __len__(self) -> int:
         return len(self.ranges)
