@@ -127,19 +127,8 @@ __device__ __forceinline__ int max_of_warp(int value) {
 #endif
 }
 
-// Anchors that come next, one a lane, read long before they are needed.
-struct Coming {
-    int2 these, further;
-};
-
-__device__ __forceinline__ int2 take(Coming& coming, const Search& search, int i) {
-    const int lane = threadIdx.x % LANES;
-    if (i % LANES == 0) {
-        coming.these = i == 0 ? search.anchors[min(lane, search.n - 1)] : coming.further;
-        coming.further = search.anchors[min(i + LANES + lane, search.n - 1)];
-    }
-    return make_int2(
-        __shfl_sync(FULL, coming.these.x, i % LANES), __shfl_sync(FULL, coming.these.y, i % LANES));
+__device__ __forceinline__ int2 from_lane(int2 anchor, int lane) {
+    return make_int2(__shfl_sync(FULL, anchor.x, lane), __shfl_sync(FULL, anchor.y, lane));
 }
 
 // One warp.
@@ -150,10 +139,15 @@ __device__ __forceinline__ void look_back(const Search& search, Held<HELD>& held
     for (int i = lane; i < HELD; i += LANES) held.marks[i] = 0;
     __syncwarp(FULL);
     Near near = {NONE, 0, make_int2(0, 0)};
-    Coming coming;
+    // of this and the next 32 anchors, one a lane, read before they are needed
+    int2 coming, further = search.anchors[min(lane, n - 1)];
     int2 previous = make_int2(0, 0), its_chain = make_int2(0, NONE);
     for (int i = 0; i < n; ++i) {
-        const int2 own = take(coming, search, i);
+        if (i % LANES == 0) {
+            coming = further;
+            further = search.anchors[min(i + LANES + lane, n - 1)];
+        }
+        const int2 own = from_lane(coming, i % LANES);
         const int lowest = max(0, i - search.max_iter);
         int score = span_of(own), parent = NONE, skipped = 0;
         int stopped = i - 1;  // the anchor where the search has stopped: the first one that was not tried
@@ -191,9 +185,19 @@ __device__ __forceinline__ void look_back(const Search& search, Held<HELD>& held
 // What the warps of a block tell each other of the predecessors that they try at the same time, 32 in a row.
 struct Told {
     int best[LANES];              // candidate of each row
-    int4 rows[LANES];             // records, marked ones that are none, those in reach
+    int4 rows[LANES];             // records, those marked in vain, those in reach
+    unsigned counts[LANES / 4];   // of those marked in vain in each row, a byte each
     int candidates[ROWS][LANES];  // of rows with records
 };
+
+// Those marked in vain in the rows up to the lane's. A product with 0x01010101 has in each byte the sum up to this one.
+__device__ __forceinline__ int marked_up_to(const Told& told, int lane) {
+    int sum = (int)(told.counts[lane / 4] * 0x01010101u >> 8 * (lane % 4) & 255);
+#pragma unroll
+    for (int row = 4; row < ROWS; row += 4)
+        if (lane >= row) sum += (int)(told.counts[row / 4 - 1] * 0x01010101u >> 24);
+    return sum;
+}
 
 // A block. All warps come to the same result of every round by themselves.
 __device__ __forceinline__ void look_back_together(const Search& search, Held<HELD * BACK_WARPS>& held, Told& told) {
@@ -203,10 +207,11 @@ __device__ __forceinline__ void look_back_together(const Search& search, Held<HE
     for (int i = threadIdx.x; i < N; i += BACK_WARPS * LANES) held.marks[i] = 0;
     __syncthreads();
     Near near = {NONE, 0, make_int2(0, 0)};
-    Coming coming;
+    int2 coming = make_int2(0, 0);
     int2 previous = make_int2(0, 0), its_chain = make_int2(0, NONE);
     for (int i = 0; i < n; ++i) {
-        const int2 own = take(coming, search, i);
+        if (i % LANES == 0) coming = search.anchors[min(i + lane, n - 1)];
+        const int2 own = from_lane(coming, i % LANES);
         const int lowest = max(0, i - search.max_iter);
         int score = span_of(own), parent = NONE, skipped = 0, stopped = i - 1;
         bool goes_on = true;
@@ -235,18 +240,16 @@ __device__ __forceinline__ void look_back_together(const Search& search, Held<HE
                     told.candidates[row][lane] = tried[k].candidate;
                     before = best;
                 }
-                if (lane == 0)
+                if (lane == 0) {
                     told.rows[row] = make_int4((int)records, (int)(marked & ~records), (int)in_reach, 0);
+                    reinterpret_cast<unsigned char*>(told.counts)[row] = (unsigned char)__popc(marked & ~records);
+                }
             }
             __syncthreads();
             // Each lane has a row now.
             const int4 own_row = lane < ROWS ? told.rows[lane] : make_int4(0, 0, (int)FULL, 0);
             const int count = __popc((unsigned)own_row.y);
-            int up_to = count;  // marked in vain in all rows up to this one
-            for (int distance = 1; distance < ROWS; distance *= 2) {
-                const int more = __shfl_up_sync(FULL, up_to, distance);
-                if (lane >= distance) up_to += more;
-            }
+            const int up_to = marked_up_to(told, lane);
             unsigned with_records = __ballot_sync(FULL, own_row.x != 0);
             int walked = 0, done = 0;  // rows that have been walked through, and what has been marked in vain there
             int last_row = NONE, last = NONE, end = LANES, end_row = NONE;
