@@ -151,15 +151,17 @@ def _row(data: Path, one: _Set, max_skip: int, pool: WorkerPool, rounds: int, sh
         )
         assert same, f"{one.name}: the GPU's chains are others"
     assert not gpu.is_broken
-    share = sum(gpu.n_scored) / (rounds * n_anchors + len(first.x))
+    of_all = rounds * n_anchors + len(first.x)
+    share, of_blocks = sum(gpu.n_scored) / of_all, (gpu.n_scored[0] + gpu.n_scored[2]) / of_all
     gpu.close()
     wall, reference = statistics.median(on_gpu), min(on_cpu)
     search = "no skip" if max_skip == _NO_SKIP else f"usual {shape}".strip()
     row = [
         f"{one.name} x {one.times}", search,
-        f"{n_bases / 1e6:.0f}", f"{n_anchors / 1e6:.1f}", f"{pairs:.0f}", f"{reference:.2f}",
+        f"{n_bases / 1e6:.0f}", f"{n_anchors / 1e6:.1f}", f"{pairs:.0f}", f"{segments.sizes.max(initial=0)}",
+        f"{reference:.2f}",
         f"{wall:.3f} ({min(on_gpu):.3f} to {max(on_gpu):.3f})", f"{reference / wall:.1f}",
-        f"{statistics.median(kernels):.0f}", f"{share:.0%}",
+        f"{statistics.median(kernels):.0f}", f"{share:.0%} ({of_blocks:.0%})",
     ]  # fmt: skip
     print("; ".join(row), flush=True)
     return row
@@ -196,8 +198,9 @@ def main() -> None:
     pool.close()
     device = open_device(0)
     heads = (
-        "set", "search", "Mbases", "M anchors", "pairs in reach per anchor", f"{arguments.threads} CPU threads, s",
-        "GPU, s", "times as fast", "of that kernels, ms", "anchors by the GPU",
+        "set", "search", "Mbases", "M anchors", "pairs in reach per anchor", "anchors of the longest segment",
+        f"{arguments.threads} CPU threads, s", "GPU, s", "times as fast", "of that kernels, ms",
+        "anchors by the GPU (by blocks)",
     )  # fmt: skip
     lines = [
         "# Chaining on a GPU",
