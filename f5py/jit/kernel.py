@@ -80,7 +80,11 @@ def _compiled(function, fastmath):
 def _tuned(function, fastmath):
     """Apply all that is private to Numba, for a first run of eight seconds instead of twenty."""
     from f5py.jit.inner import leave_inner_entries_out
+    from f5py.jit.kept_code import load_without_imports, look_at_folders_once
 
+    with suppress(AttributeError, ImportError):  # then loading takes longer
+        load_without_imports()
+        look_at_folders_once()
     # without the wrapper for C, of which there is no use, compilation takes a tenth less time
     compiled = numba.njit(cache=_can_cache, fastmath=fastmath, no_cfunc_wrapper=True, **_OPTIONS)(function)
     leave_inner_entries_out(compiled)
@@ -125,17 +129,23 @@ def _compile_plainly(kernel: Any, signature: Any) -> Any:
     return type(kernel).compile(kernel, signature)
 
 
-def is_kept(compiled) -> bool:
+def is_kept(compiled, argument: str = "") -> bool:
     """Return whether the disk cache has code of a compiled function, or there is no cache to be filled.
 
     What is found is not sure to fit the arguments of the next call or the processor; it will be compiled then.
+
+    Parameters
+    ----------
+    argument : str
+        What stands in the types of the arguments, for functions that are compiled for several.
     """
     if not _can_cache:
         return True
-    if compiled.signatures:
+    if any(not argument or argument in str(types) for types in compiled.signatures):
         return True
     try:
-        return bool(compiled._cache._cache_file._load_index())
+        kept = compiled._cache._cache_file._load_index()
+        return any(not argument or argument in str(types) for types, *_ in kept)
     except (AttributeError, OSError):
         return True
     except Exception:  # damaged, see `_guard`
@@ -168,10 +178,14 @@ def _load_at_once(cache: Any) -> None:
     """
     from numba.core.runtime import rtsys
 
+    from f5py.jit.kept_code import load_without_intermediate_code
+
     load = cache._load_overload
 
     def load_overload(signature: Any, target: Any) -> Any:
         rtsys.initialize(target)  # what compiled code calls to have memory
+        with suppress(AttributeError, ImportError):
+            load_without_intermediate_code(target.codegen())
         return load(signature, target)
 
     cache.load_overload = load_overload
@@ -268,9 +282,15 @@ def _with_imports(path: Path) -> set[Path]:
     while new:
         found |= new
         names = {name for source in new for name in _imported_names(source)}
-        paths = {_PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py") for name in names}
-        new = {source for source in paths if source.is_file()} - found
+        new = {source for name in names if (source := _source_of(name)) is not None} - found
     return found
+
+
+@cache
+def _source_of(name: str) -> Path | None:
+    """File of a module, if it is one."""
+    path = _PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py")
+    return path if path.is_file() else None
 
 
 _FROM_IMPORT = re.compile(r"^\s*from (f5py[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)

@@ -27,7 +27,7 @@ from f5py.options.cores import usable_cores
 from f5py.runs.compiled.cpu_parts import CPU_PARTS
 from f5py.runs.compiled.gpu_parts import GPU_PARTS
 
-#: Each part's kernel by module and name, and what compiles it, or loads what is kept.
+#: See `f5py.runs.compiled.cpu_parts.CPU_PARTS`.
 PARTS = CPU_PARTS | GPU_PARTS
 #: More processes than this have nothing to do.
 _MOST_PROCESSES = 8
@@ -170,5 +170,5 @@ def _is_kept(part: str) -> bool:
 
     from f5py.jit.kernel import is_kept
 
-    module, name = PARTS[part][0]
-    return is_kept(getattr(import_module(module), name))
+    module, name, argument = (*PARTS[part][0], "")[:3]
+    return is_kept(getattr(import_module(module), name), argument)

@@ -279,19 +279,22 @@ def _tiles() -> None:
     extend_all(nothing, index, _darwin_integers(), AT_ONCE)
 
 
-#: Each part's kernel by module and name, and what compiles it; in the order in which runs come to them.
-CPU_PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
+#: Of kernels that are compiled for independent and for correlated noise.
+INDEPENDENT, CORRELATED = "none", "Terms("
+#: Each part's kernel by module, name and, where it is compiled more than once, an argument's type; and what compiles
+#: it, or loads it if it is kept. In the order in which runs come to them.
+CPU_PARTS: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "records": (("f5py.io.bam._bam_sequence_numba", "copy_sequences"), _records),
     "events": (("f5py.signal._events_numba", "find_all_events"), _events),
     "rna events": (("f5py.signal._events_numba", "reverse_all_events"), _rna_events),
     "scaling": (("f5py.signal._scaling_numba", "estimate_all"), _scaling),
     "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "recalibration": (("f5py.signal._scaling_numba", "recalibrate_all"), _recalibration),
-    "calls": (("f5py.methylation._calls_numba", "call_all"), _calls),
-    "site calls": (("f5py.methylation._per_site_numba", "call_all_sites"), lambda: _calls(per_site=True)),
-    "correlated calls": (("f5py.methylation._calls_numba", "call_all"), lambda: _calls(correlated=True)),
+    "calls": (("f5py.methylation._calls_numba", "call_all", INDEPENDENT), _calls),
+    "site calls": (("f5py.methylation._per_site_numba", "call_all_sites", INDEPENDENT), lambda: _calls(per_site=True)),
+    "correlated calls": (("f5py.methylation._calls_numba", "call_all", CORRELATED), lambda: _calls(correlated=True)),
     "correlated site calls": (
-        ("f5py.methylation._per_site_numba", "call_all_sites"),
+        ("f5py.methylation._per_site_numba", "call_all_sites", CORRELATED),
         lambda: _calls(per_site=True, correlated=True),
     ),
     "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),

@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import BaseMap, Calls, ReadBatch
 from f5py.core.motifs import MotifCodes
-from f5py.runs.compiled.cpu_parts import AT_ONCE, mapping_without_reads, model_of_parts, no_chained_hits, no_reads
+from f5py.runs.compiled.cpu_parts import (
+    AT_ONCE,
+    CORRELATED,
+    INDEPENDENT,
+    mapping_without_reads,
+    model_of_parts,
+    no_chained_hits,
+    no_reads,
+)
 
 if TYPE_CHECKING:
     from f5py.methylation._group_list_numba import Listing
@@ -142,15 +150,15 @@ def _mems() -> None:
 
 
 _PUT_BACK = "f5py.compute.gpu.results._group_order_numba", "put_back"
-_PUT_SITES_BACK = "f5py.compute.gpu.results._window_order_numba", "put_sites_back"
+_FINISH_SITES = "f5py.methylation._site_list_numba", "finish_sites"
 
 #: See `f5py.runs.compiled.cpu_parts.CPU_PARTS`; those with a name of these stand behind "gpu ".
-GPU_PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
+GPU_PARTS: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "gpu copies": (("f5py.compute.gpu._packing_numba", "scatter_maps"), _copies),
     "gpu calls": (_PUT_BACK, _calls),
-    "gpu site calls": (_PUT_SITES_BACK, lambda: _calls(per_site=True)),
+    "gpu site calls": ((*_FINISH_SITES, INDEPENDENT), lambda: _calls(per_site=True)),
     "gpu correlated calls": (_PUT_BACK, lambda: _calls(correlated=True)),
-    "gpu correlated site calls": (_PUT_SITES_BACK, lambda: _calls(per_site=True, correlated=True)),
+    "gpu correlated site calls": ((*_FINISH_SITES, CORRELATED), lambda: _calls(per_site=True, correlated=True)),
     "gpu chains": (("f5py.mapping.chain._segments_numba", "unpack_segments"), _anchors),
     "gpu stretches": (("f5py.mapping.align._pair_alignment_numba", "align_pair"), _stretches),
     "gpu mem seeds": (("f5py.mapping.mem._mem_anchors_numba", "anchors_of_found"), _mems),

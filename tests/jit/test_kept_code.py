@@ -1,0 +1,105 @@
+"""Kept code: loaded without what only compilation needs, and still good for it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+KERNELS = """
+import numpy as np
+from f5py.jit.kernel import kernel
+
+@kernel
+def squares(n):
+    found = np.zeros(n, np.int64)
+    for i in range(n):
+        found[i] = i * i
+    if n > 5:
+        raise ValueError("too many squares")
+    return found
+
+@kernel
+def last_square(n):
+    return squares(n)[n - 1]
+"""
+
+PROGRAM = """
+import sys
+import kernels
+squares = kernels.squares(5).tolist()
+assert squares == [0, 1, 4, 9, 16], squares
+n_kept = sum(kernels.squares.stats.cache_hits.values())
+n_imported = "numba.np.arrayobj" in sys.modules
+try:
+    kernels.squares(6)
+except ValueError as problem:
+    assert str(problem) == "too many squares"
+else:
+    raise AssertionError("no error")
+if sys.argv[1] == "more":
+    assert kernels.last_square(4) == 9
+    assert sum(kernels.last_square.stats.cache_hits.values()) == 0
+print(n_kept, n_imported)
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path):
+    """Return a function that runs the program with one cache: what was kept, and whether Numba was imported for it."""
+    (tmp_path / "kernels.py").write_text(KERNELS)
+
+    def run_program(what: str) -> tuple[int, bool]:
+        done = subprocess.run(
+            [sys.executable, "-c", PROGRAM, what], capture_output=True, text=True, check=False, cwd=tmp_path,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        n_kept, is_imported = done.stdout.split()
+        return int(n_kept), is_imported == "True"
+
+    return run_program
+
+
+def test_nothing_is_imported_to_load(run) -> None:
+    assert run("") == (0, True)
+    assert run("") == (1, False)
+
+
+def test_loaded_code_is_put_into_other_kernels(run) -> None:
+    """For that its intermediate code is needed after all."""
+    assert run("") == (0, True)
+    assert run("more") == (1, False)
+    assert run("") == (1, False)
+
+
+def test_a_folder_is_looked_at_once_while_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from numba.core import caching
+
+    looks: list[str] = []
+    temporary_file = caching.tempfile.TemporaryFile
+
+    def counted(**options):
+        looks.append(options["dir"])
+        return temporary_file(**options)
+
+    class Locator(caching._CacheLocator):
+        def get_cache_path(self) -> str:
+            return str(tmp_path / "cache")
+
+        get_source_stamp = get_disambiguator = None
+
+    import f5py.jit.kept_code as kept_code
+
+    kept_code.look_at_folders_once()
+    monkeypatch.setattr(caching.tempfile, "TemporaryFile", counted)
+    Locator().ensure_cache_path()
+    Locator().ensure_cache_path()
+    assert len(looks) == 1
+    (tmp_path / "cache").rmdir()
+    Locator().ensure_cache_path()
+    assert len(looks) == 2
+    assert (tmp_path / "cache").is_dir()
