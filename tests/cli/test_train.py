@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import click
 import numpy as np
@@ -27,6 +29,13 @@ command = command_of("train")
 
 SHIFTS = [0.5, 1.0, -3.5, 4.0, 0.0, -1.0]
 START = "r9.4_450bps.nucleotide.6mer"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _noise_of_few_events() -> Iterator[None]:
+    """How well it is estimated is tested in `tests/training`; of all events it would take half of the time."""
+    with mock.patch.object(train_command, "_NOISE_EVENTS", 50_000):
+        yield
 
 
 def train(*arguments: object) -> None:
@@ -193,7 +202,7 @@ def test_nucleotide_model_of_unmethylated_reads(controls: Path, tmp_path: Path):
 
 def test_truth_of_a_sample(controls: Path, tmp_path: Path):
     f5py.simulate(
-        output=tmp_path / "s", reference=controls / "m/ref.fa", site_rates="0,1,0.5", linked_within=0, coverage=12.0,
+        output=tmp_path / "s", reference=controls / "m/ref.fa", site_rates="0,1,0.5", linked_within=0, coverage=9.0,
         seed=3, meth_model=controls / "truth.model",
     )  # fmt: skip
     lines = [line.split("\t") for line in (tmp_path / "s/truth.tsv").read_text().splitlines()]
