@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from f5py.api.catalogue import COMMANDS
+from f5py.commands import train
 from f5py.io.signals.source import CALIBRATION
 from f5py.options import Kind, declarations
 
@@ -105,7 +106,7 @@ SIGNAL_COMMANDS: dict[str, Callable[[ReadSet], list[object]]] = {
     "resquiggle": lambda reads: ["-t", 2, "--iop", 1, "-o"],
     "train": lambda reads: [
         "--methylated", reads.bam, "--unmethylated", reads.bam, "-g", reads.genome, "-t", 2, "--iop", 1,
-        "--rounds", 2, "--force", "-o",
+        "--rounds", 1, "--force", "-o",
     ],
     "compare": lambda reads: [reads.bam, reads.bam, "-g", reads.genome, "--min-coverage", 2, "-t", 2, "-o"],
     "plot": lambda reads: [reads.names[0], "-b", reads.bam, "-g", reads.genome, "-o"],
@@ -143,7 +144,8 @@ def test_all_commands_that_read_signals_are_here():
 @pytest.mark.parametrize(
     ("command", "way"), [(command, way) for command in SIGNAL_COMMANDS for way in WAYS_OF.get(command, WAYS)]
 )
-def test_signals(command: str, name: str, way: str, signals: Signals, tmp_path: Path):
+def test_signals(command: str, name: str, way: str, signals: Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(train, "_NOISE_EVENTS", 10_000)  # it takes longer than all else of training
     reads = signals.of(name)
     out = tmp_path / f"out{ENDING.get(command, '')}"
     given = [*inputs_of(command, way, name, reads), *SIGNAL_COMMANDS[command](reads), out]

@@ -265,24 +265,24 @@ def stand_in(path: Path, program: str) -> None:
 def test_slurm(made: ReadSet, here: Path, slurm: Callable[[str], None]):
     slurm("")
     one = expected(made)
-    given = ("--plan", "p q", "--partitions", "4", "--engine", "slurm", "--workers", "2")
+    given = ("--plan", "p q", "--partitions", "3", "--engine", "slurm", "--workers", "2")
     assert run_command(*command(made, *given)) == 0
     assert outputs() == one
     script = (here / "script.sh").read_text()
-    assert "#SBATCH --array=0-3%2\n" in script
+    assert "#SBATCH --array=0-2%2\n" in script
     assert "#SBATCH --cpus-per-task=2\n" in script
 
 
 def test_slurm_that_fails(made: ReadSet, here: Path, slurm: Callable[[str], None], capfd: pytest.CaptureFixture[str]):
     """The first job is not done; after that an array has only what is not done."""
     slurm("sys.exit('a node is gone')")
-    given = ("--plan", "p", "--partitions", "4", "--engine", "slurm")
+    given = ("--plan", "p", "--partitions", "3", "--engine", "slurm")
     assert run_command(*command(made, *given)) == 1
     assert "sbatch: a node is gone" in error_line(capfd.readouterr().err)
-    shutil.rmtree(here / "p" / "parts" / "3")
+    shutil.rmtree(here / "p" / "parts" / "2")
     slurm("")
     assert run_command(*command(made, "--plan", "p", "--engine", "slurm")) == 0
-    assert "#SBATCH --array=0,3\n" in (here / "script.sh").read_text()
+    assert "#SBATCH --array=0,2\n" in (here / "script.sh").read_text()
     assert outputs() == expected(made)
 
 
@@ -293,7 +293,7 @@ def test_interrupted_slurm(
     slurm("import signal\nos.kill(os.getppid(), signal.SIGTERM)\ntime.sleep(60)")
     if not is_there:
         stand_in(here / "bin" / "scancel", "raise SystemExit(1)")
-    assert run_command(*command(made, "--plan", "p", "--partitions", "3", "--engine", "slurm")) == 143
+    assert run_command(*command(made, "--plan", "p", "--partitions", "2", "--engine", "slurm")) == 143
     messages = capfd.readouterr().err
     if is_there:
         assert "job 4711 of Slurm is cancelled" in messages
