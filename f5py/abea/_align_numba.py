@@ -17,9 +17,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI as _LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 
 #: Cells of a band.
@@ -278,10 +278,7 @@ def align_all(turn, reads, events, base_map, model, scaling, found, limits):
         Filled.
     limits : f5py.abea.align.AlignmentLimits
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         first = base_map.offsets[read]
         stop = base_map.offsets[read + 1]

@@ -14,7 +14,7 @@ import math
 
 import numpy as np
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_kernel
 
 #: The exact distribution of D takes as many steps as the product of the sizes.
@@ -135,10 +135,7 @@ def compare_groups(turn, groups, first, middle, end, values, described, tested):
     tested : float64, shape (n_groups, 4)
         Filled as by `compare_sorted`.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= groups.shape[0]:
-            break
+    for i in own_turns(counter(turn), groups.shape[0]):
         g = groups[i]
         a = values[first[g] : middle[g]]
         b = values[middle[g] : end[g]]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from f5py.core._event_map_numba import closest_event
 from f5py.core._kmers_numba import next_rank
 from f5py.core._read_view_numba import read_view
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import RowState
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE, REFERENCE_SKIP
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
@@ -26,7 +27,6 @@ from f5py.event_alignment._viterbi_numba import (
     trace,
     words_needed,
 )
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
 
 _BLOCK_ROWS = 50  # rows taken from a block that is not the last of its segment
@@ -284,10 +284,7 @@ def align_all(turn, reads, batch, codes, model, numbers, windows, rows):
     """
     window_start, window_end, first_window, end_window, stop_when_empty = windows
     events, scaling = batch.events, batch.scaling
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         first = events.offsets[read]
         end = events.offsets[read + 1]

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import ALIGNED, DELETION, INSERTION, OF_READ, OF_REFERENCE
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
 
 _EQUAL, _DIFFERS, _INSERTED, _DELETED, _OUTSIDE = (np.uint8(ord(mark)) for mark in "=XID.")
@@ -26,10 +26,7 @@ def fill_marks(turn, reads, alignments, bases, base_offsets, letters, kmer, mark
         Filled; at the last k - 1 bases of a reference no k-mer begins.
     """
     k, trim = kmer
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         begin, end = alignments.reference_offsets[read], alignments.reference_offsets[read + 1]
         n_bases = base_offsets[read + 1] - base_offsets[read]

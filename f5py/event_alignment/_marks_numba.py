@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import RowState
 from f5py.core.cigar import DELETION, OF_REFERENCE
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
 
 _NEW_SEGMENT = np.uint8(RowState.NEW_SEGMENT)
@@ -23,10 +23,7 @@ def count_rows(turn, reads, rows, n):
         Filled.
     """
     offsets, n_rows, _, position, state = rows
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         first = offsets[read]
         n[read] = n_rows[read]
@@ -51,10 +48,7 @@ def fill_rows(turn, reads, rows, events, alignments, k, trim, marked):
     """
     offsets, n_rows, row_event, row_position, row_state = rows
     marked_offsets, _, event, position, state = marked
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         if n_rows[read] == 0:
             continue

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 
 _SMALL = 64
@@ -159,10 +159,7 @@ def sort_reads(turn, reads, x, y, offsets):
     offsets : int64, shape (n_reads + 1,)
     """
     scratch = np.empty(SORT_SCRATCH, np.int64)
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            return
+    for i in own_turns(counter(turn), reads.shape[0]):
         sort_pairs(x, y, offsets[reads[i]], offsets[reads[i] + 1], scratch)
 
 

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._read_view_numba import read_view
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 from f5py.methylation._groups_numba import FLANK, Groups, find_groups, first_groups, is_site, window_length
 from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes, work_size
@@ -334,10 +334,7 @@ def call_all(turn, reads, batch, model, motifs, noise, calls):
     calls : f5py.core.batch.Calls
         Filled.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         view = read_view(batch, read, model.k)
         calls.n[read] = call_read(

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._read_view_numba import read_view
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import P_BAD, P_SKIP
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 from f5py.methylation._groups_numba import FLANK, Groups, find_groups, window_length
 from f5py.methylation._hmm_numba import log_score, stay_probability
@@ -73,10 +73,7 @@ def list_all(turn, reads, batch, k, motifs, calls, listing):
     calls, listing
         As of `list_read`.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         view = read_view(batch, read, k)
         motif = motifs[1 if view.reverse else 0]
@@ -115,10 +112,7 @@ def finish_all(turn, reads, found, calls):
     calls : f5py.core.batch.Calls
         Its log-likelihoods are filled.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         for slot in range(calls.offsets[read], calls.offsets[read] + calls.n[read]):
             calls.methylated[slot] = log_score(found[slot, 0, 0], found[slot, 0, 1])

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._event_map_numba import closest_event
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 
 #: Bases of a group's window before its first site and after the first base of its last one.
@@ -201,10 +201,7 @@ def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
     n_groups, n_sites : int64, shape (n_reads,)
         Filled.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         n_groups[read], n_sites[read] = count_groups(
             alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],

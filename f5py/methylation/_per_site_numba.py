@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 from f5py.core._read_view_numba import read_view
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import Scores, calls_between, fill_plain, read_events, score_groups
 from f5py.methylation._groups_numba import FLANK, Groups, find_groups, first_groups, is_site, window_length
@@ -189,10 +189,7 @@ def call_all_sites(turn, reads, batch, model, motifs, noise, agreement, calls):
     others
         Those of `f5py.methylation._calls_numba.call_all`; the arrays to fill have one entry a site.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         view = read_view(batch, read, model.k)
         calls.n[read] = call_read_sites(

@@ -4,8 +4,8 @@ import math
 
 import numpy as np
 
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import calls_between, fill_methylated, fill_plain, fill_ranks
 
@@ -209,10 +209,7 @@ def rescale_all(turn, reads, batch, bases, model, motifs, least_events, calls):
     calls : f5py.core.batch.Calls
     """
     alignments, base_map, events = batch.alignments, batch.base_map, batch.events
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         first = calls.offsets[read]
         end = first + calls.n[read]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import Calls
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import Scores
 from f5py.methylation._group_list_numba import Listing
@@ -63,10 +63,7 @@ def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
         Of sites; all is filled but the log-likelihoods.
     """
     groups, windows = listed
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         segment = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
         start = alignments.start[read]
@@ -100,10 +97,7 @@ def finish_sites(turn, reads, groups, sites, found, noise, agreement, calls):
     calls : f5py.core.batch.Calls
         Of sites; their log-likelihoods are filled.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         first_group, n = groups.offsets[read], groups.n[read]
         first, end = calls.offsets[read], calls.offsets[read] + calls.n[read]

@@ -3,7 +3,7 @@
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import appended, grown
 from f5py.mapping.hits.hit_fields import (
@@ -112,10 +112,7 @@ def lines_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made
     at = 0
     strands = np.empty(0, np.uint8)
     spread = np.empty(0, np.int64)
-    while True:
-        turned = next_turn(turn)
-        if turned >= reads.shape[0]:
-            break
+    for turned in own_turns(counter(turn), reads.shape[0]):
         read = reads[turned]
         done, n_done = appended(done, n_done, read)
         begin = offsets[read]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import appended, grown
 from f5py.mapping.hits.hit_fields import (
@@ -234,10 +234,7 @@ def records_of_reads(turn, reads, columns, found, rep_len, contigs, switches, ma
     strands = np.empty(0, np.uint8)
     spread = np.empty(0, np.int64)
     single = np.empty(1, np.float32)
-    while True:
-        turned = next_turn(turn)
-        if turned >= reads.shape[0]:
-            break
+    for turned in own_turns(counter(turn), reads.shape[0]):
         read = reads[turned]
         done, n_done = appended(done, n_done, read)
         begin = offsets[read]

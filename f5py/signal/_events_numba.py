@@ -5,7 +5,7 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.fused_sums import has_fused_sums
 from f5py.jit.kernel import exact_kernel
 
@@ -218,10 +218,7 @@ def find_all_events(turn, reads, signals, parameters, slots, found, n_events):
         Filled.
     """
     start, mean, stdv = found
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         first, end = slots[read], slots[read + 1]
         n_events[read] = find_events(
@@ -247,10 +244,7 @@ def take_all_events(turn, reads, signals, slots, found, events):
         With offsets; all else is filled.
     """
     start, mean, stdv = found
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         slot, first = slots[read], events.offsets[read]
         n = events.offsets[read + 1] - first
@@ -282,10 +276,7 @@ def reverse_all_events(turn, reads, events):
     events : f5py.core.batch.Events
         Changed.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         first = events.offsets[reads[i]]
         end = events.offsets[reads[i] + 1]
         _reverse(events.start[first:end])

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_kernel
 
 
@@ -107,10 +107,7 @@ def rank_all(turn, reads, bases, base_offsets, k, codes, ranks):
     ranks : int32, shape (n_bases,)
         Filled but for the last k - 1 elements of each read.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         first = base_offsets[reads[i]]
         end = base_offsets[reads[i] + 1]
         fill_ranks(bases[first:end], k, codes, ranks[first:end])
@@ -131,10 +128,7 @@ def estimate_all(turn, reads, events, base_offsets, n_kmers, kmer_rank, level_me
     scaling : f5py.core.batch.Scaling
         Shift, in pA, and scale are filled.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         scaling.shift[read], scaling.scale[read] = estimate_scaling(
             events.mean[events.offsets[read] : events.offsets[read + 1]],
@@ -158,10 +152,7 @@ def recalibrate_all(turn, reads, events, base_map, n_kmers, model, scaling, used
     used : int64, shape (n_reads,)
         Filled with the numbers of events that reads are fitted to.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         first = base_map.offsets[read]
         end = first + n_kmers[read]

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._kmers_numba import next_rank
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import RowState
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.core.kmers import METHYLATED, OPPOSITE, StrandCodes
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 from f5py.methylation._groups_numba import is_site
 
@@ -45,10 +45,7 @@ def mark_all(turn, reads, alignments, motifs, truth):
         The fields of `f5py.training.sums.Truth`.
     """
     first_of_contig, positions, states, is_given = truth
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         segment = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
         reverse = alignments.reverse[read]
@@ -161,10 +158,7 @@ def weights_all(turn, reads, batch, rows, model, plain, weights, own_shift):
     alignments, events, _, scaling, events_per_base = batch
     codes, k, mean, stdv = model
     width = 2 * REACH + 1
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         begin, n_rows = rows.offsets[read], rows.n[read]
         letters = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_kernel
 from f5py.text._format_numba import NEWLINE, TAB, ZERO
 
@@ -124,10 +124,7 @@ def gather_bases(turn, pieces, text, lines, offsets, table, out, wrong):
         Set for a piece in which there is a character that is no letter: then the index is not that of the file.
     """
     begin, phase, line_bases, line_width = lines
-    while True:
-        i = next_turn(turn)
-        if i >= pieces.shape[0]:
-            break
+    for i in own_turns(counter(turn), pieces.shape[0]):
         piece = pieces[i]
         at = begin[piece]
         column = phase[piece]

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from f5py.core._turns_numba import counter, own_turns
 from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, HEADER_SIZE, HEADER_START
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
 
 #: The longest text of a block: one that does not get shorter is stored, and must be no longer than the format allows.
@@ -276,10 +276,7 @@ def compress_blocks(turn, blocks, reads, first, begin, out, sizes):
     """
     text = np.empty(MOST_TEXT, np.uint8)
     work = np.zeros(256, np.int64), np.zeros(257, np.int64), np.zeros(257, np.int64), np.zeros(257, np.int64)
-    while True:
-        turned = next_turn(turn)
-        if turned >= blocks.shape[0]:
-            break
+    for turned in own_turns(counter(turn), blocks.shape[0]):
         i = blocks[turned]
         n = begin[i + 1] - begin[i]
         _lay_out(reads, first[i], begin[i], begin[i + 1], text)
@@ -308,10 +305,7 @@ def gather_blocks(turn, blocks, out, begin, offsets, packed):
     packed : uint8, shape (offsets[-1],)
         Filled.
     """
-    while True:
-        turned = next_turn(turn)
-        if turned >= blocks.shape[0]:
-            break
+    for turned in own_turns(counter(turn), blocks.shape[0]):
         i = blocks[turned]
         _copy(out, begin[i] + i * MOST_MORE, offsets[i + 1] - offsets[i], packed, offsets[i])
 

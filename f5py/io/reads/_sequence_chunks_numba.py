@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_kernel
 
 _NEWLINE, _SPACE, _TAB, _DELETE = np.uint8(10), np.uint8(32), np.uint8(9), np.uint8(127)
@@ -22,10 +22,7 @@ def count_newlines(turn, pieces, text, bounds, counts):
     counts : int64, shape (n,)
         Filled.
     """
-    while True:
-        turned = next_turn(turn)
-        if turned >= pieces.shape[0]:
-            break
+    for turned in own_turns(counter(turn), pieces.shape[0]):
         i = pieces[turned]
         n = 0
         for at in range(bounds[i], bounds[i + 1]):
@@ -46,10 +43,7 @@ def list_newlines(turn, pieces, text, bounds, offsets, places):
     places : int64, shape (offsets[-1],)
         Filled with places in `text`.
     """
-    while True:
-        turned = next_turn(turn)
-        if turned >= pieces.shape[0]:
-            break
+    for turned in own_turns(counter(turn), pieces.shape[0]):
         i = pieces[turned]
         to = offsets[i]
         for at in range(bounds[i], bounds[i + 1]):
@@ -100,10 +94,7 @@ def find_reads(turn, reads, text, line_ends, mark, found, is_odd):
     name_begin, name_end, header_end, base_begin, base_end, has_path = found
     is_fastq = mark == ord("@")
     n_lines = 4 if is_fastq else 2
-    while True:
-        turned = next_turn(turn)
-        if turned >= reads.shape[0]:
-            break
+    for turned in own_turns(counter(turn), reads.shape[0]):
         i = reads[turned]
         line = n_lines * i
         begin = line_ends[line - 1] + 1 if line > 0 else 0

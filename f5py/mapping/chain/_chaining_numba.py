@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER, MAX_SKIP
 
@@ -142,10 +142,7 @@ def score_reads(turn, reads, anchors, offsets, integers, gap_penalty, scores):
         See `score_anchors`.
     """
     marks = np.empty(0, np.int32)
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            return
+    for i in own_turns(counter(turn), reads.shape[0]):
         begin = offsets[reads[i]]
         end = offsets[reads[i] + 1]
         if marks.shape[0] < end - begin:

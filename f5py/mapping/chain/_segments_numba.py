@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping.chain._chaining_numba import score_anchors
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER
@@ -40,10 +40,7 @@ def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, t
     max_iter = integers[MAX_ITER]
     reach = np.uint64(max(integers[MAX_GAP], integers[BW]))
     marks = np.empty(smallest, np.int32)
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            return
+    for i in own_turns(counter(turn), reads.shape[0]):
         first = offsets[reads[i]]
         last = offsets[reads[i] + 1]
         row = first // smallest
@@ -90,10 +87,7 @@ def score_segments(turn, order, table, anchors, integers, gap_penalty, scores):
         See `f5py.mapping.chain._chaining_numba.score_anchors`.
     """
     marks = np.empty(0, np.int32)
-    while True:
-        i = next_turn(turn)
-        if i >= order.shape[0]:
-            return
+    for i in own_turns(counter(turn), order.shape[0]):
         begin = table[order[i], BEGIN]
         end = table[order[i], END]
         if marks.shape[0] < end - begin:
@@ -119,10 +113,7 @@ def pack_segments(turn, turns, order, table, places, x, y, anchors):
     anchors : int32, shape (places[-1], 2)
         Filled: last base on the contig; span << SPAN_SHIFT | last base on the read.
     """
-    while True:
-        t = next_turn(turn)
-        if t >= turns.shape[0]:
-            return
+    for t in own_turns(counter(turn), turns.shape[0]):
         for i in range(AT_A_TIME * turns[t], min(AT_A_TIME * (turns[t] + 1), order.shape[0])):
             begin = table[order[i], BEGIN]
             to = places[i]
@@ -145,10 +136,7 @@ def unpack_segments(turn, turns, order, table, places, chains, f, p):
     f, p : int32, shape (n_anchors,)
         Filled; see `f5py.mapping.chain._chaining_numba.ChainScores`.
     """
-    while True:
-        t = next_turn(turn)
-        if t >= turns.shape[0]:
-            return
+    for t in own_turns(counter(turn), turns.shape[0]):
         for i in range(AT_A_TIME * turns[t], min(AT_A_TIME * (turns[t] + 1), order.shape[0])):
             begin = table[order[i], BEGIN]
             offset = begin - table[order[i], FIRST]

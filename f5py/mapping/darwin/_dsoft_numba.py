@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import appended
 from f5py.mapping.darwin.darwin_settings import BIN, MOST_PLACES, N_SEEDS, SEED_BASES, SPREAD, K
@@ -206,10 +206,7 @@ def find_candidates(turn, reads, strands, read_offsets, owns, kmers, integers, n
     counts = np.empty(0, np.int32)
     lasts = np.empty(0, np.int32)
     touched = np.empty(1024, np.int64)
-    while True:
-        turned = next_turn(turn)
-        if turned >= reads.shape[0]:
-            break
+    for turned in own_turns(counter(turn), reads.shape[0]):
         read = reads[turned]
         done, n_done = appended(done, n_done, read)
         begin = read_offsets[read]

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping.darwin._tiles_numba import (
     OPENS_READ,
@@ -296,10 +296,7 @@ def extend_candidates(turn, order, extensions, targets, target_offsets, plain, i
     """
     table, strands, offsets, results, ops, op_offsets = extensions
     work = new_work()
-    while True:
-        turned = next_turn(turn)
-        if turned >= order.shape[0]:
-            return
+    for turned in own_turns(counter(turn), order.shape[0]):
         c = order[turned]
         read = table[c, READ]
         target = table[c, TARGET]
@@ -322,10 +319,7 @@ def make_strands(turn, reads, codes, offsets, strands):
     strands : uint8, shape (2, offsets[-1])
         Filled with the reads, and their reverse complements at the same places.
     """
-    while True:
-        turned = next_turn(turn)
-        if turned >= reads.shape[0]:
-            return
+    for turned in own_turns(counter(turn), reads.shape[0]):
         begin = offsets[reads[turned]]
         end = offsets[reads[turned] + 1]
         for i in range(end - begin):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, extended, sort_pairs
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
@@ -148,10 +148,7 @@ def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, count
     all_y = np.empty(1 << 12, np.int64)
     n_anchors = 0
     scratch = np.empty(SORT_SCRATCH, np.int64)
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         done, n_done = appended(done, n_done, read)
         hits, m, x, y = _hits_of_read(read, columns, anchors, contig_lengths, parameters, scratch)

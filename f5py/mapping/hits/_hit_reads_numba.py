@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import appended, extended
 from f5py.mapping.align._base_alignment_numba import Aligner, align_hits
@@ -75,10 +75,7 @@ def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
     made = Made(made.keys, made.results, made.ops, made.offsets, np.zeros(2, np.int64))
     aligner = Aligner(integers, made, new_room())
     ops = np.empty(1 << 12, np.int64)
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         done, n_done = appended(done, n_done, read)
         first = chained.offsets[read]

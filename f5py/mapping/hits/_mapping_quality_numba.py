@@ -15,7 +15,7 @@ import math
 
 import numpy as np
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.align._base_alignment_numba import drop_poor
@@ -221,10 +221,7 @@ def rank_reads(turn, reads, read_offsets, hits, rep_len, parameters, with_alignm
     """
     integers, floats, _ = parameters
     scratch = np.empty(SORT_SCRATCH, np.int64)
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            return
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         these = hits.table[hits.offsets[read] : hits.offsets[read + 1]]
         m = these.shape[0]

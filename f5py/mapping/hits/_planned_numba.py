@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
 from f5py.mapping.align._stretches_numba import AnchoredRead, list_stretches
@@ -51,10 +51,7 @@ def plan_reads(turn, reads, columns, chained, contigs, integers, n_planned):
     n_done = 0
     keys = np.empty((256, N_KEYS), np.int64)
     n_keys = 0
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         done[n_done] = read
         n_done += 1
@@ -124,10 +121,7 @@ def pack_stretches(turn, turns, at_a_time, plan, bases, offsets, reference, pack
         Filled; both are reversed for alignments that go backwards.
     """
     keys, read_of, chosen, places = plan
-    while True:
-        t = next_turn(turn)
-        if t >= turns.shape[0]:
-            return
+    for t in own_turns(counter(turn), turns.shape[0]):
         for c in range(at_a_time * turns[t], min(at_a_time * (turns[t] + 1), chosen.shape[0])):
             row = chosen[c]
             r = keys[row, 0]

@@ -3,7 +3,7 @@
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping.index._sketch_numba import NONE, sketch
 
@@ -29,10 +29,7 @@ def sketch_contigs(turn, contigs, bases, offsets, scheme, out, n_found):
     """
     k, w = scheme.k, scheme.w
     ring = np.empty(2 * w + k, np.uint64)
-    while True:
-        i = next_turn(turn)
-        if i >= contigs.shape[0]:
-            return
+    for i in own_turns(counter(turn), contigs.shape[0]):
         c = contigs[i]
         begin = offsets[c]
         n = sketch(bases, begin, offsets[c + 1], scheme, c, ring, out, begin)

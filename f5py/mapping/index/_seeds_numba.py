@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.index._reference_index_numba import COUNT_BITS, look_up
@@ -249,10 +249,7 @@ def seed_reads(turn, reads, bases, offsets, index, parameters, overlaps, counts)
     entries = np.empty(0, np.int64)
     dropped = np.empty(0, np.uint8)
     count_mask = (1 << COUNT_BITS) - 1
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         length = offsets[read + 1] - offsets[read]
         if key.shape[0] < length:

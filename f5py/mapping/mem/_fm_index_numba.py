@@ -3,7 +3,7 @@
 # mypy: disable-error-code="assignment"
 import numpy as np
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.bits import count_bits
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import grown
@@ -37,10 +37,7 @@ def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, bloc
     """
     ends = np.empty(16, np.int64)
     n_ends = 0
-    while True:
-        t = next_turn(turn)
-        if t >= tasks.shape[0]:
-            break
+    for t in own_turns(counter(turn), tasks.shape[0]):
         first = BLOCKS_AT_A_TIME * tasks[t]
         for block in range(first, min(first + BLOCKS_AT_A_TIME, blocks.shape[0])):
             low = np.uint64(0)
@@ -142,10 +139,7 @@ def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
     table : uint32, shape (>= 4 * n_entries, 2)
         First row and end of each word; filled up to ``4 * n_entries``.
     """
-    while True:
-        t = next_turn(turn)
-        if t >= tasks.shape[0]:
-            return
+    for t in own_turns(counter(turn), tasks.shape[0]):
         first = ENTRIES_AT_A_TIME * tasks[t]
         for word in range(first, min(first + ENTRIES_AT_A_TIME, n_entries)):
             begin = np.int64(table[word, 0])

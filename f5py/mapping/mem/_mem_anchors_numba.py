@@ -3,7 +3,7 @@
 # mypy: disable-error-code="assignment"
 import numpy as np
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.index._seeds_numba import REVERSE, drop_frequent
@@ -229,10 +229,7 @@ def seed_reads_by_mems(turn, reads, bases, offsets, index, min_length, integers,
     counts = np.empty(0, np.int32)
     mems = np.empty((0, N_COLUMNS), np.int32)
     located = np.empty(0, np.int32)
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         length = offsets[read + 1] - offsets[read]
         if pattern.shape[0] < length:
@@ -289,10 +286,7 @@ def anchors_of_found(turn, reads, offsets, first_read, index, matches, integers,
     n_done = 0
     so_far = _no_anchors()
     mems = np.empty((0, N_COLUMNS), np.int32)
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         length = offsets[read + 1] - offsets[read]
         forward = 2 * (offsets[read] - offsets[first_read] + read - first_read) + 1

@@ -7,7 +7,7 @@ the later ones.
 # mypy: disable-error-code="assignment"
 import numpy as np
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
 
@@ -105,10 +105,7 @@ def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
     top = 1
     for _ in range(n_symbols - 1):
         top *= 5
-    while True:
-        t = next_turn(turn)
-        if t >= chunks.shape[0]:
-            return
+    for t in own_turns(counter(turn), chunks.shape[0]):
         chunk = chunks[t]
         end = min((chunk + 1) * chunk_size, text.shape[0])
         code = np.int64(_code_at(text, end, n_symbols))
@@ -133,10 +130,7 @@ def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes
     top = 1
     for _ in range(n_symbols - 1):
         top *= 5
-    while True:
-        t = next_turn(turn)
-        if t >= chunks.shape[0]:
-            return
+    for t in own_turns(counter(turn), chunks.shape[0]):
         chunk = chunks[t]
         end = min((chunk + 1) * chunk_size, text.shape[0])
         code = np.int64(_code_at(text, end, n_symbols))
@@ -173,10 +167,7 @@ def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
     scratch = np.empty(SORT_SCRATCH, np.int64)
     groups = np.empty(64, np.int64)
     n_groups = 0
-    while True:
-        t = next_turn(turn)
-        if t >= tasks.shape[0]:
-            break
+    for t in own_turns(counter(turn), tasks.shape[0]):
         first = BUCKETS_AT_A_TIME * tasks[t]
         for bucket in range(first, min(first + BUCKETS_AT_A_TIME, starts.shape[0] - 1)):
             begin = starts[bucket]
@@ -234,10 +225,7 @@ def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
     key = np.empty(1024, np.uint64)
     place = np.empty(1024, np.int64)
     scratch = np.empty(SORT_SCRATCH, np.int64)
-    while True:
-        t = next_turn(turn)
-        if t >= tasks.shape[0]:
-            return
+    for t in own_turns(counter(turn), tasks.shape[0]):
         first = GROUPS_AT_A_TIME * tasks[t]
         for g in range(first, min(first + GROUPS_AT_A_TIME, groups.shape[0] // 2)):
             begin = groups[2 * g]
@@ -269,10 +257,7 @@ def rank_groups(turn, tasks, groups, suffixes, ranks):
     """
     left = np.empty(64, np.int64)
     n_left = 0
-    while True:
-        t = next_turn(turn)
-        if t >= tasks.shape[0]:
-            break
+    for t in own_turns(counter(turn), tasks.shape[0]):
         first = GROUPS_AT_A_TIME * tasks[t]
         for g in range(first, min(first + GROUPS_AT_A_TIME, groups.shape[0] // 2)):
             end = groups[2 * g + 1]

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._slow5_numba import DAMAGED, FRAME, GOOD, expand, read_bytes
-from f5py.jit.atomics import add_to, next_turn
+from f5py.jit.atomics import add_to
 from f5py.jit.c_memory import address_of_data, call_with_one, load_int64, load_uint8, load_uint16
 from f5py.jit.kernel import exact_kernel
 
@@ -152,10 +153,7 @@ def read_names(turn, rows, file, places, sizes, used, names, codes):
     scratch, name_begin, name_end = names
     buffer = np.empty(1 << 16, np.uint8)
     found = np.zeros(3, np.int64)
-    while True:
-        i = next_turn(turn)
-        if i >= rows.shape[0]:
-            break
+    for i in own_turns(counter(turn), rows.shape[0]):
         row = rows[i]
         if sizes[row] > buffer.shape[0]:
             buffer = np.empty(sizes[row] + sizes[row] // 4, np.uint8)

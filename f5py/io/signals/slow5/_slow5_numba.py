@@ -9,10 +9,10 @@ compressed by themselves. No length is believed before it has been compared with
 import numpy as np
 
 from f5py.core._name_table_numba import find_name
+from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._slow5_functions import NO_PRESS, ZSTD
 from f5py.io.signals.slow5._slow5_text_numba import parse_text, take_room
 from f5py.io.signals.slow5._svb_numba import svb_size, take_ex_zd
-from f5py.jit.atomics import next_turn
 from f5py.jit.c_memory import (
     address_of_data,
     call_with_four,
@@ -150,10 +150,7 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
     """
     buffer = np.empty(_FIRST_BUFFER, np.uint8)
     found = np.zeros(3, np.int64)
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         row = _row_of(read, names, name_offsets, index, got)
         if row < 0:
@@ -180,10 +177,7 @@ def read_lines(turn, reads, names, name_offsets, index, file, got):
         See `read_records`.
     """
     buffer = np.empty(_FIRST_BUFFER, np.uint8)
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         row = _row_of(read, names, name_offsets, index, got)
         if row < 0:
@@ -319,10 +313,7 @@ def copy_samples(turn, reads, got, offsets, samples):
     samples : int16, shape (offsets[-1],)
         Filled.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         to = offsets[read]
         n = offsets[read + 1] - to
