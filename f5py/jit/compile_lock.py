@@ -31,10 +31,15 @@ def let_one_compile(kernel: Any, is_kept: Callable[[Any], bool]) -> None:
         Whether the cache has code of a kernel.
     """
     compile_as_before = kernel.compile
+    was_kept = False  # so that only the first of many threads looks into the cache
 
     def compile_(signature: Any) -> Any:
+        nonlocal was_kept
         # within another compilation Numba's lock is held, and waiting for two locks could take for ever
-        if getattr(_thread, "is_compiling", False) or is_kept(kernel):
+        if getattr(_thread, "is_compiling", False):
+            return compile_as_before(signature)
+        was_kept = was_kept or is_kept(kernel)
+        if was_kept:
             return compile_as_before(signature)
         with _alone(f"{kernel._cache._cache_file._index_path}.lock"):
             _thread.is_compiling = True

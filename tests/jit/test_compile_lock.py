@@ -85,6 +85,24 @@ def test_a_process_that_stands_still_is_waited_for_no_longer(made: Dispatcher, m
         assert made(1) == 2
 
 
+def test_the_cache_is_looked_into_until_something_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All threads come here until the first of them has loaded a kernel."""
+    looks = []
+
+    def is_kept(_: Dispatcher) -> bool:
+        looks.append(True)
+        return len(looks) > 1
+
+    monkeypatch.setattr(kernel_module, "is_kept", is_kept)
+
+    @kernel
+    def plus_two(x):
+        return x + 2
+
+    assert (plus_two(1), plus_two(1.5), plus_two(1j)) == (3, 3.5, 2 + 1j)
+    assert len(looks) == 2
+
+
 def test_no_locks(made: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError("no locks here")
