@@ -144,3 +144,22 @@ class Refusal:
             return real(*arguments, **options)
 
         return call
+
+
+class Counts:
+    """The calls of all kinds, none of which is refused.
+
+    Attributes
+    ----------
+    of : dict of str to Refusal
+    """
+
+    def __init__(self) -> None:
+        self.of = {name: Refusal(kind, 0) for name, kind in KINDS.items()}
+
+    @contextmanager
+    def __call__(self) -> Iterator[Counts]:
+        with ExitStack() as stack:
+            for one in self.of.values():
+                stack.enter_context(one())
+            yield self
