@@ -6,7 +6,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -99,6 +99,7 @@ def map_all(
     reference: str | None,
     times: MapTimes,
     statistics: MapStatistics | None = None,
+    ending: ExitStack | None = None,
 ) -> MapCounts:
     """Read, map and write batch by batch, in the order of the reads.
 
@@ -112,6 +113,8 @@ def map_all(
         Filled.
     statistics : MapStatistics, optional
         Filled.
+    ending : ExitStack, optional
+        See `f5py.io.bam.sorted_bam.SortedRecords`.
     """
     counts = MapCounts()
     names = Names.of(mapper.index.names)
@@ -174,7 +177,7 @@ def map_all(
         else:
             header = _header(mapper.index, aligned, reference, options)
             put = outputs.enter_context(
-                SortedRecords(options.output, header, options.threads, reference, times.begin)
+                SortedRecords(options.output, header, options.threads, reference, times.begin, ending)
             ).write
 
         def write(item: _Batch) -> None:

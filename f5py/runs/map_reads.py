@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import partial
 
@@ -101,7 +101,7 @@ def _map(
         ahead.wait(stage)
         times.begin(stage)
 
-    with closing(WorkerPool(options.threads)) as pool:
+    with ExitStack() as ending, closing(WorkerPool(options.threads)) as pool:
         mapper: Mapper | DarwinMapper
         if ready.settings.darwin is None:
             mapper = Mapper.of(ready.index, ready.settings, pool, ready.fm_index)
@@ -116,7 +116,7 @@ def _map(
                 if options.report is not None:
                     raise UsageError(f"--report {options.report}: there is none of overlaps of reads among themselves")
                 return MapCounts(*find_overlaps(options, mapper))
-            return map_all(options, mapper, ready.reference, times, statistics)
+            return map_all(options, mapper, ready.reference, times, statistics, ending)
 
 
 def _parts_of(options: MapOptions) -> list[str]:

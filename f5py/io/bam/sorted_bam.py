@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from contextvars import copy_context
 from typing import TYPE_CHECKING
 
 from f5py.errors import OutputFileError
@@ -41,6 +43,9 @@ class SortedRecords:
         FASTA file, for CRAM.
     begin : callable of str
         Called with the name of what begins, at the end of the context: sorting, indexing, nothing.
+    ending : ExitStack, optional
+        Its end waits until the folder is gone, which takes a while after much has been sorted. By default the end of
+        this context does.
 
     Raises
     ------
@@ -55,9 +60,11 @@ class SortedRecords:
         n_threads: int = 1,
         reference_path: str | None = None,
         begin: Callable[[str], object] = lambda what: None,
+        ending: ExitStack | None = None,
     ) -> None:
         self._path = path
         self._begin = begin
+        self._ending = ending
         self._kind = _FORMATS.get(os.path.splitext(path)[1].lower(), "BAM")
         self._n_threads = n_threads
         self._reference_path = reference_path
@@ -94,7 +101,12 @@ class SortedRecords:
             raise self._no_space(problem.strerror) from None
         finally:
             self._begin("")
-            remove_folder(self._folder)
+            if self._ending is None or kind is not None:
+                remove_folder(self._folder)
+            else:
+                removing = threading.Thread(target=copy_context().run, args=(remove_folder, self._folder))
+                removing.start()
+                self._ending.callback(removing.join)
 
     def _finish(self) -> None:
         free = free_bytes(self._folder)
