@@ -23,7 +23,7 @@ from ...patience import PATIENCE, comes_true
 from ...shared_memory import left_since, named, to_oneself
 from .commands import MAPPED, SignalCommand, without_header
 
-_TIMES = 60
+_TIMES = 300  # several seconds, so that no run is over before it is interrupted
 mapped = pytest.mark.parametrize("command", MAPPED, ids=lambda command: command.name, indirect=True)
 needs_proc = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
 
