@@ -23,11 +23,11 @@ from report import show, where_timed
 
 from f5py.compute.gpu.device import open_device
 from f5py.compute.gpu.mapping.mems import GpuMems
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.io.reads.sequence_files import sequence_records
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
 from f5py.mapping.index.reference_index import codes_of
 from f5py.mapping.mem._mems_numba import N_COLUMNS, find_mems, locate_mems, n_located, write_strand
@@ -52,10 +52,7 @@ def _search_only(turn, reads, bases, offsets, index, min_length, limit):
     counts = np.empty(0, np.int32)
     mems = np.empty((0, N_COLUMNS), np.int32)
     located = np.empty(0, np.int32)
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            return n_found
+    for i in own_turns(counter(turn), reads.shape[0]):
         begin, end = offsets[reads[i]], offsets[reads[i] + 1]
         if pattern.shape[0] < end - begin:
             pattern = np.empty(end - begin, np.uint8)
@@ -68,6 +65,7 @@ def _search_only(turn, reads, bases, offsets, index, min_length, limit):
             if located.shape[0] < n_places:
                 located = np.empty(2 * n_places, np.int32)
             n_found += locate_mems(mems, 0, n, limit, index.places, located, 0)
+    return n_found
 
 
 def _batches(bases: NDArray[np.uint8], n_batches: int, batch_bases: int) -> list[MappingBatch]:

@@ -1,19 +1,7 @@
-"""A counter from which threads take turns inside of compiled code, without the interpreter."""
+"""Sums that several threads add to inside of compiled code, without the interpreter."""
 
-from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
-
-
-@intrinsic
-def next_turn(typingctx, turn):
-    """Return ``turn[0]`` and add one to it, as one atomic step; int64, shape (1,)."""
-
-    def generate(context, builder, signature, arguments):
-        view = context.make_array(signature.args[0])(context, builder, arguments[0])
-        return builder.atomic_rmw("add", view.data, ir.Constant(ir.IntType(64), 1), "monotonic")
-
-    return types.int64(turn), generate
 
 
 @intrinsic

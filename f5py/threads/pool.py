@@ -74,7 +74,7 @@ class WorkerPool:
         Parameters
         ----------
         kernel : compiled function
-            Handles ``reads[i]`` for every i that it gets from ``next_turn(turn)``, until that is beyond the end.
+            Handles ``reads[i]`` for every i that it gets of `f5py.core._turns_numba.own_turns`.
         reads : int64, shape (n,)
         *arguments
             Further arguments of the kernel.

@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from f5py.core._turns_numba import counter, own_turns
 from f5py.errors import F5pyError
-from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -26,10 +26,7 @@ from ..patience import PATIENCE
 
 @kernel
 def count_up(turn, reads, done):
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         done[reads[i]] += 1
 
 

@@ -1,6 +1,6 @@
 """Jitted copies between a batch and the GPU's pinned buffers; they release the GIL, so that threads share the work."""
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import kernel
 
 
@@ -26,10 +26,7 @@ def gather(turn, reads, offsets, values, gathered_offsets, gathered):
     gathered : uint8, shape (>= gathered_offsets[-1],)
         Filled.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         first = offsets[reads[i]]
         n = offsets[reads[i] + 1] - first
         to = gathered_offsets[i]
@@ -47,10 +44,7 @@ def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
     values : uint8, shape (offsets[-1],)
         Filled for `reads`.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         first = offsets[reads[i]]
         n = offsets[reads[i] + 1] - first
         from_ = gathered_offsets[i]
@@ -72,10 +66,7 @@ def scatter_maps(turn, reads, k, p, gathered, base_map):
     base_map : f5py.core.batch.BaseMap
         Of the batch; filled for `reads`.
     """
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
+    for i in own_turns(counter(turn), reads.shape[0]):
         n_kmers = p[i + 1] - p[i] - k + 1
         first = base_map.offsets[reads[i]]
         _copy(gathered.first_event[p[i] : p[i] + n_kmers], base_map.first_event[first : first + n_kmers])

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import kernel
 from f5py.methylation._hmm_numba import BLOCK
 from f5py.methylation.hmm_gpu import LANES
@@ -138,7 +138,7 @@ def order_groups(turn, one, at, calls, listing, limits, order, given_back):
     """
     aligned, offsets, n_calls = calls
     k, room = limits
-    while next_turn(turn) < one.shape[0]:
+    for _ in own_turns(counter(turn), one.shape[0]):
         most = order.slots.shape[0]
         slots, of_read = np.empty(most, np.int64), np.empty(most, np.int32)
         columns, rows = np.empty(most, np.int32), np.empty(most, np.int32)
@@ -194,7 +194,7 @@ def put_back(turn, one, slots, scores, found):
     found : float32, shape (n_slots, 4)
         Filled at `slots`.
     """
-    while next_turn(turn) < one.shape[0]:
+    for _ in own_turns(counter(turn), one.shape[0]):
         for i in range(slots.shape[0]):
             for j in range(4):
                 found[slots[i], j] = scores[4 * i + j]

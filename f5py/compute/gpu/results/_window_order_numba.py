@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.results._group_order_numba import BUCKETS, sort_by
-from f5py.jit.atomics import next_turn
+from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import kernel
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.hmm_gpu import LANES
@@ -99,7 +99,7 @@ def order_windows(turn, one, at, groups, sites, limits, order, given_back):
     """
     aligned, offsets, n_groups, n_sites, listing = groups
     k, is_correlated, room, most_sites = limits
-    while next_turn(turn) < one.shape[0]:
+    for _ in own_turns(counter(turn), one.shape[0]):
         most = order.slots.shape[0]
         slots, of_read = np.empty(most, np.int64), np.empty(most, np.int32)
         columns, rows, kinds = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
@@ -186,7 +186,7 @@ def put_sites_back(turn, one, chunk, first, sites, exponents):
     exponents : float64, shape (n_group_slots,)
         Filled.
     """
-    while next_turn(turn) < one.shape[0]:
+    for _ in own_turns(counter(turn), one.shape[0]):
         at = 0
         for i in range(chunk.slots.shape[0]):
             slot = chunk.slots[i]
