@@ -319,9 +319,8 @@ class GpuShare:
         self, batch: ReadBatch, model: PoreModel, ln_var: NDArray[np.float32], log_transitions: NDArray[np.float32]
     ) -> None:
         """See `RowsElsewhere`."""
-        self._rows = GpuRows(
-            self._part, self._device.functions, self._device.tables, self._aligned, self._q, self._stages.pool
-        )
+        device = self._device
+        self._rows = GpuRows(self._part, device.functions, device.tables, self._aligned, self._stages.pool)
         self._rows.begin(batch, self._chosen, model, ln_var, log_transitions)
 
     def fetch_rows(self, batch: ReadBatch) -> NDArray[np.bool_]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import ArenaPart, Tables, take_reads
+from f5py.compute.gpu.buffers import take_reads
 from f5py.compute.gpu.results.of_part import OfPart
 from f5py.compute.gpu.results.references import put_segments
 from f5py.core.batch import ReadBatch
@@ -15,32 +13,13 @@ from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.core.kmers import strand_codes
 from f5py.event_alignment._viterbi_numba import LN_START
 from f5py.pore_model.model import PoreModel
-from f5py.threads.pool import WorkerPool
 
 _WARP = 32
 _ROWS = ("row_event", "row_position", "row_state")
 
 
 class GpuRows(OfPart):
-    """The rows of the events of reads.
-
-    Parameters
-    ----------
-    q : int64
-        Offsets of the events of `aligned`.
-    """
-
-    def __init__(
-        self,
-        part: ArenaPart,
-        functions: dict[str, Any],
-        tables: Tables,
-        aligned: NDArray[np.int64],
-        q: NDArray[np.int64],
-        pool: WorkerPool,
-    ) -> None:
-        super().__init__(part, functions, tables, aligned, pool)
-        self._q = q
+    """The rows of the events of reads."""
 
     def begin(
         self,
@@ -73,7 +52,7 @@ class GpuRows(OfPart):
                 "reference_start", "cigar", "cigar_offsets", "is_reverse", *_ROWS, "n_rows",
             )  # fmt: skip
             for name in _ROWS:
-                part.download(name, int(self._q[-1]))
+                part.download(name, int(part.host["q"][len(aligned)]))
             part.download("n_rows", len(aligned))
 
     def fetch(self, batch: ReadBatch) -> NDArray[np.bool_]:
@@ -86,5 +65,5 @@ class GpuRows(OfPart):
         batch.rows.n[reads] = np.maximum(n_rows, 0)
         for name in _ROWS:
             values = getattr(batch.rows, name.removeprefix("row_"))
-            take_reads(host[name], self._q[self._at], reads, values, batch.events.offsets, self._pool)
+            take_reads(host[name], host["q"][self._at], reads, values, batch.events.offsets, self._pool)
         return failed
