@@ -202,7 +202,7 @@ class GpuChaining(PartsOfGpu[_Part]):
                 guarded(number, self._launch, part, places, kinds[chosen], segments.is_cut[chosen])
                 segments.score(elsewhere)
                 elsewhere = elsewhere[:0]
-                guarded(number, part.stream.synchronize)
+                guarded(number, part.wait)
                 segments.unpack(chosen, places, part.pairs("chains", n))
             segments.score(elsewhere)
 

@@ -170,7 +170,7 @@ class GpuMems(PartsOfGpu[_Part]):
             part.launch(run["mems_scan"], 1, _SCAN_THREADS, "counts", n_words, 0, "totals")
             part.launch(run["mems_compact"], *grid, "lengths", "rows", n, "kept", "counts", part.n_mems, "mems")
         part.download("totals", 1)
-        part.stream.synchronize()
+        part.wait()
         n_mems = int(part.host["totals"][0])
         if n_mems > part.n_mems:
             return None
@@ -184,7 +184,7 @@ class GpuMems(PartsOfGpu[_Part]):
                 part.launch(run["mems_rows"], n_blocks, _THREADS, "mems", n_mems, limit, "firsts")
                 part.launch(run["mems_scan"], 1, _SCAN_THREADS, "firsts", n_mems, 1, "totals")
             part.download("totals", 2)
-            part.stream.synchronize()
+            part.wait()
             n_places = int(part.host["totals"][1])
             if n_places > part.n_places:
                 return None
@@ -196,7 +196,7 @@ class GpuMems(PartsOfGpu[_Part]):
                 )  # fmt: skip
         for name, count in (("mems", 4 * n_mems), ("firsts", n_mems), ("located", n_places)):
             part.download(name, count)
-        part.stream.synchronize()
+        part.wait()
         with self._lock:
             self.n_searched += n_bases
         mems = part.host["mems"][: 4 * n_mems].reshape(n_mems, 4)

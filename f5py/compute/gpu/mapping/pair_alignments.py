@@ -183,7 +183,7 @@ class GpuAlignments(PartsOfGpu[_Part]):
                 else:
                     _fill_sources(part.host["sources"], stretches, some)
                 guarded(number, self._launch, part, stretches.keys[some], places, op_places, threads, reference)
-                guarded(number, part.stream.synchronize)
+                guarded(number, part.wait)
                 self._take(stretches, some, part, op_places[:-1] + n_ops)
                 if threads:
                     self._drop_unproven(stretches, some)

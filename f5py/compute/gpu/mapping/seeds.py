@@ -175,7 +175,7 @@ class GpuSeeds(PartsOfGpu[_Part]):
         (first, end), (is_left, is_unsorted) = some, marks
         number, reads = self.device.number, slice(first, end)
         guarded(number, self._launch_find, part, batch, first, end, index)
-        guarded(number, part.stream.synchronize)
+        guarded(number, part.wait)
         found = part.host["found"][: _N_FOUND * (end - first)].reshape(end - first, _N_FOUND).astype(np.int64)
         sums.n_seeds[reads], sums.n_anchors[reads], sums.rep_len[reads] = found[:, 1], found[:, 2], found[:, 3]
         sizes = np.maximum(found[:, 1], found[:, 2])
@@ -193,7 +193,7 @@ class GpuSeeds(PartsOfGpu[_Part]):
         """Add the anchors of chosen reads of a round to the results; tell for which the order is not the CPU's."""
         first_anchors, first_used = offsets_of(found[chosen, 2]), offsets_of(found[chosen, 1])
         guarded(self.device.number, self._launch_place, part, chosen, first_anchors, first_used, index, is_sorted)
-        guarded(self.device.number, part.stream.synchronize)
+        guarded(self.device.number, part.wait)
         anchors, used = slice(int(first_anchors[-1])), slice(int(first_used[-1]))
         x, y = part.host["x"][anchors].copy(), part.host["y"][anchors].copy()
         results.append((first + chosen, x, y, part.host["used"][used].copy()))

@@ -207,7 +207,7 @@ class GpuTiles(PartsOfGpu[_Part]):
                 numbers = part.host["candidates"][: _N_NUMBERS * n].reshape(n, _N_NUMBERS)
                 _fill(numbers, e, chosen, targets.offsets, places)
                 guarded(number, self._launch, part, targets, n, int(places[-1]))
-                guarded(number, part.stream.synchronize)
+                guarded(number, part.wait)
                 e.results[chosen] = part.host["results"][: N_RESULT * n].reshape(n, N_RESULT)
                 if places[-1] > 0:
                     copy_to_places(chosen, sizes, e.op_offsets, part.host["paths"], e.ops)
