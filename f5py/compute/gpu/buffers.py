@@ -239,13 +239,14 @@ class ArenaPart(TransferredArrays):
         from f5py.compute.gpu._packing_numba import gather
 
         to, size = offsets_of(np.diff(offsets)[reads]), values.itemsize
-        host, as_bytes = self.host[name], values.view(np.uint8)
+        host = self.host[name]
+        in_batch, as_bytes, host_bytes = offsets * size, values.view(np.uint8), host.view(np.uint8)
         for first, end in rounds_of_reads(to, len(host), len(reads)):
             if end > first:
                 begin, n = int(to[first]), int(to[end] - to[first])
                 self._wait_for_room(begin)
                 in_host = (to[first : end + 1] - begin) * size
-                pool.run(gather, reads[first:end], offsets * size, as_bytes, in_host, host.view(np.uint8))
+                pool.run(gather, reads[first:end], in_batch, as_bytes, in_host, host_bytes)
                 self.upload(name, n, begin)
                 continue
             for begin in range(int(to[first]), int(to[first + 1]), len(host)):  # a read that is longer than the room
