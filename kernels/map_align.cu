@@ -51,16 +51,8 @@ __device__ __forceinline__ int fill(
                 i1 = max(h - scores.q, i1) - scores.e;
                 d2 = max(above - scores.q2, above_d2) - scores.e2;
                 i2 = max(h - scores.q2, i2) - scores.e2;
-                h = diagonal + (max(base, other) > 3 ? N_SCORE : base == other ? scores.match : -scores.mismatch);
-                unsigned cell = 0;
-                if (d1 + tie > h) cell = 1;
-                h = max(h, d1);
-                if (i1 + tie > h) cell = 2;
-                h = max(h, i1);
-                if (d2 + tie > h) cell = 3;
-                h = max(h, d2);
-                if (i2 + tie > h) cell = 4;
-                h = max(h, i2);
+                h = diagonal + score_of(base, other, scores);
+                unsigned cell = take_best(h, d1, i1, d2, i2, tie);
                 if (d1 + scores.q + tie > h) cell |= GOES_ON;
                 if (i1 + scores.q + tie > h) cell |= GOES_ON << 1;
                 if (d2 + scores.q2 + tie > h) cell |= GOES_ON << 2;

@@ -140,19 +140,9 @@ __device__ __forceinline__ Best fill(
                 h[x] = i == d ? -border(d + 1, scores) : above_h - above_v - qe;
                 base[x] = target[i];
             }
-            int s = max(base[x], other[x]) > 3       ? N_SCORE
-                    : base[x] == other[x] ? scores.match
-                                          : -scores.mismatch;
+            int s = score_of(base[x], other[x], scores);
             int a1 = above_x1 + above_v, b1 = y1[x] + u[x], a2 = above_x2 + above_v, b2 = y2[x] + u[x];
-            unsigned cell = 0;
-            if (a1 + tie > s) cell = 1;
-            s = max(s, a1);
-            if (b1 + tie > s) cell = 2;
-            s = max(s, b1);
-            if (a2 + tie > s) cell = 3;
-            s = max(s, a2);
-            if (b2 + tie > s) cell = 4;
-            s = max(s, b2);
+            unsigned cell = take_best(s, a1, b1, a2, b2, tie);
             v[x] = s - u[x];
             u[x] = s - above_v;
             a1 -= s - scores.q;
