@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,7 @@ from f5py.compute.counts import RunCounts
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.diagnosis import FitCheck
 from f5py.compute.facts import Facts
-from f5py.compute.gpu.device import is_present, n_devices_likely, open_device
+from f5py.compute.gpu.device import n_devices_likely, open_device
 from f5py.compute.gpu.expected_work import WORTH_A_START, seconds_of_threads
 from f5py.compute.gpu.placement import Backend
 from f5py.compute.gpu.selection import (
@@ -47,13 +46,7 @@ def begin_gpu(options: AlignmentOptions, of_all: bool) -> bool:
     of_all : bool
         The whole input is to be computed, not some parts.
     """
-    use = options.gpu_use
-    if use == "off" or not is_present() or importlib.util.find_spec("cupy") is None:
-        return False
-    if use != "on" and not (of_all and _is_long(options)):
-        return False
-    load_early((device_numbers(options.cuda_dev_id) or [0])[0])
-    return True
+    return load_early(options, lambda: options.gpu_use == "on" or (of_all and _is_long(options)))
 
 
 def _is_long(options: AlignmentOptions) -> bool:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from f5py.compute.gpu.device import is_present, open_device
+from f5py.compute.gpu.device import open_device
 from f5py.compute.gpu.placement import Backend
 from f5py.compute.gpu.selection import GpuBackendLike, GpusWhenTheyPay, Work, load_early, may_use_gpus, opened
 from f5py.core.mapping_batch import MappingBatch
@@ -32,10 +31,7 @@ def begin_gpu(options: GpuOptions) -> bool:
 
     Return whether one will be.
     """
-    if options.gpu_use != "on" or not is_present() or importlib.util.find_spec("cupy") is None:
-        return False
-    load_early((device_numbers(options.cuda_dev_id) or [0])[0])
-    return True
+    return load_early(options, lambda: options.gpu_use == "on")
 
 
 class CpuMems:

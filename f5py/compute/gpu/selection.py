@@ -14,6 +14,7 @@ from typing import Any, Protocol
 from f5py.compute.gpu.device import NO_CUPY, NoGpuError, count_devices, is_present, remedy
 from f5py.compute.gpu.placement import Backend
 from f5py.messages import console
+from f5py.options.gpu import GpuOptions, device_numbers
 
 _WHO = "init_cuda"
 #: Loading the CUDA libraries, making a context and allocating the arena takes about this long. A GPU is started when
@@ -148,8 +149,14 @@ def is_starting() -> bool:
     return any(thread.name == _START_THREAD for thread in threading.enumerate())
 
 
-def load_early(number: int) -> None:
-    """Load the CUDA libraries and make a context in a thread, while the run reads its indices; says nothing."""
+def load_early(options: GpuOptions, is_wanted: Callable[[], bool]) -> bool:
+    """Load the CUDA libraries and make a context in a thread, while the run reads its indices; says nothing.
+
+    Return whether that is done: there is a GPU that may be used, and it is wanted, which is asked last.
+    """
+    if options.gpu_use == "off" or not is_present() or importlib.util.find_spec("cupy") is None or not is_wanted():
+        return False
+    number = (device_numbers(options.cuda_dev_id) or [0])[0]
 
     def load() -> None:
         with suppress(Exception):  # told when the device is opened
@@ -159,6 +166,7 @@ def load_early(number: int) -> None:
             cupy.cuda.runtime.free(0)
 
     threading.Thread(target=load, name=_START_THREAD).start()
+    return True
 
 
 def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
