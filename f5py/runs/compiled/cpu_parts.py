@@ -15,6 +15,8 @@ from f5py.core.names import Names
 from f5py.mapping.hits.hit_fields import N_FIELDS
 
 if TYPE_CHECKING:
+    from f5py.core.motifs import Motif
+    from f5py.core.noise import Noise
     from f5py.mapping.index.reference_index import ReferenceIndex
     from f5py.mapping.settings import Parameters
     from f5py.pore_model.model import PoreModel
@@ -36,7 +38,7 @@ class _AtOnce:
 AT_ONCE: Any = _AtOnce()
 
 
-def model_of_parts(name: str = "r9.4_450bps.nucleotide.6mer") -> PoreModel:
+def _model(name: str = "r9.4_450bps.nucleotide.6mer") -> PoreModel:
     """Take a pore model; all have the same types."""
     from f5py.pore_model import builtin
 
@@ -104,15 +106,21 @@ def _records() -> None:
         sequences_of_records(data, starts, none, none, np.empty(0, np.bool_), reads)
 
 
-def _calls(per_site: bool = False, correlated: bool = False) -> None:
+def what_is_called(correlated: bool) -> tuple[Motif, PoreModel, Noise | None]:
+    """Take a motif, its model and a noise; all others of a kind have the same types."""
     from f5py.core.motifs import motif_named
     from f5py.core.noise import OF_PORES
-    from f5py.methylation.calls import call_methylation
 
     motif = motif_named("cpg")
     assert motif.model is not None
-    noise = OF_PORES["r9"] if correlated else None
-    call_methylation(no_reads(), motif, model_of_parts(motif.model), AT_ONCE, per_site, noise=noise)
+    return motif, _model(motif.model), OF_PORES["r9"] if correlated else None
+
+
+def _calls(per_site: bool = False, correlated: bool = False) -> None:
+    from f5py.methylation.calls import call_methylation
+
+    motif, model, noise = what_is_called(correlated)
+    call_methylation(no_reads(), motif, model, AT_ONCE, per_site, noise=noise)
 
 
 def _calls_table() -> None:
@@ -137,7 +145,7 @@ def _rna_events() -> None:
 def _scaling() -> None:
     from f5py.signal.scaling import estimate_scaling, rank_kmers
 
-    batch, model = no_reads(), model_of_parts()
+    batch, model = no_reads(), _model()
     rank_kmers(batch, model, AT_ONCE)
     estimate_scaling(batch, model, AT_ONCE)
 
@@ -145,25 +153,25 @@ def _scaling() -> None:
 def _recalibration() -> None:
     from f5py.signal.scaling import recalibrate
 
-    recalibrate(no_reads(), model_of_parts(), AT_ONCE)
+    recalibrate(no_reads(), _model(), AT_ONCE)
 
 
 def _alignment() -> None:
     from f5py.abea.align import align
 
-    align(no_reads(), model_of_parts(), AT_ONCE)
+    align(no_reads(), _model(), AT_ONCE)
 
 
 def _event_rows() -> None:
     from f5py.event_alignment.align import align_events
 
-    align_events(no_reads(), model_of_parts(), AT_ONCE, None)
+    align_events(no_reads(), _model(), AT_ONCE, None)
 
 
 def _event_table() -> None:
     from f5py.outputs.events.eventalign_table import EventalignTable
 
-    EventalignTable([], model_of_parts()).compile(no_reads())
+    EventalignTable([], _model()).compile(no_reads())
 
 
 def mapping_without_reads() -> tuple[MappingBatch, ReferenceIndex, Parameters]:

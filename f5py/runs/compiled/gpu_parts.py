@@ -15,9 +15,9 @@ from f5py.runs.compiled.cpu_parts import (
     CORRELATED,
     INDEPENDENT,
     mapping_without_reads,
-    model_of_parts,
     no_chained_hits,
     no_reads,
+    what_is_called,
 )
 
 if TYPE_CHECKING:
@@ -91,16 +91,12 @@ class _Elsewhere:
 
 
 def _calls(per_site: bool = False, correlated: bool = False) -> None:
-    from f5py.core.motifs import motif_named
-    from f5py.core.noise import OF_PORES
     from f5py.methylation.calls import call_sites_with, call_with
     from f5py.methylation.correlated import terms_of
 
-    motif = motif_named("cpg")
-    assert motif.model is not None
-    model = model_of_parts(motif.model)
+    motif, model, noise = what_is_called(correlated)
     batch, motifs = no_reads(), (motif.codes(False), motif.codes(True))
-    inputs = batch.view, model.levels, motifs, terms_of(OF_PORES["r9"] if correlated else None)
+    inputs = batch.view, model.levels, motifs, terms_of(noise)
     nobody = np.empty(0, np.bool_)
     if per_site:
         call_sites_with(batch, _Elsewhere(), nobody, model, motifs, (*inputs, -1.0, batch.calls), AT_ONCE)
