@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 #: Then the other process is taken for stopped, and this one compiles too.
@@ -39,9 +39,8 @@ def let_one_compile(kernel: Any, is_kept: Callable[[Any], bool]) -> None:
         if getattr(_thread, "is_compiling", False):
             return compile_as_before(signature)
         was_kept = was_kept or is_kept(kernel)
-        if was_kept:
-            return compile_as_before(signature)
-        with _alone(f"{kernel._cache._cache_file._index_path}.lock"):
+        # what is kept may be of other types only, so that this compiles, too
+        with nullcontext() if was_kept else _alone(f"{kernel._cache._cache_file._index_path}.lock"):
             _thread.is_compiling = True
             try:
                 return compile_as_before(signature)

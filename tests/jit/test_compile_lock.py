@@ -103,6 +103,30 @@ def test_the_cache_is_looked_into_until_something_is_kept(monkeypatch: pytest.Mo
     assert len(looks) == 2
 
 
+def test_a_kernel_that_is_kept_for_other_types_does_not_wait_for_those_that_it_calls(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is compiled under Numba's lock, for which another thread may be waiting that has the lock of such a kernel."""
+    monkeypatch.setattr(kernel_module, "is_kept", lambda one: one.py_func.__name__ == "outer")
+    waits = []
+    alone = compile_lock._alone
+    monkeypatch.setattr(compile_lock, "_alone", lambda path: waits.append(path) or alone(path))
+
+    @kernel
+    def inner(x):
+        return x + 3
+
+    @kernel
+    def outer(x):
+        return inner(x)
+
+    monkeypatch.setattr(outer._cache, "load_overload", lambda *_: None)  # kept by an earlier run of this test
+    assert outer(1) == 4
+    assert waits == []
+    assert inner(1.5) == 4.5
+    assert len(waits) == 1
+
+
 def test_no_locks(made: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError("no locks here")
