@@ -14,7 +14,7 @@ from f5py.compute.gpu import backend as backend_module
 from f5py.compute.gpu import selection
 from f5py.compute.gpu.results.site_scores import GpuSites
 
-from ..made_data import ReadSet, run_command, run_main
+from ..made_data import ReadSet, rows_by_read, run_command, run_main
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +46,25 @@ def _wait_for_starts() -> bool:
         if thread.name == selection._START_THREAD:
             thread.join()
     return False
+
+
+#: A played GPU fills all memory that a batch could take, and more bases are in none of these.
+_SMALL_BATCHES = ["-B", "20K"]
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
+    """Simulate as many reads as the others, which a played GPU computes in a third of the time."""
+    return ReadSet.simulated(tmp_path_factory.mktemp("short"), 400)
+
+
+@pytest.fixture(scope="module")
+def short_calls(short: ReadSet) -> bytes:
+    """Call the short reads, by the CPU threads."""
+    out = short.folder / "calls.tsv"
+    assert run_main(*short.options(), "-o", out, "--gpu", "off") == 0
+    assert len(rows_by_read(out.read_bytes())) > 10
+    return out.read_bytes()
 
 
 def _batches_by(messages: str) -> dict[str, int]:
@@ -91,7 +110,7 @@ def test_the_same_bytes_with_other_options(made: ReadSet, tmp_path: Path, option
     suffix = "tsv" if options[0].startswith("--print") else "parquet"
     for use in ("off", "on"):
         table = tmp_path / f"{use}.{suffix}"
-        assert run_main(*made.options(), "-o", table, "-K", "5", "--gpu", use, *options) == 0
+        assert run_main(*made.options(), *_SMALL_BATCHES, "-o", table, "-K", "5", "--gpu", use, *options) == 0
     assert (tmp_path / f"on.{suffix}").read_bytes() == (tmp_path / f"off.{suffix}").read_bytes()
 
 
@@ -105,31 +124,31 @@ def test_single_sites(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyP
     scored = []
     begin = GpuSites.begin
     monkeypatch.setattr(GpuSites, "begin", lambda self, *given: scored.append(given[1].sum()) or begin(self, *given))
+    given = [*made.options(), *_SMALL_BATCHES, "-K", "5", "--per-site", *options]
     for use in ("off", "on"):
-        table = tmp_path / f"{use}.parquet"
-        assert run_main(*made.options(), "-o", table, "-K", "5", "--gpu", use, "--per-site", *options) == 0
+        assert run_main(*given, "-o", tmp_path / f"{use}.parquet", "--gpu", use) == 0
     assert (tmp_path / "on.parquet").read_bytes() == (tmp_path / "off.parquet").read_bytes()
     assert sum(scored) > 5
 
 
 @pytest.mark.parametrize("fault", ["launch@18", "launch@27", "lost@17", "memory@9"])
-def test_a_fault_at_single_sites_is_one_warning(made: ReadSet, machine, tmp_path: Path, capfd, fault):
+def test_a_fault_at_single_sites_is_one_warning(short: ReadSet, machine, tmp_path: Path, capfd, fault):
     """The launches of the check are nine, and so are those of each batch, of which the last one is that of sites."""
     expected, table = tmp_path / "expected.tsv", tmp_path / "calls.tsv"
     options = ["--per-site", "-K", "4"]
-    assert run_main(*made.options(), "-o", expected, *options, "--gpu", "off") == 0
+    assert run_main(*short.options(), *_SMALL_BATCHES, "-o", expected, *options, "--gpu", "off") == 0
     machine(fault=fault)
-    assert run_main(*made.options(), "-o", table, *options, "--gpu", "on") == 0
+    assert run_main(*short.options(), *_SMALL_BATCHES, "-o", table, *options, "--gpu", "on") == 0
     assert table.read_bytes() == expected.read_bytes()
     assert capfd.readouterr().err.count("WARNING") == 1
 
 
 @pytest.mark.parametrize(("choice", "n_gpus"), [("0,1", 2), ("1", 1), ("all", 3)])
-def test_several_gpus(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, choice, n_gpus):
+def test_several_gpus(short: ReadSet, short_calls: bytes, machine, tmp_path: Path, capfd, choice, n_gpus):
     machine(devices=3)
     options = ["-K", "2", "--gpu", "on", "--cuda-dev-id", choice]
-    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", *options) == 0
-    assert (tmp_path / "calls.tsv").read_bytes() == made_calls
+    assert run_main(*short.options(), *_SMALL_BATCHES, "-o", tmp_path / "calls.tsv", *options) == 0
+    assert (tmp_path / "calls.tsv").read_bytes() == short_calls
     shares = _batches_by(capfd.readouterr().err)
     assert shares.pop("the CPU threads") == 0
     assert len(shares) == n_gpus
@@ -205,12 +224,12 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_one_warning(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, fault):
+def test_a_fault_is_one_warning(short: ReadSet, short_calls: bytes, machine, tmp_path: Path, capfd, fault):
     """The run goes on with the CPU threads, and everything is written."""
     machine(fault=fault)
     table, report = tmp_path / "calls.tsv", tmp_path / "report.json"
-    assert run_main(*made.options(), "-o", table, "-K", "4", "--gpu", "on", "--report", report) == 0
-    assert table.read_bytes() == made_calls
+    assert run_main(*short.options(), *_SMALL_BATCHES, "-o", table, "-K", "4", "--gpu", "on", "--report", report) == 0
+    assert table.read_bytes() == short_calls
     messages = capfd.readouterr().err
     warnings = [line for line in messages.splitlines() if "WARNING" in line]
     assert len(warnings) == 1, messages
@@ -221,12 +240,12 @@ def test_a_fault_is_one_warning(made: ReadSet, made_calls: bytes, machine, tmp_p
 
 
 @pytest.mark.parametrize("fault", ["busy:1", "memory:1", "launch:1", "launch@20:1", "lost:1", "lost@9:1", "lost@12:0"])
-def test_one_of_two_gpus_fails(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, fault):
+def test_one_of_two_gpus_fails(short: ReadSet, short_calls: bytes, machine, tmp_path: Path, capfd, fault):
     """The other one goes on, and does the rest."""
     machine(devices=2, fault=fault)
     options = ["-K", "1", "--gpu", "on", "--cuda-dev-id", "0,1"]
-    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", *options) == 0
-    assert (tmp_path / "calls.tsv").read_bytes() == made_calls
+    assert run_main(*short.options(), *_SMALL_BATCHES, "-o", tmp_path / "calls.tsv", *options) == 0
+    assert (tmp_path / "calls.tsv").read_bytes() == short_calls
     messages = capfd.readouterr().err
     assert messages.count("WARNING") == 1, messages
     shares = _batches_by(messages)
@@ -235,10 +254,10 @@ def test_one_of_two_gpus_fails(made: ReadSet, made_calls: bytes, machine, tmp_pa
     assert shares.get(broken, 0) < max(shares.values())
 
 
-def test_a_gpu_that_is_not_there(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd):
+def test_a_gpu_that_is_not_there(short: ReadSet, short_calls: bytes, tmp_path: Path, capfd):
     options = ["--gpu", "on", "--cuda-dev-id", "0,7"]
-    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", *options) == 0
-    assert (tmp_path / "calls.tsv").read_bytes() == made_calls
+    assert run_main(*short.options(), *_SMALL_BATCHES, "-o", tmp_path / "calls.tsv", *options) == 0
+    assert (tmp_path / "calls.tsv").read_bytes() == short_calls
     assert "there is no CUDA device 7 (--cuda-dev-id); there are 1" in capfd.readouterr().err
 
 
@@ -251,8 +270,8 @@ def test_little_memory(made: ReadSet, made_calls: bytes, machine, tmp_path: Path
     assert capfd.readouterr().err.count("WARNING") == (memory == 1 << 18)
 
 
-def test_per_batch_lines_with_v(made: ReadSet, tmp_path: Path, capfd):
-    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", "--gpu", "on", "-v", "1") == 0
+def test_per_batch_lines_with_v(short: ReadSet, tmp_path: Path, capfd):
+    assert run_main(*short.options(), *_SMALL_BATCHES, "-o", tmp_path / "calls.tsv", "--gpu", "on", "-v", "1") == 0
     assert "Load : CPU 0 entries" in capfd.readouterr().err
 
 
