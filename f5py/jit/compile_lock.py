@@ -20,7 +20,7 @@ _LOOK_EVERY = 0.02
 _thread = threading.local()
 
 
-def let_one_compile(kernel: Any, is_kept: Callable[[Any], bool]) -> None:
+def let_one_compile(kernel: Any, is_kept: Callable[[Any, Any], bool]) -> None:
     """Let a kernel that is not kept be compiled by one process at a time; the next one finds its code.
 
     Parameters
@@ -28,19 +28,19 @@ def let_one_compile(kernel: Any, is_kept: Callable[[Any], bool]) -> None:
     kernel : Dispatcher
         With a cache on the disk.
     is_kept : callable
-        Whether the cache has code of a kernel.
+        Whether the cache has code of a kernel for a signature.
     """
     compile_as_before = kernel.compile
-    was_kept = False  # so that only the first of many threads looks into the cache
+    kept: set[Any] = set()  # so that only the first of many threads looks into the cache
 
     def compile_(signature: Any) -> Any:
-        nonlocal was_kept
         # within another compilation Numba's lock is held, and waiting for two locks could take for ever
         if getattr(_thread, "is_compiling", False):
             return compile_as_before(signature)
-        was_kept = was_kept or is_kept(kernel)
-        # what is kept may be of other types only, so that this compiles, too
-        with nullcontext() if was_kept else _alone(f"{kernel._cache._cache_file._index_path}.lock"):
+        if signature not in kept and is_kept(kernel, signature):
+            kept.add(signature)
+        # also what is kept may be compiled: if it is damaged
+        with nullcontext() if signature in kept else _alone(f"{kernel._cache._cache_file._index_path}.lock"):
             _thread.is_compiling = True
             try:
                 return compile_as_before(signature)

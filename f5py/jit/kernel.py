@@ -94,7 +94,7 @@ def _tuned(function, fastmath):
             getattr(file, name)
         _stamp_cache(file, function.__code__.co_filename)
         _load_at_once(compiled._cache)
-        let_one_compile(compiled, is_kept)
+        let_one_compile(compiled, _is_kept_for)
     _compile_plainly_after_failures(compiled)
     return compiled
 
@@ -149,6 +149,18 @@ def is_kept(compiled, argument: str = "") -> bool:
     except (AttributeError, OSError):
         return True
     except Exception:  # damaged, see `_guard`
+        return False
+
+
+def _is_kept_for(compiled: Any, signature: Any) -> bool:
+    """Return whether the disk cache has code of a compiled function for these arguments and this processor."""
+    from numba.core.sigutils import normalize_signature
+
+    cache = compiled._cache
+    try:
+        key = cache._index_key(normalize_signature(signature)[0], compiled.targetctx.codegen())
+        return key in cache._cache_file._load_index()
+    except Exception:  # damaged, see `_guard`, or of another version of Numba
         return False
 
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from numba import types
 from numba.core.dispatcher import Dispatcher
 
 from f5py.jit import compile_lock
@@ -62,7 +63,7 @@ def test_each_kernel_is_compiled_once(tmp_path: Path) -> None:
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dispatcher:
     """Make a kernel that is not kept."""
-    monkeypatch.setattr(kernel_module, "is_kept", lambda _: False)
+    monkeypatch.setattr(kernel_module, "_is_kept_for", lambda *_: False)
 
     @kernel
     def plus_one(x):
@@ -89,25 +90,45 @@ def test_the_cache_is_looked_into_until_something_is_kept(monkeypatch: pytest.Mo
     """All threads come here until the first of them has loaded a kernel."""
     looks = []
 
-    def is_kept(_: Dispatcher) -> bool:
-        looks.append(True)
+    def is_kept(_: Dispatcher, signature: tuple) -> bool:
+        looks.append(signature)
         return len(looks) > 1
 
-    monkeypatch.setattr(kernel_module, "is_kept", is_kept)
+    monkeypatch.setattr(kernel_module, "_is_kept_for", is_kept)
 
     @kernel
     def plus_two(x):
         return x + 2
 
-    assert (plus_two(1), plus_two(1.5), plus_two(1j)) == (3, 3.5, 2 + 1j)
-    assert len(looks) == 2
+    for signature in (types.int64,), (types.float64,), (types.float64,), (types.int64,):
+        plus_two.compile(signature)
+    assert looks == [(types.int64,), (types.float64,), (types.int64,)]
+    assert (plus_two(1), plus_two(1.5)) == (3, 3.5)
 
 
-def test_a_kernel_that_is_kept_for_other_types_does_not_wait_for_those_that_it_calls(
+def test_types_that_nothing_is_kept_for_are_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    waits = []
+    alone = compile_lock._alone
+    monkeypatch.setattr(compile_lock, "_alone", lambda path: waits.append(path) or alone(path))
+
+    def function(x):
+        return x + 4
+
+    first, later = kernel(function), kernel(function)
+    first._cache.flush()  # kept by an earlier run of this test
+    assert first(1) == 5
+    assert len(waits) == 1
+    assert later(1) == 5
+    assert len(waits) == 1
+    assert later(1.5) == 5.5
+    assert len(waits) == 2
+
+
+def test_a_kernel_that_is_compiled_although_it_is_kept_does_not_wait_for_those_that_it_calls(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is compiled under Numba's lock, for which another thread may be waiting that has the lock of such a kernel."""
-    monkeypatch.setattr(kernel_module, "is_kept", lambda one: one.py_func.__name__ == "outer")
+    monkeypatch.setattr(kernel_module, "_is_kept_for", lambda one, _: one.py_func.__name__ == "outer")
     waits = []
     alone = compile_lock._alone
     monkeypatch.setattr(compile_lock, "_alone", lambda path: waits.append(path) or alone(path))
@@ -120,7 +141,7 @@ def test_a_kernel_that_is_kept_for_other_types_does_not_wait_for_those_that_it_c
     def outer(x):
         return inner(x)
 
-    monkeypatch.setattr(outer._cache, "load_overload", lambda *_: None)  # kept by an earlier run of this test
+    monkeypatch.setattr(outer._cache, "load_overload", lambda *_: None)  # as if it were damaged
     assert outer(1) == 4
     assert waits == []
     assert inner(1.5) == 4.5
