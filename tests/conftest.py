@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import kept_bytecode  # noqa: F401
 
 # isort: split
+import gc
 import shutil
 import signal
 import sys
@@ -20,6 +21,7 @@ from f5py.messages import console
 from .examples import examples
 from .forked import close_servers
 from .made_data import ReadSet, run_main
+from .played_gpu.checks import kept_in
 from .readers_here import readers_here, scans_here
 
 # On a busy machine an example may take any time, and so may making one.
@@ -38,6 +40,11 @@ def pytest_configure() -> None:
     for number in (signal.SIGTERM, signal.SIGUSR1, signal.SIGXCPU):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.SIG_DFL)
+
+
+def pytest_collection_finish() -> None:
+    """Let no collection of garbage look at what has been imported, and at thousands of tests, which stay to the end."""
+    gc.freeze()
 
 
 def pytest_unconfigure() -> None:
@@ -81,14 +88,21 @@ def one_reader_is_this_process(request: pytest.FixtureRequest) -> Iterator[None]
 PLAYED_GPU = Path(__file__).resolve().parent / "played_gpu"
 
 
+@pytest.fixture(scope="session")
+def passed_checks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of what played GPUs are known to compute right."""
+    return tmp_path_factory.mktemp("checks")
+
+
 @pytest.fixture
-def played_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """`import cupy` gives devices that are played on the CPU, fresh ones for every test."""
+def played_gpu(monkeypatch: pytest.MonkeyPatch, passed_checks: Path) -> Iterator[Path]:
+    """`import cupy` gives devices that are played on the CPU, fresh ones for every test, checked once for all."""
     if shutil.which("g++") is None:
         pytest.skip("needs g++ to build the CUDA kernels for the CPU")
     forget_cupy()
     monkeypatch.syspath_prepend(str(PLAYED_GPU))
-    yield PLAYED_GPU
+    with kept_in(passed_checks):
+        yield PLAYED_GPU
     forget_cupy()
 
 

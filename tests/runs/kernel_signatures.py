@@ -178,13 +178,20 @@ def record(folder: Path) -> tuple[Calls, Calls]:
     from f5py.options.machine_commands import CompileOptions
 
     from ..conftest import PLAYED_GPU, forget_cupy
+    from ..played_gpu.checks import kept_in
     from ..readers_here import readers_here, scans_here
 
     recorder.run = "compile"
     compile_all(CompileOptions())
     ahead: Calls = {name: dict(calls) for name, calls in recorder.calls.items()}
     sys.path.insert(0, str(PLAYED_GPU))
-    with gpus_of_small_runs(), readers_here(lambda n_processes: n_processes == 1), scans_here():
+    with (
+        gpus_of_small_runs(),
+        tempfile.TemporaryDirectory() as checks,
+        kept_in(Path(checks)),
+        readers_here(lambda n_processes: n_processes == 1),
+        scans_here(),
+    ):
         recorder.run = "made reads"
         for command in made_runs(folder):
             forget_cupy()

@@ -182,7 +182,8 @@ static inline void run_block(unsigned threads, bool descending) {
     for (unsigned t = 0; t < threads; ++t) {
         Fiber& fiber = *fibers[t];
         fiber.returned = false;
-        begin_at(fiber.context, fiber.stack.get(), STACK_BYTES, enter);
+        // stacks that end at the same place of their pages would be in each other's way in the caches
+        begin_at(fiber.context, fiber.stack.get(), STACK_BYTES - t % WARP * 320, enter);
     }
     std::vector<char> runnable(threads, 1);
     for (;;) {
