@@ -57,6 +57,14 @@ def sort_pairs(x, y, begin, end, scratch):
         first = scratch[stack]
         last = scratch[stack + 1]
         level = scratch[stack + 2]
+        # where all keys have the same byte, they would stay where they are
+        differing = np.uint64(0)
+        for i in range(first + 1, last):
+            differing |= x[i] ^ x[first]
+        if differing == 0:
+            continue
+        while differing >> np.uint64(level) == 0:
+            level -= 8
         shift = np.uint64(level)
         for b in range(512):
             scratch[b] = 0

@@ -235,7 +235,8 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
     """Score chains over gaps of up to the long bandwidth; as `score_anchors`, for anchors from index 0 on.
 
     Ranks are the anchors' places in the order of (y, index); a tree over the ranks finds the predecessor with the
-    largest priority, a bitmap those nearby.
+    largest priority, a bitmap those nearby. Mostly it is the one with the largest priority of all, which is known: only
+    where it is not do anchors get into the tree.
     """
     x, y = anchors
     f, p = scores
@@ -269,21 +270,28 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
         longest = max(longest, (y[i] >> 32) & 0xFF)
     half_gap = 0.5 * np.float64(floats[GAP_PENALTY])
     inserted = 0
+    in_tree = 0
+    top = np.int64(-1)  # active rank of the largest priority, of equal ones the last
+    is_known = True
     st = 0
     st_near = 0
     for i in range(n):
         if x[inserted] != x[i]:
             for j in range(inserted, i):
-                priority[rank[j]] = f[j] + half_gap * np.float64(np.int64(np.int32(x[j] & _LOW)) + (y[j] & 0xFFFFFFFF))
-                _activate(tree, half, rank[j], priority)
-                _raise_tops(tops, n, rank[j], f[j])
-                near[rank[j] >> 6] |= np.uint64(1) << np.uint64(rank[j] & 63)
+                r = rank[j]
+                value = f[j] + half_gap * np.float64(np.int64(np.int32(x[j] & _LOW)) + (y[j] & 0xFFFFFFFF))
+                priority[r] = value
+                if top < 0 or value > priority[top] or (value == priority[top] and r > top):
+                    top = r
+                _raise_tops(tops, n, r, f[j])
+                near[r >> 6] |= np.uint64(1) << np.uint64(r & 63)
             inserted = i
         while st < i and (
             x[i] >> _HIGH != x[st] >> _HIGH or x[i] > x[st] + np.uint64(reach) or inserted - st > RMQ_CAPACITY
         ):
-            if st < inserted:
+            if st < in_tree:
                 _deactivate(tree, half, rank[st], priority)
+            is_known = is_known and rank[st] != top
             st += 1
         while st_near < i and (
             x[i] >> _HIGH != x[st_near] >> _HIGH
@@ -297,8 +305,13 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
         parent = np.int64(-1)
         q = y[i] & 0xFFFFFFFF
         high = highs[rank[i]]
-        best = tree[1]  # of all, mostly one of those that can be
-        if best < lows[rank[i]] or best >= high:
+        best = top
+        if not is_known or best < lows[rank[i]] or best >= high:
+            for j in range(max(in_tree, st), inserted):
+                _activate(tree, half, rank[j], priority)
+            in_tree = inserted
+            is_known = True
+            top = tree[1]
             best = _best_active(tree, half, lows[rank[i]], high, priority)
         if best >= 0:
             j = anchor[best]

@@ -15,6 +15,16 @@ NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
 @shared_kernel
+def fill_codes(letters, codes):
+    """Fill the codes of letters; see `f5py.mapping.index.reference_index.codes_of`."""
+    for i in range(letters.shape[0]):
+        letter = letters[i] & np.uint8(0xDF)
+        code = (letter >> np.uint8(1)) & np.uint8(3)
+        is_base = letter == 65 or letter == 67 or letter == 71 or letter == 84 or letter == 85
+        codes[i] = code ^ (code >> np.uint8(1)) if is_base else np.uint8(4)
+
+
+@shared_kernel
 def hash_bits(x, mask):
     """Invertible hash of the bits in `mask`; uint64."""
     x = (~x + (x << np.uint64(21))) & mask

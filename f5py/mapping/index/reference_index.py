@@ -16,9 +16,6 @@ from f5py.core.offsets import offsets_of
 from f5py.mapping.settings import MapSettings
 from f5py.threads.pool import WorkerPool, longest_first
 
-#: Codes of all bytes.
-_CODES = bytes(min("ACGTU".find(chr(letter).upper()), 3) if chr(letter) in "ACGTUacgtu" else 4 for letter in range(256))
-
 
 class ReferenceIndex(NamedTuple):
     """An index."""
@@ -118,7 +115,11 @@ def indexed(
 
 def codes_of(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Codes of letters: A, C, G, T or U in either case are 0 to 3, others 4."""
-    return np.frombuffer(bytearray(np.ascontiguousarray(letters)).translate(_CODES), np.uint8)
+    from f5py.mapping.index._sketch_numba import fill_codes
+
+    codes = np.empty(len(letters), np.uint8)
+    fill_codes(np.require(letters, np.uint8, ["C", "W"]), codes)
+    return codes
 
 
 def contig_offsets(lengths: Sequence[int]) -> NDArray[np.int64]:

@@ -180,9 +180,14 @@ def take_anchors(
     n_anchors, n_seeds, rep_len : int64, shape (n_reads,)
     """
     offsets, seed_offsets = offsets_of(n_anchors), offsets_of(n_seeds)
-    x, y = np.empty(offsets[-1], np.uint64), np.empty(offsets[-1], np.int64)
-    seeds = np.empty(seed_offsets[-1], np.int64)
-    for done, found_x, found_y, found_seeds in results:
+    in_order = results[:1] if results and np.array_equal(results[0][0], np.arange(len(batch))) else []
+    if in_order and len(results[0][1]) == offsets[-1] and len(results[0][3]) == seed_offsets[-1]:
+        _, x, y, seeds = results[0]  # only what others have found of some of these reads is yet to be copied
+    else:
+        in_order = []
+        x, y = np.empty(offsets[-1], np.uint64), np.empty(offsets[-1], np.int64)
+        seeds = np.empty(seed_offsets[-1], np.int64)
+    for done, found_x, found_y, found_seeds in results[len(in_order) :]:
         copy_to_places(done, n_anchors, offsets, found_x, x)
         copy_to_places(done, n_anchors, offsets, found_y, y)
         copy_to_places(done, n_seeds, seed_offsets, found_seeds, seeds)

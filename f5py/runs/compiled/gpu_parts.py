@@ -120,6 +120,7 @@ def _anchors() -> None:
 
 
 def _stretches() -> None:
+    from f5py.compute.gpu.mapping._rounds_numba import choose_whole, fill_tasks, take_results
     from f5py.compute.gpu.mapping.pair_alignments import aligned_here, made_stretches
     from f5py.mapping.hits.hits import no_alignments
     from f5py.mapping.hits.planned import Stretches
@@ -128,6 +129,10 @@ def _stretches() -> None:
     batch.chained = no_chained_hits(batch)
     stretches = Stretches.of(batch, index, settings, AT_ONCE)
     stretches.pack(_NO_READS, np.zeros(1, np.int64), np.empty(0, np.uint8))
+    nothing = np.empty(0, np.int32)
+    choose_whole(stretches.keys, 0, 0, 0, _NO_READS, _NO_READS)
+    fill_tasks(stretches.keys, _NO_READS, stretches.read_of, batch.offsets, (1, 0), nothing, _NO_READS)
+    take_results(_NO_READS, nothing, nothing, 0, stretches.results)
     aligned_here(made_stretches(AT_ONCE), no_alignments(1), settings)
 
 

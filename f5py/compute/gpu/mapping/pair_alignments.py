@@ -9,7 +9,7 @@ results where it asks for just these, and aligns all others itself: also what fo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,8 @@ _N_PARTS = 2
 #: Longest stretches, and bytes of all cells of one; those with fewest cells are sooner done where they are needed.
 _MOST_BASES, _CELLS_ROOM, _FEWEST_CELLS = 1024, 512 << 10, 2048
 _LANES, _THREADS, _WARPS = 32, 128, 4
+#: Numbers of a task and of its result, and of what is told of where its bases are.
+N_TASK, N_SOURCE = 8, 4
 #: Of a block that aligns within a band: rows of a thread, whose cells are a word, and threads; see map_bands.cu.
 _ROWS, _MOST_THREADS = 4, 384
 #: Cells on both sides of the diagonal that long gaps are aligned within.
@@ -64,9 +66,9 @@ class _Part(TransferredArrays):
         self.n_ops = n_bases // _BASES_OF_OPERATION + _OPERATIONS * self.n_stretches
         self.n_words = n_slots * _CELLS_ROOM // _ROWS
         arrays = (
-            ("bases", n_bases, np.uint8), ("tasks results", 8 * self.n_stretches, np.int32),
-            ("bands", 2 * self.n_stretches, np.int32),
-            ("ops", self.n_ops, np.uint32), ("reads", n_read, np.uint8), ("sources", 4 * self.n_stretches, np.int64),
+            ("bases", n_bases, np.uint8), ("tasks results", N_TASK * self.n_stretches, np.int32),
+            ("bands", 2 * self.n_stretches, np.int32), ("sources", N_SOURCE * self.n_stretches, np.int64),
+            ("ops", self.n_ops, np.uint32), ("reads", n_read, np.uint8),
         )  # fmt: skip
         super().__init__(arrays, zero_copy)
 
@@ -165,83 +167,72 @@ class GpuAlignments(PartsOfGpu[_Part]):
         ------
         GpuFailure
         """
+        from f5py.compute.gpu.mapping._rounds_numba import fill_tasks, take_results
+
         number = self.device.number
         all_ops: list[NDArray[np.uint32]] = []
         n_ops = 0
         with self._part() as part:
-            n_read = int(stretches.batch.offsets[-1])
+            tasks, offsets = part.host["tasks"], stretches.batch.offsets
+            n_read = int(offsets[-1])
             reference = None
             if self._reference is not None and self._reference[0] is stretches.index.bases and n_read <= part.n_read:
                 reference = self._reference[1]
                 guarded(number, part.put, "reads", stretches.batch.codes[:n_read])
-            for some, threads in _rounds_of(stretches.keys, part):
-                lengths = stretches.keys[some][:, [1, 3]]
-                places = offsets_of(lengths.sum(axis=1))
-                op_places = offsets_of(_room_of_ops(lengths))
+            for some in _rounds_of(stretches.keys, part):
+                sizes = fill_tasks(
+                    stretches.keys, some.rows, stretches.read_of, offsets, (_BASES_OF_OPERATION, _OPERATIONS), tasks,
+                    part.host["sources"],
+                )  # fmt: skip
                 if reference is None:
-                    stretches.pack(some, places, part.host["bases"])
-                else:
-                    _fill_sources(part.host["sources"], stretches, some)
-                guarded(number, self._launch, part, stretches.keys[some], places, op_places, threads, reference)
+                    places = offsets_of(stretches.keys[some.rows][:, [1, 3]].sum(axis=1))
+                    stretches.pack(some.rows, places, part.host["bases"])
+                if some.threads:
+                    _fill_bands(part.host["bands"], stretches.keys[some.rows[some.n_whole :]], some.threads)
+                guarded(number, self._launch, part, some, sizes, reference)
                 guarded(number, part.wait)
-                self._take(stretches, some, part, op_places[:-1] + n_ops)
-                if threads:
-                    self._drop_unproven(stretches, some)
-                all_ops.append(part.host["ops"][: op_places[-1]].copy())
-                n_ops += int(op_places[-1])
-                self.n_aligned += len(some)
+                take_results(some.rows, tasks, part.host["results"], n_ops, stretches.results)
+                self._drop_unproven(stretches, some.rows[some.n_whole :])
+                all_ops.append(part.host["ops"][: sizes[1]].copy())
+                n_ops += sizes[1]
+                self.n_aligned += len(some.rows)
         ops = all_ops[0] if len(all_ops) == 1 else np.concatenate([np.empty(0, np.uint32), *all_ops])
         return stretches.keys, stretches.results, ops, stretches.offsets
 
-    def _launch(
-        self, part: _Part, keys: NDArray[np.int64], places: NDArray[np.int64], op_places: NDArray[np.int64],
-        threads: int, reference: Any,
-    ) -> None:  # fmt: skip
+    def _launch(self, part: _Part, some: _Round, sizes: tuple[int, int], reference: Any) -> None:
         """Queue the copies and the kernels of a round; without a reference on the device the bases have been packed."""
-        n = len(keys)
-        tasks = part.host["tasks"][: 8 * n].reshape(n, 8)
-        tasks[:, 0], tasks[:, 1] = places[:-1], keys[:, 1]
-        tasks[:, 2], tasks[:, 3] = places[:-1] + keys[:, 1], keys[:, 3]
-        tasks[:, 4], tasks[:, 5] = keys[:, 4], keys[:, 6]
-        tasks[:, 6], tasks[:, 7] = op_places[:-1], np.diff(op_places)
-        part.upload("tasks", 8 * n)
+        n, n_whole = len(some.rows), some.n_whole
+        part.upload("tasks", N_TASK * n)
         if reference is None:
-            part.upload("bases", int(places[-1]))
+            part.upload("bases", sizes[0])
         else:
-            part.upload("sources", 4 * n)
-        if threads:
-            bands = part.host["bands"][: 2 * n].reshape(n, 2)
-            bands[:, 0], bands[:, 1] = _widths(keys), offsets_of(_words_of(keys, threads))[:-1]
-            part.upload("bands", 2 * n)
-        n_slots = min(n, part.n_slots)
+            part.upload("sources", N_SOURCE * n)
+        if some.threads:
+            part.upload("bands", 2 * (n - n_whole))
+        n_slots = min(n_whole, part.n_slots)
         with part.stream:
             if reference is not None:
                 part.launch(
                     self._functions["align_gather"], -(-n // _WARPS), _THREADS, reference, "reads", "sources", "tasks",
                     n, "bases",
                 )  # fmt: skip
-            if threads:
+            if n_whole:
                 part.launch(
-                    self._functions["align_bands"], n, threads, "bases", "tasks", "bands", n, *self._scores, "cells",
-                    "results", "ops",
-                )  # fmt: skip
-            else:
-                part.launch(
-                    self._functions["align_pairs"], -(-n_slots // _WARPS), _THREADS, "bases", "tasks", n, n_slots,
+                    self._functions["align_pairs"], -(-n_slots // _WARPS), _THREADS, "bases", "tasks", n_whole, n_slots,
                     *self._scores, "cells", _CELLS_ROOM, "left_behind", _MOST_BASES, "best", "results", "ops",
                 )  # fmt: skip
-        part.download("results", 8 * n)
-        part.download("ops", int(op_places[-1]))
+            if some.threads:
+                tasks, results = (part.device[name][N_TASK * n_whole :] for name in ("tasks", "results"))
+                part.launch(
+                    self._functions["align_bands"], n - n_whole, some.threads, "bases", tasks, "bands", n - n_whole,
+                    *self._scores, "cells", results, "ops",
+                )  # fmt: skip
+        part.download("results", N_TASK * n)
+        part.download("ops", sizes[1])
 
     def _release(self) -> None:
         self._reference = None
         super()._release()
-
-    def _take(self, stretches: Stretches, rows: NDArray[np.int64], part: _Part, op_places: NDArray[np.int64]) -> None:
-        """Fill the results of stretches."""
-        found = part.host["results"][: 8 * len(rows)].reshape(len(rows), 8)
-        stretches.results[rows, :6] = found[:, :6]
-        stretches.results[rows, 6] = op_places
 
     def _drop_unproven(self, stretches: Stretches, rows: NDArray[np.int64]) -> None:
         """Drop the results of gaps that may have a better path outside of the band that they were aligned within.
@@ -260,37 +251,56 @@ class GpuAlignments(PartsOfGpu[_Part]):
         stretches.results[rows[np.maximum(*most) >= stretches.results[rows, 0]], 5] = -1
 
 
-def _rounds_of(keys: NDArray[np.int64], part: _Part) -> Iterator[tuple[NDArray[np.int64], int]]:
-    """Rows of the stretches that the GPU aligns, round by round, those with most cells first.
+class _Round(NamedTuple):
+    """Stretches that are aligned at a time."""
 
-    With them goes the number of threads that align one within its band, 0 if a warp aligns a whole one.
-    """
-    n, m, kind, band = keys[:, 1], keys[:, 3], keys[:, 4], keys[:, 5]
-    cells = -(-n // _LANES) * _LANES * (m + _LANES)
-    longest, shortest = np.maximum(n, m), np.minimum(n, m)
-    is_enough = (cells >= _FEWEST_CELLS) & (shortest > 0)
-    is_whole = is_enough & (cells <= _CELLS_ROOM) & (longest <= np.minimum(band, _MOST_BASES))
-    rows = np.flatnonzero(is_whole)
-    rows = rows[np.argsort(-cells[rows], kind="stable")]
-    sizes = n + m
-    for some in rounds(rows, sizes, part.n_bases, part.n_stretches):
-        yield some, 0
+    rows: NDArray[np.int64]
+    n_whole: int  # the first ones; a warp aligns a whole one, and a block each of the others within its band
+    threads: int  # of such a block, 0 if there is none
 
-    widths = _widths(keys)
-    at_once = np.minimum(shortest, widths + 1)
+
+def _rounds_of(keys: NDArray[np.int64], part: _Part) -> Iterator[_Round]:
+    """Divide the stretches that the GPU aligns into rounds, those with most cells first."""
+    from f5py.compute.gpu.mapping._rounds_numba import choose_whole
+
+    whole, others = np.empty((2, len(keys)), np.int64)
+    n_whole, n_others = choose_whole(keys, _MOST_BASES, _CELLS_ROOM, _FEWEST_CELLS, whole, others)
+    sizes = keys[:, 1] + keys[:, 3]
+    last = whole[:0]
+    for some in rounds(whole[:n_whole], sizes, part.n_bases, part.n_stretches):
+        if len(last):
+            yield _Round(last, len(last), 0)
+        last = some
+    for some, threads in _banded(keys, others[:n_others], part):
+        both = np.concatenate((last, some))
+        if len(both) <= part.n_stretches and sizes[both].sum() <= part.n_bases:
+            yield _Round(both, len(last), threads)
+        else:
+            yield _Round(last, len(last), 0)
+            yield _Round(some, 0, threads)
+        last = whole[:0]
+    if len(last):
+        yield _Round(last, len(last), 0)
+
+
+def _banded(keys: NDArray[np.int64], rows: NDArray[np.int64], part: _Part) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """Yield those rows in rounds that the GPU aligns within their bands, and the number of threads of a block."""
+    keys = keys[rows]
+    n, m, kind = keys[:, 1], keys[:, 3], keys[:, 4]
+    widths, sizes = _widths(keys), n + m
+    at_once = np.minimum(np.minimum(n, m), widths + 1)
     fits = (at_once <= _ROWS * _MOST_THREADS) & (sizes <= part.n_bases) & (n * m <= MAX_MATRIX_CELLS)
     fits &= (kind != GLOBAL) | (np.abs(n - m) <= widths)
-    rows = np.flatnonzero(is_enough & ~is_whole & fits)
-    if not len(rows):
+    if not fits.any():
         return
-    threads = int(-(-at_once[rows].max() // (_ROWS * _LANES)) * _LANES)
+    threads = int(-(-at_once[fits].max() // (_ROWS * _LANES)) * _LANES)
     words = _words_of(keys, threads)
-    rows = rows[words[rows] <= part.n_words]
-    rows = rows[np.argsort(-words[rows], kind="stable")]
-    rows = rows[np.cumsum(words[rows]) <= _MOST_ROUNDS * part.n_words]
-    for many in rounds(rows, sizes, part.n_bases, part.n_stretches):
+    chosen = np.flatnonzero(fits & (words <= part.n_words))
+    chosen = chosen[np.argsort(-words[chosen], kind="stable")]
+    chosen = chosen[np.cumsum(words[chosen]) <= _MOST_ROUNDS * part.n_words]
+    for many in rounds(chosen, sizes, part.n_bases, part.n_stretches):
         for some in rounds(many, words, part.n_words, part.n_stretches):
-            yield some, threads
+            yield rows[some], threads
 
 
 def _widths(keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -305,12 +315,10 @@ def _words_of(keys: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
     return -(-n_diagonals * np.minimum(threads, -(-n // _ROWS)) // _LANES) * _LANES
 
 
-def _fill_sources(sources: NDArray[np.int64], stretches: Stretches, rows: NDArray[np.int64]) -> None:
-    """Fill where the bases of stretches are; see map_align.cu."""
-    table = sources[: 4 * len(rows)].reshape(len(rows), 4)
-    reads, offsets = stretches.read_of[rows], stretches.batch.offsets
-    table[:, 0], table[:, 3] = stretches.keys[rows, 0], stretches.keys[rows, 2]
-    table[:, 1], table[:, 2] = offsets[reads], np.diff(offsets)[reads]
+def _fill_bands(bands: NDArray[np.int32], keys: NDArray[np.int64], threads: int) -> None:
+    """Fill the widths of the bands of stretches, and where their cells are."""
+    table = bands[: 2 * len(keys)].reshape(len(keys), 2)
+    table[:, 0], table[:, 1] = _widths(keys), offsets_of(_words_of(keys, threads))[:-1]
 
 
 def made_stretches(pool: WorkerPool) -> Stretches:
@@ -360,8 +368,3 @@ def strands_of_one(stretches: Stretches) -> NDArray[np.uint8]:
     """Both strands of the only read."""
     codes = stretches.batch.codes
     return np.concatenate([codes, np.where(codes < 4, 3 - codes, 4)[::-1]]).astype(np.uint8)
-
-
-def _room_of_ops(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Room for the operations of stretches; those with more are aligned by the CPU threads."""
-    return lengths.sum(axis=1) // _BASES_OF_OPERATION + _OPERATIONS
