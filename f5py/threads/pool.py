@@ -179,6 +179,25 @@ class WorkerPool:
             return job
 
 
+class CallingThread:
+    """Calls kernels in the calling thread, like a `WorkerPool` of one: for what is done before workers would come."""
+
+    n_threads = 1
+
+    def run(
+        self, kernel: Callable[..., object], reads: NDArray[np.int64], *arguments: object, order: int = -1
+    ) -> float:
+        """See `WorkerPool.run`; the kernel is called even if there is no read, so that it is compiled."""
+        started = time.perf_counter()
+        kernel(np.zeros(1, np.int64), np.ascontiguousarray(reads, np.int64), *arguments)
+        return time.perf_counter() - started
+
+
+def threads_for(pool: WorkerPool, n: int, few: int) -> WorkerPool | CallingThread:
+    """Return the pool, or the calling thread for up to `few` of what is to be done."""
+    return pool if n > few else CallingThread()
+
+
 def _nothing() -> None:
     """Do nothing."""
 

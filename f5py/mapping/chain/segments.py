@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from f5py.core.mapping_batch import Anchors
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER, MAX_SKIP, Parameters
-from f5py.threads.pool import WorkerPool, longest_first
+from f5py.threads.pool import WorkerPool, longest_first, threads_for
 
 #: Segments with fewer anchors are scored where they are found: that takes no longer than to copy them.
 SMALLEST = 8
+#: So many anchors are divided and copied before workers would have come.
+_FEW_ANCHORS = 1 << 20
 #: What positions on the contig and on the read take in a GPU's buffers.
 MOST_REACH = 1 << 30
 MOST_READ_LENGTH = 1 << 24
@@ -58,7 +60,7 @@ class Segments:
         f, p = np.empty(n, np.int32), np.empty(n, np.int32)
         table = np.zeros((n // smallest, N_COLUMNS), np.int64)
         n_anchors = np.diff(anchors.offsets)
-        seconds = pool.run(
+        seconds = threads_for(pool, n, _FEW_ANCHORS).run(
             segment_reads, longest_first(n_anchors, n_anchors > 0), AnchorArrays(anchors.x, anchors.y), anchors.offsets,
             parameters, smallest, ChainScores(f, p), table, order=number,
         )  # fmt: skip
@@ -100,7 +102,7 @@ class Segments:
         """Copy anchors of segments as a GPU takes them; see `pack_segments`."""
         from f5py.mapping.chain._segments_numba import pack_segments
 
-        self.seconds += self.pool.run(
+        self.seconds += threads_for(self.pool, int(places[-1]), _FEW_ANCHORS).run(
             pack_segments, _turns(chosen), chosen, self.table, places, self.anchors.x, self.anchors.y, packed,
             order=self.number,
         )  # fmt: skip
@@ -109,7 +111,7 @@ class Segments:
         """Copy scores and predecessors of segments back."""
         from f5py.mapping.chain._segments_numba import unpack_segments
 
-        self.seconds += self.pool.run(
+        self.seconds += threads_for(self.pool, int(places[-1]), _FEW_ANCHORS).run(
             unpack_segments, _turns(chosen), chosen, self.table, places, packed, self.f, self.p, order=self.number
         )
 

@@ -17,7 +17,10 @@ from f5py.mapping.hits.hit_fields import N_FIELDS
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.mapping.settings import Parameters
-from f5py.threads.pool import WorkerPool, longest_first
+from f5py.threads.pool import WorkerPool, longest_first, threads_for
+
+#: So many hits are ranked before workers would have come.
+_FEW_HITS = 1 << 14
 
 
 def chain_hits(batch: MappingBatch, index: ReferenceIndex, parameters: Parameters, pool: WorkerPool) -> float:
@@ -107,7 +110,7 @@ def rank_hits(batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> 
         hits = Hits(chained.table, chained.offsets, np.empty(0, np.int64))
     assert batch.anchors is not None
     kept = np.zeros(len(batch), np.int64)
-    seconds = pool.run(
+    seconds = threads_for(pool, len(hits.table), _FEW_HITS).run(
         rank_reads, np.arange(len(batch)), batch.offsets, hits, batch.anchors.rep_len, parameters, is_aligned, kept,
         order=batch.number,
     )  # fmt: skip

@@ -13,6 +13,7 @@ from f5py.core.batch import Calls, Events, ReadBatch, Rows
 from f5py.core.mapping_batch import Anchors, ChainedHits, Hits, MappingBatch
 from f5py.core.names import Names
 from f5py.mapping.hits.hit_fields import N_FIELDS
+from f5py.threads.pool import CallingThread
 
 if TYPE_CHECKING:
     from f5py.core.motifs import Motif
@@ -25,17 +26,8 @@ if TYPE_CHECKING:
 _SIZE_OF_RECORD = 37
 
 
-class _AtOnce:
-    """Calls kernels in the calling thread, also without a read: for that they are compiled."""
-
-    n_threads = 1
-
-    def run(self, kernel: Callable[..., object], reads: NDArray[np.int64], *arguments: object, order: int = 0) -> float:
-        kernel(np.zeros(1, np.int64), np.ascontiguousarray(reads, np.int64), *arguments)
-        return 0.0
-
-
-AT_ONCE: Any = _AtOnce()
+#: All is compiled by calls without a read.
+AT_ONCE: Any = CallingThread()
 
 
 def _model(name: str = "r9.4_450bps.nucleotide.6mer") -> PoreModel:

@@ -24,7 +24,7 @@ from f5py.core.offsets import offsets_of, rounds_of_reads
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index
 from f5py.mapping.index.seeds import SeedSums, find_anchors, seed_some, take_anchors
 from f5py.mapping.settings import MAX_MAX_OCC, MID_OCC, OCC_DIST, PRESETS, Q_OCC_FRAC, K, Parameters, W
-from f5py.threads.pool import WorkerPool, longest_first
+from f5py.threads.pool import WorkerPool, longest_first, threads_for
 
 #: Parts of the arena, in each of which a batch can be.
 _N_PARTS = 2
@@ -34,6 +34,8 @@ _MOST_BASES, _FEWEST_BASES = 12 << 20, 1 << 15
 _BASES_OF_READ, _BASES_OF_ANCHOR, _BYTES_OF_BASE = 32, 4, 38
 #: A batch is left to the CPU threads if each of them has fewer bases: it is done before a GPU would be.
 _FEW_BASES = 10_000
+#: So many anchors are sorted before workers would have come.
+_FEW_UNSORTED = 1 << 18
 _THREADS, _WARPS = 128, 4
 #: Numbers of a read, as in map_seeds.cu.
 _N_FOUND = 5
@@ -165,7 +167,10 @@ class GpuSeeds(PartsOfGpu[_Part]):
         anchors = batch.anchors
         assert anchors is not None
         unsorted = longest_first(np.diff(anchors.offsets), is_unsorted)
-        self._pool.run(sort_reads, unsorted, anchors.x, anchors.y, anchors.offsets, order=batch.number)
+        n_unsorted = int(np.diff(anchors.offsets)[unsorted].sum())
+        threads_for(self._pool, n_unsorted, _FEW_UNSORTED).run(
+            sort_reads, unsorted, anchors.x, anchors.y, anchors.offsets, order=batch.number
+        )
 
     def _find_round(
         self, part: _Part, batch: MappingBatch, some: tuple[int, int], index: _Index, sums: SeedSums,
