@@ -16,7 +16,14 @@ NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 @shared_kernel
 def fill_codes(letters, codes):
-    """Fill the codes of letters; see `f5py.mapping.index.reference_index.codes_of`."""
+    """Fill the codes of letters.
+
+    Parameters
+    ----------
+    letters : uint8, shape (n,)
+    codes : uint8, shape (n,)
+        See `f5py.mapping.index.reference_index.codes_of`.
+    """
     for i in range(letters.shape[0]):
         letter = letters[i] & np.uint8(0xDF)
         code = (letter >> np.uint8(1)) & np.uint8(3)
