@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,16 +22,32 @@ import pytest
 from ...made_data import ReadSet, error_line, start_process
 from ...patience import PATIENCE, comes_true
 from ...shared_memory import left_since, named, to_oneself
-from .commands import MAPPED, SignalCommand, without_header
+from .commands import COMMANDS, MAPPED, SignalCommand, without_header
 
 _TIMES = 300  # several seconds, so that no run is over before it is interrupted
 mapped = pytest.mark.parametrize("command", MAPPED, ids=lambda command: command.name, indirect=True)
 needs_proc = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
 
 
-def long_run(command: SignalCommand, made: ReadSet, folder: Path, *options: object) -> list[str]:
-    """Write the command line of a run of many batches."""
-    return command.process(command.many(made, folder, _TIMES), "-K", 16, *options)
+LongRun = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="module")
+def many(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Callable[[SignalCommand], ReadSet]:
+    """Return a function that repeats the reads of a run of a command, once for all tests."""
+
+    @cache
+    def repeat(is_mapped: bool) -> ReadSet:
+        command = next(command for command in COMMANDS if command.is_mapped == is_mapped)
+        return command.many(made, tmp_path_factory.mktemp("many"), _TIMES)
+
+    return lambda command: repeat(command.is_mapped)
+
+
+@pytest.fixture
+def long_run(command: SignalCommand, many: Callable[[SignalCommand], ReadSet]) -> LongRun:
+    """Return a function from options to the command line of a run of many batches."""
+    return lambda *options: command.process(many(command), "-K", 16, *options)
 
 
 @contextmanager
@@ -72,9 +89,9 @@ def rows_left(out: Path, line: str) -> bytes:
     return gzip.decompress(text) if out.suffix == ".gz" else text
 
 
-def test_interrupt_in_mid_computation(command: SignalCommand, made: ReadSet, table: bytes, tmp_path: Path) -> None:
+def test_interrupt_in_mid_computation(long_run: LongRun, table: bytes, tmp_path: Path) -> None:
     out = tmp_path / "out.tsv"
-    with started(long_run(command, made, tmp_path, "-o", out)) as process:
+    with started(long_run("-o", out)) as process:
         wait_for_batches(process, 3)
         line = interrupted(process)
     output = rows_left(out, line)
@@ -83,8 +100,8 @@ def test_interrupt_in_mid_computation(command: SignalCommand, made: ReadSet, tab
     assert (table + without_header(table) * _TIMES).startswith(output)
 
 
-def test_interrupt_while_the_output_is_blocked(command: SignalCommand, made: ReadSet, tmp_path: Path) -> None:
-    with started(long_run(command, made, tmp_path)) as process:
+def test_interrupt_while_the_output_is_blocked(long_run: LongRun) -> None:
+    with started(long_run()) as process:
         wait_for_batches(process, 1)
         wait_until_stuck(process.stdout.fileno(), process)
         interrupted(process)
@@ -102,11 +119,11 @@ def wait_until_stuck(reader: int, process: subprocess.Popen) -> None:
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="needs Linux, to make a pipe small")
 @pytest.mark.parametrize("name", ["out.tsv", "out.tsv.gz"])
-def test_interrupt_while_the_writer_is_stuck(command: SignalCommand, made: ReadSet, tmp_path: Path, name: str) -> None:
+def test_interrupt_while_the_writer_is_stuck(long_run: LongRun, tmp_path: Path, name: str) -> None:
     """In a named pipe that nobody reads."""
     folder = tmp_path / "out"
     folder.mkdir()
-    with stuck_in(folder / name, long_run(command, made, tmp_path, "-o", folder / name)) as process:
+    with stuck_in(folder / name, long_run("-o", folder / name)) as process:
         interrupted(process)
     assert list(folder.iterdir()) == [folder / name]
 
@@ -141,15 +158,14 @@ _EVENTALIGN = [command for command in MAPPED if command.name == "eventalign"]
     ],
 )
 def test_nothing_beside_a_stuck_output_is_closed(
-    command: SignalCommand, made: ReadSet, table: bytes, tmp_path: Path, stuck: str, name: str, options: list[str]
+    long_run: LongRun, table: bytes, tmp_path: Path, stuck: str, name: str, options: list[str]
 ) -> None:
     """And nothing stays after the interrupt but rows of tables, under the name of an unfinished file."""
     folder = tmp_path / "out"
     folder.mkdir()
     out, summary = folder / name, folder / "summary.tsv"
     pipe, other = (out, summary) if stuck == "output" else (summary, out)
-    run = long_run(command, made, tmp_path, *options, "-o", out, "--summary", summary)
-    with stuck_in(pipe, run) as process:
+    with stuck_in(pipe, long_run(*options, "-o", out, "--summary", summary)) as process:
         unfinished = [path.name for path in folder.iterdir() if path not in (out, summary)]
         assert unfinished == [f".unfinished-{other.name}"]
         line = interrupted(process)
