@@ -54,7 +54,7 @@ def controls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     truth = with_methylation(builtin(START), SHIFTS, "truth")
     (folder / "truth.model").write_bytes(b"".join(model_text(truth, np.zeros(5**6), "cpg", "made")))
     common: dict[str, Any] = {"methylation": "per-read", "meth_model": folder / "truth.model", "coverage": 6.0}
-    f5py.simulate(output=folder / "m", genome_length=100_000, methylated_reads=1.0, seed=1, **common)
+    f5py.simulate(output=folder / "m", genome_length=80_000, methylated_reads=1.0, seed=1, **common)
     f5py.simulate(output=folder / "u", reference=folder / "m/ref.fa", methylated_reads=0.0, seed=2, **common)
     return folder
 
@@ -123,7 +123,7 @@ def test_report(controls: Path, trained: Any, tmp_path: Path):
     known = report["held_out"]["known_model"]
     assert (known["name"], known["trained_is_better"]) == ("r9.4_450bps.cpg.6mer", True)
     assert known["auc"] < trained.auc - 0.05
-    few: dict[str, Any] = {"rounds": 1, "window": "simulated:1-30000", "force": True}
+    few: dict[str, Any] = {"rounds": 1, "window": "simulated:1-20000", "force": True}
     f5py.train(**inputs(controls) | few, output=tmp_path / "x.model", report=tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text()
     assert page.count("<svg") >= 3
@@ -202,7 +202,7 @@ def test_nucleotide_model_of_unmethylated_reads(controls: Path, tmp_path: Path):
 
 def test_truth_of_a_sample(controls: Path, tmp_path: Path):
     f5py.simulate(
-        output=tmp_path / "s", reference=controls / "m/ref.fa", site_rates="0,1,0.5", linked_within=0, coverage=9.0,
+        output=tmp_path / "s", reference=controls / "m/ref.fa", site_rates="0,1,0.5", linked_within=0, coverage=11.0,
         seed=3, meth_model=controls / "truth.model",
     )  # fmt: skip
     lines = [line.split("\t") for line in (tmp_path / "s/truth.tsv").read_text().splitlines()]
