@@ -91,8 +91,14 @@ def _with_plain_calibration(read: MadeRead) -> MadeRead:
 
 
 @pytest.fixture(scope="module")
-def signals(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Signals:
-    return Signals(made, tmp_path_factory.mktemp("formats"))
+def short(tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
+    """Simulate short reads: commands do the same with long ones, in whatever format they are."""
+    return ReadSet.simulated(tmp_path_factory.mktemp("short"), 400)
+
+
+@pytest.fixture(scope="module")
+def signals(short: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Signals:
+    return Signals(short, tmp_path_factory.mktemp("formats"))
 
 
 def _mapped(*more: object) -> Callable[[ReadSet], list[object]]:
@@ -145,7 +151,7 @@ def test_all_commands_that_read_signals_are_here():
     ("command", "way"), [(command, way) for command in SIGNAL_COMMANDS for way in WAYS_OF.get(command, WAYS)]
 )
 def test_signals(command: str, name: str, way: str, signals: Signals, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(train, "_NOISE_EVENTS", 10_000)  # it takes longer than all else of training
+    monkeypatch.setattr(train, "_NOISE_EVENTS", 1_000)  # it takes longer than all else of training
     reads = signals.of(name)
     out = tmp_path / f"out{ENDING.get(command, '')}"
     given = [*inputs_of(command, way, name, reads), *SIGNAL_COMMANDS[command](reads), out]
@@ -177,8 +183,8 @@ class Tables:
 
 
 @pytest.fixture(scope="module")
-def tables(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Tables:
-    return Tables(made, tmp_path_factory.mktemp("tables"))
+def tables(short: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Tables:
+    return Tables(short, tmp_path_factory.mktemp("tables"))
 
 
 #: For every use of a command that reads tables: the kind of its table and its arguments, with TABLE and TRUTH.

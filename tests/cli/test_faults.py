@@ -150,13 +150,23 @@ def cache_folder(tmp_path: Path, *options: object) -> Iterator[tuple[dict[str, s
 
 
 def test_a_damaged_cache_is_made_again(tmp_path: Path):
-    """Of a small kernel; what is right is compiled, and the damage is told once for each file."""
+    """Of a small kernel; what is right is compiled, and the damage is told once for each file.
+
+    Every run is a process, but those after the first fork from one that has imported all and loaded no code.
+    """
     program = (
+        "import os, sys\n"
         "import numpy as np\n"
         "from f5py.core._name_table_numba import fill_table\n"
-        "table = np.full(8, -1, np.int64)\n"
-        "fill_table(np.frombuffer(bytearray(b'abc'), np.uint8), np.arange(3), np.arange(1, 4), table)\n"
-        "print(sorted(table.tolist()))\n"
+        "for _ in sys.stdin:\n"
+        "    if os.fork() == 0:\n"
+        "        table = np.full(8, -1, np.int64)\n"
+        "        fill_table(np.frombuffer(bytearray(b'abc'), np.uint8), np.arange(3), np.arange(1, 4), table)\n"
+        "        print(sorted(table.tolist()))\n"
+        "        break\n"
+        "    assert os.wait()[1] == 0\n"
+        "    for stream in (sys.stdout, sys.stderr):\n"
+        "        print('end', file=stream, flush=True)\n"
     )
     damages: dict[str, tuple[str, Callable[[bytes], bytes]]] = {
         "empty code": ("nbc", lambda content: b""),
@@ -165,15 +175,21 @@ def test_a_damaged_cache_is_made_again(tmp_path: Path):
         "empty index": ("nbi", lambda content: b""),
         "rubbish in the index": ("nbi", lambda content: os.urandom(len(content))),
     }
-    with cache_folder(tmp_path) as (environment, folder):
+    pipe = subprocess.PIPE
+    with (
+        cache_folder(tmp_path) as (environment, folder),
+        subprocess.Popen(
+            [sys.executable, "-c", program], env=environment, stdin=pipe, stdout=pipe, stderr=pipe, text=True
+        ) as process,
+    ):
 
         def run() -> tuple[str, str]:
-            done = subprocess.run(
-                [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
-            )
-            return done.stdout, done.stderr
+            process.stdin.write("run\n")
+            process.stdin.flush()
+            return "".join(iter(process.stdout.readline, "end\n")), "".join(iter(process.stderr.readline, "end\n"))
 
         expected, told = run()
+        assert expected == "[-1, -1, -1, -1, -1, 0, 1, 2]\n"
         assert "WARNING" not in told
         for name, (suffix, damage) in damages.items():
             (path,) = folder.rglob(f"_name_table_numba.fill_table*.{suffix}")

@@ -61,20 +61,29 @@ def put(folder: Path) -> None:
             system.put_file(str(path), f"run/{path.relative_to(folder)}")
 
 
-@pytest.fixture
-def calls(made: ReadSet, bucket: Path) -> bytes:
-    """Call from the disk; the inputs are then in the bucket: the signals in all formats."""
+@pytest.fixture(scope="module")
+def inputs(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder with the inputs, the signals in all formats, and beside it the calls from the disk."""
+    folder = tmp_path_factory.mktemp("inputs") / "run"
+    (folder / "pod5").mkdir(parents=True)
     for path in (made.bam, Path(f"{made.bam}.bai"), made.genome, made.reads):
-        shutil.copy(path, bucket)
-    (bucket / "pod5").mkdir()
+        shutil.copy(path, folder)
     for i in range(N_FILES):
-        write_signals(bucket / "pod5" / f"{i}.pod5", made.signals(made.names[i::N_FILES]))
-    shutil.copytree(made.folder / "fast5", bucket / "fast5")
-    blow5 = write_signals(bucket / "signals.blow5", made.signals())
-    assert run_main("-b", made.bam, "-g", made.genome, "--slow5", blow5, "-t", 2, "-o", "disk.tsv") == 0
+        write_signals(folder / "pod5" / f"{i}.pod5", made.signals(made.names[i::N_FILES]))
+    shutil.copytree(made.folder / "fast5", folder / "fast5")
+    blow5 = write_signals(folder / "signals.blow5", made.signals())
+    calls = folder.with_name("disk.tsv")
+    assert run_main("-b", made.bam, "-g", made.genome, "--slow5", blow5, "-t", 2, "-o", calls) == 0
     assert Path(f"{blow5}.idx").exists()
+    return folder
+
+
+@pytest.fixture
+def calls(inputs: Path, bucket: Path) -> bytes:
+    """Put the inputs into the bucket; return the calls from the disk."""
+    shutil.copytree(inputs, bucket, dirs_exist_ok=True)
     put(bucket)
-    return Path("disk.tsv").read_bytes()
+    return inputs.with_name("disk.tsv").read_bytes()
 
 
 def far(*signals: str) -> list[str]:
