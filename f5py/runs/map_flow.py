@@ -172,13 +172,24 @@ def map_all(
             times.begin("")
 
         put: Callable[[Any], object]
+        records: SortedRecords | None = None
         if options.is_paf:
             put = outputs.enter_context(complete_output(options.output)).write
         else:
             header = _header(mapper.index, aligned, reference, options)
-            put = outputs.enter_context(
+            records = outputs.enter_context(
                 SortedRecords(options.output, header, options.threads, reference, times.begin, ending)
-            ).write
+            )
+            put = records.write
+
+        def settle(_: _Batch) -> None:
+            if records is not None:
+                records.start_if_many()
+
+        def stop() -> None:
+            mapper.pool.stop()
+            if records is not None:
+                records.stop()
 
         def write(item: _Batch) -> None:
             counts.add(item.counts)
@@ -186,7 +197,7 @@ def map_all(
             put(item.made.data)
             times.begin("")
 
-        run_pipeline(load(), compute, write, stop=mapper.pool.stop, n_lanes=n_lanes)
+        run_pipeline(load(), compute, write, settle=settle, stop=stop, n_lanes=n_lanes)
     return counts
 
 
