@@ -6,6 +6,7 @@ from . import kept_bytecode  # noqa: F401
 
 # isort: split
 import gc
+import os
 import shutil
 import signal
 import sys
@@ -19,7 +20,7 @@ from hypothesis import HealthCheck, settings
 from f5py.messages import console
 
 from .examples import examples
-from .forked import close_servers
+from .forked import HERE, at_start, close_servers
 from .made_data import ReadSet, run_main
 from .played_gpu.checks import kept_in
 from .readers_here import readers_here, scans_here
@@ -63,6 +64,13 @@ def messages_on_standard_error() -> Iterator[None]:
     """As at the command line; the tests of the Python functions are without it."""
     with console.on_standard_error():
         yield
+
+
+@pytest.fixture(autouse=True)
+def environment_stays() -> Iterator[None]:
+    """With another one no run could be forked, and what has been compiled would not be found, in all later tests."""
+    yield
+    assert at_start(os.environ) == HERE
 
 
 #: Tests of signal files and of damaged ones; they have the processes of real runs.

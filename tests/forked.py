@@ -27,20 +27,21 @@ _SERVER = Path(__file__).with_name("forking_server.py")
 _AT_START = ("DYLD_", "HOME", "LD_", "MALLOC_", "NUMBA_", "OMP_", "PYTHON", "TMPDIR", "XDG_")
 
 
-def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
+def at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that a process looks at when it starts."""
     return {name: value for name, value in environment.items() if name.startswith(_AT_START)}
 
 
-_HERE = _at_start(os.environ)
+HERE = at_start(os.environ)
 #: What a run can be given.
 _OPTIONS = {"stdin", "stdout", "stderr", "text", "bufsize", "env", "cwd", "start_new_session"}
 
 
 def can_be_forked(options: Mapping[str, Any]) -> bool:
     """Return whether a process with these options of `subprocess.Popen` is one that could have been forked."""
-    environment = _at_start(options.get("env") or os.environ)
+    environment = at_start(options.get("env") or os.environ)
     environment.pop("LD_PRELOAD", None)
-    return sys.platform == "linux" and options.keys() <= _OPTIONS and environment == _HERE
+    return sys.platform == "linux" and options.keys() <= _OPTIONS and environment == HERE
 
 
 class _Server:
