@@ -39,7 +39,10 @@ def kernels_of(module: Any) -> dict[str, Any]:
 
 
 def record(file: Path, commands: list[list[str]]) -> None:
-    """Run command lines in this process and keep the argument types of the kernels that Python called."""
+    """Run command lines in this process and keep the argument types of the kernels that Python called.
+
+    What only other kernels call is compiled with these, see `f5py.jit.inner`; its own entries depend on what was kept.
+    """
     from f5py.cli import main
 
     for arguments in commands:
@@ -48,14 +51,13 @@ def record(file: Path, commands: list[list[str]]) -> None:
         except SystemExit as stop:
             if stop.code:
                 raise SystemExit(f"{' '.join(arguments)}: status {stop.code}") from None
-    kernels = {
-        (name, kernel): list(dispatcher.overloads)
+    called = {
+        (name, kernel): [types for types, made in dispatcher.overloads.items() if callable(made.entry_point)]
         for name in kernel_modules()
         if name in sys.modules
         for kernel, dispatcher in kernels_of(sys.modules[name]).items()
-        if dispatcher.overloads
     }
-    file.write_bytes(pickle.dumps(kernels))
+    file.write_bytes(pickle.dumps({name: types for name, types in called.items() if types}))
 
 
 class _NoFeatures(dict):

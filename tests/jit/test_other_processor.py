@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
+import pickle
 import subprocess
 import sys
+import tempfile
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+
+import f5py
 
 from ..made_data import ReadSet
 
@@ -34,8 +40,28 @@ def recorded(made: ReadSet, tmp_path: Path) -> Path:
     return tmp_path / "kernels"
 
 
+def _compiled(recorded: Path, folder: Path) -> str:
+    """Compile what was recorded, or find what that gave: the same compiler makes the same of it.
+
+    It is kept for all test processes of this user, by all sources, the types that were recorded, and the versions.
+    """
+    kinds = sorted((name, sorted(map(str, types))) for name, types in pickle.loads(recorded.read_bytes()).items())
+    package = Path(f5py.__file__).parent
+    made_of = hashlib.sha256(repr([kinds, sys.version, *(map(version, ("numba", "llvmlite", "numpy")))]).encode())
+    for path in (_PROGRAM, *sorted(package.rglob("*.py"))):
+        made_of.update(path.read_bytes())
+    kept = Path(tempfile.gettempdir()) / f"f5py-tests-{os.getuid()}-arm" / made_of.hexdigest()
+    if not kept.is_file():
+        told = _run("compile", str(recorded), NUMBA_CACHE_DIR=str(folder), NUMBA_OPT="0")
+        kept.parent.mkdir(exist_ok=True)
+        unfinished = kept.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(told)
+        unfinished.replace(kept)
+    return kept.read_text()
+
+
 def test_kernels_compile_for_arm(recorded: Path, tmp_path: Path):
-    found = json.loads(_run("compile", str(recorded), NUMBA_CACHE_DIR=str(tmp_path / "cache"), NUMBA_OPT="0"))
+    found = json.loads(_compiled(recorded, tmp_path / "cache"))
     assert found["kernels"] >= 30
     assert {"f5py.methylation._calls_numba.call_all", "f5py.methylation._per_site_numba.call_all_sites"} <= set(
         found["flush"]
