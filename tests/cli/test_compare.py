@@ -29,6 +29,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for kind in ("tsv", "parquet"):
             f5py.eventalign(**data, output=place / f"{name}.{kind}")
         f5py.eventalign(**data, output=place / f"{name}.scaled.tsv", scale_events=True, print_read_names=True)
+        pd.read_csv(place / f"{name}.tsv", sep="\t", nrows=3000).to_csv(
+            place / f"{name}.few.tsv", sep="\t", index=False
+        )
     return place
 
 
@@ -136,7 +139,7 @@ def test_rows_with_lengths_that_are_none_are_left_out(
     folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], value: str, n: int, kind: str
 ):
     """They made the test of two samples run for ever."""
-    rows = pd.read_csv(folder / "a.tsv", sep="\t", nrows=3000)
+    rows = pd.read_csv(folder / "a.few.tsv", sep="\t")
     rows.loc[5 : 4 + n, "event_length"] = float(value)
     sound = rows.drop(index=range(5, 5 + n))
     changed, fewer = tmp_path / f"changed.{kind}", tmp_path / "fewer.tsv"
@@ -149,15 +152,17 @@ def test_rows_with_lengths_that_are_none_are_left_out(
     n_left_out = int((rows["model_kmer"].iloc[5 : 5 + n] != "NNNNNN").sum())
     for by in ("position", "kmer"):
         found, expected = (
-            compared(folder, path, folder / "b.tsv", min_coverage=1, by=by, strict=path == fewer)
+            compared(folder, path, folder / "b.few.tsv", min_coverage=1, by=by, strict=path == fewer)
             for path in (changed, fewer)
         )
+        assert len(found) > 100
         pd.testing.assert_frame_equal(found, expected)
-    assert run_command("compare", changed, folder / "b.tsv", "--min-coverage", 1, "-o", tmp_path / "o.tsv") == 0
+    given = ["compare", changed, folder / "b.few.tsv", "--min-coverage", 1, "-o", tmp_path / "o.tsv"]
+    assert run_command(*given) == 0
     told = capfd.readouterr().err
     assert f"{n_left_out} of {n_rows:,} rows are left out" in told
     assert "RuntimeWarning" not in told
-    assert run_command("compare", changed, folder / "b.tsv", "--min-coverage", 1, "--strict", "-o", tmp_path / "s") == 1
+    assert run_command(*given, "--strict") == 1
 
 
 def test_limits_are_those_of_eventalign(folder: Path, tmp_path: Path):
