@@ -74,22 +74,22 @@ def environment_stays() -> Iterator[None]:
 
 
 #: Tests of signal files and of damaged ones; they have the processes of real runs.
-_OF_FILES = {"signals", "bad_input", "fuzz", "test_index.py", "test_faults.py"}
+_OF_FILES = {"signals", "fuzz", "test_index.py", "test_faults.py", "test_reads_and_signals.py", "test_resquiggle.py"}
 
 
-@pytest.fixture(autouse=True)
-def one_reader_is_this_process(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With ``--iop 1`` fast5 and POD5 are read here, and fast5 files are scanned here.
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """With ``--iop 1`` read fast5 and POD5 here, and scan fast5 files here, in tests and all their fixtures.
 
     Processes that do it would take most of the time of the tests. Tests of signal files have the processes of real
     runs, and so has what is started as a process of its own.
     """
-    parts = request.path.parts
+    parts = item.path.parts
     with (
         nullcontext() if "signals" in parts else readers_here(lambda n_processes: n_processes == 1),
         nullcontext() if _OF_FILES.intersection(parts) else scans_here(),
     ):
-        yield
+        return (yield)
 
 
 #: On the module path, it has the cupy of played GPUs.
