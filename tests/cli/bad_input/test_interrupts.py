@@ -33,21 +33,25 @@ LongRun = Callable[..., list[str]]
 
 
 @pytest.fixture(scope="module")
-def many(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Callable[[SignalCommand], ReadSet]:
+def many(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Callable[[SignalCommand, str], ReadSet]:
     """Return a function that repeats the reads of a run of a command, once for all tests."""
 
     @cache
-    def repeat(is_mapped: bool) -> ReadSet:
+    def repeat(is_mapped: bool, signals: str) -> ReadSet:
         command = next(command for command in COMMANDS if command.is_mapped == is_mapped)
-        return command.many(made, tmp_path_factory.mktemp("many"), _TIMES)
+        reads = made.with_slow5(tmp_path_factory.mktemp("slow5")) if signals == "slow5" else made
+        return command.many(reads, tmp_path_factory.mktemp("many"), _TIMES)
 
-    return lambda command: repeat(command.is_mapped)
+    return lambda command, signals: repeat(command.is_mapped, signals)
 
 
 @pytest.fixture
-def long_run(command: SignalCommand, many: Callable[[SignalCommand], ReadSet]) -> LongRun:
-    """Return a function from options to the command line of a run of many batches."""
-    return lambda *options: command.process(many(command), "-K", 16, *options)
+def long_run(command: SignalCommand, many: Callable[[SignalCommand, str], ReadSet]) -> LongRun:
+    """Return a function from options to the command line of a run of many batches.
+
+    Fast5 files have processes that read them, which take longer than all else of a run that waits for its output.
+    """
+    return lambda *options, signals="slow5": command.process(many(command, signals), "-K", 16, *options)
 
 
 @contextmanager
@@ -91,7 +95,7 @@ def rows_left(out: Path, line: str) -> bytes:
 
 def test_interrupt_in_mid_computation(long_run: LongRun, table: bytes, tmp_path: Path) -> None:
     out = tmp_path / "out.tsv"
-    with started(long_run("-o", out)) as process:
+    with started(long_run("-o", out, signals="fast5")) as process:
         wait_for_batches(process, 3)
         line = interrupted(process)
     output = rows_left(out, line)
@@ -109,12 +113,13 @@ def test_interrupt_while_the_output_is_blocked(long_run: LongRun) -> None:
 
 def wait_until_stuck(reader: int, process: subprocess.Popen) -> None:
     """Wait until there is something in the pipe and it does not get more."""
-    before, now = 0, 0
-    while now == 0 or now != before:
+    before, since = 0, time.monotonic()
+    while before == 0 or time.monotonic() < since + 0.4:
         assert process.poll() is None
-        time.sleep(0.4)
-        before = now
+        time.sleep(0.05)
         (now,) = struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"\0" * 4))
+        if now != before:
+            before, since = now, time.monotonic()
 
 
 @pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="needs Linux, to make a pipe small")
