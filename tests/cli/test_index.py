@@ -24,6 +24,7 @@ from f5py.io.reads.read_index import ReadIndex
 from ..index_files import fasta, multi_fast5, readdb, single_fast5
 from ..made_data import ReadSet, process_of, run_main, start_process, write_signals
 from ..patience import PATIENCE
+from ..readers_here import scans_here
 
 needs_nanopolish = pytest.mark.skipif(not shutil.which("nanopolish"), reason="nanopolish is not on PATH")
 
@@ -49,12 +50,13 @@ def contents(reads: Path) -> dict[str, bytes]:
 
 
 def both(tmp_path: Path, reads: Path, *options: object) -> tuple[dict[str, bytes], dict[str, bytes]]:
-    """Index copies of `reads` with f5py and nanopolish."""
+    """Index copies of `reads` with f5py, in this process, and nanopolish."""
     ours, theirs = tmp_path / "ours" / reads.name, tmp_path / "theirs" / reads.name
     for copy in (ours, theirs):
         copy.parent.mkdir()
         copy.write_bytes(reads.read_bytes())
-    assert run(*options, ours) == 0
+    with scans_here():
+        assert run(*options, ours) == 0
     nanopolish("index", *options, theirs)
     return contents(ours), contents(theirs)
 
