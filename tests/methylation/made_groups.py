@@ -139,7 +139,7 @@ def _score_in_doubles(events, mean, stdv, events_per_base):
     return score / _LOG2_E
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, cache=True)
 def _compare(first_seed, kind, level_mean, level_stdv, events, arrays, n_events, n_kmers, in_doubles):
     """Make the eight groups of a pack, fill what `forward_lanes` takes, and score both hypotheses in doubles."""
     inverse, offset, constant = arrays

@@ -103,7 +103,7 @@ def test_a_folder_that_is_full(made: ReadSet, pieces: Path, here: Path):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_folder_that_is_being_filled(made: ReadSet, pieces: Path, here: Path, seed: int):
     """Files come in any order, some in pieces, some renamed; the first process is killed or interrupted."""
-    process = start_process(process_of(*watching(made, "--watch-until-idle", "0.1")), stderr=subprocess.DEVNULL)
+    process = start_process(process_of(*watching(made, "--watch-until-idle", "0.06")), stderr=subprocess.DEVNULL)
     chance = random.Random(seed)
     files = [(path, here / "run" / "bam_pass") for path in pieces.glob("run_?.bam")]
     files += [(path, here / "run" / "pod5_pass") for path in pieces.glob("signals_?.pod5")]
@@ -112,7 +112,7 @@ def test_a_folder_that_is_being_filled(made: ReadSet, pieces: Path, here: Path, 
     for writer in writers:
         writer.start()
     if seed:
-        time.sleep(2.5)
+        time.sleep(1.3)
         process.send_signal(signal.SIGKILL if seed == 1 else signal.SIGINT)
         process.wait(timeout=PATIENCE)
     for writer in writers:
@@ -162,13 +162,13 @@ def test_ctrl_c_twice(made: ReadSet, pieces: Path, here: Path, monkeypatch: pyte
 
 def deliver(path: Path, folder: Path, chance: float) -> None:
     """Put a file into a folder: in pieces, under another name first, or at once."""
-    time.sleep(3 * chance)
+    time.sleep(1.6 * chance)
     content = path.read_bytes()
     if chance < 0.4:
         with (folder / path.name).open("wb", buffering=0) as file:
             for begin in range(0, len(content), len(content) // 4):
                 file.write(content[begin : begin + len(content) // 4])
-                time.sleep(0.3)
+                time.sleep(0.25)  # longer than from one look to the next
     elif chance < 0.7:
         (folder / f".{path.name}.part").write_bytes(content)
         (folder / f".{path.name}.part").rename(folder / path.name)
