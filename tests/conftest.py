@@ -67,10 +67,15 @@ def messages_on_standard_error() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def environment_stays() -> Iterator[None]:
-    """With another one no run could be forked, and what has been compiled would not be found, in all later tests."""
+def environment_is_restored() -> Iterator[None]:
+    """Take back what a test, or a library such as dask, has set for processes that it starts.
+
+    With another environment no run could be forked in all later tests, and what is compiled would not be found.
+    """
     yield
-    assert at_start(os.environ) == HERE
+    for name in at_start(os.environ).keys() - HERE.keys():
+        del os.environ[name]
+    os.environ.update(HERE)
 
 
 #: Tests of signal files and of damaged ones; they have the processes of real runs.

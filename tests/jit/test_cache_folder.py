@@ -13,12 +13,6 @@ import pytest
 from f5py.jit.cache_folder import cache_folder
 
 
-@pytest.fixture(autouse=True)
-def environment_is_restored(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let what is chosen here not be the cache folder of all later tests."""
-    monkeypatch.setenv("XDG_CACHE_HOME", "")
-
-
 @pytest.fixture
 def no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     """Play a user without a home, and make a folder for temporary files."""
