@@ -117,7 +117,7 @@ def test_a_server_that_changes_in_mid_run(server: HostileServer, made: ReadSet, 
 def test_a_server_that_never_answers_is_not_waited_for_without_end(server: HostileServer, made: ReadSet):
     """A run of its own with the limits that users have, but for one that they may set: a minute would be waited for."""
     assert SILENT_SECONDS * _ATTEMPTS <= 60
-    patience = json.dumps({"config_kwargs": {"read_timeout": 2}})
+    patience = json.dumps({"config_kwargs": {"read_timeout": 1}})
     with ExitStack() as ends:
         runs = {}
         for way in ("silent", "silent content", "fails"):
