@@ -79,7 +79,7 @@ def environment_is_restored() -> Iterator[None]:
 
 
 #: Tests of signal files and of damaged ones; they have the processes of real runs.
-_OF_FILES = {"signals", "fuzz", "test_index.py", "test_faults.py", "test_reads_and_signals.py", "test_resquiggle.py"}
+_OF_FILES = {"signals", "fuzz", "test_index.py", "test_faults.py", "test_reads_and_signals.py"}
 
 
 @pytest.hookimpl(wrapper=True)
