@@ -99,7 +99,7 @@ def test_r10_igv(shared_data: Path, tmp_path: Path):
 
 
 def test_train(tmp_path: Path):
-    run_tutorial("train", tmp_path, {"--genome-length 100K": "--genome-length 40K"})
+    run_tutorial("train", tmp_path, {"--genome-length 100K": "--genome-length 25K"})
     assert "<svg" in (tmp_path / "training.html").read_text()
     ratios = [float(line.split("\t")[5]) for line in (tmp_path / "calls.tsv").read_text().splitlines()[1:]]
     assert sum(ratio > 0 for ratio in ratios) > 0.9 * len(ratios)
