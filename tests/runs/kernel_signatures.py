@@ -99,6 +99,7 @@ def gpus_of_small_runs() -> Iterator[None]:
         mock.patch.object(chains, "_FEW_PAIRS", -1),
         mock.patch.object(seeds, "_FEW_BASES", -1),
         # a large arena takes the played device long to fill
+        mock.patch.dict(os.environ, F5PY_PLAYED_MEMORY=str(128 << 20)),
         mock.patch.object(chains, "_MOST_ANCHORS", 1 << 16),
         mock.patch.object(pair_alignments, "_MOST_SLOTS", 32),
         mock.patch.object(pair_alignments, "_MOST_PACKED", 1 << 20),
