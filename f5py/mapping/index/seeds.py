@@ -180,16 +180,20 @@ def take_anchors(
     n_anchors, n_seeds, rep_len : int64, shape (n_reads,)
     """
     offsets, seed_offsets = offsets_of(n_anchors), offsets_of(n_seeds)
-    in_order = results[:1] if results and np.array_equal(results[0][0], np.arange(len(batch))) else []
-    if in_order and len(results[0][1]) == offsets[-1] and len(results[0][3]) == seed_offsets[-1]:
-        _, x, y, seeds = results[0]  # only what others have found of some of these reads is yet to be copied
+    if results and _is_all(results[0], len(batch), int(offsets[-1]), int(seed_offsets[-1])):
+        (_, x, y, seeds), *results = results  # of some of these reads others may have found more
     else:
-        in_order = []
         x, y = np.empty(offsets[-1], np.uint64), np.empty(offsets[-1], np.int64)
         seeds = np.empty(seed_offsets[-1], np.int64)
-    for done, found_x, found_y, found_seeds in results[len(in_order) :]:
+    for done, found_x, found_y, found_seeds in results:
         copy_to_places(done, n_anchors, offsets, found_x, x)
         copy_to_places(done, n_anchors, offsets, found_y, y)
         copy_to_places(done, n_seeds, seed_offsets, found_seeds, seeds)
     empty = np.empty(0, np.int32)
     batch.anchors = Anchors(x, y, offsets, seeds, seed_offsets, rep_len, empty, empty)
+
+
+def _is_all(result: Any, n_reads: int, n_anchors: int, n_seeds: int) -> bool:
+    """Return whether all has a place in what one thread has found, in the order of the reads."""
+    done, x, _, seeds = result
+    return len(x) == n_anchors and len(seeds) == n_seeds and np.array_equal(done, np.arange(n_reads))

@@ -4,9 +4,10 @@ import numpy as np
 
 from f5py.jit.kernel import shared_kernel
 
-_LANES = 32
+#: Of a warp.
+LANES = 32
 _N_BUCKETS = 256
-#: Columns of a task, and of what is told of where its bases are; see map_align.cu.
+#: Numbers of a task and of its result, and of what is told of where its bases are; see map_align.cu.
 N_TASK, N_SOURCE = 8, 4
 _OPS_PLACE = 6
 
@@ -37,7 +38,7 @@ def choose_whole(keys, most_bases, cells_room, fewest_cells, whole, others):
         for row in range(keys.shape[0]):
             n = keys[row, 1]
             m = keys[row, 3]
-            cells = (n + _LANES - 1) // _LANES * _LANES * (m + _LANES)
+            cells = (n + LANES - 1) // LANES * LANES * (m + LANES)
             if min(n, m) <= 0 or cells < fewest_cells:
                 continue
             if cells <= cells_room and max(n, m) <= min(keys[row, 5], most_bases):

@@ -16,6 +16,14 @@ from numpy.typing import NDArray
 
 from f5py.compute.gpu.buffers import TransferredArrays
 from f5py.compute.gpu.device import GpuDevice, guarded
+from f5py.compute.gpu.mapping._rounds_numba import (
+    LANES,
+    N_SOURCE,
+    N_TASK,
+    choose_whole,
+    fill_tasks,
+    take_results,
+)
 from f5py.compute.gpu.parts import PartsOfGpu, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.mapping_batch import MappingBatch
@@ -31,9 +39,7 @@ from f5py.threads.pool import WorkerPool
 _N_PARTS = 2
 #: Longest stretches, and bytes of all cells of one; those with fewest cells are sooner done where they are needed.
 _MOST_BASES, _CELLS_ROOM, _FEWEST_CELLS = 1024, 512 << 10, 2048
-_LANES, _THREADS, _WARPS = 32, 128, 4
-#: Numbers of a task and of its result, and of what is told of where its bases are.
-N_TASK, N_SOURCE = 8, 4
+_THREADS, _WARPS = 128, 4
 #: Of a block that aligns within a band: rows of a thread, whose cells are a word, and threads; see map_bands.cu.
 _ROWS, _MOST_THREADS = 4, 384
 #: Cells on both sides of the diagonal that long gaps are aligned within.
@@ -167,8 +173,6 @@ class GpuAlignments(PartsOfGpu[_Part]):
         ------
         GpuFailure
         """
-        from f5py.compute.gpu.mapping._rounds_numba import fill_tasks, take_results
-
         number = self.device.number
         all_ops: list[NDArray[np.uint32]] = []
         n_ops = 0
@@ -261,8 +265,6 @@ class _Round(NamedTuple):
 
 def _rounds_of(keys: NDArray[np.int64], part: _Part) -> Iterator[_Round]:
     """Divide the stretches that the GPU aligns into rounds, those with most cells first."""
-    from f5py.compute.gpu.mapping._rounds_numba import choose_whole
-
     whole, others = np.empty((2, len(keys)), np.int64)
     n_whole, n_others = choose_whole(keys, _MOST_BASES, _CELLS_ROOM, _FEWEST_CELLS, whole, others)
     sizes = keys[:, 1] + keys[:, 3]
@@ -293,7 +295,7 @@ def _banded(keys: NDArray[np.int64], rows: NDArray[np.int64], part: _Part) -> It
     fits &= (kind != GLOBAL) | (np.abs(n - m) <= widths)
     if not fits.any():
         return
-    threads = int(-(-at_once[fits].max() // (_ROWS * _LANES)) * _LANES)
+    threads = int(-(-at_once[fits].max() // (_ROWS * LANES)) * LANES)
     words = _words_of(keys, threads)
     chosen = np.flatnonzero(fits & (words <= part.n_words))
     chosen = chosen[np.argsort(-words[chosen], kind="stable")]
@@ -312,7 +314,7 @@ def _words_of(keys: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
     """Words of cells of stretches that so many threads align within a band, and of what fills lines of memory up."""
     n, m = keys[:, 1], keys[:, 3]
     n_diagonals = np.minimum(n + m - 1, 2 * np.minimum(n, m) + _widths(keys) + 2)  # the band ends with the shorter one
-    return -(-n_diagonals * np.minimum(threads, -(-n // _ROWS)) // _LANES) * _LANES
+    return -(-n_diagonals * np.minimum(threads, -(-n // _ROWS)) // LANES) * LANES
 
 
 def _fill_bands(bands: NDArray[np.int32], keys: NDArray[np.int64], threads: int) -> None:
