@@ -89,13 +89,10 @@ class SignalStages:
         """
         pool, model, times = self.pool, self.model, self.times
         self.before_stage("events")
-        times.add("Events", detect_events(batch, self.parameters, pool, self.means_only, share))
+        keep_samples = self.keep_samples or share is not None
+        times.add("Events", detect_events(batch, self.parameters, pool, self.means_only, share, keep_samples))
         self.after_part(batch)
-        here: NDArray[np.bool_] | bool = True
-        if share is not None:
-            here = ~share.reads
-        elif not self.keep_samples:
-            batch.release("samples")
+        here: NDArray[np.bool_] | bool = True if share is None else ~share.reads
         self.before_stage("scaling")
         times.add("Estimate scaling", rank_kmers(batch, model, pool, here) + estimate_scaling(batch, model, pool, here))
         if self.rna:

@@ -61,7 +61,7 @@ def run_pipeline(
 
     `load` runs in one thread, `compute` in `n_lanes` others, each with an item of its own, `settle` in the calling
     thread and `write` in one more thread. `load`, `settle` and `write` see the items in order. At any time there are at
-    most one item that is loaded and not yet taken, `n_lanes` that are computed, one that waits to be written and one
+    most one item that is loaded and waits, `n_lanes` that are computed, one that waits to be written and one
     that is written. When a stage fails or is interrupted, the items before it are still written, in order, and its
     exception is raised here; after an interrupt the writer is given up if that takes long. If `load` is a generator, it
     is closed in its thread.
@@ -263,7 +263,7 @@ class _Prefetch(Generic[T]):
             for item in self._items:
                 self._put(item)
                 del item
-                # Items are large: the next one is made only when this one has been taken.
+                # Items are large: the next one is made only when this one is being computed.
                 while not self._taken.acquire(timeout=_POLL_SECONDS):
                     if self._stopping.is_set():
                         return
@@ -294,9 +294,9 @@ class _Prefetch(Generic[T]):
                 continue
             if item is _END:
                 break
-            self._taken.release()
             yield item
             del item
+            self._taken.release()
         self._stage.join()
 
     def raise_error(self) -> None:

@@ -60,6 +60,7 @@ def detect_events(
     pool: WorkerPool,
     means_only: bool = False,
     elsewhere: EventsElsewhere | None = None,
+    keep_samples: bool = True,
 ) -> float:
     """Fill the batch's event arrays from its samples.
 
@@ -74,6 +75,8 @@ def detect_events(
         Leave `event_start`, `event_length` and `event_stdv` empty.
     elsewhere : EventsElsewhere, optional
         The arrays get room for its reads, but what is in there is left to it.
+    keep_samples : bool
+        Do not release the samples when the events have been found.
     """
     from f5py.signal._events_numba import find_all_events, take_all_events
 
@@ -102,6 +105,8 @@ def detect_events(
         seconds += find(longest_first(n_samples, given_back))
         here = here | given_back
         reads = longest_first(n_samples, here)
+    if not keep_samples:
+        batch.release("samples")  # the events are made of their memory
     offsets = offsets_of(n_found * here + others)
     n_events = offsets[-1]
     n_further = 0 if means_only else n_events

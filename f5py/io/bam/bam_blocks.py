@@ -21,8 +21,9 @@ from f5py.io.bytes.c_functions import zlib_functions
 _LEAST_BLOCK = HEADER_SIZE + FOOTER_SIZE
 _NONE = np.empty(0, np.int64)
 _NO_BLOCKS = np.empty((0, 3), np.int64)
-#: Bytes that are read at a time.
-READ_BYTES = 1 << 20
+#: Bytes that are read at a time, and about how many of text these may hold: alignments of the same bases are packed to
+#: a twentieth.
+READ_BYTES, _TEXT_BYTES = 1 << 20, 1 << 22
 #: Threads: one inflates some 300 megabytes in a second, which is what a hundred processors ask for.
 _N_THREADS = 2
 
@@ -148,9 +149,9 @@ def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, NDArra
             return
         if not piece:
             break
-        n_bytes = min(2 * n_bytes, READ_BYTES)
         data = rest + piece
         blocks, is_damaged = _blocks_of(data)
+        n_bytes = _next_size(n_bytes, data, blocks)
         if is_damaged:
             problem = DamagedBlocksError("a block is damaged")
         rest = data[int(blocks[-1, 2]) if len(blocks) else 0 :]
@@ -159,6 +160,12 @@ def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, NDArra
         yield data, blocks, problem
     if rest and problem is None:
         yield b"", _NO_BLOCKS, DamagedBlocksError("the file is truncated")
+
+
+def _next_size(n_bytes: int, data: bytes, blocks: NDArray[np.int64]) -> int:
+    """Choose how much of a stream is read after `n_bytes` that have brought these blocks."""
+    text = int(text_sizes(data, blocks).sum()) if len(blocks) else 0
+    return max(min(2 * n_bytes, READ_BYTES, n_bytes * _TEXT_BYTES // max(text, 1)), MAX_BLOCK)
 
 
 def _blocks_of(data: bytes) -> tuple[NDArray[np.int64], bool]:
