@@ -22,6 +22,7 @@ Environment variables say what the machine is like:
 from __future__ import annotations
 
 import numpy as np
+from patterns import filled
 
 from . import faults
 
@@ -49,7 +50,7 @@ class ndarray:
         if memptr is None:
             faults.pass_by("memory")
             cuda.take(count * self.dtype.itemsize)
-            memory = np.full(count * self.dtype.itemsize, 0xA5, np.uint8)
+            memory = filled(count * self.dtype.itemsize, 0xA5)
         else:
             memory = memptr.memory.bytes[memptr.offset : memptr.offset + count * self.dtype.itemsize]
         self.played = memory.view(self.dtype).reshape(shape)

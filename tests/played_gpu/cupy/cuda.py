@@ -8,6 +8,7 @@ import time
 from types import SimpleNamespace
 
 import numpy as np
+from patterns import filled
 
 from . import faults
 
@@ -177,7 +178,7 @@ class _PinnedMemory(np.ndarray):
 
 def alloc_pinned_memory(size: int) -> _PinnedMemory:
     faults.pass_by("memory")
-    made = np.full(size, 0x5A, np.uint8).view(_PinnedMemory)
+    made = filled(size, 0x5A).view(_PinnedMemory)
     made.ptr, made.bytes = made.ctypes.data, made.view(np.ndarray)
     return made
 
