@@ -8,6 +8,7 @@
 #include "warp.cuh"
 
 #define NONE (-1)
+#define NO_PAIR (-(1 << 30))  // below all scores
 #define SPAN_SHIFT 24
 #define POSITION ((1 << SPAN_SHIFT) - 1)
 
@@ -81,4 +82,49 @@ __device__ __forceinline__ void try_near(
         }
     }
     if (near.at < 0 || near.score < *score) near = {i, *score, own};
+}
+
+// What a search that stops has: predecessors are tried in rows of 32, one per lane, in the order of the search.
+
+// The lanes below `lane`, which may be LANES.
+__device__ __forceinline__ unsigned lanes_below(int lane) { return lane == LANES ? FULL : (1u << lane) - 1; }
+
+// The lane of the n-th bit, from 0 on, of at least n + 1 that are set.
+__device__ __forceinline__ int lane_of_bit(unsigned bits, int n) {
+    const int lane = threadIdx.x % LANES;
+    return __ffs((int)__ballot_sync(FULL, (bits >> lane & 1) != 0 && __popc(bits & lanes_below(lane)) == n)) - 1;
+}
+
+// Walk through 32 predecessors, the nearest first, as far as `max_skip` allows: those in `records` were better than all
+// before them, and those in `in_vain` were not and are marked. Returns where the walk ends, LANES if it does not; `last`
+// is the last record before that, if there is one.
+__device__ __forceinline__ int walk(unsigned records, unsigned in_vain, int max_skip, int* skipped, int* last) {
+    unsigned rest = FULL;
+    for (;;) {
+        const int record = (records & rest) != 0 ? __ffs((int)(records & rest)) - 1 : LANES;
+        const unsigned before = in_vain & rest & lanes_below(record);
+        if (*skipped + __popc(before) > max_skip) return lane_of_bit(before, max_skip - *skipped);
+        *skipped += __popc(before);
+        if (record == LANES) return LANES;
+        *last = record;
+        *skipped = max(*skipped - 1, 0);
+        rest = ~(lanes_below(record) | 1u << record);
+    }
+}
+
+// Those of 32 candidates that are better than `best` and all before them.
+__device__ __forceinline__ unsigned records_of(int candidate, int best) {
+    unsigned records = 0, rest = FULL;
+    for (;;) {
+        const unsigned better = __ballot_sync(FULL, candidate > best) & rest;
+        if (better == 0) return records;
+        const int record = __ffs((int)better) - 1;
+        records |= 1u << record;
+        best = __shfl_sync(FULL, candidate, record);
+        rest = ~(lanes_below(record) | 1u << record);
+    }
+}
+
+__device__ __forceinline__ int2 from_lane(int2 anchor, int lane) {
+    return make_int2(__shfl_sync(FULL, anchor.x, lane), __shfl_sync(FULL, anchor.y, lane));
 }

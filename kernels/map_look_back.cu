@@ -20,10 +20,6 @@
 #define HELD 256  // anchors that a warp holds in shared memory, a power of two
 #endif
 #define ROWS (BACK_WARPS * AT_ONCE)  // at most LANES
-#define NO_PAIR (-(1 << 30))         // below all scores
-
-// The lanes below `lane`, which may be LANES.
-__device__ __forceinline__ unsigned lanes_below(int lane) { return lane == LANES ? FULL : (1u << lane) - 1; }
 
 // The last anchors of a segment, their chains and marks; that of anchor j at j % N, which is a power of two.
 template <int N>
@@ -81,42 +77,6 @@ __device__ __forceinline__ bool is_marked(const Search& search, const Held<N>& h
     return (j >= i - N ? held.marks[(unsigned)j % N] : search.marks[j]) == i;
 }
 
-// The lane of the n-th bit, from 0 on, of at least n + 1 that are set.
-__device__ __forceinline__ int lane_of_bit(unsigned bits, int n) {
-    const int lane = threadIdx.x % LANES;
-    return __ffs((int)__ballot_sync(FULL, (bits >> lane & 1) != 0 && __popc(bits & lanes_below(lane)) == n)) - 1;
-}
-
-// Walk through 32 predecessors, the nearest first, as far as `max_skip` allows: those in `records` were better than all
-// before them, and those in `in_vain` were not and are marked. Returns where the walk ends, LANES if it does not; `last`
-// is the last record before that, if there is one.
-__device__ __forceinline__ int walk(unsigned records, unsigned in_vain, int max_skip, int* skipped, int* last) {
-    unsigned rest = FULL;
-    for (;;) {
-        const int record = (records & rest) != 0 ? __ffs((int)(records & rest)) - 1 : LANES;
-        const unsigned before = in_vain & rest & lanes_below(record);
-        if (*skipped + __popc(before) > max_skip) return lane_of_bit(before, max_skip - *skipped);
-        *skipped += __popc(before);
-        if (record == LANES) return LANES;
-        *last = record;
-        *skipped = max(*skipped - 1, 0);
-        rest = ~(lanes_below(record) | 1u << record);
-    }
-}
-
-// Those of 32 candidates that are better than `best` and all before them.
-__device__ __forceinline__ unsigned records_of(int candidate, int best) {
-    unsigned records = 0, rest = FULL;
-    for (;;) {
-        const unsigned better = __ballot_sync(FULL, candidate > best) & rest;
-        if (better == 0) return records;
-        const int record = __ffs((int)better) - 1;
-        records |= 1u << record;
-        best = __shfl_sync(FULL, candidate, record);
-        rest = ~(lanes_below(record) | 1u << record);
-    }
-}
-
 __device__ __forceinline__ int max_of_warp(int value) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     return __reduce_max_sync(FULL, value);
@@ -125,10 +85,6 @@ __device__ __forceinline__ int max_of_warp(int value) {
         value = max(value, __shfl_xor_sync(FULL, value, distance));
     return value;
 #endif
-}
-
-__device__ __forceinline__ int2 from_lane(int2 anchor, int lane) {
-    return make_int2(__shfl_sync(FULL, anchor.x, lane), __shfl_sync(FULL, anchor.y, lane));
 }
 
 // One warp.

@@ -71,10 +71,11 @@ def test_divergence_is_caught(library, kernel, message, descending):
     test_operations(library, 32, descending)
 
 
-def test_a_missing_barrier_shows_in_the_order_of_lanes(library):
+@pytest.mark.parametrize("kernel", [b"no_barrier", b"no_barrier_of_the_block"])
+def test_a_missing_barrier_shows_in_the_order_of_lanes(library, kernel):
     results = []
     for descending in (0, 1):
-        out = np.zeros(32, np.int32)
-        call(library.run_mistake, b"no_barrier", descending, out)
+        out = np.zeros(64, np.int32)
+        call(library.run_mistake, kernel, descending, out)
         results.append(out.tolist())
     assert results[0] != results[1]

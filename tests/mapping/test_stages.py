@@ -19,9 +19,9 @@ from f5py.mapping.align._pair_alignment_numba import (
     align_pair,
     new_room,
 )
-from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
 from f5py.mapping.chain._chains_numba import Chains
 from f5py.mapping.chain.chaining import score_chains
+from f5py.mapping.chain.joins import made_room
 from f5py.mapping.hits._chained_hits_numba import chains_of_read
 from f5py.mapping.index._sketch_numba import Minimizers, Scheme, sketch
 from f5py.mapping.index.reference_index import codes_of
@@ -117,8 +117,8 @@ def test_anchors_and_chains(
         n = int(end - begin)
         out_x, out_y, sums = np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n, np.int64)
         n_chains, n_chained = chains_of_read(
-            AnchorArrays(anchors.x, anchors.y), begin, n, int(length), numbers, ChainScores(anchors.f, anchors.p),
-            Chains(out_x, out_y, sums), np.empty(SORT_SCRATCH, np.int64),
+            i, anchors, int(length), numbers, made_room(0, anchors), Chains(out_x, out_y, sums),
+            np.empty(SORT_SCRATCH, np.int64),
         )  # fmt: skip
         counts = (sums[:n_chains] & 0xFFFFFFFF).tolist()
         places = np.cumsum([0, *counts])

@@ -237,6 +237,17 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
     Ranks are the anchors' places in the order of (y, index); a tree over the ranks finds the predecessor with the
     largest priority, a bitmap those nearby. Mostly it is the one with the largest priority of all, which is known: only
     where it is not do anchors get into the tree.
+
+    Parameters
+    ----------
+    anchors : AnchorArrays
+        Sorted by x.
+    n : int
+    integers, floats, gap_penalty
+        `f5py.mapping.settings.Parameters`.
+    scores : ChainScores
+        Filled.
+    scratch : int64, shape (SORT_SCRATCH,)
     """
     x, y = anchors
     f, p = scores

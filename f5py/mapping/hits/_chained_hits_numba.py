@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, extended, sort_pairs
+from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, extended
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
-from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining, score_long_joins
+from f5py.mapping.chain._chains_numba import Chains, cut_chains, score_long_joins
+from f5py.mapping.chain._joins_numba import AS_CUT, JOINED, copy_chains, first_chains
 from f5py.mapping.hits._hits_numba import (
     chains_to_hits,
     drop_retained,
@@ -21,7 +22,7 @@ from f5py.mapping.hits._hits_numba import (
     set_parents,
 )
 from f5py.mapping.hits.hit_fields import COUNT, FIRST, N_FIELDS
-from f5py.mapping.settings import AVA, BW, BW_LONG, RESCUE_BASES, RESCUE_RATIO
+from f5py.mapping.settings import AVA, BW_LONG
 
 
 class ChainedCounts(NamedTuple):
@@ -32,30 +33,30 @@ class ChainedCounts(NamedTuple):
 
 
 @shared_kernel
-def chains_of_read(anchors, begin, n, read_length, parameters, scores, out, scratch):
-    """Cut the chains of a read, joined over long gaps if that is worth it; see `cut_chains`."""
+def chains_of_read(read, anchors, read_length, parameters, cut, out, scratch):
+    """Cut the chains of a read, joined over long gaps if that is worth it; see `cut_chains`.
+
+    `cut` has the first chains, or no element: then they are cut here.
+    """
     integers, floats, gap_penalty = parameters
-    out_x, out_y, chains = out
-    n_chains, m = cut_chains(anchors, begin, n, integers, integers[BW], scores, out, scratch)
-    if not integers[AVA] and is_worth_joining(
-        out_y, chains, n_chains, read_length, integers, RESCUE_BASES, RESCUE_RATIO
-    ):
-        joined_x = np.empty(m, np.uint64)
-        joined_y = np.empty(m, np.int64)
-        for i in range(m):
-            joined_x[i] = out_x[i]
-            joined_y[i] = out_y[i]
-        sort_pairs(joined_x, joined_y, 0, m, scratch)
-        joined_f = np.empty(m, np.int32)
-        joined_p = np.empty(m, np.int32)
-        score_long_joins(
-            AnchorArrays(joined_x, joined_y), m, integers, floats, gap_penalty, ChainScores(joined_f, joined_p), scratch
-        )
-        n_chains, m = cut_chains(
-            AnchorArrays(joined_x, joined_y), 0, m, integers, integers[BW_LONG], ChainScores(joined_f, joined_p), out,
-            scratch,
-        )  # fmt: skip
-    return n_chains, m
+    begin = anchors.offsets[read]
+    if cut.states.shape[0] > 0:
+        m = cut.n_anchors[read]
+        if cut.states[read] == AS_CUT:
+            copy_chains(cut, read, out)
+            return cut.n_chains[read], m
+        joined = AnchorArrays(cut.x[begin : begin + m], cut.y[begin : begin + m])
+    else:
+        n_chains, m, is_worth = first_chains(read, anchors, read_length, parameters, out, scratch)
+        if not is_worth:
+            return n_chains, m
+        joined = AnchorArrays(out.x[:m].copy(), out.y[:m].copy())
+    if cut.states.shape[0] > 0 and cut.states[read] == JOINED:
+        of_joins = ChainScores(cut.f[begin : begin + m], cut.p[begin : begin + m])
+    else:
+        of_joins = ChainScores(np.empty(m, np.int32), np.empty(m, np.int32))
+        score_long_joins(joined, m, integers, floats, gap_penalty, of_joins, scratch)
+    return cut_chains(joined, 0, m, integers, integers[BW_LONG], of_joins, out, scratch)
 
 
 @shared_kernel
@@ -79,7 +80,7 @@ def close_gaps(hits, n_hits, x, y, n):
 
 
 @shared_kernel
-def _hits_of_read(read, columns, anchors, contig_lengths, parameters, scratch):
+def _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scratch):
     """Find the hits of a read as far as chains tell.
 
     Returns
@@ -90,18 +91,14 @@ def _hits_of_read(read, columns, anchors, contig_lengths, parameters, scratch):
         The anchors of these hits.
     """
     integers, floats, _ = parameters
-    begin = anchors.offsets[read]
-    n = anchors.offsets[read + 1] - begin
+    n = anchors.offsets[read + 1] - anchors.offsets[read]
     length = columns.offsets[read + 1] - columns.offsets[read]
     x = np.empty(n, np.uint64)
     y = np.empty(n, np.int64)
     chains = np.empty(n, np.int64)
     n_chains = 0
     if n > 0:
-        n_chains, n = chains_of_read(
-            AnchorArrays(anchors.x, anchors.y), begin, n, length, parameters, ChainScores(anchors.f, anchors.p),
-            Chains(x, y, chains), scratch,
-        )  # fmt: skip
+        n_chains, n = chains_of_read(read, anchors, length, parameters, cut, Chains(x, y, chains), scratch)
     hits = np.empty((n_chains, N_FIELDS), np.int64)
     if n_chains == 0:
         return hits, 0, x[:0], y[:0]
@@ -119,7 +116,7 @@ def _hits_of_read(read, columns, anchors, contig_lengths, parameters, scratch):
 
 
 @shared_kernel
-def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, counts):
+def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, cut, counts):
     """Find the hits of reads as far as chains tell.
 
     Parameters
@@ -129,6 +126,8 @@ def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, count
         Scored.
     contig_lengths : int64
     parameters : f5py.mapping.settings.Parameters
+    cut : f5py.mapping.chain._joins_numba.CutChains
+        The first chains of all reads, or no element.
     counts : ChainedCounts
         Filled.
 
@@ -151,7 +150,7 @@ def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, count
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         done, n_done = appended(done, n_done, read)
-        hits, m, x, y = _hits_of_read(read, columns, anchors, contig_lengths, parameters, scratch)
+        hits, m, x, y = _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scratch)
         counts.hits[read] = m
         counts.anchors[read] = x.shape[0]
         for j in range(m):

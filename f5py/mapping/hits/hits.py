@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from f5py.core.mapping_batch import ChainedHits, ContigColumns, Hits, MappingBatch
 from f5py.core.offsets import offsets_of
+from f5py.mapping.chain.joins import Joins, made_room
 from f5py.mapping.hits.hit_fields import N_FIELDS
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting, copy_to_places
@@ -23,10 +24,21 @@ from f5py.threads.pool import WorkerPool, longest_first, threads_for
 _FEW_HITS = 1 << 14
 
 
-def chain_hits(batch: MappingBatch, index: ReferenceIndex, parameters: Parameters, pool: WorkerPool) -> float:
+def chain_hits(
+    batch: MappingBatch,
+    index: ReferenceIndex,
+    parameters: Parameters,
+    pool: WorkerPool,
+    joins: Joins | None = None,
+) -> float:
     """Fill ``batch.chained`` from the scored anchors, of which only `rep_len` is kept.
 
     Return the seconds that all threads together have worked.
+
+    Parameters
+    ----------
+    joins : Joins, optional
+        The first chains, if they have been cut; those not yet joined that are to be are joined here.
     """
     from f5py.mapping.hits._chained_hits_numba import ChainedCounts, chain_reads
     from f5py.mapping.hits._hit_reads_numba import gather_hits
@@ -35,10 +47,11 @@ def chain_hits(batch: MappingBatch, index: ReferenceIndex, parameters: Parameter
     assert anchors is not None
     n = len(batch)
     counts = ChainedCounts(np.zeros(n, np.int64), np.zeros(n, np.int64))
+    cut = made_room(0, anchors) if joins is None else joins.cut
     results: list[Any] = []
     seconds = pool.run(
         collecting(chain_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.columns, anchors,
-        np.diff(index.offsets), parameters, counts, order=batch.number,
+        np.diff(index.offsets), parameters, cut, counts, order=batch.number,
     )  # fmt: skip
     batch.anchors = anchors.without_places()
     offsets, anchor_offsets = offsets_of(counts.hits), offsets_of(counts.anchors)

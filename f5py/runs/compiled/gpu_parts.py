@@ -105,7 +105,10 @@ def _calls(per_site: bool = False, correlated: bool = False) -> None:
 
 
 def _anchors() -> None:
+    from f5py.compute.gpu.mapping.joins import are_joined_alike, made_joins
     from f5py.mapping._sorting_numba import sort_reads
+    from f5py.mapping.chain._joins_numba import PackedJoins
+    from f5py.mapping.chain.joins import Joins
     from f5py.mapping.chain.segments import Segments
 
     batch, _, settings = mapping_without_reads()
@@ -117,6 +120,11 @@ def _anchors() -> None:
     packed = np.zeros((1, 2), np.int32)
     segments.pack(_NO_READS, np.zeros(1, np.int64), packed)
     segments.unpack(_NO_READS, np.zeros(1, np.int64), packed)
+    are_joined_alike(made_joins(settings, AT_ONCE))
+    joins = Joins.of(batch, settings, AT_ONCE)
+    places, of_joins = joins.places_of(_NO_READS), PackedJoins(packed, packed, packed)
+    joins.pack(_NO_READS, places, of_joins)
+    joins.unpack(_NO_READS, places, of_joins)
 
 
 def _stretches() -> None:
@@ -160,7 +168,7 @@ GPU_PARTS: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "gpu site calls": ((*_FINISH_SITES, INDEPENDENT), lambda: _calls(per_site=True)),
     "gpu correlated calls": (_PUT_BACK, lambda: _calls(correlated=True)),
     "gpu correlated site calls": ((*_FINISH_SITES, CORRELATED), lambda: _calls(per_site=True, correlated=True)),
-    "gpu chains": (("f5py.mapping.chain._segments_numba", "unpack_segments"), _anchors),
+    "gpu chains": (("f5py.mapping.chain._joins_numba", "unpack_joins"), _anchors),
     "gpu stretches": (("f5py.mapping.align._pair_alignment_numba", "align_pair"), _stretches),
     "gpu mem seeds": (("f5py.mapping.mem._mem_anchors_numba", "anchors_of_found"), _mems),
 }

@@ -2,13 +2,14 @@
 //
 // Include this before a .cu file and compile both as C++. Every thread of a block is a fiber with a stack of its own; a
 // fiber runs until it reaches an operation that needs other threads (a shuffle, a ballot, a barrier) or returns, and
-// then the next one runs. When all fibers stand still, each warp whose lanes have met in one operation goes on. They
+// then the next one of its warp runs. When all of these stand still, and have met in one operation, the warp goes on. They
 // must have met: the same operation at the same place in the source, named for all lanes of the warp, and no lane gone.
 // Anything else is a mistake that a GPU may or may not punish; here it ends the launch with a `Mistake` that says what
 // happened.
 //
-// Blocks run one after another. The lanes of a block run in ascending or descending order between two meetings, as the
-// caller of `launch` wants: a kernel that lacks a barrier gives different results.
+// Blocks run one after another, and so do the warps of a block between two barriers of it. Warps, and the lanes of each
+// between two meetings, run in ascending or descending order, as the caller of `launch` wants: a kernel that lacks a
+// barrier gives different results.
 //
 // Floating point is IEEE, fused exactly where the source says fmaf; compile with -ffp-contract=off. Not here: atomics,
 // textures, dynamic shared memory, shuffles of a width below 32, blocks of more than one dimension.
@@ -75,138 +76,145 @@ struct Mistake : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// What a fiber waits for. `value` is what it brings, `mask` the lanes that it says take part.
+// What the fibers of a warp wait for, by lane, and what they bring: all that is looked at when they have met.
 struct Meeting {
-    const char* operation;
-    int line;
-    bool whole_block;
-    unsigned mask;
-    std::uint64_t value;
-};
-
-struct Fiber {
-    std::unique_ptr<char[]> stack{new char[STACK_BYTES]};
-    Context context;
-    bool returned;
-    Meeting meeting;
-};
-
-// What the lanes of a warp brought to its last meeting. They all read it before the next one takes place.
-struct Heard {
+    const char* operations[WARP];
+    unsigned places[WARP];  // lines in the source, with `BLOCK` where the whole block meets
+    unsigned masks[WARP];   // lanes that are said to take part
     std::uint64_t values[WARP];
+    std::uint64_t heard[WARP];  // values of the last meeting; all lanes read them before the next one takes place
+    unsigned lanes, returned;   // a bit each
 };
 
-static std::vector<std::unique_ptr<Fiber>> fibers;
-static std::vector<Heard> heard;  // by warp
+constexpr unsigned BLOCK = 1u << 31;
+
+static std::vector<std::unique_ptr<char[]>> stacks;
+static std::vector<Context> contexts;  // of fibers
+static std::vector<Meeting> meetings;  // of warps
 static std::function<void()> body;
 static Context launcher;
-static std::vector<unsigned> turns;  // fibers that run until they stand still, in this order
-static std::size_t turn;
-static unsigned running;
+static unsigned running, last;  // fiber, and the one of its warp whose turn is last
+static int step;                // to the fiber whose turn is next
+
+static inline bool has_returned(unsigned thread) { return meetings[thread / WARP].returned >> thread % WARP & 1; }
 
 static inline std::string describe(unsigned thread) {
-    const Fiber& fiber = *fibers[thread];
+    const Meeting& meeting = meetings[thread / WARP];
     std::string text = "thread " + std::to_string(thread) + " of block " + std::to_string(blockIdx.x);
-    if (fiber.returned) return text + " has returned";
-    return text + " is at " + fiber.meeting.operation + " in line " + std::to_string(fiber.meeting.line);
+    if (has_returned(thread)) return text + " has returned";
+    return text + " is at " + meeting.operations[thread % WARP] + " in line " +
+           std::to_string(meeting.places[thread % WARP] & ~BLOCK);
 }
 
 // Let the fiber whose turn is next run in the place of what runs now, or who launched them after the last one.
 static inline void pass_on(Context& from) {
-    if (turn == turns.size()) {
+    if (running == last) {
         change(from, launcher);
         return;
     }
-    running = turns[turn++];
+    running += step;
     threadIdx.x = running;
-    change(from, fibers[running]->context);
+    change(from, contexts[running]);
 }
 
 // Leave the running fiber until its meeting has taken place.
 static __attribute__((noinline)) const std::uint64_t* meet(
-    const char* operation, int line, bool whole_block, unsigned mask, std::uint64_t value) {
-    Fiber& fiber = *fibers[running];
-    fiber.meeting = {operation, line, whole_block, mask, value};
-    pass_on(fiber.context);
+    const char* operation, unsigned place, unsigned mask, std::uint64_t value) {
+    Meeting& meeting = meetings[running / WARP];
+    const unsigned lane = running % WARP;
+    meeting.operations[lane] = operation;
+    meeting.places[lane] = place;
+    meeting.masks[lane] = mask;
+    meeting.values[lane] = value;
+    pass_on(contexts[running]);
     asm volatile("" ::: "memory");  // other fibers have run: nothing read before holds, threadIdx included
-    return heard[running / WARP].values;
+    return meeting.heard;
 }
 
 static void enter() {
     body();
-    Fiber& fiber = *fibers[running];
-    fiber.returned = true;
-    pass_on(fiber.context);
+    meetings[running / WARP].returned |= 1u << running % WARP;
+    pass_on(contexts[running]);
 }
 
-// Run the fibers whose turns have been set until all stand still or have returned.
-static __attribute__((noinline)) void run_turns() {
-    turn = 0;
-    if (!turns.empty()) pass_on(launcher);
+// Run the fibers first..end-1 until all stand still or have returned.
+static __attribute__((noinline)) void run_turns(unsigned first, unsigned end, bool descending) {
+    running = descending ? end - 1 : first;
+    last = descending ? first : end - 1;
+    step = descending ? -1 : 1;
+    threadIdx.x = running;
+    change(launcher, contexts[running]);
     asm volatile("" ::: "memory");
 }
 
 // Check that the threads first..end-1, of which not all have returned, have come to the same meeting.
-static inline void check_same(unsigned first, unsigned end, const char* whose) {
+static void check_same(unsigned first, unsigned end, const char* whose) {
+    const auto place = [](unsigned t) { return meetings[t / WARP].places[t % WARP]; };
+    const auto operation = [](unsigned t) { return meetings[t / WARP].operations[t % WARP]; };
     unsigned waiting = first;
-    while (fibers[waiting]->returned) ++waiting;
-    const Meeting& meeting = fibers[waiting]->meeting;
-    for (unsigned t = first; t < end; ++t) {
-        const Meeting& other = fibers[t]->meeting;
-        if (fibers[t]->returned || other.line != meeting.line ||
-            (other.operation != meeting.operation && std::strcmp(other.operation, meeting.operation) != 0))
+    while (has_returned(waiting)) ++waiting;
+    for (unsigned t = first; t < end; ++t)
+        if (has_returned(t) || place(t) != place(waiting) ||
+            (operation(t) != operation(waiting) && std::strcmp(operation(t), operation(waiting)) != 0))
             throw Mistake(std::string("the threads of a ") + whose + " diverged: " + describe(waiting) + ", but " +
                           describe(t));
-    }
+}
+
+// Whether all lanes have come to the first one's meeting, without a look at the texts.
+static inline bool is_same(const Meeting& meeting, unsigned lanes) {
+    std::uintptr_t others = meeting.returned;
+    for (unsigned lane = 0; lane < lanes; ++lane)
+        others |= (meeting.places[lane] ^ meeting.places[0]) |
+                  (reinterpret_cast<std::uintptr_t>(meeting.operations[lane]) ^
+                   reinterpret_cast<std::uintptr_t>(meeting.operations[0]));
+    return others == 0;
 }
 
 // Let the threads of one warp go on if they have met; false if they wait for the rest of their block.
-static inline bool release_warp(unsigned first, unsigned end) {
-    check_same(first, end, "warp");
-    const Meeting& meeting = fibers[first]->meeting;
-    if (meeting.whole_block) return false;
+static inline bool release_warp(Meeting& meeting, unsigned first, unsigned end) {
     const unsigned lanes = end - first;
-    const unsigned all = lanes == WARP ? 0xffffffffu : (1u << lanes) - 1;
-    for (unsigned t = first; t < end; ++t)
-        if (fibers[t]->meeting.mask != all)
-            throw Mistake(describe(t) + " with a mask that is not exactly the " + std::to_string(lanes) +
-                          " lanes of its warp");
-    for (unsigned lane = 0; lane < lanes; ++lane)
-        heard[first / WARP].values[lane] = fibers[first + lane]->meeting.value;
+    if (!is_same(meeting, lanes)) check_same(first, end, "warp");
+    if (meeting.places[0] & BLOCK) return false;
+    unsigned others = 0;
+    for (unsigned lane = 0; lane < lanes; ++lane) others |= meeting.masks[lane] ^ meeting.lanes;
+    if (others != 0) {
+        unsigned lane = 0;
+        while (meeting.masks[lane] == meeting.lanes) ++lane;
+        throw Mistake(describe(first + lane) + " with a mask that is not exactly the " + std::to_string(lanes) +
+                      " lanes of its warp");
+    }
+    std::memcpy(meeting.heard, meeting.values, sizeof meeting.values);
     return true;
 }
 
+// Run a warp as far as it comes by itself: to a meeting of the block, or to its end.
+static inline void run_warp(unsigned first, unsigned end, bool descending) {
+    Meeting& meeting = meetings[first / WARP];
+    do {
+        run_turns(first, end, descending);
+    } while (meeting.returned != meeting.lanes && release_warp(meeting, first, end));
+}
+
 static inline void run_block(unsigned threads, bool descending) {
-    while (fibers.size() < threads) fibers.emplace_back(new Fiber);
-    heard.resize(fibers.size() / WARP + 1);
-    for (unsigned t = 0; t < threads; ++t) {
-        Fiber& fiber = *fibers[t];
-        fiber.returned = false;
-        // stacks that end at the same place of their pages would be in each other's way in the caches
-        begin_at(fiber.context, fiber.stack.get(), STACK_BYTES - t % WARP * 320, enter);
-    }
-    std::vector<char> runnable(threads, 1);
-    for (;;) {
-        turns.clear();
-        for (unsigned i = 0; i < threads; ++i) {
-            const unsigned t = descending ? threads - 1 - i : i;
-            if (runnable[t]) turns.push_back(t);
-        }
-        run_turns();
-        unsigned returned = 0, released = 0;
-        for (unsigned first = 0; first < threads; first += WARP) {
-            const unsigned end = std::min(first + WARP, threads);
-            unsigned gone = 0;
-            for (unsigned t = first; t < end; ++t) gone += fibers[t]->returned;
-            returned += gone;
-            const bool go_on = gone < end - first && release_warp(first, end);
-            released += go_on;
-            std::fill(runnable.begin() + first, runnable.begin() + end, go_on);
-        }
-        if (returned == threads) return;
-        if (released == 0) {  // every warp is at a block's barrier, or gone
-            check_same(0, threads, "block");
-            std::fill(runnable.begin(), runnable.end(), 1);
+    while (stacks.size() < threads) stacks.emplace_back(new char[STACK_BYTES]);
+    contexts.resize(stacks.size());
+    const unsigned warps = (threads + WARP - 1) / WARP;
+    meetings.resize((stacks.size() + WARP - 1) / WARP);
+    for (unsigned returned = 0, round = 0; returned < warps; ++round) {
+        // every warp is at a meeting of the block, or gone
+        if (round > 0) check_same(0, threads, "block");
+        for (unsigned i = 0; i < warps; ++i) {
+            const unsigned warp = descending ? warps - 1 - i : i;
+            const unsigned first = warp * WARP, end = std::min(first + WARP, threads);
+            if (round == 0) {
+                meetings[warp].lanes = end - first == WARP ? 0xffffffffu : (1u << (end - first)) - 1;
+                meetings[warp].returned = 0;
+                for (unsigned t = first; t < end; ++t)
+                    // stacks that end at the same place of their pages would be in each other's way in the caches
+                    begin_at(contexts[t], stacks[t].get(), STACK_BYTES - t % WARP * 320, enter);
+            }
+            run_warp(first, end, descending);
+            returned += meetings[warp].returned == meetings[warp].lanes;
         }
     }
 }
@@ -256,7 +264,7 @@ T value_of(std::uint64_t bits) {
 template <class T>
 T shuffle(const char* operation, int line, unsigned mask, T value, unsigned source) {
     const unsigned lane = threadIdx.x % WARP;
-    const std::uint64_t* values = meet(operation, line, false, mask, bits_of(value));
+    const std::uint64_t* values = meet(operation, (unsigned)line, mask, bits_of(value));
     return value_of<T>(values[source < WARP ? source : lane]);
 }
 
@@ -284,7 +292,7 @@ T __shfl_xor_sync(unsigned mask, T value, unsigned flipped, int line = __builtin
 }
 
 static inline unsigned __ballot_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
-    const std::uint64_t* values = cuda_on_cpu::meet("__ballot_sync", line, false, mask, predicate != 0 ? 1u : 0u);
+    const std::uint64_t* values = cuda_on_cpu::meet("__ballot_sync", (unsigned)line, mask, predicate != 0 ? 1u : 0u);
     const unsigned lanes = std::min(cuda_on_cpu::WARP, blockDim.x - threadIdx.x / cuda_on_cpu::WARP * cuda_on_cpu::WARP);
     unsigned votes = 0;
     for (unsigned lane = 0; lane < lanes; ++lane) votes |= (unsigned)values[lane] << lane;
@@ -300,11 +308,11 @@ static inline int __all_sync(unsigned mask, int predicate, int line = __builtin_
 }
 
 static inline void __syncwarp(unsigned mask = 0xffffffffu, int line = __builtin_LINE()) {
-    cuda_on_cpu::meet("__syncwarp", line, false, mask, 0);
+    cuda_on_cpu::meet("__syncwarp", (unsigned)line, mask, 0);
 }
 
 static inline void __syncthreads(int line = __builtin_LINE()) {
-    cuda_on_cpu::meet("__syncthreads", line, true, 0, 0);
+    cuda_on_cpu::meet("__syncthreads", (unsigned)line | cuda_on_cpu::BLOCK, 0, 0);
 }
 
 static inline float __int_as_float(int bits) { return cuda_on_cpu::value_of<float>((unsigned)bits); }

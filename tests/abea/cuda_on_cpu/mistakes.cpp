@@ -73,6 +73,16 @@ __global__ void no_barrier(int* out) {
     out[threadIdx.x] = shared[(threadIdx.x + 1) % 32];
 }
 
+// The same between two warps, which meet, but each by itself.
+__global__ void no_barrier_of_the_block(int* out) {
+    __shared__ int shared[64];
+    shared[threadIdx.x] = -1;
+    __syncthreads();
+    shared[threadIdx.x] = threadIdx.x;
+    __syncwarp();
+    out[threadIdx.x] = shared[(threadIdx.x + 32) % 64];
+}
+
 extern "C" {
 
 const char* run_operations(int blocks, int threads, int descending, const int* in, float* out, int* reversed) {
@@ -88,10 +98,13 @@ const char* run_mistake(const char* name, int descending, int* out) {
         {"uneven_loop", uneven_loop},
         {"one_warp_misses_the_barrier", one_warp_misses_the_barrier},
         {"no_barrier", no_barrier},
+        {"no_barrier_of_the_block", no_barrier_of_the_block},
     };
     for (const auto& [known, kernel] : kernels)
         if (std::strcmp(known, name) == 0)
-            return cuda_on_cpu::try_launch(1u, kernel == one_warp_misses_the_barrier ? 64u : 32u, descending != 0, kernel, out);
+            return cuda_on_cpu::try_launch(
+                1u, kernel == one_warp_misses_the_barrier || kernel == no_barrier_of_the_block ? 64u : 32u,
+                descending != 0, kernel, out);
     return "no such kernel";
 }
 

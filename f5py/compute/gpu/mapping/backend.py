@@ -7,10 +7,12 @@ from collections.abc import Callable
 from f5py.compute.gpu.arena import memory_fraction
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError
 from f5py.compute.gpu.mapping.chains import GpuChaining
+from f5py.compute.gpu.mapping.joins import GpuJoins
 from f5py.compute.gpu.mapping.pair_alignments import GpuAlignments
 from f5py.compute.gpu.mapping.seeds import GpuSeeds
 from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
+from f5py.mapping.chain.joins import Joins
 from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
 from f5py.mapping.hits.planned import Stretches
 from f5py.mapping.index.reference_index import ReferenceIndex
@@ -60,6 +62,7 @@ class GpuMapping:
         self.seeds: GpuSeeds | None = None
         self.chaining = GpuChaining(device, parameters, pool, max_bases, mem_frac)
         self.alignments: GpuAlignments | None = None
+        self.joins: GpuJoins | None = None
         if parameters.integers[AVA]:
             return
         try:
@@ -70,6 +73,9 @@ class GpuMapping:
             if index.bases.nbytes <= memory // 2:
                 self.alignments.keep_reference(index.bases)
                 memory -= index.bases.nbytes
+            if GpuJoins.suits(parameters) and GpuJoins.has_room(memory):
+                self.joins = GpuJoins(device, parameters, pool, memory // 2, max_bases, device.integrated)
+                memory -= self.joins.n_bytes
             if with_seeds and suits_gpu(parameters):
                 if GpuSeeds.has_room(index, memory):
                     self.seeds = GpuSeeds(device, index, parameters, pool, memory, max_bases, device.integrated)
@@ -99,7 +105,7 @@ class GpuMapping:
             self.chaining.compute(batch)
         made = None
         self.before_stage("chained hits")
-        chain_hits(batch, self._index, self._parameters, self._pool)
+        chain_hits(batch, self._index, self._parameters, self._pool, self._join(batch))
         if self.alignments is not None and not self.is_broken:
             self.before_stage("alignments")
             stretches = Stretches.of(batch, self._index, self._parameters, self._pool)
@@ -112,6 +118,17 @@ class GpuMapping:
             align_hits(batch, self._index, self._parameters, self._pool, made)
         self.before_stage("ranks")
         rank_hits(batch, self._parameters, self._pool)
+
+    def _join(self, batch: MappingBatch) -> Joins | None:
+        """Cut the first chains of a batch, and score their joins, where there is a GPU that does that."""
+        if self.joins is None or self.is_broken:
+            return None
+        joins = Joins.of(batch, self._parameters, self._pool)
+        try:
+            self.joins.join(joins)
+        except GpuFailure as problem:
+            self.chaining.give_up(problem)
+        return joins
 
     def _find_seeds(self, batch: MappingBatch) -> None:
         """Fill the anchors of a batch."""
@@ -127,7 +144,7 @@ class GpuMapping:
     def close(self) -> None:
         """Free the memory; no batch may be under way."""
         try:
-            for one in (self.seeds, self.alignments):
+            for one in (self.seeds, self.joins, self.alignments):
                 if one is not None:
                     one.close()
         except GpuFailure:

@@ -1,0 +1,219 @@
+"""Jitted loops that cut the first chains of reads, and copy those to be joined for a GPU; see `joins`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core._turns_numba import counter, own_turns
+from f5py.jit.kernel import shared_kernel
+from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
+from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
+from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining
+from f5py.mapping.chain._segments_numba import SPAN_SHIFT
+from f5py.mapping.settings import AVA, BW, BW_LONG, INNER_DISTANCE, MAX_GAP, RESCUE_BASES, RESCUE_RATIO
+
+_HIGH = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+#: States of reads: their chains stay; they are sorted, to be joined; their joins have been scored.
+AS_CUT, TO_JOIN, JOINED = range(3)
+
+
+class CutChains(NamedTuple):
+    """First chains of the reads of a batch, and the scores of their joins."""
+
+    # x, y: shape (n_anchors,): where a read's anchors begin stand those of its chains, one after the other, or sorted
+    # if they are to be joined
+    x: NDArray[np.uint64]
+    y: NDArray[np.int64]
+    sums: NDArray[np.int64]  # shape (n_anchors,): see `f5py.mapping.chain._chains_numba.Chains`
+    # f, p: shape (n_anchors,): of joined reads; see `f5py.mapping.chain._chaining_numba.ChainScores`
+    f: NDArray[np.int32]
+    p: NDArray[np.int32]
+    n_chains: NDArray[np.int64]  # shape (n_reads,)
+    n_anchors: NDArray[np.int64]  # shape (n_reads,): of the chains
+    n_segments: NDArray[np.int64]  # shape (n_reads,): see `f5py.mapping.chain.segments`
+    work: NDArray[np.int64]  # shape (n_reads,): pairs of anchors within reach
+    states: NDArray[np.uint8]  # shape (n_reads,)
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,): of the reads' anchors before they were cut
+
+
+class JoinPlaces(NamedTuple):
+    """Where anchors and segments of reads to be joined stand, one read after another."""
+
+    anchors: NDArray[np.int64]  # shape (n + 1,)
+    segments: NDArray[np.int64]  # shape (n + 1,)
+
+
+class PackedJoins(NamedTuple):
+    """Anchors and segments of reads to be joined as a GPU takes them, and what it makes of them."""
+
+    anchors: NDArray[np.int32]  # shape (n_anchors, 2): last base on the contig; span << SPAN_SHIFT | that on the read
+    segments: NDArray[np.int32]  # shape (n_segments, 2): first anchor, and twice the number of anchors
+    # shape (n_anchors, 2): scores, and predecessors from the segment's first anchor on, or -1
+    chains: NDArray[np.int32]
+
+
+@shared_kernel
+def first_chains(read, anchors, read_length, parameters, out, scratch):
+    """Cut the chains of a read; sort their anchors if it is worth it to join them over long gaps.
+
+    Returns
+    -------
+    n_chains, n_anchors : int
+    is_worth : bool
+    """
+    integers = parameters.integers
+    begin = anchors.offsets[read]
+    n_chains, m = cut_chains(
+        AnchorArrays(anchors.x, anchors.y), begin, anchors.offsets[read + 1] - begin, integers, integers[BW],
+        ChainScores(anchors.f, anchors.p), out, scratch,
+    )  # fmt: skip
+    if integers[AVA] or not is_worth_joining(
+        out.y, out.sums, n_chains, read_length, integers, RESCUE_BASES, RESCUE_RATIO
+    ):
+        return n_chains, m, False
+    sort_pairs(out.x, out.y, 0, m, scratch)
+    return n_chains, m, True
+
+
+@shared_kernel
+def copy_chains(cut, read, out):
+    """Copy the chains of a read that stay as they have been cut."""
+    begin = cut.offsets[read]
+    for i in range(cut.n_anchors[read]):
+        out.x[i] = cut.x[begin + i]
+        out.y[i] = cut.y[begin + i]
+    for c in range(cut.n_chains[read]):
+        out.sums[c] = cut.sums[begin + c]
+
+
+@shared_kernel
+def _reach_of(integers):
+    """Compute the largest distance to an anchor that is tried: those nearby are even if the bandwidth is narrower."""
+    return np.uint64(max(integers[MAX_GAP], integers[BW_LONG], INNER_DISTANCE))
+
+
+@shared_kernel
+def _is_new(x, i, reach):
+    """Return whether a segment begins with an anchor: no chain comes from the one before it."""
+    return x[i] >> _HIGH != x[i - 1] >> _HIGH or x[i] > x[i - 1] + reach
+
+
+@shared_kernel
+def cut_reads(turn, reads, columns, anchors, parameters, cut):
+    """Cut the first chains of reads.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    columns : f5py.core.mapping_batch.ReadColumns
+    anchors : f5py.core.mapping_batch.Anchors
+        Scored.
+    parameters : f5py.mapping.settings.Parameters
+    cut : CutChains
+        Filled, but for `offsets`, which are there, and `f` and `p`.
+    """
+    reach = _reach_of(parameters.integers)
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    for turn_of_read in own_turns(counter(turn), reads.shape[0]):
+        read = reads[turn_of_read]
+        begin = anchors.offsets[read]
+        end = anchors.offsets[read + 1]
+        cut.n_chains[read] = 0
+        cut.n_anchors[read] = 0
+        cut.n_segments[read] = 0
+        cut.work[read] = 0
+        cut.states[read] = AS_CUT
+        if begin == end:
+            continue
+        x = cut.x[begin:end]
+        n_chains, m, is_worth = first_chains(
+            read, anchors, columns.offsets[read + 1] - columns.offsets[read], parameters,
+            Chains(x, cut.y[begin:end], cut.sums[begin:end]), scratch,
+        )  # fmt: skip
+        cut.n_chains[read] = n_chains
+        cut.n_anchors[read] = m
+        if not is_worth:
+            continue
+        cut.states[read] = TO_JOIN
+        n_segments = 1
+        work = 0
+        st = 0
+        for i in range(1, m):
+            if _is_new(x, i, reach):
+                n_segments += 1
+                st = i
+            while x[i] > x[st] + reach:
+                st += 1
+            work += i - st
+        cut.n_segments[read] = n_segments
+        cut.work[read] = work
+
+
+@shared_kernel
+def pack_joins(turn, turns, reads, cut, integers, places, packed):
+    """Copy the anchors of reads to be joined, and fill their segments.
+
+    Parameters
+    ----------
+    turn, turns
+        See `f5py.threads.pool`; indices of `reads`.
+    reads : int64
+    cut : CutChains
+    integers : int64
+        See `f5py.mapping.settings.Parameters`.
+    places : JoinPlaces
+    packed : PackedJoins
+        Filled, but for `chains`.
+    """
+    reach = _reach_of(integers)
+    anchors, segments = packed.anchors, packed.segments
+    for t in own_turns(counter(turn), turns.shape[0]):
+        i = turns[t]
+        begin = cut.offsets[reads[i]]
+        n = cut.n_anchors[reads[i]]
+        x = cut.x[begin : begin + n]
+        to = places.anchors[i]
+        segment = places.segments[i]
+        first = 0
+        for k in range(n):
+            if k > 0 and _is_new(x, k, reach):
+                segments[segment, 0] = to + first
+                segments[segment, 1] = 2 * (k - first)
+                segment += 1
+                first = k
+            y = cut.y[begin + k]
+            span = (y >> 32) & 0xFF
+            anchors[to + k, 0] = x[k] & _LOW
+            anchors[to + k, 1] = np.int32(np.uint32(span << SPAN_SHIFT | (y & 0xFFFFFFFF)))
+        segments[segment, 0] = to + first
+        segments[segment, 1] = 2 * (n - first)
+
+
+@shared_kernel
+def unpack_joins(turn, turns, reads, cut, places, packed):
+    """Fill the scores and predecessors of reads, which are joined then.
+
+    Parameters
+    ----------
+    turn, turns, reads, places, packed
+        See `pack_joins`.
+    cut : CutChains
+        Filled.
+    """
+    segments, chains = packed.segments, packed.chains
+    for t in own_turns(counter(turn), turns.shape[0]):
+        i = turns[t]
+        begin = cut.offsets[reads[i]]
+        for s in range(places.segments[i], places.segments[i + 1]):
+            at = np.int64(segments[s, 0])
+            offset = at - places.anchors[i]
+            for k in range(segments[s, 1] // 2):
+                cut.f[begin + offset + k] = chains[at + k, 0]
+                parent = chains[at + k, 1]
+                cut.p[begin + offset + k] = parent + offset if parent >= 0 else -1
+        cut.states[reads[i]] = JOINED
