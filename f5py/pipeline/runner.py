@@ -55,13 +55,14 @@ def run_pipeline(
     settle: Callable[[T], None] = lambda _: None,
     stop: Callable[[], None] = lambda: None,
     n_lanes: int = 2,
+    n_ahead: int = 1,
     waits: Waits | None = None,
 ) -> None:
     """Pass every item of `load` through `compute`, `settle` and `write`.
 
     `load` runs in one thread, `compute` in `n_lanes` others, each with an item of its own, `settle` in the calling
     thread and `write` in one more thread. `load`, `settle` and `write` see the items in order. At any time there are at
-    most one item that is loaded and waits, `n_lanes` that are computed, one that waits to be written and one
+    most `n_ahead` items that are loaded and wait, `n_lanes` that are computed, one that waits to be written and one
     that is written. When a stage fails or is interrupted, the items before it are still written, in order, and its
     exception is raised here; after an interrupt the writer is given up if that takes long. If `load` is a generator, it
     is closed in its thread.
@@ -77,7 +78,7 @@ def run_pipeline(
         Counts what is waited for.
     """
     waits = Waits() if waits is None else waits
-    source: _Prefetch[T] = _Prefetch(load)
+    source: _Prefetch[T] = _Prefetch(load, n_ahead)
     sink: _Sink[T] = _Sink(write)
     lanes = _Lanes(compute, n_lanes)
 
@@ -248,13 +249,13 @@ class _Result:
 
 
 class _Prefetch(Generic[T]):
-    """Iterates over items in a thread that stays one item ahead."""
+    """Iterates over items in a thread that stays some items ahead."""
 
-    def __init__(self, items: Iterable[T]) -> None:
+    def __init__(self, items: Iterable[T], n_ahead: int) -> None:
         self._items = items
-        self._queue: queue.Queue = queue.Queue(maxsize=1)
+        self._queue: queue.Queue = queue.Queue(maxsize=n_ahead)
         self._stopping = threading.Event()
-        self._taken = threading.Semaphore(0)
+        self._taken = threading.Semaphore(n_ahead - 1)
         self._error: BaseException | None = None
         self._stage = _Stage(f"{THREAD_PREFIX}loader", self._run)
 
@@ -263,7 +264,7 @@ class _Prefetch(Generic[T]):
             for item in self._items:
                 self._put(item)
                 del item
-                # Items are large: the next one is made only when this one is being computed.
+                # Items are large: the next one is made only when fewer of them wait to be computed.
                 while not self._taken.acquire(timeout=_POLL_SECONDS):
                     if self._stopping.is_set():
                         return

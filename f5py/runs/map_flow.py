@@ -33,6 +33,8 @@ from f5py.threads.pool import kept_memory
 #: Batches that are mapped at the same time: with many threads, or a GPU, there is more to be done meanwhile when one of
 #: them is in the hands of a single thread.
 _FEW_THREADS, _LANES, _MORE_LANES, _GPU_LANES = 4, 2, 3, 6
+#: Batches that are read ahead; with a GPU lanes come for the next ones several at a time.
+_AHEAD, _GPU_AHEAD = 1, 3
 
 
 @dataclass
@@ -129,7 +131,9 @@ def map_all(
     dropped = OWN_TAGS + (("RG",) if group else ())
     of_statistics = threading.Lock()
     n_bytes, bytes_read = size_of(options.reads), 0
-    n_lanes = _LANES if options.threads <= _FEW_THREADS else _GPU_LANES if options.gpu_use == "on" else _MORE_LANES
+    n_lanes, n_ahead = _LANES if options.threads <= _FEW_THREADS else _MORE_LANES, _AHEAD
+    if options.gpu_use == "on" and options.threads > _FEW_THREADS:
+        n_lanes, n_ahead = _GPU_LANES, _GPU_AHEAD
 
     def compute(item: _Batch) -> None:
         batch, item.batch = item.batch, None
@@ -181,6 +185,7 @@ def map_all(
                 SortedRecords(options.output, header, options.threads, reference, times.begin, ending)
             )
             put = records.write
+            records.start_if_many(n_bytes or 0)
 
         def settle(_: _Batch) -> None:
             if records is not None:
@@ -197,7 +202,7 @@ def map_all(
             put(item.made.data)
             times.begin("")
 
-        run_pipeline(load(), compute, write, settle=settle, stop=stop, n_lanes=n_lanes)
+        run_pipeline(load(), compute, write, settle=settle, stop=stop, n_lanes=n_lanes, n_ahead=n_ahead)
     return counts
 
 

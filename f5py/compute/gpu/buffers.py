@@ -101,6 +101,8 @@ class TransferredArrays:
         import cupy
 
         self.stream = cupy.cuda.Stream(non_blocking=True)
+        # Threads that wait for it leave the processor to others, which a stream's own waiting does not.
+        self._done = cupy.cuda.Event(block=True, disable_timing=True)
         self.waited = 0.0
         self._zero_copy = zero_copy
         self.host: dict[str, NDArray] = {}
@@ -157,7 +159,8 @@ class TransferredArrays:
     def wait(self) -> None:
         """Wait for all that has been queued."""
         started = time.perf_counter()
-        self.stream.synchronize()
+        self._done.record(self.stream)
+        self._done.synchronize()
         self.waited += time.perf_counter() - started
 
     def launch(self, function: Any, n_blocks: int, n_threads: int, *arguments: Any) -> None:

@@ -95,12 +95,13 @@ class SortedRecords:
     def __enter__(self) -> Self:
         return self
 
-    def start_if_many(self) -> None:
-        """Start the process that sorts, if so much has been written.
+    def start_if_many(self, n_expected: int = 0) -> None:
+        """Start the process that sorts, if so much has been written, or so many bytes are expected.
 
-        It ends with the thread that starts it; so this is called now and then by one that waits for the end.
+        It ends with the thread that starts it; so this is called now and then by one that waits for the end. A process
+        that is ready before there are records need not be given what has been written meanwhile.
         """
-        if self._may_start and self._n_bytes >= _MANY_BYTES:
+        if self._may_start and max(self._n_bytes, n_expected) >= _MANY_BYTES:
             self._may_start = False
             with self._errors():
                 arguments, descriptors = self._opened()

@@ -153,11 +153,19 @@ get_current_stream = current_stream
 
 
 class Event:
-    def __init__(self) -> None:
+    """A point in a stream's work."""
+
+    def __init__(self, block: bool = False, disable_timing: bool = False) -> None:
         self.seconds: float | None = None
+        self._stream: Stream | None = None
 
     def record(self, stream: Stream | None = None) -> None:
-        (stream or current_stream()).queue(self._note, "event")
+        self._stream = stream or current_stream()
+        self._stream.queue(self._note, "event")
+
+    def synchronize(self) -> None:
+        if self._stream is not None:
+            self._stream.synchronize()
 
     def _note(self) -> None:
         self.seconds = time.perf_counter()

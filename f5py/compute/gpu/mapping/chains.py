@@ -27,8 +27,9 @@ from f5py.threads.pool import WorkerPool
 
 #: Parts of the arena, in each of which a batch can be.
 _N_PARTS = 2
-#: Anchors of a part, at most and at least.
-_MOST_ANCHORS, _FEWEST_ANCHORS = 4 << 20, 1 << 15
+#: Anchors of a part, at most and at least. A batch has hardly more than one for so many bases, unless there are many
+#: repeats; and what is allocated delays the start.
+_MOST_ANCHORS, _FEWEST_ANCHORS, _BASES_OF_ANCHOR = 4 << 20, 1 << 15, 4
 #: Bytes of an anchor: itself, its chain and its mark; and of a segment.
 _ANCHOR, _SEGMENT = 20, 8
 #: A batch is left to the CPU threads if each of them has fewer pairs to try: it is done before a GPU would be.
@@ -100,7 +101,7 @@ class GpuChaining(PartsOfGpu[_Part]):
         device: GpuDevice,
         parameters: Parameters,
         pool: WorkerPool,
-        max_bases: int = _MOST_ANCHORS,
+        max_bases: int = _BASES_OF_ANCHOR * _MOST_ANCHORS,
         mem_frac: float | None = None,
         zero_copy: bool | None = None,
     ) -> None:
@@ -117,7 +118,7 @@ class GpuChaining(PartsOfGpu[_Part]):
             / _N_PARTS
             / (_ANCHOR + _SEGMENT / SMALLEST)
         )
-        n = min(room, _MOST_ANCHORS, max(max_bases, _FEWEST_ANCHORS))
+        n = min(room, _MOST_ANCHORS, max(max_bases // _BASES_OF_ANCHOR, _FEWEST_ANCHORS))
         n = self._take_parts(_N_PARTS, n, _FEWEST_ANCHORS, lambda size: _Part(size, zero_copy))
         self._tell_size(n, "anchors")
         self._checked(self._check, parameters.integers.tobytes() + parameters.gap_penalty.tobytes())

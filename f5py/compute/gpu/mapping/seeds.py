@@ -31,7 +31,7 @@ _N_PARTS = 2
 #: Bases of a part, at most and at least.
 _MOST_BASES, _FEWEST_BASES = 12 << 20, 1 << 15
 #: So many bases for each read and anchor of a part; and about what a base takes in all.
-_BASES_OF_READ, _BASES_OF_ANCHOR, _BYTES_OF_BASE = 32, 4, 38
+_BASES_OF_READ, _BASES_OF_ANCHOR, _BYTES_OF_BASE = 32, 8, 32
 #: A batch is left to the CPU threads if each of them has fewer bases: it is done before a GPU would be.
 _FEW_BASES = 10_000
 #: So many anchors are sorted before workers would have come.
