@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from functools import cache
 from typing import Any, NoReturn
 
 import click
@@ -55,6 +56,7 @@ def _report_uncaught(kind: type[BaseException], problem: BaseException, trace: A
         sys.__excepthook__(kind, problem, trace)
 
 
+@cache
 def command_of(name: str) -> Any:
     """Import a command as click has it; `f5py.cli.options` and the options are imported only here."""
     from f5py.cli.options import OptionsCommand

@@ -314,10 +314,15 @@ class Options:
         check_together(self, declared)
 
 
+#: What `declarations` has listed: a run asks many times.
+_declared: dict[type[Any], Mapping[str, Option]] = {}
+
+
 def declarations(options: type[Any]) -> Mapping[str, Option]:
     """List the options of a class by field name, group by group and in the order of their declaration."""
-    found = {
-        field.name: field.metadata["option"] for field in dataclasses.fields(options) if "option" in field.metadata
-    }
-    order = list(Group)
-    return dict(sorted(found.items(), key=lambda item: order.index(item[1].group)))
+    if options not in _declared:
+        fields = dataclasses.fields(options)
+        found = {field.name: field.metadata["option"] for field in fields if "option" in field.metadata}
+        order = list(Group)
+        _declared[options] = dict(sorted(found.items(), key=lambda item: order.index(item[1].group)))
+    return _declared[options]
