@@ -80,10 +80,9 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
     for band in range(2, n_events + n_kmers + 2):
         lower_left = scores[previous]
         upper_right = scores[previous + BANDWIDTH - 1]
-        if lower_left == _IMPOSSIBLE and upper_right == _IMPOSSIBLE:
-            right = band & 1
-        else:
-            right = 1 if lower_left < upper_right else 0
+        # Without branches, which could not be foreseen.
+        outside = np.int64(lower_left == _IMPOSSIBLE) & np.int64(upper_right == _IMPOSSIBLE)
+        right = np.int64(lower_left < upper_right) | (outside & band)
         kmer_previous = kmer
         kmer += right
         event += 1 - right
@@ -97,7 +96,9 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
         kmer_at = min(max(kmer_at, 0), lead + n_kmers)
         word = band * _WORDS
         words[word + _MOVED_RIGHT] = right
-        for v in range(_VECTORS):
+        for step in range(_VECTORS):
+            # The last vector is the first one to be computed: with the corner next to it, it says where the next band lies.
+            v = (step + _VECTORS - 1) % _VECTORS
             o = v * simd.LANES
             z = simd.load(reversed_events, event_at + o) - simd.load(level, kmer_at + o)
             z = z * simd.load(inverse, kmer_at + o)
