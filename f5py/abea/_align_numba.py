@@ -97,7 +97,7 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
         word = band * _WORDS
         words[word + _MOVED_RIGHT] = right
         for step in range(_VECTORS):
-            # The last vector is the first one to be computed: with the corner next to it, it says where the next band lies.
+            # The last vector comes first: with the corner next to it, it decides where the next band lies.
             v = (step + _VECTORS - 1) % _VECTORS
             o = v * simd.LANES
             z = simd.load(reversed_events, event_at + o) - simd.load(level, kmer_at + o)

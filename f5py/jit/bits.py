@@ -1,5 +1,6 @@
-"""Counting bits inside Numba kernels, which Numba has no function for."""
+"""Bits of integers inside Numba kernels, which Numba has no functions for."""
 
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -10,5 +11,15 @@ def count_bits(typing_context, value):
 
     def build(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])
+
+    return types.int64(types.uint64), build
+
+
+@intrinsic
+def lowest_bit(typing_context, value):
+    """Find the lowest one in a uint64, as int64; undefined for zero."""
+
+    def build(context, builder, signature, arguments):
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
 
     return types.int64(types.uint64), build

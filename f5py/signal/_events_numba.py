@@ -1,19 +1,36 @@
 """Jitted loops of event detection; see `f5py.signal.events` for what they compute."""
 
+from typing import NamedTuple
+
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
+from f5py.jit.bits import count_bits, lowest_bit
 from f5py.jit.fused_sums import has_fused_sums
 from f5py.jit.kernel import exact_kernel
+from f5py.jit.simd import LANES
+from f5py.signal._peaks_numba import (
+    CHUNK,
+    N_STATES,
+    WARM_UP,
+    Stretches,
+    copy_lane,
+    forget,
+    go_through,
+    is_same,
+    shift,
+)
 
-#: Samples whose t-statistics are computed at a time: everything then stays in the first-level cache.
-_BLOCK = 1024
+#: Most positions of a stretch: the sums along sixteen of them stay in the second-level cache.
+_LONGEST = 1024
+#: Samples that are summed up at a time: they stay in the first-level cache.
+_TOGETHER = 256
 
 _SMALLEST_NORMAL = np.float32(np.finfo(np.float32).tiny)
-_LARGEST = np.float32(np.finfo(np.float32).max)
 
 
 @intrinsic
@@ -47,19 +64,15 @@ def _t_statistics(sums, square_sums, centre, count, window, position, n_samples,
         return
     width, double_width = np.float32(window), np.float64(window)
     inverse, double_inverse = np.float32(1.0) / width, 1.0 / double_width
-    # Slices, so that the loop needs no test for negative indices and becomes vector code.
-    sum_before = sums[centre - window : centre - window + count]
-    sum_here = sums[centre : centre + count]
-    sum_after = sums[centre + window : centre + window + count]
-    square_before = square_sums[centre - window : centre - window + count]
-    square_here = square_sums[centre : centre + count]
-    square_after = square_sums[centre + window : centre + window + count]
-    for i in range(count):
+    # Unsigned indices, so that the loop needs no test for negative ones and becomes vector code.
+    before, here, after = np.uint64(centre - window), np.uint64(centre), np.uint64(centre + window)
+    for j in range(count):
+        i = np.uint64(j)
         # The mixture of single and double precision is f5c's: peaks compare these values exactly.
-        left = np.float32(quotient(sum_here[i] - sum_before[i], double_width, double_inverse))
-        right = quotient(np.float32(sum_after[i] - sum_here[i]), width, inverse)
-        left_square = quotient(square_here[i] - square_before[i], double_width, double_inverse)
-        right_square = quotient(np.float32(square_after[i] - square_here[i]), width, inverse)
+        left = np.float32(quotient(sums[here + i] - sums[before + i], double_width, double_inverse))
+        right = quotient(np.float32(sums[after + i] - sums[here + i]), width, inverse)
+        left_square = quotient(square_sums[here + i] - square_sums[before + i], double_width, double_inverse)
+        right_square = quotient(np.float32(square_sums[after + i] - square_sums[here + i]), width, inverse)
         variance = np.float32(left_square - left * left + right_square - right * right)
         variance = max(variance, _SMALLEST_NORMAL)
         out[i] = abs(right - left) / np.sqrt(np.float64(quotient(variance, width, inverse)))
@@ -68,6 +81,131 @@ def _t_statistics(sums, square_sums, centre, count, window, position, n_samples,
         out[i] = np.float32(0.0)
     for i in range(max(n_samples - window + 1 - position, 0), count):
         out[i] = np.float32(0.0)
+
+
+class _Sums(NamedTuple):
+    """Sums of the samples before each position, of `lead` positions before the read, and of some behind it."""
+
+    values: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    lead: int
+
+
+@exact_kernel
+def _sums_for(n_samples, margin):
+    """Make room for the sums of a read, and fill those before it."""
+    lead = WARM_UP + margin
+    n = lead + n_samples + 1 + CHUNK + margin
+    sums = _Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead)
+    sums.values[: lead + 1] = 0.0
+    sums.squares[: lead + 1] = 0.0
+    return sums
+
+
+@exact_kernel
+def _add_samples(raw, offset, unit, first, end, sums):
+    """Go on with the sums from sample `first` on."""
+    values, squares = sums.values[sums.lead + 1 :], sums.squares[sums.lead + 1 :]
+    total, square_total = sums.values[sums.lead + first], sums.squares[sums.lead + first]
+    for begin in range(first, end, _TOGETHER):
+        stop = min(begin + _TOGETHER, end)
+        for j in range(begin, stop):  # a loop of its own, which becomes vector code
+            i = np.uint64(j)
+            x = (np.float32(raw[i]) + offset) * unit
+            values[i] = x
+            squares[i] = x * x
+        for j in range(begin, stop):
+            i = np.uint64(j)
+            total += values[i]
+            square_total += squares[i]
+            values[i] = total
+            squares[i] = square_total
+    if end == raw.shape[0]:
+        values[end:] = total  # never used, because the statistic is zero there
+        squares[end:] = square_total
+
+
+@exact_kernel
+def _fill_statistics(sums, first, window, n_samples, begins, row, out):
+    """Fill `out` with the t-statistics of `CHUNK` positions of all stretches, position by position."""
+    for lane in range(LANES):
+        position = begins[lane] + first
+        if position < n_samples:
+            _t_statistics(sums.values, sums.squares, sums.lead + position, CHUNK, window, position, n_samples, row)
+            for i in range(CHUNK):
+                out[i * LANES + lane] = row[i]
+
+
+@exact_kernel
+def _go_through(sums, first, parameters, n_samples, stretches, statistics):
+    """Go through `CHUNK` positions of all stretches; `statistics` is scratch space."""
+    short, long, row = statistics
+    _fill_statistics(sums, first, parameters.window_short, n_samples, stretches.begin, row, short)
+    _fill_statistics(sums, first, parameters.window_long, n_samples, stretches.begin, row, long)
+    go_through(short, long, first, CHUNK, parameters, stretches)
+
+
+@exact_kernel
+def _find_boundaries(raw, offset, unit, parameters, sums):
+    """Fill the sums, and find the boundaries between events; return the marks of these, see `Stretches`."""
+    n_samples = raw.shape[0]
+    length = min(_LONGEST, (n_samples // (LANES * CHUNK) + 1) * CHUNK)
+    stretches = Stretches(
+        np.empty(LANES, np.int64), np.empty(LANES, np.float32), np.empty(N_STATES * LANES, np.float32),
+        np.empty(LANES, np.float32), np.zeros(n_samples // 64 + 1, np.uint64),
+    )  # fmt: skip
+    states = stretches.states
+    entered, shifted = np.empty_like(states), np.empty_like(states)
+    statistics = (
+        np.zeros(CHUNK * LANES, np.float32), np.zeros(CHUNK * LANES, np.float32), np.empty(CHUNK, np.float32)
+    )  # fmt: skip
+    forget(shifted)
+    n_summed = 0
+    for begin in range(0, n_samples, LANES * length):
+        end = min(n_samples, begin + LANES * length + parameters.window_long)
+        _add_samples(raw, offset, unit, n_summed, end, sums)
+        n_summed = end
+        for lane in range(LANES):
+            stretches.begin[lane] = begin + lane * length
+        forget(states)
+        stretches.limit[:] = -np.inf
+        _go_through(sums, -WARM_UP, parameters, n_samples, stretches, statistics)
+        for lane in range(LANES):
+            stretches.limit[lane] = min(n_samples - stretches.begin[lane], length)
+        copy_lane(shifted, 0, states)
+        for _ in range(LANES):  # after each round, one lane more is surely right
+            entered[:] = states
+            stretches.marks[begin >> 6 : (begin + LANES * length) >> 6] = 0
+            for first in range(0, length, CHUNK):
+                _go_through(sums, first, parameters, n_samples, stretches, statistics)
+            shift(states, length, shifted)
+            agree = True
+            for lane in range(1, LANES):
+                agree = agree and (stretches.begin[lane] >= n_samples or is_same(shifted, entered, lane))
+            if agree:
+                break
+            states[:] = shifted
+            copy_lane(entered, 0, states)
+    return stretches.marks
+
+
+@exact_kernel
+def _positions(marks, n_samples):
+    """Fill an array with the positions of marks, between those of the read's begin and end."""
+    n = 0
+    for word in marks:
+        n += count_bits(word)
+    positions = np.empty(n + 2, np.int64)
+    positions[0] = 0
+    positions[n + 1] = n_samples
+    n = 1
+    for i in range(marks.shape[0]):
+        left = marks[i]
+        while left:
+            positions[n] = 64 * i + lowest_bit(left)
+            left &= left - np.uint64(1)
+            n += 1
+    return positions
 
 
 @exact_kernel
@@ -84,123 +222,23 @@ def find_events(raw, offset, unit, parameters, start, mean, stdv):
         Filled with the first sample, the mean and the standard deviation of each event. The sums run over the whole
         read, so that their rounding is f5c's. `start` and `stdv` may have no elements.
     """
-    window_short, window_long, threshold_short, threshold_long, peak_height = parameters
-    n_samples = raw.shape[0]
-    margin = window_long
-    # sums[j] belongs to position begin - margin + j; positions outside of the read repeat the nearest sum,
-    # which is never used because the statistic is zero there.
-    sums = np.zeros(_BLOCK + 2 * margin, np.float64)
-    square_sums = np.zeros(_BLOCK + 2 * margin, np.float64)
-    statistic_short = np.empty(_BLOCK, np.float32)
-    statistic_long = np.empty(_BLOCK, np.float32)
-    total = 0.0
-    square_total = 0.0
-    summed = 0  # samples in the totals
-
-    found = 0
-    event = 0  # where the event that is open begins, and the sums before it; likewise for the peaks
-    event_total = 0.0
-    event_square = 0.0
-    short = -1
-    short_total = 0.0
-    short_square = 0.0
-    short_value = _LARGEST
-    short_valid = False
-    long_masked_to = 0
-    long = -1
-    long_total = 0.0
-    long_square = 0.0
-    long_value = _LARGEST
-    long_valid = False
-
-    for begin in range(0, n_samples, _BLOCK):
-        count = min(_BLOCK, n_samples - begin)
-        if begin == 0:
-            filled = margin + 1  # position 0 and the margin before it are zero
-        else:
-            for j in range(2 * margin):
-                sums[j] = sums[j + _BLOCK]
-                square_sums[j] = square_sums[j + _BLOCK]
-            filled = 2 * margin
-        for j in range(filled, count + 2 * margin):
-            if summed < n_samples:
-                x = (np.float32(raw[summed]) + offset) * unit
-                total += x
-                square_total += x * x
-                summed += 1
-            sums[j] = total
-            square_sums[j] = square_total
-        _t_statistics(sums, square_sums, margin, count, window_short, begin, n_samples, statistic_short)
-        _t_statistics(sums, square_sums, margin, count, window_long, begin, n_samples, statistic_long)
-
-        for j in range(1 if begin == 0 else 0, count):
-            i = begin + j
-            value = statistic_short[j]
-            was_peak = short >= 0
-            # Written so that it becomes code with few branches, which noise makes hard to foresee.
-            rises = value > short_value if was_peak else value - short_value > peak_height
-            short_value = value if rises else short_value if was_peak else min(short_value, value)
-            short = i if rises else short
-            short_total = sums[margin + j] if rises else short_total
-            short_square = square_sums[margin + j] if rises else short_square
-            if was_peak and short_value > threshold_short:
-                long_masked_to = short + window_short
-                long = -1
-                long_value = _LARGEST
-                long_valid = False
-                short_valid = short_valid or short_value - value > peak_height
-                if short_valid and i - short > window_short // 2:
-                    if found == mean.shape[0]:
-                        return -1
-                    _close(event, event_total, event_square, short, short_total, short_square, found, start, mean, stdv)
-                    found += 1
-                    event, event_total, event_square = short, short_total, short_square
-                    short = -1
-                    short_value = value
-                    short_valid = False
-            if long_masked_to < i:
-                value = statistic_long[j]
-                if long < 0:
-                    if value < long_value:
-                        long_value = value
-                    elif value - long_value > peak_height:
-                        long_value = value
-                        long = i
-                        long_total, long_square = sums[margin + j], square_sums[margin + j]
-                else:
-                    if value > long_value:
-                        long_value = value
-                        long = i
-                        long_total, long_square = sums[margin + j], square_sums[margin + j]
-                    if long_value - value > peak_height and long_value > threshold_long:
-                        long_valid = True
-                    if long_valid and i - long > window_long // 2:
-                        if found == mean.shape[0]:
-                            return -1
-                        _close(
-                            event, event_total, event_square, long, long_total, long_square, found, start, mean, stdv
-                        )
-                        found += 1
-                        event, event_total, event_square = long, long_total, long_square
-                        long = -1
-                        long_value = value
-                        long_valid = False
-    if found == mean.shape[0]:
+    sums = _sums_for(raw.shape[0], parameters.window_long)
+    marks = _find_boundaries(raw, offset, unit, parameters, sums)
+    position = _positions(marks, raw.shape[0])
+    n_events = position.shape[0] - 1
+    if n_events > mean.shape[0]:
         return -1
-    _close(event, event_total, event_square, n_samples, total, square_total, found, start, mean, stdv)
-    return found + 1
-
-
-@exact_kernel
-def _close(begin, total_before, square_before, end, total, square_total, number, start, mean, stdv):
-    """Fill the event between two boundaries, with the sums of samples and of squares before each."""
-    width = np.float32(end - begin)
-    event_mean = np.float32(total - total_before) / width
-    mean[number] = event_mean
+    values, squares = sums.values[sums.lead :], sums.squares[sums.lead :]
+    for e in range(n_events):
+        begin, end = position[e], position[e + 1]
+        mean[e] = np.float32(values[end] - values[begin]) / np.float32(end - begin)
     if start.shape[0] > 0:
-        start[number] = begin
-        variance = np.float32(square_total - square_before) / width - event_mean * event_mean
-        stdv[number] = np.sqrt(max(variance, np.float32(0.0)))
+        for e in range(n_events):
+            begin, end = position[e], position[e + 1]
+            start[e] = begin
+            variance = np.float32(squares[end] - squares[begin]) / np.float32(end - begin) - mean[e] * mean[e]
+            stdv[e] = np.sqrt(max(variance, np.float32(0.0)))
+    return n_events
 
 
 @exact_kernel

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.jit.bits import lowest_bit
 from f5py.jit.kernel import exact_kernel, kernel
 from f5py.site_frequencies._site_table_numba import (
     AT,
@@ -28,7 +29,7 @@ from f5py.site_frequencies._site_table_numba import (
     next_row,
     same_text,
 )
-from f5py.text._byte_masks_numba import LANES, lowest_bit, where_is
+from f5py.text._byte_masks_numba import LANES, where_is
 from f5py.text._format_numba import MINUS, PLUS
 
 #: What `list_sites` stopped for besides `DONE`, `FULL` and `UNUSUAL`: a row that disagrees with its sequence.

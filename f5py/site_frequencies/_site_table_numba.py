@@ -8,8 +8,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.jit.bits import lowest_bit
 from f5py.jit.kernel import exact_kernel, kernel
-from f5py.text._byte_masks_numba import LANES, lowest_bit, where_is
+from f5py.text._byte_masks_numba import LANES, where_is
 from f5py.text._format_numba import MINUS, NEWLINE, PLUS, POINT, TAB, ZERO, append_bytes, append_int
 
 #: What a loop over rows stopped for: the end of the text, too little room in a table, a row for Python to judge.

@@ -1,8 +1,7 @@
 """Finding characters 64 at a time in Numba kernels.
 
 ``where_is(text, at, character)`` returns a uint64 whose bit i says whether ``text[at + i]`` is the character; the
-array must reach 64 bytes beyond `at`. ``lowest_bit(mask)`` is the index of the lowest set bit of a mask that is
-not zero. LLVM turns the comparison into whatever vector instructions the processor has.
+array must reach 64 bytes beyond `at`. LLVM turns the comparison into whatever vector instructions the processor has.
 """
 
 from __future__ import annotations
@@ -44,13 +43,3 @@ def where_is(typingctx, text, at, character):
         return builder.bitcast(builder.icmp_unsigned("==", characters, everywhere), _MASK)
 
     return signature, generate
-
-
-@intrinsic
-def lowest_bit(typingctx, mask):
-    """Find the lowest set bit; undefined for zero."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.int64(types.uint64), generate

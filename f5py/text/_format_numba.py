@@ -10,8 +10,8 @@ The functions ``append_...`` take an array and an index and return the index aft
 
 import numpy as np
 
+from f5py.jit.bits import lowest_bit
 from f5py.jit.kernel import exact_kernel
-from f5py.text._byte_masks_numba import lowest_bit
 from f5py.text._bytes_numba import address_of, bits_of, copy_bytes, print_fixed, print_general, store_byte, store_word
 
 TAB = np.uint8(ord("\t"))

@@ -1,0 +1,202 @@
+"""Jitted detectors of the peaks of t-statistics; see `f5py.signal.events` for what they compute.
+
+Sixteen stretches of a read are gone through side by side, each in a lane of the vectors: what noise makes hard to
+foresee for one of them needs no branches for all. The state in which the detectors enter a stretch is not known, but is
+soon forgotten: a lane begins `WARM_UP` positions earlier, as if the read began there, and when all have come to their
+ends each compares the state that it had at its begin with that in which the lane before has ended. As long as any
+differ, all go through their stretches again, each from the state of the lane before.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.jit import simd
+from f5py.jit.bits import lowest_bit
+from f5py.jit.kernel import exact_kernel
+
+#: Positions that are gone through at a time: their statistics stay in the first-level cache.
+CHUNK = 64
+#: Positions before a stretch, after which the detectors' state is nearly always that of the whole read.
+WARM_UP = CHUNK
+
+_LARGEST = np.float32(np.finfo(np.float32).max)
+#: In a peak nothing falls below this.
+_NEVER = np.float32(-np.inf)
+#: Elements of `Stretches.states`: of each of the two detectors the smallest statistic since its last peak or, in a
+#: peak, the greatest one of it; how far below that the statistic is taken, 0 or, in a peak, `_NEVER`; the peak's
+#: position; whether the statistic has fallen by the peak height since, 0 or 1. Up to where the long one is silenced.
+VALUE, FLOOR, POSITION, VALID = 0, 1, 2, 3
+LONG, SILENT_TO, N_STATES = 4, 8, 9
+
+
+class Stretches(NamedTuple):
+    """Sixteen stretches, and the boundaries that are found in them. Positions are counted from a stretch's begin."""
+
+    begin: NDArray[np.int64]  # shape (16,): first position of each in the read
+    limit: NDArray[np.float32]  # shape (16,): boundaries that show themselves from here on are not taken
+    states: NDArray[np.float32]  # shape (N_STATES * 16,): those of the detectors, lane by lane
+    positions: NDArray[np.float32]  # shape (16,): scratch space
+    marks: NDArray[np.uint64]  # a bit for each position of the read, set at boundaries
+
+
+@exact_kernel
+def forget(states):
+    """Make the state that of a read's begin, in all lanes."""
+    states[:] = np.float32(0.0)
+    for first in (VALUE, LONG + VALUE):
+        states[first * simd.LANES : (first + 1) * simd.LANES] = _LARGEST
+    states[SILENT_TO * simd.LANES :] = -_LARGEST
+
+
+@exact_kernel
+def shift(states, distance, shifted):
+    """Fill the states in which lanes go on where the lane before has ended, the first one where the last has.
+
+    Parameters
+    ----------
+    states : float32, shape (N_STATES * 16,)
+    distance : int
+        Of the begins of two stretches.
+    shifted : float32, shape (N_STATES * 16,)
+        Filled.
+    """
+    for row in range(N_STATES):
+        is_position = row in (POSITION, LONG + POSITION, SILENT_TO)
+        for lane in range(simd.LANES):
+            value = states[row * simd.LANES + (lane - 1) % simd.LANES]
+            shifted[row * simd.LANES + lane] = value - np.float32(distance) if is_position else value
+
+
+@exact_kernel
+def copy_lane(states, lane, target):
+    """Copy the state of a lane."""
+    for row in range(N_STATES):
+        target[row * simd.LANES + lane] = states[row * simd.LANES + lane]
+
+
+@exact_kernel
+def is_same(a, b, lane):
+    """Return whether two states at the begin of a lane's stretch lead to the same boundaries."""
+    for detector in (0, LONG):
+        for row in (VALUE, FLOOR, VALID):
+            at = (detector + row) * simd.LANES + lane
+            if a[at] != b[at]:
+                return False
+        at = (detector + POSITION) * simd.LANES + lane
+        if a[at] != b[at] and a[(detector + FLOOR) * simd.LANES + lane] < 0:
+            return False
+    at = SILENT_TO * simd.LANES + lane
+    return a[at] == b[at] or (a[at] < 0 and b[at] < 0)
+
+
+@exact_kernel
+def _mark(ended, position, stretches):
+    """Set the marks of boundaries in the lanes whose bits are set."""
+    simd.store(stretches.positions, 0, position)
+    left = np.uint64(ended)
+    while left:
+        lane = lowest_bit(left)
+        left &= left - np.uint64(1)
+        at = stretches.begin[lane] + np.int64(stretches.positions[lane])
+        stretches.marks[at >> 6] |= np.uint64(1) << np.uint64(at & 63)
+
+
+@exact_kernel
+def go_through(statistic_short, statistic_long, first, count, parameters, stretches):
+    """Lead the detectors along some positions of all stretches.
+
+    Parameters
+    ----------
+    statistic_short, statistic_long : float32, shape (>= 16 * count,)
+        Position by position, of all lanes.
+    first : int
+        The first position.
+    count : int
+    parameters : f5py.signal.events.EventParameters
+    stretches : Stretches
+        States are changed, and boundaries marked.
+    """
+    states = stretches.states
+    limit = simd.load(stretches.limit, 0)
+    zero, one, never = simd.splat(np.float32(0.0)), simd.splat(np.float32(1.0)), simd.splat(_NEVER)
+    largest, height = simd.splat(_LARGEST), simd.splat(parameters.peak_height)
+    threshold, threshold_long = simd.splat(parameters.threshold_short), simd.splat(parameters.threshold_long)
+    width = simd.splat(np.float32(parameters.window_short))
+    half, half_long = (
+        simd.splat(np.float32(parameters.window_short // 2)), simd.splat(np.float32(parameters.window_long // 2))
+    )  # fmt: skip
+
+    value = simd.load(states, VALUE * simd.LANES)
+    floor = simd.load(states, FLOOR * simd.LANES)
+    position = simd.load(states, POSITION * simd.LANES)
+    valid = simd.load(states, VALID * simd.LANES)
+    value_long = simd.load(states, (LONG + VALUE) * simd.LANES)
+    floor_long = simd.load(states, (LONG + FLOOR) * simd.LANES)
+    position_long = simd.load(states, (LONG + POSITION) * simd.LANES)
+    valid_long = simd.load(states, (LONG + VALID) * simd.LANES)
+    silent_to = simd.load(states, SILENT_TO * simd.LANES)
+    # By how much the statistic must rise: to begin a peak, or to be its new top.
+    rise = simd.select(simd.gt(zero, floor), zero, height)
+    rise_long = simd.select(simd.gt(zero, floor_long), zero, height)
+    for step in range(count):
+        now = simd.splat(np.float32(first + step))
+        is_taken = simd.gt(limit, now)
+
+        new = simd.load(statistic_short, step * simd.LANES)
+        was_peak = simd.gt(zero, floor)
+        difference = new - value
+        rises = simd.gt(difference, rise)
+        value = simd.select(simd.gt(floor, difference), new, value)
+        value = simd.select(rises, new, value)
+        position = simd.select(rises, now, position)
+        floor = simd.select(rises, never, floor)
+        rise = simd.select(rises, zero, rise)
+        high = simd.both(was_peak, simd.gt(value, threshold))
+        valid = simd.select(simd.both(high, simd.gt(value - new, height)), one, valid)
+        ended = simd.both(simd.both(high, simd.gt(valid, zero)), simd.gt(now - position, half))
+        value = simd.select(ended, new, value)
+        floor = simd.select(ended, zero, floor)
+        rise = simd.select(ended, height, rise)
+        valid = simd.select(ended, zero, valid)
+        ends = simd.bits(simd.both(ended, is_taken))
+
+        silent_to = simd.select(high, position + width, silent_to)
+        value_long = simd.select(high, largest, value_long)
+        floor_long = simd.select(high, zero, floor_long)
+        rise_long = simd.select(high, height, rise_long)
+        valid_long = simd.select(high, zero, valid_long)
+
+        new = simd.load(statistic_long, step * simd.LANES)
+        is_heard = simd.gt(now, silent_to)
+        was_peak = simd.both(is_heard, simd.gt(zero, floor_long))
+        difference = new - value_long
+        rises = simd.both(is_heard, simd.gt(difference, rise_long))
+        value_long = simd.select(simd.both(is_heard, simd.gt(floor_long, difference)), new, value_long)
+        value_long = simd.select(rises, new, value_long)
+        position_long = simd.select(rises, now, position_long)
+        floor_long = simd.select(rises, never, floor_long)
+        rise_long = simd.select(rises, zero, rise_long)
+        falls = simd.both(was_peak, simd.gt(value_long - new, height))
+        valid_long = simd.select(simd.both(falls, simd.gt(value_long, threshold_long)), one, valid_long)
+        ended = simd.both(simd.both(was_peak, simd.gt(valid_long, zero)), simd.gt(now - position_long, half_long))
+        value_long = simd.select(ended, new, value_long)
+        floor_long = simd.select(ended, zero, floor_long)
+        rise_long = simd.select(ended, height, rise_long)
+        valid_long = simd.select(ended, zero, valid_long)
+        ends_long = simd.bits(simd.both(ended, is_taken))
+
+        if ends:
+            _mark(ends, position, stretches)
+        if ends_long:
+            _mark(ends_long, position_long, stretches)
+    simd.store(states, VALUE * simd.LANES, value)
+    simd.store(states, FLOOR * simd.LANES, floor)
+    simd.store(states, POSITION * simd.LANES, position)
+    simd.store(states, VALID * simd.LANES, valid)
+    simd.store(states, (LONG + VALUE) * simd.LANES, value_long)
+    simd.store(states, (LONG + FLOOR) * simd.LANES, floor_long)
+    simd.store(states, (LONG + POSITION) * simd.LANES, position_long)
+    simd.store(states, (LONG + VALID) * simd.LANES, valid_long)
+    simd.store(states, SILENT_TO * simd.LANES, silent_to)

@@ -1,0 +1,54 @@
+"""Detectors that go through sixteen stretches side by side, against the same ones position by position."""
+
+import numpy as np
+import pytest
+
+from f5py.signal import _events_numba
+from f5py.signal._events_numba import find_events
+from f5py.signal.events import DNA, RNA
+from tests.signal.test_events import plain_boundaries
+
+OFFSET, UNIT = np.float32(10), np.float32(0.17)
+
+
+def _statistics(raw, window):
+    """Compute the t-statistics of a whole read by the function that computes them for stretches."""
+    x = (raw.astype(np.float32) + OFFSET) * UNIT
+    around = np.zeros(window)
+    sums = [np.cumsum(np.concatenate([around, [0], values, around])) for values in (x, x * x)]
+    out = np.empty(len(raw), np.float32)
+    _events_numba._t_statistics(*sums, window, len(raw), window, 0, len(raw), out)
+    return out
+
+
+def _starts(raw, parameters):
+    start, mean, stdv = np.empty(len(raw), np.int32), np.empty(len(raw), np.float32), np.empty(len(raw), np.float32)
+    return start[: find_events(raw, OFFSET, UNIT, parameters, start, mean, stdv)]
+
+
+def _noise(rng, n):
+    return rng.normal(500, 12, n)
+
+
+def _steps(rng, n):
+    return np.repeat(rng.normal(500, 80, n), rng.integers(2, 20, n))[:n] + rng.normal(0, 12, n)
+
+
+def _ramps(rng, n):
+    """Draw ramps, along which a peak has no end, between stretches of steps."""
+    ramps = 3.0 * (np.arange(n) % 1500)
+    return np.where(np.arange(n) % 3000 < 1600, 400 + ramps, _steps(rng, n))
+
+
+def _silence(rng, n):
+    """Draw stretches without noise, some longer than the stretches of lanes, between steps."""
+    return np.where(np.arange(n) % 4700 < 2300, 700, _steps(rng, n))
+
+
+@pytest.mark.parametrize("parameters", [DNA, RNA], ids=["DNA", "RNA"])
+@pytest.mark.parametrize("draw", [_noise, _steps, _ramps, _silence])
+@pytest.mark.parametrize("n", [1023, 1024, 1025, 5000, 16 * 1024, 16 * 1024 + 1, 70_000])
+def test_boundaries_are_those_of_detectors_that_go_position_by_position(draw, n, parameters):
+    raw = draw(np.random.default_rng(n), n).astype(np.int16)
+    statistics = [_statistics(raw, window) for window in (parameters.window_short, parameters.window_long)]
+    np.testing.assert_array_equal(_starts(raw, parameters), [0, *plain_boundaries(statistics, parameters)])
