@@ -12,7 +12,7 @@ from f5py.core._name_table_numba import find_name
 from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._slow5_functions import NO_PRESS, ZSTD
 from f5py.io.signals.slow5._slow5_text_numba import parse_text, take_room
-from f5py.io.signals.slow5._svb_numba import svb_size, take_ex_zd
+from f5py.io.signals.slow5._svb_numba import SUMMED, running_sums, svb_size, take_ex_zd
 from f5py.jit.c_memory import (
     address_of_data,
     call_with_four,
@@ -288,17 +288,14 @@ def _expand_svb_zd(address, out, to, n):
     control, at = address, address + (n + 3) // 4
     level = np.int64(0)
     i = 0
-    while i + 32 <= n:
-        if load_int64(control) == 0:  # a byte each, as nearly all have
-            for j in range(32):
-                coded = np.int64(load_uint8(at + j))
-                level += (coded >> 1) ^ -(coded & 1)
-                out[to + i + j] = np.int16(level)
-            at += 32
+    while i + SUMMED <= n:
+        if load_uint16(control) == 0:  # a byte each, as nearly all have
+            level = running_sums(at, out, to + i, level)
+            at += SUMMED
         else:
-            at, level = _expand_some(control, at, 32, level, out, to + i)
-        control += 8
-        i += 32
+            at, level = _expand_some(control, at, SUMMED, level, out, to + i)
+        control += SUMMED // 4
+        i += SUMMED
     _expand_some(control, at, n - i, level, out, to + i)
 
 

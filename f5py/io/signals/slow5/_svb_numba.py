@@ -1,6 +1,9 @@
 """Jitted loops over numbers in StreamVByte, and over samples that are stored in it by the method ex-zd."""
 
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
 
 from f5py.io.signals.slow5._slow5_text_numba import take_room
 from f5py.jit.c_memory import load_int64, load_uint8, load_uint16, load_uint32
@@ -10,6 +13,44 @@ from f5py.jit.kernel import exact_kernel
 _BYTES_OF_CONTROL = np.array([4 + sum(code >> shift & 3 for shift in (0, 2, 4, 6)) for code in range(256)], np.uint8)
 #: Exceptions of ex-zd are stored less this.
 _ONE_BYTE = 256
+#: Numbers that `running_sums` takes.
+SUMMED = 8
+_BYTES, _SHORTS = ir.VectorType(ir.IntType(8), SUMMED), ir.VectorType(ir.IntType(16), SUMMED)
+
+
+@intrinsic
+def running_sums(typingctx, address, out, index, before):
+    """Store the running sums of eight differences, zigzag coded in a byte each, in an int16 array; return the last.
+
+    Parameters
+    ----------
+    address : int
+        Of the bytes.
+    out : int16
+        Filled from `index` on.
+    before : int
+        The sum before them.
+    """
+
+    def generate(context, builder, signature, arguments):
+        address, array, index, before = arguments
+        coded = builder.load(builder.inttoptr(address, _BYTES.as_pointer()))
+        coded.align = 1
+        sums = builder.zext(coded, _SHORTS)
+        ones, zeros = ir.Constant(_SHORTS, [1] * SUMMED), ir.Constant(_SHORTS, [0] * SUMMED)
+        sums = builder.xor(builder.lshr(sums, ones), builder.sub(zeros, builder.and_(sums, ones)))
+        numbers = ir.VectorType(ir.IntType(32), SUMMED)
+        for distance in (1, 2, 4):  # each lane has the sum of twice as many differences then
+            order = [lane - distance if lane >= distance else SUMMED for lane in range(SUMMED)]
+            sums = builder.add(sums, builder.shuffle_vector(sums, zeros, ir.Constant(numbers, order)))
+        first = builder.insert_element(zeros, builder.trunc(before, ir.IntType(16)), ir.Constant(ir.IntType(32), 0))
+        sums = builder.add(sums, builder.shuffle_vector(first, zeros, ir.Constant(numbers, [0] * SUMMED)))
+        view = context.make_array(signature.args[1])(context, builder, array)
+        store = builder.store(sums, builder.bitcast(builder.gep(view.data, [index]), _SHORTS.as_pointer()))
+        store.align = 2
+        return builder.sext(builder.extract_element(sums, ir.Constant(ir.IntType(32), SUMMED - 1)), ir.IntType(64))
+
+    return types.int64(types.int64, out, types.intp, types.int64), generate
 
 
 @exact_kernel
