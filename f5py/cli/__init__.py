@@ -211,7 +211,7 @@ def _point_at_nothing(descriptor: int) -> None:
 
 
 def _exit(status: int) -> NoReturn:
-    run, selection = (sys.modules.get(f"f5py.{name}") for name in ("pipeline.runner", "compute.gpu.selection"))
+    run, opening = (sys.modules.get(f"f5py.{name}") for name in ("pipeline.runner", "compute.gpu.opening"))
     is_stuck = False
     if status and run is not None and run.stages_running():
         is_stuck = True
@@ -221,7 +221,7 @@ def _exit(status: int) -> NoReturn:
             sys.stdout.flush()
         except OSError:  # has been reported
             _point_at_nothing(1)
-    if is_stuck or (selection is not None and selection.is_starting()):
+    if is_stuck or (opening is not None and opening.is_starting()):
         # In a call that does not return, or not soon. The interpreter's own end would come to blows with that thread.
         if sys.stderr is not None:
             sys.stderr.flush()

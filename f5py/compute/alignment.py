@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -13,15 +14,9 @@ from f5py.compute.diagnosis import FitCheck
 from f5py.compute.facts import Facts
 from f5py.compute.gpu.device import n_devices_likely, open_device
 from f5py.compute.gpu.expected_work import WORTH_A_START, seconds_of_threads
+from f5py.compute.gpu.opening import GpuBackendLike, load_early, opened
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import (
-    BatchSource,
-    GpuBackendLike,
-    GpusWhenTheyPay,
-    load_early,
-    may_use_gpus,
-    opened,
-)
+from f5py.compute.gpu.selection import BatchSource, GpusWhenTheyPay, may_use_gpus
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.core.waits import Waits
@@ -33,6 +28,7 @@ from f5py.signal.scaling import QualityLimits
 from f5py.threads.pool import WorkerPool
 
 if TYPE_CHECKING:
+    from f5py.compute.gpu.backend import GpuLimits
     from f5py.compute.gpu.tuning.watch import GpuWatch
 
 
@@ -118,6 +114,8 @@ class AlignmentStage:
         )
         self._backend: Backend = self.stages
         self._watch: GpuWatch | None = None
+        self._limits: GpuLimits | None = None
+        self._opening = threading.Lock()
         #: What the run waits for.
         self.waits = Waits()
         #: GPUs that may be used, as far as is known before any is started.
@@ -158,18 +156,22 @@ class AlignmentStage:
         )
 
     def _open_gpu(self, number: int, source: BatchSource) -> GpuBackendLike:
+        """Open a device. Called in several threads."""
         from f5py.compute.gpu.backend import GpuBackend, GpuLimits
         from f5py.compute.gpu.tuning.watch import GpuWatch
 
         options = self._options
         device = open_device(number)
         self.before_gpu()
-        limits = GpuLimits(options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac)
-        if self._watch is not None:
-            limits = self._watch.limits  # what is tuned holds for all
-        gpu = GpuBackend(device, self.stages, limits, source.batch_size, source.max_bases)
-        if self._watch is None:
-            self._watch = GpuWatch(gpu, source, options)
+        with self._opening:
+            if self._limits is None:  # what is tuned holds for all
+                self._limits = GpuLimits(
+                    options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac
+                )
+        gpu = GpuBackend(device, self.stages, self._limits, source.batch_size, source.max_bases)
+        with self._opening:
+            if self._watch is None:
+                self._watch = GpuWatch(gpu, source, options)
         gpu.on_batch = self._watch.observe
         return gpu
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.device import open_device
+from f5py.compute.gpu.opening import GpuBackendLike, opened
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import GpuBackendLike, GpusWhenTheyPay, Work, may_use_gpus, opened
+from f5py.compute.gpu.selection import GpusWhenTheyPay, Work, may_use_gpus
 from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.mapping.darwin.darwin_hits import best_of_pairs, best_of_reads, hits_of, is_good
 from f5py.mapping.darwin.darwin_settings import darwin_integers

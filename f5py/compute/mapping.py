@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 
 from f5py.compute.gpu.device import open_device
+from f5py.compute.gpu.opening import GpuBackendLike, load_early, opened
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import GpuBackendLike, GpusWhenTheyPay, Work, load_early, may_use_gpus, opened
+from f5py.compute.gpu.selection import GpusWhenTheyPay, Work, may_use_gpus
 from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
@@ -114,7 +116,8 @@ class Mapper:
     # called when a GPU is started, in the thread that does that: loads what the CPU threads do with its results
     before_gpu: Callable[[], object] = lambda: None
     _told: set[str] = field(default_factory=set)
-    _opening: threading.Lock = field(default_factory=threading.Lock)
+    _opening: dict[int, threading.Lock] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def of(
@@ -163,24 +166,29 @@ class Mapper:
         self, cpu: CpuMapping | CpuMems, options: GpuOptions, open_one: Callable[[int], GpuBackendLike], verb: str
     ) -> Backend:
         """Put GPUs beside the CPU threads when they pay."""
+
+        def open_alone(number: int) -> GpuBackendLike:
+            with self._lock:
+                alone = self._opening.setdefault(number, threading.Lock())
+            with alone:  # both stages take what is free
+                return open_one(number)
+
         return GpusWhenTheyPay(
-            cpu, self._once(opened(device_numbers(options.cuda_dev_id), open_one)), alone=options.gpu_use == "on",
+            cpu, self._once(opened(device_numbers(options.cuda_dev_id), open_alone)), alone=options.gpu_use == "on",
             work=Work(lambda batch: int(batch.offsets[-1]), verb, lambda: cpu.seconds),
             meanwhile=_MEANWHILE + (self.pool.n_threads > _FEW_THREADS),
         )  # fmt: skip
 
-    def _once(self, gpus: Iterator[GpuBackendLike | Exception]) -> Iterator[GpuBackendLike | Exception]:
-        """GPUs that are opened, for two stages, not at the same time; what keeps a device from both is told once."""
-        while True:
-            with self._opening:
-                gpu = next(gpus, None)
-            if gpu is None:
-                return
-            if isinstance(gpu, Exception):
-                if str(gpu) in self._told:
-                    continue
-                self._told.add(str(gpu))
-            yield gpu
+    def _once(self, gpus: Generator[GpuBackendLike | Exception, None, None]) -> Iterator[GpuBackendLike | Exception]:
+        """GPUs for one of two stages; what keeps a device from both is told once."""
+        with closing(gpus):
+            for gpu in gpus:
+                if isinstance(gpu, Exception):
+                    with self._lock:
+                        if str(gpu) in self._told:
+                            continue
+                        self._told.add(str(gpu))
+                yield gpu
 
     def _use_gpu_for_mems(self, options: GpuOptions, max_bases: int) -> None:
         """Put GPUs beside the CPU threads for exact matches, if these are the seeds."""

@@ -11,7 +11,7 @@ import pytest
 
 import f5py
 from f5py.compute.gpu import backend as backend_module
-from f5py.compute.gpu import selection
+from f5py.compute.gpu import opening, selection
 from f5py.compute.gpu.results.site_scores import GpuSites
 
 from ..made_data import ReadSet, rows_by_read, run_command, run_main
@@ -21,7 +21,7 @@ from ..made_data import ReadSet, rows_by_read, run_command, run_main
 def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     """Return a function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(backend_module, "_SMALL_RATIO", 0.0)
-    monkeypatch.setattr(selection, "is_starting", _wait_for_starts)
+    monkeypatch.setattr(opening, "is_starting", _wait_for_starts)
 
     def set_up(**variables: object) -> None:
         played_machine(**variables)
@@ -43,7 +43,7 @@ def _compute_when_all_are_there(self, batch) -> None:
 def _wait_for_starts() -> bool:
     """Wait for GPUs that are being started, whose start the command would not wait for."""
     for thread in threading.enumerate():
-        if thread.name == selection._START_THREAD:
+        if thread.name == opening.START_THREAD:
             thread.join()
     return False
 
@@ -181,7 +181,7 @@ def test_a_gpu_joins_in_a_run_that_will_be_long(
     inputs = {"reads": made.reads, "bam": made.bam, "genome": made.genome}
     f5py.call_methylation(**inputs, output=tmp_path / "calls.tsv", batchsize=2, threads=2)
     for thread in threading.enumerate():
-        if thread.name == selection._START_THREAD:  # the run has not waited for it
+        if thread.name == opening.START_THREAD:  # the run has not waited for it
             thread.join()
     assert (tmp_path / "calls.tsv").read_bytes() == made_calls
     assert len(asked) == 1

@@ -6,7 +6,7 @@ import re
 import threading
 from collections.abc import Callable
 
-from f5py.compute.gpu import selection
+from f5py.compute.gpu import opening, selection
 
 COMPUTE = selection.GpusWhenTheyPay.compute
 #: Faults of the played machine, and what the one warning says.
@@ -51,7 +51,7 @@ def give_gpus_all(monkeypatch) -> None:
 
 def join_starts() -> None:
     """Wait for GPUs that are being started."""
-    for thread in [thread for thread in threading.enumerate() if thread.name == selection._START_THREAD]:
+    for thread in [thread for thread in threading.enumerate() if thread.name == opening.START_THREAD]:
         thread.join()
 
 

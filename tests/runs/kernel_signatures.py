@@ -76,14 +76,14 @@ def _lines_of_package() -> list[str]:
 @contextmanager
 def gpus_of_small_runs() -> Iterator[None]:
     """Let played GPUs take all batches however small, and let batches wait until they have started."""
-    from f5py.compute.gpu import backend, selection
+    from f5py.compute.gpu import backend, opening, selection
     from f5py.compute.gpu.mapping import chains, pair_alignments, seeds
 
     compute = selection.GpusWhenTheyPay.compute
 
     def wait_for_starts() -> bool:
         for thread in threading.enumerate():
-            if thread.name == selection._START_THREAD:
+            if thread.name == opening.START_THREAD:
                 thread.join()
         return False
 
@@ -94,7 +94,7 @@ def gpus_of_small_runs() -> Iterator[None]:
 
     with (
         mock.patch.object(backend, "_SMALL_RATIO", 0.0),
-        mock.patch.object(selection, "is_starting", wait_for_starts),
+        mock.patch.object(opening, "is_starting", wait_for_starts),
         mock.patch.object(selection.GpusWhenTheyPay, "compute", compute_when_all_are_there),
         mock.patch.object(chains, "_FEW_PAIRS", -1),
         mock.patch.object(seeds, "_FEW_BASES", -1),

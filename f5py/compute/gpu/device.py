@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,7 @@ _REMEDIES = (
     ("DevicesUnavailable", "another program has the GPU for itself ({}); nvidia-smi shows which"),
     ("LaunchFailure", "{}; if it happens again, look for Xid errors in the kernel's log (dmesg)"),
 )  # fmt: skip
+_loading = threading.Lock()
 #: Oldest architecture the kernels are tested for (Jetson Xavier).
 MIN_COMPUTE_CAPABILITY = (7, 2)
 
@@ -79,6 +81,13 @@ class GpuDevice:
     total_memory: int
 
 
+def load_cupy() -> Any:
+    """Import CuPy, in one thread at a time: others can meet a part of it before the whole is there."""
+    with _loading:
+        import cupy
+    return cupy
+
+
 def count_devices() -> int:
     """Count the CUDA devices, at least one.
 
@@ -89,9 +98,7 @@ def count_devices() -> int:
     if importlib.util.find_spec("cupy") is None:
         raise NoGpuError(NO_CUPY)
     try:
-        import cupy
-
-        n_devices = cupy.cuda.runtime.getDeviceCount()
+        n_devices = load_cupy().cuda.runtime.getDeviceCount()
     except Exception as problem:  # an installation can be broken in many ways
         is_absent = "NoDevice" in str(problem) or ("InsufficientDriver" in str(problem) and not is_present())
         raise (NoGpuError if is_absent else GpuUnavailableError)(remedy(problem)) from problem

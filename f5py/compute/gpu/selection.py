@@ -6,17 +6,16 @@ import importlib.util
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import nullcontext, suppress
+from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from f5py.compute.gpu.device import NO_CUPY, NoGpuError, count_devices, is_present, remedy
+from f5py.compute.gpu.device import NO_CUPY, NoGpuError, is_present, remedy
+from f5py.compute.gpu.opening import START_THREAD, WHO, GpuBackendLike, close_gpu
 from f5py.compute.gpu.placement import Backend
 from f5py.messages import console
-from f5py.options.gpu import GpuOptions, device_numbers
 
-_WHO = "init_cuda"
 #: Loading the CUDA libraries, making a context and allocating the arena takes about this long. A GPU is started when
 #: the CPU threads would need twice as long for what is left or, where that cannot be told, have spent as much time on
 #: batches: a run is then hardly slowed down, and a short one not at all.
@@ -27,7 +26,6 @@ _CPU_MARGIN = 2.0
 _LONG_WAIT = 1.0
 #: By so much a run must take longer than its inputs' sizes tell before a GPU is started after all.
 _PATIENCE = 3.0
-_START_THREAD = "f5py-gpu-start"
 #: Batches that the CPU threads compute at a time while the first GPU of a long run is started: as many keep them busy.
 _MEANWHILE = 2
 #: How much a batch changes what is thought of the speed of where it was.
@@ -50,17 +48,6 @@ class BatchSource(Protocol):
     batch_size: int
     max_bases: int
     tells_share: bool
-
-
-class GpuBackendLike(Backend, Protocol):
-    """A backend on a device, which may fail; it has a name for messages."""
-
-    name: str
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the device has failed, so that the CPU threads do its work."""
-        ...
 
 
 @dataclass(eq=False)
@@ -102,31 +89,6 @@ class _Lane:
         self.rate = rate if self.rate is None else self.rate + _WEIGHT * (rate - self.rate)
 
 
-def opened(
-    numbers: list[int] | None, open_one: Callable[[int], GpuBackendLike]
-) -> Iterator[GpuBackendLike | Exception]:
-    """Open devices one after the other; in the place of one that cannot be used comes the reason.
-
-    Parameters
-    ----------
-    numbers : list of int or None
-        CUDA device numbers; None for all devices.
-    open_one : callable of a device number
-    """
-    try:
-        numbers = list(range(count_devices())) if numbers is None else numbers
-    except Exception as problem:
-        yield problem
-        return
-    for number in numbers:
-        try:
-            gpu = open_one(number)
-        except Exception as problem:  # cupy and what it loads raise all kinds of them
-            yield problem
-        else:
-            yield gpu
-
-
 def may_use_gpus(use: str) -> bool:
     """Return whether GPUs may be used, as far as can be told before one is started; say what is missing.
 
@@ -144,35 +106,10 @@ def may_use_gpus(use: str) -> bool:
     return True
 
 
-def is_starting() -> bool:
-    """Return whether a GPU is being started in a thread, which cannot be interrupted."""
-    return any(thread.name == _START_THREAD for thread in threading.enumerate())
-
-
-def load_early(options: GpuOptions, is_wanted: Callable[[], bool]) -> bool:
-    """Load the CUDA libraries and make a context in a thread, while the run reads its indices; says nothing.
-
-    Return whether that is done: there is a GPU that may be used, and it is wanted, which is asked last.
-    """
-    if options.gpu_use == "off" or not is_present() or importlib.util.find_spec("cupy") is None or not is_wanted():
-        return False
-    number = (device_numbers(options.cuda_dev_id) or [0])[0]
-
-    def load() -> None:
-        with suppress(Exception):  # told when the device is opened
-            import cupy
-
-            cupy.cuda.runtime.setDevice(number)
-            cupy.cuda.runtime.free(0)
-
-    threading.Thread(target=load, name=_START_THREAD).start()
-    return True
-
-
 def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
     """Say why a GPU is not used; that there is none deserves a warning only if the user has asked for one."""
     say = console.info if isinstance(problem, NoGpuError) and not is_asked_for else console.warning
-    say(_WHO, f"no GPU is used: {remedy(problem)}; the CPU threads compute all")
+    say(WHO, f"no GPU is used: {remedy(problem)}; the CPU threads compute all")
 
 
 @dataclass(frozen=True)
@@ -283,12 +220,12 @@ class GpusWhenTheyPay:
         if self._thread is None or (not lanes and self._thread.is_alive()):
             hint = "" if self._prefers_gpus else " (--gpu on starts it at once)"
             done = f"the CPU threads {self._work.verb} all batches in {self._spent:.1f} sec"
-            console.note(_WHO, f"{done}; a GPU would not have paid{hint}")
+            console.note(WHO, f"{done}; a GPU would not have paid{hint}")
         if lanes:
             shares = (f"{lane.n_batches} by {lane.name}" for lane in (*lanes, self._cpu))
-            console.note(_WHO, f"batches {self._work.verb}: {', '.join(shares)}")
+            console.note(WHO, f"batches {self._work.verb}: {', '.join(shares)}")
         for lane in lanes:
-            self._close(lane)
+            close_gpu(lane.backend)  # type: ignore[arg-type]
 
     def _may_choose(self) -> bool:
         """Return whether a batch may go to the CPU threads before the first GPU is there, unless they are left out."""
@@ -325,14 +262,15 @@ class GpusWhenTheyPay:
         return spent * (1.0 - share) >= 2.0 * _START_SECONDS * share * self._patience
 
     def _start_gpus(self) -> None:
-        # No daemon: an interpreter that ends in the middle of it, where a program calls us, would not end well.
-        self._thread = threading.Thread(target=self._run, name=_START_THREAD)
+        self._thread = threading.Thread(target=self._run, name=START_THREAD)
         self._thread.start()
 
     def _run(self) -> None:
         try:
             self._open_gpus()
         finally:
+            if isinstance(self._gpus_to_come, Generator):
+                self._gpus_to_come.close()
             self._tell_of_one()
 
     def _tell_of_one(self) -> None:
@@ -343,25 +281,21 @@ class GpusWhenTheyPay:
     def _open_gpus(self) -> None:
         for gpu in self._gpus_to_come:
             if not isinstance(gpu, Exception):
-                self._take(_Lane(gpu, gpu.name))
+                self._take(gpu)
             elif not self._closing:
                 tell_unavailable(gpu, self._prefers_gpus)
             if self._closing:
                 break
 
-    def _take(self, lane: _Lane) -> None:
+    def _take(self, gpu: GpuBackendLike) -> None:
         """Let a GPU that is ready have batches, or close it if the run is over."""
+        lane = _Lane(gpu, gpu.name)
         with self._lock:
             is_over = self._closing
             if not is_over:
-                self._opened.append(lane)
-                self._gpus.append(lane)
+                for lanes in (self._opened, self._gpus):
+                    lanes.append(lane)
+                    lanes.sort(key=lambda lane: (len(lane.name), lane.name))
         self._tell_of_one()
         if is_over:
-            self._close(lane)
-
-    def _close(self, lane: _Lane) -> None:
-        try:
-            lane.backend.close()
-        except Exception as problem:
-            console.warning(_WHO, f"{lane.name} could not be closed: {remedy(problem)}")
+            close_gpu(gpu)

@@ -7,9 +7,10 @@ import threading
 import numpy as np
 import pytest
 
-from f5py.compute.gpu import selection
+from f5py.compute.gpu import opening, selection
 from f5py.compute.gpu.device import GpuUnavailableError, NoGpuError
-from f5py.compute.gpu.selection import GpusWhenTheyPay, opened
+from f5py.compute.gpu.opening import opened
+from f5py.compute.gpu.selection import GpusWhenTheyPay
 from f5py.messages import console
 
 from ...abea.batch_maker import made_batch
@@ -60,7 +61,7 @@ def _batches(n):
 
 def _wait_for_start():
     for thread in threading.enumerate():
-        if thread.name == "f5py-gpu-start":
+        if thread.name == opening.START_THREAD:
             thread.join()
 
 
@@ -162,7 +163,7 @@ def test_at_once_the_cpu_has_two_batches_at_a_time_until_the_gpu_is_ready(clock)
         threads[-1].start()
         if batch.number < n_begun:
             assert cpu.begun.acquire(timeout=PATIENCE)
-    assert selection.is_starting()
+    assert opening.is_starting()
     assert sorted(cpu.started) == [0, 1]
     cpu.may_end.release()  # one of the two that wait takes its place
     assert cpu.begun.acquire(timeout=PATIENCE)
@@ -189,7 +190,7 @@ def test_batches_wait_for_a_gpu_that_is_asked_for(clock):
     backend = GpusWhenTheyPay(cpu, come(), alone=True, clock=clock)
     first = threading.Thread(target=backend.compute, args=_batches(1))
     first.start()
-    assert selection.is_starting()
+    assert opening.is_starting()
     assert cpu.started == gpu.started == []
     is_ready.set()
     first.join()
@@ -308,12 +309,12 @@ def test_the_end_of_a_run_does_not_wait_for_gpus(clock, capfd):
 
     backend = GpusWhenTheyPay(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
     _compute(backend, *_batches(1))
-    assert selection.is_starting()
+    assert opening.is_starting()
     backend.close()
     assert not any(gpu.closed for gpu in gpus)
     may_go_on.set()
     _wait_for_start()
-    assert not selection.is_starting()
+    assert not opening.is_starting()
     assert [gpu.closed for gpu in gpus] == [True, False, False]
     assert "would not have paid" in capfd.readouterr().err
 
@@ -384,3 +385,39 @@ def test_a_gpu_that_does_not_open_is_a_line_and_the_next_one_opens(clock, capfd,
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith(f"[init_cuda::{level}] no GPU is used: {problem}")
     assert len(warnings) == (level == "WARNING")
+
+
+def test_a_gpu_gets_batches_while_another_one_is_started(clock):
+    may_come = threading.Event()
+    gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
+
+    def open_one(number):
+        assert number or may_come.wait(PATIENCE)
+        return gpus[number]
+
+    backend = GpusWhenTheyPay(_Recorder(clock), opened([0, 1], open_one), alone=True, clock=clock)
+    one, two, *more = _batches(4)
+    _compute(backend, one, two)
+    assert gpus[1].finished == [0, 1]
+    may_come.set()
+    _wait_for_start()
+    _compute_at_once(backend, clock, *more)
+    assert gpus[0].started[0] == 2
+    assert [lane.name for lane in backend._opened] == ["GPU 0", "GPU 1"]
+    backend.close()
+
+
+def test_the_end_of_a_run_does_not_wait_for_any_of_several(clock):
+    may_go_on = threading.Event()
+    gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(3)]
+
+    def open_one(number):
+        assert may_go_on.wait(PATIENCE)
+        return gpus[number]
+
+    backend = GpusWhenTheyPay(_Recorder(clock), opened([0, 1, 2], open_one), at_once=True, clock=clock)
+    backend.close()
+    assert not any(gpu.closed for gpu in gpus)
+    may_go_on.set()
+    _wait_for_start()
+    assert all(gpu.closed for gpu in gpus)

@@ -1,0 +1,140 @@
+"""The start of GPUs: all at the same time, each in a thread of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import queue
+import threading
+from collections.abc import Callable, Generator
+from contextlib import suppress
+from typing import Protocol
+
+from f5py.compute.gpu.device import count_devices, is_present, load_cupy, remedy
+from f5py.compute.gpu.placement import Backend
+from f5py.messages import console
+from f5py.options.gpu import GpuOptions, device_numbers
+
+#: Whose messages are printed.
+WHO = "init_cuda"
+#: Name of the threads in which GPUs are started. They are no daemons: an interpreter that ends in the middle of it,
+#: where a program calls us, would not end well.
+START_THREAD = "f5py-gpu-start"
+
+
+class GpuBackendLike(Backend, Protocol):
+    """A backend on a device, which may fail; it has a name for messages."""
+
+    name: str
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the device has failed, so that the CPU threads do its work."""
+        ...
+
+
+def opened(
+    numbers: list[int] | None, open_one: Callable[[int], GpuBackendLike]
+) -> Generator[GpuBackendLike | Exception, None, None]:
+    """Open devices at the same time; each comes when it is ready, and why one cannot be used, but not twice the same.
+
+    If the iterator is closed before its end, a device that is being opened then is closed by the thread that does that.
+
+    Parameters
+    ----------
+    numbers : list of int or None
+        CUDA device numbers; None for all devices.
+    open_one : callable of a device number
+        Called in several threads.
+    """
+    try:
+        numbers = list(range(count_devices())) if numbers is None else numbers
+    except Exception as problem:
+        yield problem
+        return
+    with suppress(Exception):  # told by those that need it
+        load_cupy()
+    openers = _Openers(open_one)
+    told: set[str] = set()
+    try:
+        for number in numbers:
+            openers.start(number)
+        for _ in numbers:
+            found = openers.ready.get()
+            if isinstance(found, Exception):
+                if str(found) in told:
+                    continue
+                told.add(str(found))
+            yield found
+    finally:
+        openers.give_up()
+
+
+class _Openers:
+    """Threads that each open a device."""
+
+    def __init__(self, open_one: Callable[[int], GpuBackendLike]) -> None:
+        self.ready: queue.SimpleQueue[GpuBackendLike | Exception] = queue.SimpleQueue()
+        self._open_one = open_one
+        self._given_up = False
+        self._lock = threading.Lock()
+
+    def start(self, number: int) -> None:
+        threading.Thread(target=self._open, args=[number], name=START_THREAD).start()
+
+    def _open(self, number: int) -> None:
+        found: GpuBackendLike | Exception = RuntimeError(f"the start of GPU {number} was ended")
+        try:
+            found = self._open_one(number)
+        except Exception as problem:  # cupy and what it loads raise all kinds of them
+            found = problem
+        finally:
+            with self._lock:
+                is_wanted = not self._given_up
+                if is_wanted:
+                    self.ready.put(found)
+            if not is_wanted and not isinstance(found, Exception):
+                close_gpu(found)
+
+    def give_up(self) -> None:
+        """Close what has been opened and was not taken; what comes later closes itself."""
+        with self._lock:
+            self._given_up = True
+        with suppress(queue.Empty):
+            while True:
+                found = self.ready.get_nowait()
+                if not isinstance(found, Exception):
+                    close_gpu(found)
+
+
+def close_gpu(gpu: GpuBackendLike) -> None:
+    """Close a device; a warning if that fails."""
+    try:
+        gpu.close()
+    except Exception as problem:
+        console.warning(WHO, f"{gpu.name} could not be closed: {remedy(problem)}")
+
+
+def is_starting() -> bool:
+    """Return whether a GPU is being started in a thread, which cannot be interrupted."""
+    return any(thread.name == START_THREAD for thread in threading.enumerate())
+
+
+def load_early(options: GpuOptions, is_wanted: Callable[[], bool]) -> bool:
+    """Load the CUDA libraries and make contexts in a thread, while the run reads its indices; says nothing.
+
+    The context of the first device comes first. Return whether that is done: there is a GPU that may be used, and it is
+    wanted, which is asked last.
+    """
+    if options.gpu_use == "off" or not is_present() or importlib.util.find_spec("cupy") is None or not is_wanted():
+        return False
+    numbers = device_numbers(options.cuda_dev_id)
+
+    def load() -> None:
+        with suppress(Exception):  # told when the device is opened
+            runtime = load_cupy().cuda.runtime
+            for number in range(runtime.getDeviceCount()) if numbers is None else numbers:
+                runtime.setDevice(number)
+                runtime.free(0)
+
+    threading.Thread(target=load, name=START_THREAD).start()
+    return True

@@ -1,0 +1,120 @@
+"""The start of several GPUs at the same time."""
+
+from __future__ import annotations
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from f5py.compute.gpu import opening
+from f5py.compute.gpu.device import GpuUnavailableError
+from f5py.compute.gpu.opening import load_early, opened
+from f5py.options.shared import AlignmentOptions
+
+from ...patience import PATIENCE
+
+
+class _Gpu:
+    is_broken = False
+
+    def __init__(self, number: int) -> None:
+        self.name = f"GPU {number}"
+        self.closed_by: threading.Thread | None = None
+
+    def compute(self, batch: object) -> None:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        self.closed_by = threading.current_thread()
+
+
+def _join_starts() -> None:
+    for thread in [thread for thread in threading.enumerate() if thread.name == opening.START_THREAD]:
+        thread.join(PATIENCE)
+
+
+def test_all_are_opened_at_the_same_time():
+    together = threading.Barrier(3)
+
+    def open_one(number: int) -> _Gpu:
+        together.wait(PATIENCE)
+        return _Gpu(number)
+
+    assert sorted(gpu.name for gpu in opened([0, 2, 5], open_one)) == ["GPU 0", "GPU 2", "GPU 5"]
+
+
+def test_nothing_is_opened_before_the_first_one_is_asked_for():
+    opened([0], lambda number: pytest.fail("opened")).close()
+    assert not opening.is_starting()
+
+
+def test_each_comes_when_it_is_ready():
+    may_come = threading.Event()
+
+    def open_one(number: int) -> _Gpu:
+        assert number or may_come.wait(PATIENCE)
+        return _Gpu(number)
+
+    gpus = opened([0, 1], open_one)
+    assert next(gpus).name == "GPU 1"
+    may_come.set()
+    assert [gpu.name for gpu in gpus] == ["GPU 0"]
+
+
+def test_the_same_reason_comes_once():
+    def open_one(number: int) -> _Gpu:
+        if number < 3:
+            raise GpuUnavailableError("is busy" if number else "is old")
+        return _Gpu(number)
+
+    found = list(opened([0, 1, 2, 3], open_one))
+    assert sorted(str(one) for one in found if isinstance(one, Exception)) == ["is busy", "is old"]
+    assert [one.name for one in found if isinstance(one, _Gpu)] == ["GPU 3"]
+
+
+def test_given_up_each_is_closed_once():
+    """One has been taken, one is ready, and one is closed by the thread that opens it."""
+    is_late, may_come, is_put = threading.Event(), threading.Event(), threading.Event()
+    made = {number: _Gpu(number) for number in range(3)}
+    threads = {}
+
+    def open_one(number: int) -> _Gpu:
+        threads[number] = threading.current_thread()
+        if number == 1:
+            assert is_put.wait(PATIENCE)
+        if number == 2:
+            is_late.set()
+            assert may_come.wait(PATIENCE)
+        return made[number]
+
+    gpus = opened([0, 1, 2], open_one)
+    assert next(gpus) is made[0]
+    is_put.set()
+    assert is_late.wait(PATIENCE)
+    threads[1].join(PATIENCE)
+    gpus.close()
+    assert made[1].closed_by is threading.current_thread()
+    assert made[2].closed_by is None
+    assert opening.is_starting()
+    may_come.set()
+    _join_starts()
+    assert made[2].closed_by is threads[2]
+    assert made[0].closed_by is None  # belongs to who has taken it
+
+
+@pytest.mark.parametrize(("choice", "expected"), [("0", [0]), ("2,0", [2, 0]), ("all", [0, 1, 2])])
+def test_contexts_of_all_devices_are_made_early(monkeypatch: pytest.MonkeyPatch, choice: str, expected: list[int]):
+    made: list[int] = []
+    current = threading.local()
+    runtime = SimpleNamespace(
+        getDeviceCount=lambda: 3,
+        setDevice=lambda number: setattr(current, "number", number),
+        free=lambda address: made.append(current.number),
+    )
+    monkeypatch.setattr(opening, "is_present", lambda: True)
+    monkeypatch.setattr(opening.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(opening, "load_cupy", lambda: SimpleNamespace(cuda=SimpleNamespace(runtime=runtime)))
+    assert load_early(AlignmentOptions(gpu="on", cuda_dev_id=choice), lambda: True)
+    _join_starts()
+    assert made == expected
