@@ -22,8 +22,8 @@ from f5py.mapping.settings import AVA, MapSettings, Parameters, parameters
 from f5py.options.gpu import GpuOptions, device_numbers
 from f5py.threads.pool import WorkerPool
 
-#: Batches that the CPU threads map at a time while a GPU is started: up to so many threads are kept busy by two.
-_MEANWHILE, _FEW_THREADS = 2, 4
+#: Batches that the CPU threads map at a time while a GPU is started: two keep them busy.
+_MEANWHILE = 2
 #: The share of the time for hits that a GPU saves, estimated from what the CPU threads spend on each part.
 _SAVED = 0.2
 
@@ -176,7 +176,7 @@ class Mapper:
         return GpusWhenTheyPay(
             cpu, self._once(opened(device_numbers(options.cuda_dev_id), open_alone)), alone=options.gpu_use == "on",
             work=Work(lambda batch: int(batch.offsets[-1]), verb, lambda: cpu.seconds),
-            meanwhile=_MEANWHILE + (self.pool.n_threads > _FEW_THREADS),
+            meanwhile=_MEANWHILE,
         )  # fmt: skip
 
     def _once(self, gpus: Generator[GpuBackendLike | Exception, None, None]) -> Iterator[GpuBackendLike | Exception]:

@@ -206,6 +206,12 @@ def map_all(
     return counts
 
 
+def most_per_call(options: MapOptions) -> int:
+    """Return how many threads work on one stage of a batch at most: half of many, as there are several batches."""
+    takes_all = options.threads <= _FEW_THREADS or options.is_darwin  # tiles of one batch take seconds
+    return options.threads if takes_all else -(-options.threads // 2)
+
+
 def output_part(options: MapOptions) -> str:
     """Return the part of `f5py.runs.compile_ahead` that makes the output."""
     return "mapped lines" if options.is_paf else "mapped records"

@@ -25,7 +25,7 @@ from f5py.mapping.settings import PRESETS, MapSettings
 from f5py.messages import console
 from f5py.options.map_commands import MapOptions, check_scores
 from f5py.runs.compile_ahead import CompileAhead
-from f5py.runs.map_flow import MapCounts, MapTimes, map_all, output_part
+from f5py.runs.map_flow import MapCounts, MapTimes, map_all, most_per_call, output_part
 from f5py.runs.map_report import write_map_report
 from f5py.runs.overlaps import find_overlaps, is_overlaps
 from f5py.threads.pool import WorkerPool
@@ -101,7 +101,7 @@ def _map(
         ahead.wait(stage)
         times.begin(stage)
 
-    with ExitStack() as ending, closing(WorkerPool(options.threads)) as pool:
+    with ExitStack() as ending, closing(WorkerPool(options.threads, most_per_call(options))) as pool:
         mapper: Mapper | DarwinMapper
         if ready.settings.darwin is None:
             mapper = Mapper.of(ready.index, ready.settings, pool, ready.fm_index)

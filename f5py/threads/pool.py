@@ -41,15 +41,23 @@ _NEVER = (1 << 31) - 1
 class WorkerPool:
     """Threads for kernels that release the GIL.
 
+    Parameters
+    ----------
+    n_threads : int
+    most_per_call : int, optional
+        So many threads, at most, work on one call: where there are calls of several batches at any time, and each is
+        done within milliseconds, more of them would cost more than they bring. By default all.
+
     Raises
     ------
     F5pyError
         If the system does not allow so many threads.
     """
 
-    def __init__(self, n_threads: int) -> None:
+    def __init__(self, n_threads: int, most_per_call: int | None = None) -> None:
         _share_heaps()
         self.n_threads = n_threads
+        self._most_per_call = n_threads if most_per_call is None else most_per_call
         self._jobs: list[_Job] = []
         self._changed = threading.Condition()
         self._closing = False
@@ -172,7 +180,7 @@ class WorkerPool:
                 self._changed.wait()
             job = self._jobs[0]
             job.n_workers += 1
-            if job.n_workers >= job.n_reads:  # more would find nothing to do
+            if job.n_workers >= min(job.n_reads, self._most_per_call):  # more would find nothing to do
                 self._jobs.remove(job)
             if self._jobs:
                 self._changed.notify()

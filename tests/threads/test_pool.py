@@ -63,6 +63,32 @@ def test_what_has_been_worked_on_is_not_kept():
     pool.close()
 
 
+@pytest.mark.usefixtures("no_thread_is_left")
+def test_no_more_threads_work_on_a_call_than_are_allowed():
+    """Four threads meet in two calls of many turns, though each of these could have all of them."""
+    meeting, threads_of = threading.Barrier(4), [set(), set()]
+    has_met = threading.Event()
+
+    def call(i: int) -> None:
+        def work(_: int) -> None:
+            threads_of[i].add(threading.get_ident())
+            if not has_met.is_set():
+                meeting.wait(PATIENCE)
+                has_met.set()
+
+        pool.each(work, range(100))
+
+    pool = WorkerPool(4, most_per_call=2)
+    callers = [threading.Thread(target=call, args=(i,)) for i in range(2)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    pool.close()
+    assert has_met.is_set()
+    assert [len(threads) for threads in threads_of] == [2, 2]
+
+
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_calls_from_several_threads(n_threads):
     pool = WorkerPool(n_threads)
