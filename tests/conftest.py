@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, settings
 from f5py.messages import console
 
 from .examples import examples
-from .forked import HERE, at_start, close_servers
+from .forked import HERE, at_start, close_servers, helpers_forked
 from .made_data import ReadSet, run_main
 from .played_gpu.checks import kept_in
 from .readers_here import readers_here, scans_here
@@ -82,6 +82,10 @@ def environment_is_restored() -> Iterator[None]:
 _OF_FILES = {"signals", "fuzz", "test_index.py", "test_faults.py", "test_reads_and_signals.py"}
 
 
+#: Tests of how helper processes start, of whose children they are, and of a system that refuses them.
+_OF_PROCESSES = {"test_processes.py", "test_helper_process.py", "fault_layer"}
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """With ``--iop 1`` read fast5 and POD5 here, and scan fast5 files here, in tests and all their fixtures.
@@ -93,6 +97,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     with (
         nullcontext() if "signals" in parts else readers_here(lambda n_processes: n_processes == 1),
         nullcontext() if _OF_FILES.intersection(parts) else scans_here(),
+        nullcontext() if _OF_PROCESSES.intersection(parts) else helpers_forked(),
     ):
         return (yield)
 

@@ -1,13 +1,16 @@
 """A process that has imported what runs import and loaded their kernels, and that forks into runs of the command line.
 
 It is run as a program whose standard input is a socket of `tests.forked`. What comes there is a run to start: JSON with
-its arguments, environment and folder, and four descriptors: of its three streams, and of a socket that is told the
-number of the process and then how it ended.
+its arguments, environment and folder, and descriptors: of its three streams, of a socket that is told the number of the
+process and then how it ended, and of what it keeps open.
+
+With the argument ``helpers`` it forks into the processes that read signals.
 """
 
 from __future__ import annotations
 
 import atexit
+import fcntl
 import gc
 import json
 import os
@@ -16,6 +19,7 @@ import signal
 import socket
 import sys
 import threading
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -23,12 +27,20 @@ from pathlib import Path
 _TO_THE_LAST = float(os.environ.get("F5PY_EXAMPLES", "0")) >= 1
 #: More than a message has.
 _ROOM = 1 << 20
+_MOST_DESCRIPTORS = 16
+#: Where descriptors are that are on their way to other numbers.
+_ASIDE = 800
 _MODULES = (
     "h5py", "pysam", "f5py.runs.run", "f5py.runs.mapped_first", "f5py.runs.end_of_run", "f5py.api.functions",
     "f5py.cli.options", "f5py.commands.call_methylation", "f5py.commands.eventalign", "f5py.commands.resquiggle",
     "f5py.commands.index", "f5py.commands.meth_freq", "f5py.api.frames", "f5py.io.bam.window_records",
     "f5py.io.reads.read_files", "f5py.io.signals.fast5.reader", "f5py.io.signals.guarded",
     "f5py.io.signals.processes", "f5py.io.signals.slow5.reader", "f5py.outputs.calls.modbam_arrays",
+)  # fmt: skip
+#: What helper processes import.
+_OF_HELPERS = (
+    "h5py", "f5py.io.signals._reader_process", "f5py.io.signals.fast5.fast5_scan", "f5py.io.signals.fast5.reader",
+    "f5py.io.signals.pod5.reader",
 )  # fmt: skip
 #: Their kernels are called by most runs; those of `_KERNELS` are larger.
 _WITH_KERNELS = (
@@ -70,6 +82,27 @@ def main() -> None:
             if not _TO_THE_LAST and isinstance(end.code, int):
                 _end(end.code)
             raise
+
+
+def main_of_helpers() -> None:
+    """Be ready for helper processes in the place of runs: this one is much smaller."""
+    from f5py.io.signals import helper_process
+
+    paths = sys.path
+    nothing = helper_process._NoPandas()
+    sys.meta_path.insert(0, nothing)
+    for module in _OF_HELPERS:
+        with suppress(ImportError):  # of pod5, which need not be there
+            import_module(module)
+    sys.meta_path.remove(nothing)
+    gc.collect()
+    gc.freeze()
+    arguments = _serve(socket.socket(fileno=os.dup(0)))
+    if arguments is not None:
+        sys.argv = ["-c", *arguments]
+        sys.path = list(dict.fromkeys([*os.environ["PYTHONPATH"].split(os.pathsep), *paths]))
+        helper_process._main()
+        _end(0)
 
 
 def _load_kept_code(name: str) -> None:
@@ -119,13 +152,13 @@ def _serve(connection: socket.socket) -> list[str] | None:
             _tell_ends(running)
         if connection not in ready:
             continue
-        message, descriptors, _, _ = socket.recv_fds(connection, _ROOM, 4)
+        message, descriptors, _, _ = socket.recv_fds(connection, _ROOM, _MOST_DESCRIPTORS)
         if not message:
             return None
-        teller = socket.socket(fileno=descriptors[3])
+        teller = socket.socket(fileno=descriptors.pop(3))
         number = os.fork()
         if number:
-            for descriptor in descriptors[:3]:
+            for descriptor in descriptors:
                 os.close(descriptor)
             running[number] = teller
             teller.send(f"{number}\n".encode())
@@ -134,7 +167,7 @@ def _serve(connection: socket.socket) -> list[str] | None:
         signal.signal(signal.SIGCHLD, before)
         for one in (connection, woken, wake, teller, *running.values()):
             one.close()
-        return _become(json.loads(message), descriptors[:3])
+        return _become(json.loads(message), descriptors[:3], descriptors[3:])
 
 
 def _tell_ends(running: dict[int, socket.socket]) -> None:
@@ -147,11 +180,17 @@ def _tell_ends(running: dict[int, socket.socket]) -> None:
                 teller.send(f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
 
-def _become(run: dict, streams: list[int]) -> list[str]:
-    """Take streams, environment and folder; return the arguments."""
+def _become(run: dict, streams: list[int], kept: list[int]) -> list[str]:
+    """Take streams, other descriptors under their numbers, environment and folder; return the arguments."""
+    aside = [fcntl.fcntl(descriptor, fcntl.F_DUPFD, _ASIDE) for descriptor in kept]
+    for descriptor in kept:
+        os.close(descriptor)
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
         os.close(stream)
+    for number, descriptor in zip(run.get("kept", ()), aside, strict=True):
+        os.dup2(descriptor, number)
+        os.close(descriptor)
     for number in range(3):  # what Python knows of the streams was of the old ones
         name, mode = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))[number]
         new = open(number, mode, closefd=False, errors="backslashreplace" if number == 2 else None)  # noqa: SIM115
@@ -167,4 +206,4 @@ def _become(run: dict, streams: list[int]) -> list[str]:
     return run["arguments"]
 
 
-main()
+main_of_helpers() if sys.argv[1:] == ["helpers"] else main()
