@@ -131,8 +131,12 @@ def test_what_of_dask_is_missing_is_said(made: ReadSet, here: Path, monkeypatch,
 def test_dask_survives_the_loss_of_a_worker(made: ReadSet, here: Path):
     """A cluster of two workers in folders of their own, one of which is killed while it works."""
     distributed = pytest.importorskip("distributed")
+    dask = pytest.importorskip("dask")
     one = expected(made)
-    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster:
+    with (
+        dask.config.set({"distributed.worker.multiprocessing-method": "forkserver"}),  # three of them import all else
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster,
+    ):
         victim = next(iter(cluster.workers.values())).process.pid
 
         def kill() -> None:

@@ -34,33 +34,35 @@ def _rows(first: int, stop: int, rng: np.random.Generator) -> list[Any]:
     ]
 
 
-def _written(cuts: list[int], rows_per_group: int, seed: int = 0, n_threads: int = 1) -> bytes:
+def _written(cuts: list[int], rows_per_group: int, seed: int = 0, n_threads: int = 1, n_rows: int = _N_ROWS) -> bytes:
     out = io.BytesIO()
     rng = np.random.default_rng(seed)
     with ParquetOutput(out, _FIELDS, rows_per_group=rows_per_group, n_threads=n_threads) as writer:
-        for first, stop in zip([0, *cuts], [*cuts, _N_ROWS], strict=True):
+        for first, stop in zip([0, *cuts], [*cuts, n_rows], strict=True):
             writer.write(_rows(first, stop, rng))
     return out.getvalue()
 
 
-@pytest.mark.parametrize("rows_per_group", [1, 97, 250, 1000, 1 << 18])
-def test_bytes_do_not_depend_on_how_rows_come_in_tables(rows_per_group: int) -> None:
+@pytest.mark.parametrize(
+    ("rows_per_group", "n_rows"), [(1, 150), (97, _N_ROWS), (250, _N_ROWS), (1000, _N_ROWS), (1 << 18, _N_ROWS)]
+)
+def test_bytes_do_not_depend_on_how_rows_come_in_tables(rows_per_group: int, n_rows: int) -> None:
     from pyarrow import parquet
 
-    whole = _written([], rows_per_group)
+    whole = _written([], rows_per_group, n_rows=n_rows)
     rng = np.random.default_rng(1)
     for n_tables in (1, 3, 50) if rows_per_group > 1 else (50,):
-        cuts = sorted(rng.integers(0, _N_ROWS + 1, n_tables - 1).tolist())
-        assert _written(cuts, rows_per_group, n_tables) == whole
-        assert _written(cuts, rows_per_group, n_tables, n_threads=5) == whole
+        cuts = sorted(rng.integers(0, n_rows + 1, n_tables - 1).tolist())
+        assert _written(cuts, rows_per_group, n_tables, n_rows=n_rows) == whole
+        assert _written(cuts, rows_per_group, n_tables, n_threads=5, n_rows=n_rows) == whole
     file = parquet.ParquetFile(io.BytesIO(whole))
     sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
-    assert sizes[:-1] == [rows_per_group] * ((_N_ROWS - 1) // rows_per_group)
+    assert sizes[:-1] == [rows_per_group] * ((n_rows - 1) // rows_per_group)
     table = file.read()
-    assert table["name"].to_pylist() == [f"name{row * row // 7 % 37}" for row in range(_N_ROWS)]
-    assert table["number"].to_pylist() == [3 * row for row in range(_N_ROWS)]
-    assert table["text"].to_pylist() == [f"x{row}" for row in range(_N_ROWS)]
-    assert table["values"].to_pylist() == [[float(row)] * (row % 5) for row in range(_N_ROWS)]
+    assert table["name"].to_pylist() == [f"name{row * row // 7 % 37}" for row in range(n_rows)]
+    assert table["number"].to_pylist() == [3 * row for row in range(n_rows)]
+    assert table["text"].to_pylist() == [f"x{row}" for row in range(n_rows)]
+    assert table["values"].to_pylist() == [[float(row)] * (row % 5) for row in range(n_rows)]
 
 
 def test_dictionaries_are_in_the_order_of_their_rows() -> None:

@@ -183,7 +183,7 @@ def test_a_file_that_ends_or_stops_the_library_is_skipped(monkeypatch: pytest.Mo
     monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parent)])
     odd_scan = importlib.import_module("odd_readers").odd_scan
     monkeypatch.setattr(fast5_scan, "_work", odd_scan)
-    monkeypatch.setattr(helper_process, "CPU_SECONDS", 1.0)  # more than starting takes
+    monkeypatch.setattr(helper_process, "CPU_SECONDS", 0.5)  # more than starting takes
     monkeypatch.setattr(fast5_scan, "LOOK_EVERY", 0.1)
     done: list[int] = []
     paths = [f"{name}.fast5" for name in ("a", "abort-1", "b", "loop-1", "abort-2", "c")]

@@ -54,7 +54,7 @@ def test_a_file_of_many_deadly_reads_is_left_out(tmp_path, capfd):
 
 def test_an_endless_loop(files, tmp_path):
     files["loop-7"] = str(tmp_path / "d")
-    source = GuardedSource(2, files, odd_readers.HostileReader, None, 1.0)  # more than starting takes
+    source = GuardedSource(2, files, odd_readers.HostileReader, None, 0.5)  # more than starting takes
     try:
         block = source.fetch([name for name in files if not name.startswith("abort")])
         assert len(block.problems) == 1
