@@ -20,6 +20,8 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 ``power2(v)``                        2 ** v of whole numbers, exactly; 0 below -126, lanes must be below 128
 ``exponent(v)``                      floor(log2(v)) as a float, for positive normal v; -127 for zero
 ``first_lanes(n)``                   a mask of the first `n` lanes (`n` a literal or a run-time integer)
+``mixed_low(a, b)``, ``mixed_high(a, b)``
+                                     the lower, or the higher, eight lanes of both in turn, `a` first
 ``lanes_of(n)``                      the mask of the lanes whose bits are set in the integer `n`
 
 ``flush_denormals()``                makes numbers below 2 ** -126 zero in this thread; returns the old mode
@@ -102,6 +104,17 @@ def bits(typingctx, lanes):
         return builder.bitcast(arguments[0], ir.IntType(16))
 
     return types.uint16(mask), generate
+
+
+def _mixed(first: int):
+    def emit(builder, a, b):
+        order = [first + lane // 2 + lane % 2 * LANES for lane in range(LANES)]
+        return builder.shuffle_vector(a, b, ir.Constant(_INT_VECTOR, order))
+
+    return binary((vector,), emit)
+
+
+mixed_low, mixed_high = _mixed(0), _mixed(LANES // 2)
 
 
 @intrinsic

@@ -23,6 +23,7 @@ from f5py.signal._peaks_numba import (
     go_through,
     is_same,
     shift,
+    transpose,
 )
 
 #: Most positions of a stretch: the sums along sixteen of them stay in the second-level cache.
@@ -126,22 +127,22 @@ def _add_samples(raw, offset, unit, first, end, sums):
 
 
 @exact_kernel
-def _fill_statistics(sums, first, window, n_samples, begins, row, out):
+def _fill_statistics(sums, first, window, n_samples, begins, rows, out):
     """Fill `out` with the t-statistics of `CHUNK` positions of all stretches, position by position."""
     for lane in range(LANES):
         position = begins[lane] + first
         if position < n_samples:
+            row = rows[lane * CHUNK : (lane + 1) * CHUNK]
             _t_statistics(sums.values, sums.squares, sums.lead + position, CHUNK, window, position, n_samples, row)
-            for i in range(CHUNK):
-                out[i * LANES + lane] = row[i]
+    transpose(rows, out)
 
 
 @exact_kernel
 def _go_through(sums, first, parameters, n_samples, stretches, statistics):
     """Go through `CHUNK` positions of all stretches; `statistics` is scratch space."""
-    short, long, row = statistics
-    _fill_statistics(sums, first, parameters.window_short, n_samples, stretches.begin, row, short)
-    _fill_statistics(sums, first, parameters.window_long, n_samples, stretches.begin, row, long)
+    short, long, rows = statistics
+    _fill_statistics(sums, first, parameters.window_short, n_samples, stretches.begin, rows, short)
+    _fill_statistics(sums, first, parameters.window_long, n_samples, stretches.begin, rows, long)
     go_through(short, long, first, CHUNK, parameters, stretches)
 
 
@@ -157,7 +158,7 @@ def _find_boundaries(raw, offset, unit, parameters, sums):
     states = stretches.states
     entered, shifted = np.empty_like(states), np.empty_like(states)
     statistics = (
-        np.zeros(CHUNK * LANES, np.float32), np.zeros(CHUNK * LANES, np.float32), np.empty(CHUNK, np.float32)
+        np.zeros(CHUNK * LANES, np.float32), np.zeros(CHUNK * LANES, np.float32), np.zeros(CHUNK * LANES, np.float32)
     )  # fmt: skip
     forget(shifted)
     n_summed = 0

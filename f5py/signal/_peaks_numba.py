@@ -70,6 +70,33 @@ def shift(states, distance, shifted):
 
 
 @exact_kernel
+def transpose(rows, out):
+    """Fill `out` with the elements of sixteen rows, column by column.
+
+    Parameters
+    ----------
+    rows, out : float32, shape (16 * CHUNK,)
+    """
+    between = np.empty(2 * simd.LANES * simd.LANES, np.float32)
+    for column in range(0, CHUNK, simd.LANES):
+        # Each step mixes the first half of the rows with the second half.
+        _mix(rows, column, CHUNK, between, 0)
+        _mix(between, 0, simd.LANES, between, simd.LANES * simd.LANES)
+        _mix(between, simd.LANES * simd.LANES, simd.LANES, between, 0)
+        _mix(between, 0, simd.LANES, out, column * simd.LANES)
+
+
+@exact_kernel
+def _mix(source, at, stride, target, to):
+    """Bring the lanes of each row of the first half, and of the one in the second half, in turn into two rows."""
+    for i in range(simd.LANES // 2):
+        a = simd.load(source, at + i * stride)
+        b = simd.load(source, at + (i + simd.LANES // 2) * stride)
+        simd.store(target, to + 2 * i * simd.LANES, simd.mixed_low(a, b))
+        simd.store(target, to + (2 * i + 1) * simd.LANES, simd.mixed_high(a, b))
+
+
+@exact_kernel
 def copy_lane(states, lane, target):
     """Copy the state of a lane."""
     for row in range(N_STATES):

@@ -24,6 +24,8 @@ def _arithmetic(a, b, lanes, out):
     simd.store(out, 128, x / y)
     simd.store(out, 144, simd.select(simd.lanes_of(lanes), x, y))
     simd.store(out, 160, simd.select(simd.both(simd.lanes_of(lanes), simd.gt(x, y)), x, y))
+    simd.store(out, 176, simd.mixed_low(x, y))
+    simd.store(out, 192, simd.mixed_high(x, y))
     return simd.bits(simd.ge(x, y)), simd.bits(simd.gt(x, y))
 
 
@@ -47,7 +49,7 @@ def test_arithmetic_is_lane_by_lane():
     a = rng.normal(size=17).astype(np.float32)
     b = rng.normal(size=16).astype(np.float32)
     b[3] = a[4]  # a tie
-    out = np.full(176, np.nan, np.float32)
+    out = np.full(208, np.nan, np.float32)
     at_least, greater = _arithmetic(a, b, np.int64(0b1010_0000_1100_0001), out)
     x = a[1:]
     np.testing.assert_array_equal(out[:16], x + b)
@@ -62,7 +64,8 @@ def test_arithmetic_is_lane_by_lane():
     weights = 1 << np.arange(16)
     chosen = (0b1010_0000_1100_0001 & weights) > 0
     np.testing.assert_array_equal(out[144:160], np.where(chosen, x, b))
-    np.testing.assert_array_equal(out[160:], np.where(chosen & (x > b), x, b))
+    np.testing.assert_array_equal(out[160:176], np.where(chosen & (x > b), x, b))
+    np.testing.assert_array_equal(out[176:], np.stack([x, b], axis=1).ravel())
     assert (chosen & (x > b)).any()
     assert (chosen & (x < b)).any()
     assert at_least == ((x >= b) * weights).sum()
@@ -73,7 +76,7 @@ def test_arithmetic_is_lane_by_lane():
 def test_minus_infinity_is_an_ordinary_value():
     a = np.full(17, -np.inf, np.float32)
     b = np.zeros(16, np.float32)
-    out = np.zeros(176, np.float32)
+    out = np.zeros(208, np.float32)
     at_least, _ = _arithmetic(a, b, np.int64(0b1010_0000_1100_0001), out)
     assert at_least == 0
     np.testing.assert_array_equal(out[:16], -np.inf)
