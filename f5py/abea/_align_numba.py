@@ -2,8 +2,8 @@
 
 Layout. A band is an anti-diagonal of `BANDWIDTH` cells; the cell at offset o of the band with lower left corner
 (event E, k-mer K) is (E - o, K + o). Events are stored last first, so that a band's cells read events, k-mers and
-the two bands before it at ascending, contiguous addresses; seven 16-lane vectors cover a band. Each band lies
-between cells of minus infinity, so that neighbours outside of a band need no test.
+the two bands before it at ascending, contiguous addresses; six vectors of 16 lanes and one of 4 cover a band. Each
+band lies between cells of minus infinity, so that neighbours outside of a band need no test.
 
 The traceback needs two bits a cell, "came from the left" and "came from above": the comparison masks of the
 vectors, stored as they are. One more word per band says where the band moved.
@@ -24,10 +24,10 @@ from f5py.jit.kernel import kernel
 
 #: Cells of a band.
 BANDWIDTH = 100
-_VECTORS = (BANDWIDTH + simd.LANES - 1) // simd.LANES
-_PAD = simd.LANES  # cells of minus infinity before a band; the same and the last vector's tail after it
-_SCORES = _PAD + _VECTORS * simd.LANES + _PAD
-_TAIL = np.int32(BANDWIDTH - (_VECTORS - 1) * simd.LANES)  # lanes of the last vector that belong to the band
+_VECTORS = BANDWIDTH // simd.LANES
+_TAIL = _VECTORS * simd.LANES  # first of the four cells after them
+_PAD = simd.LANES  # cells of minus infinity before a band, and after it at least
+_SCORES = _PAD + _TAIL + 2 * _PAD
 _WORDS = 16  # uint16 words per band: left masks at 0, movement at 7, up masks at 8
 _MOVED_RIGHT = 7
 _UP = 8
@@ -46,6 +46,31 @@ LONG_GAP = 3
 
 
 @kernel
+def _best(event, level, inverse, constant, before, moves):
+    """Scores of some cells, of those that they may come from by each of the moves; and masks, which say which it is.
+
+    Parameters
+    ----------
+    event, level, inverse, constant : vectors
+        See `_fill_bands`.
+    before, moves : tuples of three vectors
+        Scores of the cells before, and of moves: diagonal, from above, from the left.
+    """
+    z = event - level
+    z = z * inverse
+    emission = constant - z * z
+    # Scores grow to -1e5, so each addition to one costs digits: the small terms are added up first, which
+    # gives f5c's sums in double precision, rounded once, but for one cell in ten thousand.
+    diagonal = before[0] + (moves[0] + emission)
+    up = before[1] + (moves[1] + emission)
+    left = before[2] + moves[2]
+    from_up = simd.ge(up, diagonal)
+    best = simd.select(from_up, up, diagonal)
+    from_left = simd.ge(left, best)
+    return simd.select(from_left, left, best), from_left, from_up
+
+
+@kernel
 def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, words):
     """Fill all bands; return the event of the best end cell, or -1, and the last band's lower left k-mer.
 
@@ -56,11 +81,10 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
     events_per_kmer = n_events / n_kmers
     p_stay = 1.0 - 1.0 / (events_per_kmer + 1.0)
     stay = math.log(p_stay)
-    lp_stay = simd.splat(np.float32(stay))
-    lp_step = simd.splat(np.float32(math.log(1.0 - math.exp(LP_SKIP) - math.exp(stay))))
-    lp_skip = simd.splat(np.float32(LP_SKIP))
-    impossible = simd.splat(_IMPOSSIBLE)
-    tail = simd.first_lanes(_TAIL)
+    lp_stay, lp_skip = np.float32(stay), np.float32(LP_SKIP)
+    lp_step = np.float32(math.log(1.0 - math.exp(LP_SKIP) - math.exp(stay)))
+    moves = simd.splat(lp_step), simd.splat(lp_stay), simd.splat(lp_skip)
+    moves_of_tail = simd.splat4(lp_step), simd.splat4(lp_stay), simd.splat4(lp_skip)
     lead = _PAD + BANDWIDTH
 
     scores = np.full(3 * _SCORES, _IMPOSSIBLE, np.float32)
@@ -96,24 +120,24 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
         kmer_at = min(max(kmer_at, 0), lead + n_kmers)
         word = band * _WORDS
         words[word + _MOVED_RIGHT] = right
-        for step in range(_VECTORS):
-            # The last vector comes first: with the corner next to it, it decides where the next band lies.
-            v = (step + _VECTORS - 1) % _VECTORS
+        # The tail comes first: with the other corner, it decides where the next band lies.
+        best, from_left, from_up = _best(
+            simd.load4(reversed_events, event_at + _TAIL), simd.load4(level, kmer_at + _TAIL),
+            simd.load4(inverse, kmer_at + _TAIL), simd.load4(constant, kmer_at + _TAIL),
+            (simd.load4(scores, diagonal_at + _TAIL), simd.load4(scores, up_at + _TAIL),
+             simd.load4(scores, left_at + _TAIL)), moves_of_tail,
+        )  # fmt: skip
+        simd.store4(scores, current + _TAIL, best)
+        words[word + _VECTORS] = simd.bits(from_left)
+        words[word + _UP + _VECTORS] = simd.bits(from_up)
+        for v in range(_VECTORS):
             o = v * simd.LANES
-            z = simd.load(reversed_events, event_at + o) - simd.load(level, kmer_at + o)
-            z = z * simd.load(inverse, kmer_at + o)
-            emission = simd.load(constant, kmer_at + o) - z * z
-            # Scores grow to -1e5, so each addition to one costs digits: the small terms are added up first, which
-            # gives f5c's sums in double precision, rounded once, but for one cell in ten thousand.
-            diagonal = simd.load(scores, diagonal_at + o) + (lp_step + emission)
-            up = simd.load(scores, up_at + o) + (lp_stay + emission)
-            left = simd.load(scores, left_at + o) + lp_skip
-            from_up = simd.ge(up, diagonal)
-            best = simd.select(from_up, up, diagonal)
-            from_left = simd.ge(left, best)
-            best = simd.select(from_left, left, best)
-            if v == _VECTORS - 1:
-                best = simd.select(tail, best, impossible)
+            best, from_left, from_up = _best(
+                simd.load(reversed_events, event_at + o), simd.load(level, kmer_at + o),
+                simd.load(inverse, kmer_at + o), simd.load(constant, kmer_at + o),
+                (simd.load(scores, diagonal_at + o), simd.load(scores, up_at + o), simd.load(scores, left_at + o)),
+                moves,
+            )  # fmt: skip
             simd.store(scores, current + o, best)
             words[word + v] = simd.bits(from_left)
             words[word + _UP + v] = simd.bits(from_up)

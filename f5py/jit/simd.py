@@ -24,6 +24,9 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
                                      the lower, or the higher, eight lanes of both in turn, `a` first
 ``lanes_of(n)``                      the mask of the lanes whose bits are set in the integer `n`
 
+``load4(a, i)``, ``store4(a, i, v)``, ``splat4(x)``
+                                     the same for 4 floats; ``+ - * /``, ``ge``, ``bits`` and ``select`` take these, too
+
 ``flush_denormals()``                makes numbers below 2 ** -126 zero in this thread; returns the old mode
 ``restore_mode(mode)``               undoes that
 
@@ -63,10 +66,13 @@ _INT = ir.IntType(32)
 _VECTOR = ir.VectorType(_FLOAT, LANES)
 _INT_VECTOR = ir.VectorType(_INT, LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
+_FOUR, _FOUR_MASK = ir.VectorType(_FLOAT, 4), ir.VectorType(ir.IntType(1), 4)
 
 
 vector = vector_type("float32x16", _VECTOR)
 mask = vector_type("mask16", _MASK)
+four = vector_type("float32x4", _FOUR)
+four_mask = vector_type("mask4", _FOUR_MASK)
 
 
 def _constant(value: float) -> ir.Constant:
@@ -78,10 +84,12 @@ def _int_constant(value: int) -> ir.Constant:
 
 
 load, store = memory(vector, _VECTOR, (types.float32,), 4)
+load4, store4 = memory(four, _FOUR, (types.float32,), 4)
 
 
-splat = splatted(vector, types.float32)
+splat, splat4 = splatted(vector, types.float32), splatted(four, types.float32)
 overload_arithmetic(vector)
+overload_arithmetic(four)
 # A compare and a select become one max/min instruction; the maxnum intrinsics cost three for their NaN rule.
 maximum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 minimum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
@@ -89,9 +97,9 @@ minimum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_or
 
 madd = called(vector, "fmuladd", 3)
 floor = called(vector, "floor", 1)
-select = choice({vector: mask})
+select = choice({vector: mask, four: four_mask})
 lanes_of = lanes_by_bits(mask, LANES)
-ge = comparison({vector: mask}, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
+ge = comparison({vector: mask, four: four_mask}, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
 gt = comparison({vector: mask}, lambda builder, a, b: builder.fcmp_ordered(">", a, b))
 both = binary((mask,), lambda builder, a, b: builder.and_(a, b))
 
@@ -101,9 +109,10 @@ def bits(typingctx, lanes):
     """Convert the mask to a uint16, lane 0 in the lowest bit."""
 
     def generate(context, builder, signature, arguments):
-        return builder.bitcast(arguments[0], ir.IntType(16))
+        n_lanes = LANES if lanes is mask else 4
+        return builder.zext(builder.bitcast(arguments[0], ir.IntType(n_lanes)), ir.IntType(16))
 
-    return types.uint16(mask), generate
+    return types.uint16(lanes), generate
 
 
 def _mixed(first: int):

@@ -73,6 +73,25 @@ def test_arithmetic_is_lane_by_lane():
     assert at_least != greater
 
 
+@kernel
+def _of_four(a, b, out):
+    x, y = simd.load4(a, 1), simd.load4(b, 0)
+    simd.store4(out, 0, x + y * simd.splat4(_ONE))
+    simd.store4(out, 4, x - y)
+    simd.store4(out, 8, x / y)
+    simd.store4(out, 12, simd.select(simd.ge(x, y), x, y))
+    return simd.bits(simd.ge(x, y))
+
+
+def test_vectors_of_four_are_lane_by_lane():
+    a, b = np.array([9, 1, 5, -2, 8], np.float32), np.array([3, 5, 7, -np.inf], np.float32)
+    out = np.full(18, np.nan, np.float32)
+    x = a[1:]
+    assert _of_four(a, b, out) == 0b1010
+    np.testing.assert_array_equal(out[:16].reshape(4, 4), [x + b, x - b, x / b, np.maximum(x, b)])
+    assert np.isnan(out[16:]).all()
+
+
 def test_minus_infinity_is_an_ordinary_value():
     a = np.full(17, -np.inf, np.float32)
     b = np.zeros(16, np.float32)
