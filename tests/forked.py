@@ -151,6 +151,8 @@ class Run:
         As there.
     server : tuple of str
         What forks: arguments of `forking_server`.
+    before : str
+        Python statements that are run in the process before the command.
     """
 
     def __init__(
@@ -167,6 +169,7 @@ class Run:
         start_new_session: bool = False,
         pass_fds: tuple[int, ...] = (),
         server: tuple[str, ...] = (),
+        before: str = "",
     ) -> None:
         self.args, self.returncode = arguments, None
         self._text, self._bufsize = text, bufsize
@@ -176,6 +179,7 @@ class Run:
         run = {
             "arguments": arguments, "environment": environment, "session": start_new_session,
             "folder": str(Path(cwd or os.getcwd()).resolve()), "kept": pass_fds,
+            "before": before,
         }  # fmt: skip
         given: list[int] = []
         to_close: list[int] = []

@@ -203,6 +203,7 @@ def _become(run: dict, streams: list[int], kept: list[int]) -> list[str]:
     os.chdir(run["folder"])
     if run["session"]:
         os.setsid()
+    exec(run.get("before", ""), {})
     return run["arguments"]
 
 

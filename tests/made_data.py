@@ -208,10 +208,17 @@ def process_of(*arguments: object) -> list[str]:
     return [*_COMMAND, *map(str, arguments)]
 
 
-def start_process(command: list[str], **options: Any) -> subprocess.Popen | Run:
-    """Start a process with these options of `subprocess.Popen`; one of `process_of` is forked where that can be."""
-    if command[: len(_COMMAND)] == _COMMAND and can_be_forked(options):
-        return Run(command[len(_COMMAND) :], **options)
+def start_process(command: list[str], *, before: str = "", **options: Any) -> subprocess.Popen | Run:
+    """Start a process with these options of `subprocess.Popen`; one of `process_of` is forked where that can be.
+
+    Such a one runs the Python statements of `before` first.
+    """
+    if command[: len(_COMMAND)] == _COMMAND:
+        arguments = command[len(_COMMAND) :]
+        if can_be_forked(options):
+            return Run(arguments, before=before, **options)
+        if before:
+            command = [*_COMMAND[:-2], "-c", f"{before}; from f5py.cli import main; main()", *arguments]
     return subprocess.Popen(command, **options)
 
 

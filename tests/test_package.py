@@ -24,6 +24,7 @@ from f5py.options import declarations
 from f5py.options.profiles import PROFILES, Profile
 from f5py.options.signal_commands import CallOptions, EventalignOptions
 
+from .made_data import run_command
 from .patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,11 +109,12 @@ def test_help_of_each_command(name):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_examples_of_each_command(name):
+def test_examples_of_each_command(name, capsys):
     """They are shown as they are, and are understood."""
     command = named_command(name)
     assert command.examples
-    shown = run_python("-m", "f5py", name, "--help").stdout
+    assert run_command(name, "--help") == 0
+    shown = capsys.readouterr().out
     for example in command.examples:
         assert f"\n  {example}\n" in shown
         program, called, *arguments = shlex.split(example)

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import namedtuple
 from contextlib import suppress
@@ -22,7 +21,7 @@ from f5py.compute.gpu.mapping import chains, pair_alignments, seeds
 from f5py.compute.mapping import Mapper
 from f5py.io.bam import sorted_bam
 
-from ..made_data import ReadSet, refused, run_command
+from ..made_data import ReadSet, process_of, refused, run_command, start_process
 from ..patience import PATIENCE, comes_true
 from .gpu_runs import give_gpus_all
 
@@ -140,13 +139,10 @@ def has_ended(pid: int) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 @pytest.mark.parametrize("to_all", [False, True])
 def test_a_run_that_is_ended_while_a_process_sorts_leaves_nothing(number, to_all: bool, made: ReadSet, tmp_path: Path):
-    program = (
-        "from f5py.io.bam import sorted_bam; sorted_bam._MANY_BYTES, sorted_bam._FEW_THREADS = 1, 0; "
-        "from f5py.cli import main; main()"
-    )
-    command = [sys.executable, "-c", program, "map", "-t", "2", "-K", "3000", "--gpu", "off"]
-    command += [str(made.genome), "-", "-o", str(tmp_path / "out.bam")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True) as run:
+    before = "from f5py.io.bam import sorted_bam; sorted_bam._MANY_BYTES, sorted_bam._FEW_THREADS = 1, 0"
+    command = process_of("map", "-t", 2, "-K", 3000, "--gpu", "off", made.genome, "-", "-o", tmp_path / "out.bam")
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start_process(command, before=before, **pipes, start_new_session=True) as run:
         assert run.stdin is not None
         numbers = count()
 
@@ -204,9 +200,8 @@ def test_a_sort_that_is_killed_is_told(made: ReadSet, tmp_path: Path, capfd, mon
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_no_half_written_file(number: signal.Signals, made: ReadSet, tmp_path: Path):
-    command = [sys.executable, "-m", "f5py", "map", "-t", "2", "-K", "3000", "--gpu", "off"]
-    command += [str(made.genome), "-", "-o", str(tmp_path / "out.bam")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+    command = process_of("map", "-t", 2, "-K", 3000, "--gpu", "off", made.genome, "-", "-o", tmp_path / "out.bam")
+    with start_process(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:
         assert run.stdin is not None
         for i in range(60):
             run.stdin.write(made.reads.read_bytes().replace(b">", b">%d-" % i))  # and no end

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from f5py.io.reads.read_index import ReadIndex
 from .made_index import write_sequence_index
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def sequences() -> dict[str, str]:
     """Make reads around and far above the size of a block, one without bases."""
     random = np.random.default_rng(5)
@@ -23,12 +24,20 @@ def sequences() -> dict[str, str]:
     return {f"r{i}": "".join(random.choice(list("ACGTacgU"), length)) for i, length in enumerate(lengths)}
 
 
-@pytest.fixture
-def reads(tmp_path: Path, sequences: dict[str, str]) -> Path:
-    path = tmp_path / "reads.fa"
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory, sequences: dict[str, str]) -> Path:
+    path = tmp_path_factory.mktemp("reads") / "reads.fa"
     path.write_text("".join(f">{name} text\n{bases}\n" for name, bases in sequences.items()))
     write_sequence_index(str(path))
-    return path
+    return path.parent
+
+
+@pytest.fixture
+def reads(tmp_path: Path, written: Path) -> Path:
+    """Copy the reads and their index, which tests damage."""
+    for path in written.iterdir():
+        shutil.copy2(path, tmp_path)
+    return tmp_path / "reads.fa"
 
 
 def check(index: ReadIndex, sequences: dict[str, str], names: Sequence[str]) -> None:

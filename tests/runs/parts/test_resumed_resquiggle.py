@@ -16,7 +16,7 @@ from f5py.errors import OutputFileError
 from f5py.pipeline import sequence_loader
 from f5py.runs.parts.plan import Plan
 
-from ...made_data import N_READS, ReadSet, refused, run_command
+from ...made_data import N_READS, ReadSet, process_of, refused, run_command, start_process
 from ...patience import PATIENCE
 
 PER_PART = 3
@@ -129,13 +129,8 @@ def test_kill(made: ReadSet, here: Path, seconds: float):
     assert run_command("resquiggle", *command) == 0
     expected = (here / "moves.tsv").read_bytes()
     (here / "moves.tsv").unlink()
-    program = (
-        f"from f5py.commands import resquiggle; resquiggle.READS_PER_PART = {PER_PART}; "
-        "from f5py.cli import main; main()"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program, "resquiggle", *command, "--resume"], stderr=subprocess.DEVNULL
-    )
+    before = f"from f5py.commands import resquiggle; resquiggle.READS_PER_PART = {PER_PART}"
+    process = start_process(process_of("resquiggle", *command, "--resume"), before=before, stderr=subprocess.DEVNULL)
     until = time.monotonic() + PATIENCE
     while not (here / FOLDER / "parts" / "0").exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.001)
