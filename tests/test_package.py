@@ -166,6 +166,32 @@ def test_shell_completion(words, found):
     assert done.stdout.split() == found
 
 
+@pytest.mark.parametrize(("words", "status"), [(["--version"], 0), (["map"], 2), (["meth-freq", "-i", "no.tsv"], 1)])
+def test_the_end_of_the_program(words, status):
+    """What is registered for it is done, threads are waited for and texts arrive; only modules are not taken apart."""
+    program = (
+        "import atexit, sys, threading, time\n"
+        "class Part:\n"
+        "    def __del__(self):\n"
+        "        print('taken apart')\n"
+        f"sys.argv[1:] = {words!r}\n"
+        "from f5py.cli import main\n"
+        "class Thread(threading.Thread):\n"
+        "    def run(self):\n"
+        "        time.sleep(0.05)\n"
+        "        atexit.register(print, 'registered')\n"
+        "        print('waited for')\n"
+        "sys.kept = Part()\n"
+        "Thread().start()\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    assert done.stdout.splitlines()[-2:] == ["waited for", "registered"]
+    assert ("f5py" in done.stdout) == (status == 0)
+    assert done.stderr.count("\n") == (status != 0)
+
+
 def test_imports_are_light():
     modules = ["f5py", "f5py.cli", "f5py.errors", "f5py.messages.console"]
     modules += [f"f5py.cli.{module.name}" for module in pkgutil.iter_modules(f5py.cli.__path__)]
