@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.abea.align import F5C_LIMITS, AlignmentLimits, align, drop_over_segmented, drop_unaligned
-from f5py.core.batch import ReadBatch
+from f5py.core.batch import ReadBatch, empty
 from f5py.event_alignment.align import RowsElsewhere
 from f5py.methylation.calls import ScoredElsewhere
 from f5py.pore_model.model import PoreModel
@@ -110,6 +110,7 @@ class SignalStages:
         if share is not None:
             share.fetch_fit(batch)
         drop_unfit(batch, self.quality)
+        batch.base_map = batch.base_map._replace(kmer_rank=empty(np.int32))
         self.after_part(batch)
         if self.finish is not None:
             self.before_stage(self.finish_part)

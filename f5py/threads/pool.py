@@ -34,8 +34,10 @@ _M_ARENA_MAX = -8  # malloc.h of glibc
 #: itself, unless it is told others.
 _M_TRIM_THRESHOLD, _TRIM_BYTES = -1, 64 << 20
 _M_MMAP_THRESHOLD, _MMAP_BYTES = -3, 32 << 20
-_M_MMAP_MAX, _USUAL_MMAPS = -4, 1 << 16
 _NEVER = (1 << 31) - 1
+#: During a run arrays from this size on have memory of their own, which goes back to the system with them. Between them
+#: those of the heap would leave gaps that the next ones, a little larger, do not fit into: a third of the heap.
+_OWN_BYTES = 16 << 20
 
 
 class WorkerPool:
@@ -246,9 +248,10 @@ def keep_freed_memory() -> None:
 
 
 class _KeptMemory:
-    """Has glibc keep all that is freed while anybody is inside: arrays of a batch are made of those of earlier ones.
+    """Has glibc keep what is freed while anybody is inside, but for the largest arrays of the largest batches.
 
-    Else arrays above 32 megabytes come from the system, page by page, for every batch, and go back to it.
+    So most arrays of a batch are made of those of earlier ones. Else they come from the system, page by page, for every
+    batch, and go back to it.
     """
 
     def __init__(self) -> None:
@@ -260,7 +263,7 @@ class _KeptMemory:
         with self._lock:
             self._inside += 1
             if self._inside == 1:
-                _set_malloc(_M_MMAP_MAX, 0)
+                _set_malloc(_M_MMAP_THRESHOLD, _OWN_BYTES)
                 _set_malloc(_M_TRIM_THRESHOLD, _NEVER)
         try:
             yield
@@ -268,7 +271,6 @@ class _KeptMemory:
             with self._lock:
                 self._inside -= 1
                 if self._inside == 0:
-                    _set_malloc(_M_MMAP_MAX, _USUAL_MMAPS)
                     keep_freed_memory()
                     with suppress(AttributeError, OSError):
                         ctypes.CDLL(None).malloc_trim(0)
