@@ -22,8 +22,9 @@ from f5py.mapping.settings import AVA, MapSettings, Parameters, parameters
 from f5py.options.gpu import GpuOptions, device_numbers
 from f5py.threads.pool import WorkerPool
 
-#: Batches that the CPU threads map at a time while a GPU is started: two keep them busy.
-_MEANWHILE = 2
+#: Batches that the CPU threads map at a time while a GPU is started. With more, that takes longer, and those that the
+#: GPU gets then wait for them.
+_MEANWHILE = 1
 #: The share of the time for hits that a GPU saves, estimated from what the CPU threads spend on each part.
 _SAVED = 0.2
 

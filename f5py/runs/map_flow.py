@@ -207,9 +207,10 @@ def map_all(
 
 
 def most_per_call(options: MapOptions) -> int:
-    """Return how many threads work on one stage of a batch at most: half of many, as there are several batches."""
-    takes_all = options.threads <= _FEW_THREADS or options.is_darwin  # tiles of one batch take seconds
-    return options.threads if takes_all else -(-options.threads // 2)
+    """Return how many threads work on one stage of a batch at most: of many a part, as there are several batches."""
+    if options.threads <= _FEW_THREADS or options.is_darwin:  # tiles of one batch take seconds
+        return options.threads
+    return -(-options.threads // (3 if options.gpu_use == "on" else 2))
 
 
 def output_part(options: MapOptions) -> str:
