@@ -19,6 +19,7 @@ from f5py.signal._peaks_numba import (
     WARM_UP,
     Stretches,
     copy_lane,
+    copy_states,
     forget,
     go_through,
     is_same,
@@ -61,7 +62,8 @@ def quotient(typingctx, a, width, reciprocal):
 def _t_statistics(sums, square_sums, centre, count, window, position, n_samples, out):
     """t-statistic of `window` for `count` samples, the first being `position` and `sums[centre]`'s."""
     if n_samples < 2 * window or window < 2:
-        out[:count] = np.float32(0.0)
+        for i in range(count):
+            out[i] = np.float32(0.0)
         return
     width, double_width = np.float32(window), np.float64(window)
     inverse, double_inverse = np.float32(1.0) / width, 1.0 / double_width
@@ -98,8 +100,8 @@ def _sums_for(n_samples, margin):
     lead = WARM_UP + margin
     n = lead + n_samples + 1 + CHUNK + margin
     sums = _Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead)
-    sums.values[: lead + 1] = 0.0
-    sums.squares[: lead + 1] = 0.0
+    for i in range(lead + 1):
+        sums.values[i] = sums.squares[i] = 0.0
     return sums
 
 
@@ -122,28 +124,22 @@ def _add_samples(raw, offset, unit, first, end, sums):
             values[i] = total
             squares[i] = square_total
     if end == raw.shape[0]:
-        values[end:] = total  # never used, because the statistic is zero there
-        squares[end:] = square_total
+        for i in range(end, values.shape[0]):  # never used, because the statistic is zero there
+            values[i], squares[i] = total, square_total
 
 
 @exact_kernel
-def _fill_statistics(sums, first, window, n_samples, begins, rows, out):
-    """Fill `out` with the t-statistics of `CHUNK` positions of all stretches, position by position."""
-    for lane in range(LANES):
-        position = begins[lane] + first
-        if position < n_samples:
-            row = rows[lane * CHUNK : (lane + 1) * CHUNK]
-            _t_statistics(sums.values, sums.squares, sums.lead + position, CHUNK, window, position, n_samples, row)
-    transpose(rows, out)
-
-
-@exact_kernel
-def _go_through(sums, first, parameters, n_samples, stretches, statistics):
-    """Go through `CHUNK` positions of all stretches; `statistics` is scratch space."""
-    short, long, rows = statistics
-    _fill_statistics(sums, first, parameters.window_short, n_samples, stretches.begin, rows, short)
-    _fill_statistics(sums, first, parameters.window_long, n_samples, stretches.begin, rows, long)
-    go_through(short, long, first, CHUNK, parameters, stretches)
+def _go_through(sums, first, parameters, n_samples, stretches, statistics, rows):
+    """Go through `CHUNK` positions of all stretches; the last two arrays are scratch space."""
+    for detector in range(2):
+        window = parameters.window_short if detector == 0 else parameters.window_long
+        for lane in range(LANES):
+            position = stretches.begin[lane] + first
+            if position < n_samples:
+                row = rows[lane * CHUNK : (lane + 1) * CHUNK]
+                _t_statistics(sums.values, sums.squares, sums.lead + position, CHUNK, window, position, n_samples, row)
+        transpose(rows, statistics, detector * CHUNK * LANES)
+    go_through(statistics, first, parameters, stretches)
 
 
 @exact_kernel
@@ -156,10 +152,8 @@ def _find_boundaries(raw, offset, unit, parameters, sums):
         np.empty(LANES, np.float32), np.zeros(n_samples // 64 + 1, np.uint64),
     )  # fmt: skip
     states = stretches.states
-    entered, shifted = np.empty_like(states), np.empty_like(states)
-    statistics = (
-        np.zeros(CHUNK * LANES, np.float32), np.zeros(CHUNK * LANES, np.float32), np.zeros(CHUNK * LANES, np.float32)
-    )  # fmt: skip
+    entered, shifted = np.empty(states.shape[0], np.float32), np.empty(states.shape[0], np.float32)
+    statistics, rows = np.empty(2 * CHUNK * LANES, np.float32), np.zeros(CHUNK * LANES, np.float32)
     forget(shifted)
     n_summed = 0
     for begin in range(0, n_samples, LANES * length):
@@ -168,25 +162,28 @@ def _find_boundaries(raw, offset, unit, parameters, sums):
         n_summed = end
         for lane in range(LANES):
             stretches.begin[lane] = begin + lane * length
+            stretches.limit[lane] = -np.inf
         forget(states)
-        stretches.limit[:] = -np.inf
-        _go_through(sums, -WARM_UP, parameters, n_samples, stretches, statistics)
-        for lane in range(LANES):
-            stretches.limit[lane] = min(n_samples - stretches.begin[lane], length)
-        copy_lane(shifted, 0, states)
+        copy_states(shifted, entered)
+        warm_up = WARM_UP
         for _ in range(LANES):  # after each round, one lane more is surely right
-            entered[:] = states
-            stretches.marks[begin >> 6 : (begin + LANES * length) >> 6] = 0
-            for first in range(0, length, CHUNK):
-                _go_through(sums, first, parameters, n_samples, stretches, statistics)
+            for first in range(-warm_up, length, CHUNK):
+                if first == 0:
+                    copy_lane(entered, 0, states)
+                    copy_states(states, entered)
+                    for lane in range(LANES):
+                        stretches.limit[lane] = min(n_samples - stretches.begin[lane], length)
+                    for word in range(begin >> 6, min((begin + LANES * length) >> 6, stretches.marks.shape[0])):
+                        stretches.marks[word] = np.uint64(0)
+                _go_through(sums, first, parameters, n_samples, stretches, statistics, rows)
             shift(states, length, shifted)
             agree = True
             for lane in range(1, LANES):
                 agree = agree and (stretches.begin[lane] >= n_samples or is_same(shifted, entered, lane))
             if agree:
                 break
-            states[:] = shifted
-            copy_lane(entered, 0, states)
+            copy_states(shifted, states)
+            warm_up = 0
     return stretches.marks
 
 

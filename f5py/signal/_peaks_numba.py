@@ -44,10 +44,16 @@ class Stretches(NamedTuple):
 @exact_kernel
 def forget(states):
     """Make the state that of a read's begin, in all lanes."""
-    states[:] = np.float32(0.0)
-    for first in (VALUE, LONG + VALUE):
-        states[first * simd.LANES : (first + 1) * simd.LANES] = _LARGEST
-    states[SILENT_TO * simd.LANES :] = -_LARGEST
+    for i in range(states.shape[0]):
+        row = i // simd.LANES
+        states[i] = _LARGEST if row in (VALUE, LONG + VALUE) else -_LARGEST if row == SILENT_TO else np.float32(0.0)
+
+
+@exact_kernel
+def copy_states(states, target):
+    """Copy the states of all lanes."""
+    for i in range(states.shape[0]):  # compiled ten times faster than an assignment to a slice
+        target[i] = states[i]
 
 
 @exact_kernel
@@ -70,12 +76,14 @@ def shift(states, distance, shifted):
 
 
 @exact_kernel
-def transpose(rows, out):
-    """Fill `out` with the elements of sixteen rows, column by column.
+def transpose(rows, out, at):
+    """Fill `out` from element `at` on with the elements of sixteen rows, column by column.
 
     Parameters
     ----------
-    rows, out : float32, shape (16 * CHUNK,)
+    rows : float32, shape (16 * CHUNK,)
+    out : float32, shape (>= at + 16 * CHUNK,)
+    at : int
     """
     between = np.empty(2 * simd.LANES * simd.LANES, np.float32)
     for column in range(0, CHUNK, simd.LANES):
@@ -83,7 +91,7 @@ def transpose(rows, out):
         _mix(rows, column, CHUNK, between, 0)
         _mix(between, 0, simd.LANES, between, simd.LANES * simd.LANES)
         _mix(between, simd.LANES * simd.LANES, simd.LANES, between, 0)
-        _mix(between, 0, simd.LANES, out, column * simd.LANES)
+        _mix(between, 0, simd.LANES, out, at + column * simd.LANES)
 
 
 @exact_kernel
@@ -131,16 +139,15 @@ def _mark(ended, position, stretches):
 
 
 @exact_kernel
-def go_through(statistic_short, statistic_long, first, count, parameters, stretches):
-    """Lead the detectors along some positions of all stretches.
+def go_through(statistics, first, parameters, stretches):
+    """Lead the detectors along `CHUNK` positions of all stretches.
 
     Parameters
     ----------
-    statistic_short, statistic_long : float32, shape (>= 16 * count,)
-        Position by position, of all lanes.
+    statistics : float32, shape (2 * 16 * CHUNK,)
+        Position by position, of all lanes: those of the short window, then those of the long one.
     first : int
         The first position.
-    count : int
     parameters : f5py.signal.events.EventParameters
     stretches : Stretches
         States are changed, and boundaries marked.
@@ -167,11 +174,11 @@ def go_through(statistic_short, statistic_long, first, count, parameters, stretc
     # By how much the statistic must rise: to begin a peak, or to be its new top.
     rise = simd.select(simd.gt(zero, floor), zero, height)
     rise_long = simd.select(simd.gt(zero, floor_long), zero, height)
-    for step in range(count):
+    for step in range(CHUNK):
         now = simd.splat(np.float32(first + step))
         is_taken = simd.gt(limit, now)
 
-        new = simd.load(statistic_short, step * simd.LANES)
+        new = simd.load(statistics, step * simd.LANES)
         was_peak = simd.gt(zero, floor)
         difference = new - value
         rises = simd.gt(difference, rise)
@@ -195,7 +202,7 @@ def go_through(statistic_short, statistic_long, first, count, parameters, stretc
         rise_long = simd.select(high, height, rise_long)
         valid_long = simd.select(high, zero, valid_long)
 
-        new = simd.load(statistic_long, step * simd.LANES)
+        new = simd.load(statistics, (CHUNK + step) * simd.LANES)
         is_heard = simd.gt(now, silent_to)
         was_peak = simd.both(is_heard, simd.gt(zero, floor_long))
         difference = new - value_long
