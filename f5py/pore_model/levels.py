@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import NormalDist
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -78,6 +76,8 @@ def by_order(levels: NDArray[np.floating], like: PoreModel) -> tuple[NDArray[np.
     level_mean, level_stdv : float32
         In pA; the standard deviation is the median of the other model's.
     """
+    from statistics import NormalDist
+
     n = len(levels)
     _, place, count = np.unique(levels, return_inverse=True, return_counts=True)
     share = (np.cumsum(count) - count / 2)[place] / n

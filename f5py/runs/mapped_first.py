@@ -15,7 +15,6 @@ from f5py.messages import console
 from f5py.options.map_commands import MapOptions
 from f5py.options.shared import MappingOptions
 from f5py.pipeline.inputs import READS_FOR_RUN_INFO, open_signals_of, with_local_inputs
-from f5py.runs.map_reads import map_reads
 from f5py.runs.recipe import MappedOptions, MappedReadsRecipe, Take
 from f5py.runs.run import run_whole
 
@@ -53,6 +52,7 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, take: Take | N
         For anything wrong with the options, the input or the output.
     """
     from f5py.reports.run_report import sample_name
+    from f5py.runs.map_reads import map_reads
 
     assert isinstance(options, MappingOptions)
     if options.plan is not None or options.resume:
