@@ -72,6 +72,16 @@ class _Server:
             socket.send_fds(self._here, [json.dumps(run).encode()], [*streams, there.fileno(), *kept])
         return here
 
+    def pass_on(self, asking: socket.socket) -> None:
+        """Ask for the run that another process asks for."""
+        message, descriptors, _, _ = socket.recv_fds(asking, 1 << 20, 4)
+        try:
+            with self._lock:
+                socket.send_fds(self._here, [message], descriptors)
+        finally:
+            for descriptor in descriptors:
+                os.close(descriptor)
+
     @property
     def descriptor(self) -> int:
         """Where other processes may ask for runs, too."""
@@ -108,7 +118,12 @@ _PROGRAM = f"""#!{sys.executable} -IS
 import json, os, socket, sys
 os.environ["PATH"] = os.environ["PATH"].replace(os.path.dirname(__file__) + os.pathsep, "")
 try:
-    server = socket.socket(fileno=int(os.environ.pop("F5PY_FORKS")))
+    where = os.environ.pop("F5PY_FORKS")
+    if where.isdigit():
+        server = socket.socket(fileno=int(where))
+    else:
+        server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        server.connect(where)
     if server.type != socket.SOCK_SEQPACKET:
         raise OSError
 except OSError:
@@ -124,18 +139,52 @@ sys.exit(int(status))
 """
 
 
-def for_shells(environment: Mapping[str, str]) -> dict[str, Any]:
-    """Let ``f5py`` be forked in a shell that is started with these options of `subprocess.Popen`, as others can be."""
-    if not can_be_forked({"env": environment}):
-        return {"env": environment}
+def _folder_of_program() -> str:
     if not _programs:
         _programs.append(tempfile.TemporaryDirectory(prefix="f5py-forks-"))
         program = Path(_programs[0].name) / "f5py"
         program.write_text(_PROGRAM)
         program.chmod(0o700)
+    return _programs[0].name
+
+
+def for_shells(environment: Mapping[str, str]) -> dict[str, Any]:
+    """Let ``f5py`` be forked in a shell that is started with these options of `subprocess.Popen`, as others can be."""
+    if not can_be_forked({"env": environment}):
+        return {"env": environment}
     number = _server_for(environment).descriptor
-    path = os.pathsep.join([_programs[0].name, environment["PATH"]])
+    path = os.pathsep.join([_folder_of_program(), environment["PATH"]])
     return {"env": {**environment, "PATH": path, "F5PY_FORKS": str(number)}, "pass_fds": (number,)}
+
+
+@contextmanager
+def in_programs(environment: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Give variables with which ``f5py`` is forked in all programs, though these close the descriptors of others."""
+    if not can_be_forked({"env": environment}):
+        yield {}
+        return
+    server = _server_for(environment)
+
+    def serve() -> None:
+        with suppress(OSError):  # which ends it
+            while True:
+                asking = listener.accept()[0]
+                with asking:
+                    server.pass_on(asking)
+
+    with (
+        tempfile.TemporaryDirectory(prefix="f5py-asked-") as folder,
+        socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener,
+    ):
+        listener.bind(f"{folder}/forks")
+        listener.listen()
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        yield {
+            "PATH": os.pathsep.join([_folder_of_program(), environment["PATH"]]), "F5PY_FORKS": f"{folder}/forks"
+        }  # fmt: skip
+        listener.shutdown(socket.SHUT_RDWR)
+        thread.join()
 
 
 class Run:

@@ -6,6 +6,7 @@ import builtins
 import gc
 import logging
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -23,6 +24,7 @@ import pytest
 
 from f5py.runs import engines, in_parts
 
+from ..forked import in_programs
 from ..made_data import ReadSet, error_line, run_command
 from ..patience import comes_true
 from ..shared_memory import left_since, named, to_oneself
@@ -229,10 +231,11 @@ def test_dask_that_is_not_installed(
 
 
 @pytest.fixture
-def slurm(here: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+def slurm(here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
     """Return a function that puts stand-ins for Slurm's commands on the path.
 
-    That for sbatch runs all jobs of an array one after the other, the last one first, and then a line of Python.
+    That for sbatch runs all jobs of an array one after the other, the last one first, and then a line of Python. All
+    jobs but that one are forked.
     """
 
     def make(end: str) -> None:
@@ -250,14 +253,19 @@ threads = re.search(r"--cpus-per-task=(\\d+)", text).group(1)
 for i in jobs[:{"0" if end else ""}:-1]:
     env = {{**os.environ, "SLURM_ARRAY_TASK_ID": str(i), "SLURM_CPUS_PER_TASK": threads}}
     subprocess.run(["bash"], input=text, text=True, env=env, check=True)
+    text = text.replace({shlex.join([sys.executable, "-m", "f5py"])!r}, "f5py")
 {end}
 """,
         )
         cancelled = str(here / "cancelled")
         stand_in(here / "bin" / "scancel", f"import sys\nopen({cancelled!r}, 'w').write(' '.join(sys.argv[1:]))\n")
-        monkeypatch.setenv("PATH", f"{here / 'bin'}:{os.environ['PATH']}")
+        monkeypatch.setenv("PATH", f"{here / 'bin'}:{path}")
 
-    return make
+    with in_programs(os.environ) as variables:
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        path = os.environ["PATH"]
+        yield make
 
 
 def stand_in(path: Path, program: str) -> None:
