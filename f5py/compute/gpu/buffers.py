@@ -146,6 +146,10 @@ class TransferredArrays:
         if self._memory is not None:
             self._memory.close()
 
+    def pairs(self, name: str, n: int) -> NDArray:
+        """Return the first `n` pairs of numbers of an array of the host."""
+        return self.host[name][: 2 * n].reshape(n, 2)
+
     def upload(self, name: str, count: int, to: int = 0) -> None:
         """Start to copy the first `count` elements to where those from `to` on are on the device."""
         if not self._zero_copy and count:
@@ -293,6 +297,15 @@ def take_reads(
     pool.run(scatter, reads, gathered_offsets * size, gathered.view(np.uint8), offsets * size, values.view(np.uint8))
 
 
+def copied(*arrays: NDArray) -> list[Any]:
+    """Copy arrays to the current device, for kernels of all streams: they are there then."""
+    import cupy
+
+    made = [cupy.asarray(values) for values in arrays]
+    cupy.cuda.get_current_stream().synchronize()
+    return made
+
+
 class Tables:
     """Device arrays that are made once: of pore models and motifs, of which a run has few."""
 
@@ -301,12 +314,8 @@ class Tables:
 
     def kept(self, key: Hashable, values: Callable[[], NDArray]) -> Any:
         """Return the array of that key, made of `values` if it is new."""
-        import cupy
-
         if key not in self._arrays:
-            made = cupy.asarray(values())
-            cupy.cuda.get_current_stream().synchronize()  # kernels of all streams use it
-            self._arrays[key] = made
+            (self._arrays[key],) = copied(values())
         return self._arrays[key]
 
     def levels(self, model: PoreModel) -> Any:

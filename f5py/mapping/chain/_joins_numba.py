@@ -12,11 +12,9 @@ from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
 from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining
-from f5py.mapping.chain._segments_numba import SPAN_SHIFT
+from f5py.mapping.chain._segments_numba import begins_segment, pack_anchors, unpack_chains
 from f5py.mapping.settings import AVA, BW, BW_LONG, INNER_DISTANCE, MAX_GAP, RESCUE_BASES, RESCUE_RATIO
 
-_HIGH = np.uint64(32)
-_LOW = np.uint64(0xFFFFFFFF)
 #: States of reads: their chains stay; they are sorted, to be joined; their joins have been scored.
 AS_CUT, TO_JOIN, JOINED = range(3)
 
@@ -50,7 +48,7 @@ class JoinPlaces(NamedTuple):
 class PackedJoins(NamedTuple):
     """Anchors and segments of reads to be joined as a GPU takes them, and what it makes of them."""
 
-    anchors: NDArray[np.int32]  # shape (n_anchors, 2): last base on the contig; span << SPAN_SHIFT | that on the read
+    anchors: NDArray[np.int32]  # shape (n_anchors, 2): see `f5py.mapping.chain._segments_numba.pack_anchors`
     segments: NDArray[np.int32]  # shape (n_segments, 2): first anchor, and twice the number of anchors
     # shape (n_anchors, 2): scores, and predecessors from the segment's first anchor on, or -1
     chains: NDArray[np.int32]
@@ -97,12 +95,6 @@ def _reach_of(integers):
 
 
 @shared_kernel
-def _is_new(x, i, reach):
-    """Return whether a segment begins with an anchor: no chain comes from the one before it."""
-    return x[i] >> _HIGH != x[i - 1] >> _HIGH or x[i] > x[i - 1] + reach
-
-
-@shared_kernel
 def cut_reads(turn, reads, columns, anchors, parameters, cut):
     """Cut the first chains of reads.
 
@@ -144,7 +136,7 @@ def cut_reads(turn, reads, columns, anchors, parameters, cut):
         work = 0
         st = 0
         for i in range(1, m):
-            if _is_new(x, i, reach):
+            if begins_segment(x, i, reach):
                 n_segments += 1
                 st = i
             while x[i] > x[st] + reach:
@@ -171,27 +163,21 @@ def pack_joins(turn, turns, reads, cut, integers, places, packed):
         Filled, but for `chains`.
     """
     reach = _reach_of(integers)
-    anchors, segments = packed.anchors, packed.segments
+    segments = packed.segments
     for t in own_turns(counter(turn), turns.shape[0]):
         i = turns[t]
         begin = cut.offsets[reads[i]]
         n = cut.n_anchors[reads[i]]
-        x = cut.x[begin : begin + n]
         to = places.anchors[i]
+        pack_anchors(cut.x, cut.y, begin, n, packed.anchors, to)
         segment = places.segments[i]
-        first = 0
-        for k in range(n):
-            if k > 0 and _is_new(x, k, reach):
-                segments[segment, 0] = to + first
+        first = begin
+        for k in range(begin + 1, begin + n + 1):
+            if k == begin + n or begins_segment(cut.x, k, reach):
+                segments[segment, 0] = to + first - begin
                 segments[segment, 1] = 2 * (k - first)
                 segment += 1
                 first = k
-            y = cut.y[begin + k]
-            span = (y >> 32) & 0xFF
-            anchors[to + k, 0] = x[k] & _LOW
-            anchors[to + k, 1] = np.int32(np.uint32(span << SPAN_SHIFT | (y & 0xFFFFFFFF)))
-        segments[segment, 0] = to + first
-        segments[segment, 1] = 2 * (n - first)
 
 
 @shared_kernel
@@ -212,8 +198,6 @@ def unpack_joins(turn, turns, reads, cut, places, packed):
         for s in range(places.segments[i], places.segments[i + 1]):
             at = np.int64(segments[s, 0])
             offset = at - places.anchors[i]
-            for k in range(segments[s, 1] // 2):
-                cut.f[begin + offset + k] = chains[at + k, 0]
-                parent = chains[at + k, 1]
-                cut.p[begin + offset + k] = parent + offset if parent >= 0 else -1
+            n = np.int64(segments[s, 1] // 2)
+            unpack_chains(chains, at, n, offset, ChainScores(cut.f, cut.p), begin + offset)
         cut.states[reads[i]] = JOINED

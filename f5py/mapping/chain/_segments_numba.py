@@ -4,7 +4,7 @@ import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping.chain._chaining_numba import score_anchors
+from f5py.mapping.chain._chaining_numba import ChainScores, score_anchors
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER
 
 _HIGH = np.uint64(32)
@@ -16,6 +16,41 @@ N_COLUMNS = 5
 AT_A_TIME = 16
 #: Bits of a position on the read in what the GPU gets; above them is the span.
 SPAN_SHIFT = 24
+
+
+@shared_kernel
+def begins_segment(x, at, reach):
+    """Return whether no chain comes to an anchor from the one before it, or from farther away."""
+    return x[at] >> _HIGH != x[at - 1] >> _HIGH or x[at] > x[at - 1] + reach
+
+
+@shared_kernel
+def pack_anchors(x, y, begin, n, packed, to):
+    """Copy anchors as a GPU takes them: last base on the contig; span << SPAN_SHIFT | last base on the read."""
+    for k in range(n):
+        packed[to + k, 0] = x[begin + k] & _LOW
+        span = (y[begin + k] >> 32) & 0xFF
+        packed[to + k, 1] = np.int32(np.uint32(span << SPAN_SHIFT | (y[begin + k] & 0xFFFFFFFF)))
+
+
+@shared_kernel
+def unpack_chains(chains, at, n, offset, scores, begin):
+    """Fill the scores and predecessors of a segment, which is `offset` anchors behind the first one of its read.
+
+    Parameters
+    ----------
+    chains : int32, shape (>= at + n, 2)
+        Scores, and predecessors from the segment's first anchor on, or -1, from row `at` on.
+    n, offset : int
+    scores : ChainScores
+        Filled from index `begin` on.
+    begin : int
+    """
+    f, p = scores
+    for k in range(n):
+        f[begin + k] = chains[at + k, 0]
+        parent = chains[at + k, 1]
+        p[begin + k] = parent + offset if parent >= 0 else -1
 
 
 @shared_kernel
@@ -49,7 +84,7 @@ def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, t
         work = np.int64(0)
         is_cut = 0
         for at in range(first + 1, last + 1):
-            if at == last or x[at] >> _HIGH != x[at - 1] >> _HIGH or x[at] > x[at - 1] + reach:
+            if at == last or begins_segment(x, at, reach):
                 if at - begin < smallest:
                     score_anchors(anchors, first, begin, at, integers, gap_penalty, scores, marks)
                 else:
@@ -111,16 +146,12 @@ def pack_segments(turn, turns, order, table, places, x, y, anchors):
     x, y
         Anchors.
     anchors : int32, shape (places[-1], 2)
-        Filled: last base on the contig; span << SPAN_SHIFT | last base on the read.
+        Filled; see `pack_anchors`.
     """
     for t in own_turns(counter(turn), turns.shape[0]):
         for i in range(AT_A_TIME * turns[t], min(AT_A_TIME * (turns[t] + 1), order.shape[0])):
             begin = table[order[i], BEGIN]
-            to = places[i]
-            for k in range(table[order[i], END] - begin):
-                anchors[to + k, 0] = x[begin + k] & _LOW
-                span = (y[begin + k] >> 32) & 0xFF
-                anchors[to + k, 1] = np.int32(np.uint32(span << SPAN_SHIFT | (y[begin + k] & 0xFFFFFFFF)))
+            pack_anchors(x, y, begin, table[order[i], END] - begin, anchors, places[i])
 
 
 @shared_kernel
@@ -140,8 +171,4 @@ def unpack_segments(turn, turns, order, table, places, chains, f, p):
         for i in range(AT_A_TIME * turns[t], min(AT_A_TIME * (turns[t] + 1), order.shape[0])):
             begin = table[order[i], BEGIN]
             offset = begin - table[order[i], FIRST]
-            at = places[i]
-            for k in range(table[order[i], END] - begin):
-                f[begin + k] = chains[at + k, 0]
-                parent = chains[at + k, 1]
-                p[begin + k] = parent + offset if parent >= 0 else -1
+            unpack_chains(chains, places[i], table[order[i], END] - begin, offset, ChainScores(f, p), begin)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import memory_fraction
-from f5py.compute.gpu.buffers import TransferredArrays
+from f5py.compute.gpu.buffers import TransferredArrays, copied
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError, guarded
 from f5py.compute.gpu.parts import PartsOfGpu, rounds
 from f5py.compute.gpu.sources import functions
@@ -72,10 +72,6 @@ class _Part(TransferredArrays):
 
         self.device["marks"] = cupy.empty(self.n_anchors, np.int32)
 
-    def pairs(self, name: str, n: int) -> NDArray[np.int32]:
-        """Return the first `n` pairs of numbers of an array of the host."""
-        return self.host[name][: 2 * n].reshape(n, 2)
-
 
 class GpuChaining(PartsOfGpu[_Part]):
     """Fills the scores and predecessors of a batch's anchors; see `f5py.compute.gpu.selection.GpuBackendLike`.
@@ -124,12 +120,9 @@ class GpuChaining(PartsOfGpu[_Part]):
         self._checked(self._check, parameters.integers.tobytes() + parameters.gap_penalty.tobytes())
 
     def _start(self) -> None:
-        import cupy
-
         self._functions = functions(self.device.number, _BACK_MACROS, "chains")
         bandwidth = int(self._parameters.integers[BW])
-        self._penalties = cupy.asarray(self._parameters.gap_penalty[: bandwidth + 1])
-        cupy.cuda.get_current_stream().synchronize()
+        (self._penalties,) = copied(self._parameters.gap_penalty[: bandwidth + 1])
 
     def _check(self) -> None:
         """Score made-up anchors as well as the CPU threads do: no driver or device may change a number."""

@@ -8,12 +8,10 @@ the same numbers: who scores a join does not show in the result.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import TransferredArrays
+from f5py.compute.gpu.buffers import TransferredArrays, copied
 from f5py.compute.gpu.device import GpuDevice, guarded
 from f5py.compute.gpu.mapping.chains import made_anchors
 from f5py.compute.gpu.mapping.trial import batch_of
@@ -54,10 +52,6 @@ class _Part(TransferredArrays):
         self.device["marks"] = cupy.empty(self.n_anchors, np.int32)
         self.device["priorities"] = cupy.empty(self.n_anchors, np.float64)
 
-    def pairs(self, name: str, n: int) -> NDArray[np.int32]:
-        """Return the first `n` pairs of numbers of an array of the host."""
-        return self.host[name][: 2 * n].reshape(n, 2)
-
 
 class GpuJoins(PartsOfGpu[_Part]):
     """Scores the joins of a batch.
@@ -88,7 +82,7 @@ class GpuJoins(PartsOfGpu[_Part]):
         self.n_joined = 0
         self._parameters, self._pool = parameters, pool
         self._functions = self._started(lambda: functions(device.number, (), "joins"))
-        self._penalties = self._started(self._copy_penalties)
+        (self._penalties,) = self._started(lambda: copied(parameters.gap_penalty))
         most = min(memory // _N_PARTS // _ANCHOR, _MOST_ANCHORS, max(max_bases // _BASES_OF_ANCHOR, _FEWEST_ANCHORS))
         self._take_parts(_N_PARTS, most, _FEWEST_ANCHORS, lambda size: _Part(size, zero_copy))
         self._checked(self._check, parameters.integers.tobytes() + parameters.floats.tobytes())
@@ -108,13 +102,6 @@ class GpuJoins(PartsOfGpu[_Part]):
     def n_bytes(self) -> int:
         """Bytes of the device's memory that are taken."""
         return sum(_ANCHOR * part.n_anchors for part in self._parts)
-
-    def _copy_penalties(self) -> Any:
-        import cupy
-
-        penalties = cupy.asarray(self._parameters.gap_penalty)
-        cupy.cuda.get_current_stream().synchronize()
-        return penalties
 
     def _check(self) -> None:
         """Score made-up joins as well as the CPU threads do: no driver or device may change a number."""

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import memory_fraction
-from f5py.compute.gpu.buffers import TransferredArrays
+from f5py.compute.gpu.buffers import TransferredArrays, copied
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, guarded
 from f5py.compute.gpu.mapping.trial import batch_of, have_same_anchors
 from f5py.compute.gpu.parts import PartsOfGpu
@@ -232,12 +232,8 @@ class GpuMems(PartsOfGpu[_Part]):
 
 def _uploaded(search: MemSearch) -> tuple[Any, ...]:
     """Copy the index to the current device: blocks, ends, places and table; and the first rows of the bases."""
-    import cupy
-
     index = search.fm_index
-    ends = cupy.asarray(index.ends.astype(np.int32))
-    arrays = (cupy.asarray(index.blocks), ends, cupy.asarray(index.places), cupy.asarray(index.table))
-    cupy.cuda.get_current_stream().synchronize()
+    arrays = copied(index.blocks, index.ends.astype(np.int32), index.places, index.table)
     return (*arrays, [int(row) for row in index.first_rows])
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import TransferredArrays
+from f5py.compute.gpu.buffers import TransferredArrays, copied
 from f5py.compute.gpu.device import GpuDevice, guarded
 from f5py.compute.gpu.mapping._rounds_numba import (
     LANES,
@@ -137,15 +137,7 @@ class GpuAlignments(PartsOfGpu[_Part]):
         ------
         GpuFailure
         """
-
-        def copy() -> Any:
-            import cupy
-
-            copied = cupy.asarray(bases)
-            cupy.cuda.get_current_stream().synchronize()
-            return copied
-
-        self._reference = bases, guarded(self.device.number, copy)
+        self._reference = bases, guarded(self.device.number, copied, bases)[0]
 
     def check(self, parameters: Parameters, pool: WorkerPool) -> None:
         """Align made-up stretches as well as the CPU threads do: no driver or device may change a number.

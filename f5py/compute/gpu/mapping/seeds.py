@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import TransferredArrays
+from f5py.compute.gpu.buffers import TransferredArrays, copied
 from f5py.compute.gpu.device import GpuDevice, guarded
 from f5py.compute.gpu.mapping.trial import batch_of, have_same_anchors
 from f5py.compute.gpu.parts import PartsOfGpu, rounds
@@ -74,12 +74,9 @@ class _Index(NamedTuple):
     @classmethod
     def of(cls, index: ReferenceIndex) -> _Index:
         """Copy it to the current device."""
-        import cupy
-
         places = index.places if len(index.places) else np.zeros(1, np.int64)
-        made = cls(cupy.asarray(index.table), np.uint64(len(index.table) // 2 - 1), cupy.asarray(places))
-        cupy.cuda.get_current_stream().synchronize()
-        return made
+        table, places = copied(index.table, places)
+        return cls(table, np.uint64(len(index.table) // 2 - 1), places)
 
 
 class GpuSeeds(PartsOfGpu[_Part]):

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import memory_fraction
-from f5py.compute.gpu.buffers import TransferredArrays
+from f5py.compute.gpu.buffers import TransferredArrays, copied
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError, guarded
 from f5py.compute.gpu.parts import PartsOfGpu, rounds
 from f5py.compute.gpu.sources import functions
@@ -145,15 +145,11 @@ class GpuTiles(PartsOfGpu[_Part]):
         self._checked(self._check)
 
     def _start(self) -> None:
-        import cupy
-
         self._function = functions(self.device.number, (), "tiles")["gact_extend"]
-        self._targets = _Targets(cupy.asarray(self._index.bases), self._index.offsets)
-        cupy.cuda.get_current_stream().synchronize()
+        self._targets = _Targets(copied(self._index.bases)[0], self._index.offsets)
 
     def _check(self) -> None:
         """Extend made-up candidates as well as the CPU threads do: no driver or device may change a number."""
-        import cupy
 
         expected, index = made_extensions()
         extend_all(expected, index, self._integers, self._pool)
@@ -163,8 +159,7 @@ class GpuTiles(PartsOfGpu[_Part]):
         found = Extensions(
             found.strands, found.offsets, found.table, paths.results.copy(), np.empty_like(paths.ops), paths.op_offsets
         )
-        targets = _Targets(guarded(self.device.number, cupy.asarray, index.bases), index.offsets)
-        guarded(self.device.number, cupy.cuda.get_current_stream().synchronize)
+        targets = _Targets(guarded(self.device.number, copied, index.bases)[0], index.offsets)
         self._extend(found, np.arange(len(found.table)), targets)
         self.n_extended = 0
         if not (np.array_equal(found.results, expected.results) and np.array_equal(found.ops, paths.ops)):
