@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+import scipy
 
 import f5py
 from f5py.core.motifs import reverse_complement
@@ -79,15 +79,15 @@ def test_table_is_what_pandas_and_scipy_make_of_the_events(folder: Path):
                 for fact, figure in (("mean", figures.mean()), ("median", figures.median()), ("sd", figures.std())):
                     assert getattr(row, f"{sample}_{fact}_{name}") == pytest.approx(figure, rel=1e-4)
         for name, column in (("intensity", "level"), ("dwell", "dwell")):
-            ks = stats.ks_2samp(one[column], two[column], method="exact")
+            ks = scipy.stats.ks_2samp(one[column], two[column], method="exact")
             assert getattr(row, f"KS_{name}_statistic") == pytest.approx(ks.statistic, rel=1e-4)
             assert getattr(row, f"KS_{name}_pvalue") == pytest.approx(ks.pvalue, rel=1e-4)
-            mw = stats.mannwhitneyu(one[column], two[column], method="asymptotic")
+            mw = scipy.stats.mannwhitneyu(one[column], two[column], method="asymptotic")
             assert getattr(row, f"MW_{name}_statistic") == pytest.approx(mw.statistic, rel=1e-4)
             assert getattr(row, f"MW_{name}_pvalue") == pytest.approx(min(mw.pvalue, 1), rel=1e-3)
     for test in ("KS", "MW"):
         for name in ("intensity", "dwell"):
-            q = stats.false_discovery_control(np.minimum(found[f"{test}_{name}_pvalue"], 1))
+            q = scipy.stats.false_discovery_control(np.minimum(found[f"{test}_{name}_pvalue"], 1))
             np.testing.assert_allclose(found[f"{test}_{name}_qvalue"], q, rtol=1e-3)
 
 
@@ -189,7 +189,7 @@ def test_by_kmer(folder: Path):
     assert found["kmer"].tolist() == counts.index.tolist()
     assert found["c1_reads"].tolist() == counts["a"].tolist()
     for row in found.iloc[::25].itertuples():
-        mw = stats.mannwhitneyu(a.get_group(row.kmer), b.get_group(row.kmer), method="asymptotic")
+        mw = scipy.stats.mannwhitneyu(a.get_group(row.kmer), b.get_group(row.kmer), method="asymptotic")
         assert row.MW_intensity_pvalue == pytest.approx(mw.pvalue, rel=1e-3)
     kmers = set(compared(folder, folder / "a.tsv", folder / "b.tsv", min_coverage=8)["kmer"])
     assert {reverse_complement(kmer) for kmer in kmers} & kmers

@@ -19,9 +19,6 @@ from ..io.remote.hostile_server import WAYS, HostileServer
 from ..made_data import ReadSet, error_line, process_of, run_main, start_process, write_signals
 from ..patience import PATIENCE
 
-pytest.importorskip("s3fs")
-
-
 SIGNALS = (("--slow5", "s3://run/signals.blow5"), ("--pod5", "s3://run/signals.pod5"))
 
 
@@ -42,8 +39,7 @@ def folder(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def server(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostileServer]:
-    import s3fs
-
+    s3fs = pytest.importorskip("s3fs")
     monkeypatch.chdir(tmp_path)
     with HostileServer(folder) as one:
         for name, value in {

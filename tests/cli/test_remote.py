@@ -14,17 +14,13 @@ import pytest
 
 from ..made_data import ReadSet, error_line, run_command, run_main, write_signals
 
-pytest.importorskip("s3fs")
-moto = pytest.importorskip("moto.server")
-
 N_FILES = 4
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     """Start a server with the protocol of S3 and return its address."""
-    import s3fs
-
+    s3fs, moto = pytest.importorskip("s3fs"), pytest.importorskip("moto.server")
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     one = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     one.start()

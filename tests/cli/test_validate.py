@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pysam
 import pytest
-from scipy import stats
+import scipy
 
 import f5py
 from f5py.errors import InputFileError, UsageError
@@ -68,7 +68,7 @@ def test_calls_against_the_state_in_every_read(made_set, tmp_path):
     calls, states, path, truth = made_set
     data = validate(path, truth, tmp_path=tmp_path, prior=0.35)
     ratio = calls["log_lik_ratio"].to_numpy()
-    statistic = stats.mannwhitneyu(ratio[states], ratio[~states]).statistic
+    statistic = scipy.stats.mannwhitneyu(ratio[states], ratio[~states]).statistic
     assert data["auc"] == pytest.approx(statistic / states.sum() / (~states).sum())
     assert (data["calls"], data["methylated_calls"], data["mixed_groups"]) == (len(calls), states.sum(), 0)
     for one in data["thresholds"]:
@@ -128,7 +128,7 @@ def test_frequencies_of_called_sites(made_set, tmp_path):
     both = both[both["n"] >= 40]
     a, b = both["m"] / both["n"], both["m_true"] / both["n_true"]
     assert data["sites"] == len(both) > 20
-    assert data["correlation"] == pytest.approx(stats.pearsonr(a, b).statistic)
+    assert data["correlation"] == pytest.approx(scipy.stats.pearsonr(a, b).statistic)
     assert data["rms"] == pytest.approx(((a - b) ** 2).mean() ** 0.5)
     assert data["difference"] == pytest.approx((a - b).abs().mean())
     for one in data["by_coverage"]:

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
-from scipy import stats
 
 from f5py.comparison._two_samples_numba import compare_sorted
 from f5py.comparison.samples import q_values
@@ -35,15 +35,15 @@ def two_sample_tests(first: ArrayLike, second: ArrayLike) -> Found:
 def test_any_two_samples_with_ties(a: list[int], b: list[int]):
     found = two_sample_tests(a, b)
     try:
-        ks = stats.ks_2samp(a, b, method="exact")
+        ks = scipy.stats.ks_2samp(a, b, method="exact")
     except RuntimeWarning:  # scipy does not get through with some, such as 00000 and 00001
         assume(False)
     assert found.ks_statistic == pytest.approx(ks.statistic)
     assert found.ks_pvalue == pytest.approx(ks.pvalue)
-    assert found.u_statistic == stats.mannwhitneyu(a, b).statistic
+    assert found.u_statistic == scipy.stats.mannwhitneyu(a, b).statistic
     if len(set(a + b)) > 1:
         # scipy subtracts the correction even where U is its mean
-        expected = stats.mannwhitneyu(a, b, method="asymptotic").pvalue
+        expected = scipy.stats.mannwhitneyu(a, b, method="asymptotic").pvalue
         assert found.u_pvalue == pytest.approx(min(expected, 1))
     else:
         assert found.u_pvalue == 1
@@ -54,9 +54,9 @@ def test_exact_values_are_right_where_they_are_tiny(n: int, m: int, shift: float
     rng = np.random.default_rng(n)
     a, b = rng.normal(0, 1, n), rng.normal(shift, 1, m)
     found = two_sample_tests(a, b)
-    expected = stats.ks_2samp(a, b, method="exact")
+    expected = scipy.stats.ks_2samp(a, b, method="exact")
     assert found.ks_pvalue == pytest.approx(expected.pvalue, rel=1e-8)
-    assert found.u_pvalue == pytest.approx(stats.mannwhitneyu(a, b, method="asymptotic").pvalue, rel=1e-9)
+    assert found.u_pvalue == pytest.approx(scipy.stats.mannwhitneyu(a, b, method="asymptotic").pvalue, rel=1e-9)
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.05, 0.15, 0.3])
@@ -64,7 +64,7 @@ def test_large_samples_are_near_the_exact_value(shift: float):
     rng = np.random.default_rng(8)
     a, b = rng.normal(0, 1, 700), rng.normal(shift, 1, 900)
     found = two_sample_tests(a, b)
-    expected = stats.ks_2samp(a, b, method="exact")
+    expected = scipy.stats.ks_2samp(a, b, method="exact")
     assert found.ks_statistic == pytest.approx(expected.statistic)
     assert np.log(found.ks_pvalue) == pytest.approx(np.log(expected.pvalue), abs=0.1)
 
@@ -72,5 +72,5 @@ def test_large_samples_are_near_the_exact_value(shift: float):
 def test_q_values_are_those_of_benjamini_and_hochberg():
     p = np.random.default_rng(1).random(500) ** 3
     p[:3] = 0, 1, 1
-    np.testing.assert_allclose(q_values(p), stats.false_discovery_control(p))
+    np.testing.assert_allclose(q_values(p), scipy.stats.false_discovery_control(p))
     assert len(q_values(np.empty(0))) == 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from f5py.evaluation.mixture import error_by_ratios, fit_mixture, share_by_ratios
 from f5py.evaluation.ranking import area_under_curve
@@ -38,7 +38,7 @@ def test_area_is_that_of_the_rank_sum():
     rng = np.random.default_rng(3)
     states = rng.random(900) < 0.3
     scores = np.round(rng.normal(states * 1.0, 1), 1)  # with ties
-    statistic = stats.mannwhitneyu(scores[states], scores[~states]).statistic
+    statistic = scipy.stats.mannwhitneyu(scores[states], scores[~states]).statistic
     assert area_under_curve(states, scores) == pytest.approx(statistic / states.sum() / (~states).sum())
     assert area_under_curve(states[:0], scores[:0]) is None
 
