@@ -34,7 +34,7 @@ START = "r9.4_450bps.nucleotide.6mer"
 @pytest.fixture(scope="module", autouse=True)
 def _noise_of_few_events() -> Iterator[None]:
     """How well it is estimated is tested in `tests/training`; of all events it would take half of the time."""
-    with mock.patch.object(train_command, "_NOISE_EVENTS", 50_000):
+    with mock.patch.object(train_command, "_NOISE_EVENTS", 10_000):
         yield
 
 
@@ -54,7 +54,8 @@ def controls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     truth = with_methylation(builtin(START), SHIFTS, "truth")
     (folder / "truth.model").write_bytes(b"".join(model_text(truth, np.zeros(5**6), "cpg", "made")))
     common: dict[str, Any] = {"methylation": "per-read", "meth_model": folder / "truth.model", "coverage": 6.0}
-    f5py.simulate(output=folder / "m", genome_length=80_000, methylated_reads=1.0, seed=1, **common)
+    # with many sites, so that many methylated k-mers are seen often in few reads
+    f5py.simulate(output=folder / "m", genome_length=52_000, gc=0.57, methylated_reads=1.0, seed=1, **common)
     f5py.simulate(output=folder / "u", reference=folder / "m/ref.fa", methylated_reads=0.0, seed=2, **common)
     return folder
 
@@ -123,7 +124,7 @@ def test_report(controls: Path, trained: Any, tmp_path: Path):
     known = report["held_out"]["known_model"]
     assert (known["name"], known["trained_is_better"]) == ("r9.4_450bps.cpg.6mer", True)
     assert known["auc"] < trained.auc - 0.05
-    few: dict[str, Any] = {"rounds": 1, "window": "simulated:1-20000", "force": True}
+    few: dict[str, Any] = {"rounds": 1, "window": "simulated:1-6000", "force": True}
     f5py.train(**inputs(controls) | few, output=tmp_path / "x.model", report=tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text()
     assert page.count("<svg") >= 3
@@ -202,7 +203,7 @@ def test_nucleotide_model_of_unmethylated_reads(controls: Path, tmp_path: Path):
 
 def test_truth_of_a_sample(controls: Path, tmp_path: Path):
     f5py.simulate(
-        output=tmp_path / "s", reference=controls / "m/ref.fa", site_rates="0,1,0.5", linked_within=0, coverage=11.0,
+        output=tmp_path / "s", reference=controls / "m/ref.fa", site_rates="0,1,0.5", linked_within=0, coverage=12.0,
         seed=3, meth_model=controls / "truth.model",
     )  # fmt: skip
     lines = [line.split("\t") for line in (tmp_path / "s/truth.tsv").read_text().splitlines()]
@@ -232,7 +233,7 @@ def test_real_reads_from_nothing_but_the_order_of_levels(indexed_ecoli: Path, ec
     (tmp_path / "order.txt").write_text(text)
     aligned = {"reads": indexed_ecoli / "reads.fasta", "genome": ecoli / "ref.fa"}
     model_file = tmp_path / "n.model"
-    f5py.train(unmethylated=[ecoli / "reads.bam"], start=tmp_path / "order.txt", output=model_file, **aligned)
+    f5py.train(unmethylated=[ecoli / "reads.bam"], start=tmp_path / "order.txt", rounds=2, output=model_file, **aligned)
     model, n = read_model(tmp_path / "n.model", "ACGT"), counts_of(tmp_path / "n.model")
     well_seen = n >= 100
     assert well_seen.sum() > 2_500
@@ -258,7 +259,7 @@ def test_signals_are_opened_once(made: ReadSet, tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(train_command, "open_signals_of", open_them)
     few: dict[str, Any] = {
         "reads": made.reads, "unmethylated": [made.bam] * 2, "genome": made.genome, "iop": 2, "threads": 2,
-        "batchsize": 1,
+        "batchsize": 1, "rounds": 2,
     }  # fmt: skip
     f5py.train(**few, output=tmp_path / "two.model")
     monkeypatch.setattr(train_command.KmerSums, "add", failing("it is full"))
