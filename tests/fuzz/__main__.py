@@ -22,19 +22,24 @@ from .runner import GOOD, OUTCOMES, Outcome, Runner, chosen_targets, run_cases, 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--hours", type=float, help="stop after this time")
-    parser.add_argument("--cases", type=int, default=1_000_000_000, help="stop after so many cases")
+    parser.add_argument("--cases", type=int, help="stop after so many cases")
     parser.add_argument("--seed", type=int, default=None, help="number of the first case (default: by the clock)")
     parser.add_argument("--target", action="append", help="only this input; repeatable")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--report", type=Path, help="write a Markdown table of the outcomes here")
     parser.add_argument("--keep", type=Path, help="with one case: copy its folder here")
-    parser.add_argument("--corpus", action="store_true", help="run all cases that failed once")
+    parser.add_argument("--corpus", action="store_true", help="run all cases that failed once; --cases adds others")
     parser.add_argument("--save", action="store_true", help="with one case: put it into the corpus")
     parser.add_argument(
         "--checked", action="store_true", help="compiled code checks every index (slower; NUMBA_BOUNDSCHECK)"
     )
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    chosen = parser.parse_args()
+    if chosen.corpus:
+        chosen.cases, chosen.jobs = chosen.cases or 0, 1
+    elif chosen.cases is None:
+        chosen.cases = 1_000_000_000
+    return chosen
 
 
 def _with_checks() -> None:
@@ -47,20 +52,22 @@ def _with_checks() -> None:
 
 
 def _part(chosen: argparse.Namespace) -> list[Outcome]:
+    """Run the cases of one process, those of the corpus first."""
     end = None if chosen.hours is None else time.monotonic() + 3600 * chosen.hours
     with tempfile.TemporaryDirectory(prefix="f5py-fuzz-") as folder:
         base = make_base(Path(folder) / "base")
         runner = Runner(base, Path(folder))
-        if chosen.corpus:
-            kept = sorted(corpus.FOLDER.glob("*.zip"))
-            runner.prepare(chosen_targets(sorted({corpus.target_of(path) for path in kept})))
-            return [runner.kept_case(path) for path in kept]
-        targets = chosen_targets(chosen.target)
-        runner.prepare(targets)
+        kept = sorted(corpus.FOLDER.glob("*.zip")) if chosen.corpus else []
+        of_kept = chosen_targets(sorted({corpus.target_of(path) for path in kept})) if kept else []
+        targets = chosen_targets(chosen.target) if chosen.cases else []
+        runner.prepare(list(dict.fromkeys([*of_kept, *targets])))
+        outcomes = [runner.kept_case(path) for path in kept]
+        for outcome in outcomes:
+            print(json.dumps(vars(outcome)), flush=True)
         if chosen.keep is not None or chosen.save:
             return [runner.case(targets[0], chosen.seed, chosen.keep, chosen.save)]
-        seeds = range(chosen.seed + chosen.part, chosen.seed + chosen.cases, chosen.jobs)
-        return run_cases(runner, targets, seeds, end)
+        seeds = range(chosen.seed + (chosen.part or 0), chosen.seed + chosen.cases, chosen.jobs)
+        return outcomes + run_cases(runner, targets, seeds, end)
 
 
 def _all(chosen: argparse.Namespace) -> list[Outcome]:
@@ -128,12 +135,8 @@ def main() -> int:
             print(json.dumps(vars(outcome) | {"detail": detail}), flush=True)
         return 0
     began = time.monotonic()
-    if chosen.corpus:
-        outcomes = _part(chosen)
-        for outcome in outcomes:
-            print(json.dumps(vars(outcome)))
-        return 1 if any(outcome.kind not in GOOD for outcome in outcomes) else 0
-    outcomes = _part(chosen) if chosen.keep is not None or chosen.save else _all(chosen)
+    alone = chosen.keep is not None or chosen.save or chosen.jobs == 1
+    outcomes = _part(chosen) if alone else _all(chosen)
     failed = [outcome for outcome in outcomes if outcome.kind not in GOOD]
     for outcome in failed:
         print(f"{outcome.kind}: --target {outcome.target!r} --seed {outcome.seed}\n{outcome.detail}\n")

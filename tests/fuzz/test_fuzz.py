@@ -15,6 +15,8 @@ for _package in ("pyslow5", "pod5", "vbz_h5py_plugin", "pyarrow"):
     pytest.importorskip(_package, reason=f"needs {_package}")
 
 _ROOT = Path(__file__).resolve().parents[2]
+_CORPUS = list((Path(__file__).parent / "corpus").glob("*.zip"))
+_N_CASES = examples(250)
 
 
 def run_fuzz(*options: str, module: str = "tests.fuzz") -> str:
@@ -25,15 +27,19 @@ def run_fuzz(*options: str, module: str = "tests.fuzz") -> str:
     return ran.stdout
 
 
-def test_a_fixed_set() -> None:
-    n = examples(250)
-    assert f"| **all** | {n} |" in run_fuzz("--cases", str(n), "--seed", "1", "--jobs", "1")
+@pytest.fixture(scope="module")
+def told() -> str:
+    """Run the corpus and a fixed set of cases in one process, which makes its sound inputs once."""
+    return run_fuzz("--corpus", "--cases", str(_N_CASES), "--seed", "1")
 
 
-def test_the_corpus() -> None:
-    lines = run_fuzz("--corpus").splitlines()
-    kinds = [json.loads(line)["kind"] for line in lines if line.startswith("{")]
-    assert len(kinds) == len(list((Path(__file__).parent / "corpus").glob("*.zip"))) > 5
+def test_a_fixed_set(told: str) -> None:
+    assert f"| **all** | {_N_CASES + len(_CORPUS)} |" in told
+
+
+def test_the_corpus(told: str) -> None:
+    kinds = [json.loads(line)["kind"] for line in told.splitlines() if line.startswith("{")]
+    assert len(kinds) == len(_CORPUS) > 5
 
 
 def test_killed_runs() -> None:
