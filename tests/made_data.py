@@ -48,10 +48,10 @@ class ReadSet:
     signal_path: Path
 
     @classmethod
-    def simulated(cls, folder: Path, length: int = READ_LENGTH) -> ReadSet:
-        """16 reads of 1,200 bases, or as many as are asked for, on both strands of one contig, four to a fast5 file."""
+    def simulated(cls, folder: Path, length: int = READ_LENGTH, n_reads: int = N_READS) -> ReadSet:
+        """16 reads of 1,200 bases, or others, on both strands of one contig, four to a fast5 file."""
         settings = SimulationSettings(
-            seed=3, genome_length=10 * length, n_reads=N_READS, fixed_length=length, reads_per_file=4
+            seed=3, genome_length=10 * length, n_reads=n_reads, fixed_length=length, reads_per_file=4
         )
         simulate(folder, settings, fasta=True)
         reads = folder / "reads.fasta"

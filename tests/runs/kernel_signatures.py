@@ -113,7 +113,7 @@ def made_runs(folder: Path) -> list[list[str]]:
 
     from ..made_data import ReadSet
 
-    made = ReadSet.simulated(folder, 400)
+    made = ReadSet.simulated(folder, 400, n_reads=6)
     blow5, pod5 = made.with_slow5(folder), made.with_pod5(folder)
     fastq, unaligned = folder / "reads.fastq", folder / "unaligned.bam"
     index, genome = folder / "ref.fidx", str(made.genome)
