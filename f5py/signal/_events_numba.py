@@ -9,13 +9,16 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.bits import count_bits, lowest_bit
+from f5py.jit.bits import lowest_bit
 from f5py.jit.fused_sums import has_fused_sums
 from f5py.jit.kernel import exact_kernel
 from f5py.jit.simd import LANES
 from f5py.signal._peaks_numba import (
     CHUNK,
+    FLOOR,
+    LONG,
     N_STATES,
+    POSITION,
     WARM_UP,
     Stretches,
     copy_lane,
@@ -27,7 +30,7 @@ from f5py.signal._peaks_numba import (
     transpose,
 )
 
-#: Most positions of a stretch: the sums along sixteen of them stay in the second-level cache.
+#: Most positions of a stretch: the sums along sixteen of them, a block, stay in the second-level cache.
 _LONGEST = 1024
 #: Samples that are summed up at a time: they stay in the first-level cache.
 _TOGETHER = 256
@@ -87,127 +90,179 @@ def _t_statistics(sums, square_sums, centre, count, window, position, n_samples,
 
 
 class _Sums(NamedTuple):
-    """Sums of the samples before each position, of `lead` positions before the read, and of some behind it."""
+    """Sums of the samples before each position of a block, of `lead` positions before that, and of some behind it."""
 
     values: NDArray[np.float64]
     squares: NDArray[np.float64]
     lead: int
 
 
+class _Statistics(NamedTuple):
+    """Scratch space for the statistics of a chunk of all stretches: lane by lane, and position by position."""
+
+    rows: NDArray[np.float32]  # shape (2 * 16 * CHUNK,)
+    columns: NDArray[np.float32]  # shape (2 * 16 * CHUNK,)
+
+
+class _Scratch(NamedTuple):
+    """What a thread finds events with, read after read; it stays in the second-level cache."""
+
+    sums: _Sums
+    statistics: _Statistics
+
+
+class _Found(NamedTuple):
+    """Events that have been closed, and the one that is open."""
+
+    start: NDArray[np.int32]
+    mean: NDArray[np.float32]
+    stdv: NDArray[np.float32]
+    counts: NDArray[np.int64]  # shape (2,): closed events, first position of the open one
+    sums: NDArray[np.float64]  # shape (2,): of samples and of squares before the open one
+
+
+class _OpenPeaks(NamedTuple):
+    """Peaks of both detectors that are open at the end of a block; they may become boundaries later."""
+
+    positions: NDArray[np.int64]  # shape (2,): -1 if there is none
+    sums: NDArray[np.float64]  # shape (4,): of samples before each, then of squares
+
+
 @exact_kernel
-def _sums_for(n_samples, margin):
-    """Make room for the sums of a read, and fill those before it."""
+def scratch_for(parameters):
+    """Make scratch space for `find_events`."""
+    margin = parameters.window_long
     lead = WARM_UP + margin
-    n = lead + n_samples + 1 + CHUNK + margin
-    sums = _Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead)
-    for i in range(lead + 1):
-        sums.values[i] = sums.squares[i] = 0.0
-    return sums
+    n = lead + LANES * _LONGEST + CHUNK + margin + 2
+    statistics = _Statistics(np.zeros(2 * CHUNK * LANES, np.float32), np.empty(2 * CHUNK * LANES, np.float32))
+    return _Scratch(_Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead), statistics)
 
 
 @exact_kernel
-def _add_samples(raw, offset, unit, first, end, sums):
-    """Go on with the sums from sample `first` on."""
-    values, squares = sums.values[sums.lead + 1 :], sums.squares[sums.lead + 1 :]
-    total, square_total = sums.values[sums.lead + first], sums.squares[sums.lead + first]
-    for begin in range(first, end, _TOGETHER):
-        stop = min(begin + _TOGETHER, end)
-        for j in range(begin, stop):  # a loop of its own, which becomes vector code
+def _add_samples(raw, offset, unit, first, end, begin, margin, sums):
+    """Go on with the sums from sample `first` on, those of the block that begins with sample `begin`."""
+    at = sums.lead - begin
+    values, squares = sums.values, sums.squares
+    total, square_total = values[at + first], squares[at + first]
+    for together in range(first, end, _TOGETHER):
+        stop = min(together + _TOGETHER, end)
+        to = np.uint64(at + together + 1)
+        for j in range(stop - together):  # a loop of its own, which becomes vector code
             i = np.uint64(j)
-            x = (np.float32(raw[i]) + offset) * unit
-            values[i] = x
-            squares[i] = x * x
-        for j in range(begin, stop):
+            x = (np.float32(raw[np.uint64(together) + i]) + offset) * unit
+            values[to + i] = x
+            squares[to + i] = x * x
+        for j in range(stop - together):
             i = np.uint64(j)
-            total += values[i]
-            square_total += squares[i]
-            values[i] = total
-            squares[i] = square_total
+            total += values[to + i]
+            square_total += squares[to + i]
+            values[to + i] = total
+            squares[to + i] = square_total
     if end == raw.shape[0]:
-        for i in range(end, values.shape[0]):  # never used, because the statistic is zero there
+        for i in range(at + end + 1, at + end + 1 + CHUNK + margin):  # never used: the statistic is zero there
             values[i], squares[i] = total, square_total
 
 
 @exact_kernel
-def _go_through(sums, first, parameters, n_samples, stretches, statistics, rows):
-    """Go through `CHUNK` positions of all stretches; the last two arrays are scratch space."""
+def _go_through(sums, begin, first, parameters, n_samples, stretches, statistics):
+    """Go through `CHUNK` positions of all stretches."""
+    for lane in range(LANES):
+        position = stretches.begin[lane] + first
+        if position < n_samples:
+            for detector in range(2):
+                window = parameters.window_short if detector == 0 else parameters.window_long
+                row = statistics.rows[(detector * LANES + lane) * CHUNK : (detector * LANES + lane + 1) * CHUNK]
+                at = sums.lead + position - begin
+                _t_statistics(sums.values, sums.squares, at, CHUNK, window, position, n_samples, row)
     for detector in range(2):
-        window = parameters.window_short if detector == 0 else parameters.window_long
-        for lane in range(LANES):
-            position = stretches.begin[lane] + first
-            if position < n_samples:
-                row = rows[lane * CHUNK : (lane + 1) * CHUNK]
-                _t_statistics(sums.values, sums.squares, sums.lead + position, CHUNK, window, position, n_samples, row)
-        transpose(rows, statistics, detector * CHUNK * LANES)
-    go_through(statistics, first, parameters, stretches)
+        at = detector * CHUNK * LANES
+        transpose(statistics.rows[at : at + CHUNK * LANES], statistics.columns, at)
+    go_through(statistics.columns, first, parameters, stretches)
 
 
 @exact_kernel
-def _find_boundaries(raw, offset, unit, parameters, sums):
-    """Fill the sums, and find the boundaries between events; return the marks of these, see `Stretches`."""
-    n_samples = raw.shape[0]
-    length = min(_LONGEST, (n_samples // (LANES * CHUNK) + 1) * CHUNK)
-    stretches = Stretches(
-        np.empty(LANES, np.int64), np.empty(LANES, np.float32), np.empty(N_STATES * LANES, np.float32),
-        np.empty(LANES, np.float32), np.zeros(n_samples // 64 + 1, np.uint64),
-    )  # fmt: skip
+def _mark_boundaries(begin, length, parameters, n_samples, stretches, entered, shifted, scratch):
+    """Mark the boundaries that show themselves in the block of sixteen stretches that begins with sample `begin`.
+
+    `shifted` has the states in which lane 0 begins, and is filled with those in which it goes on after the block.
+    """
     states = stretches.states
-    entered, shifted = np.empty(states.shape[0], np.float32), np.empty(states.shape[0], np.float32)
-    statistics, rows = np.empty(2 * CHUNK * LANES, np.float32), np.zeros(CHUNK * LANES, np.float32)
-    forget(shifted)
-    n_summed = 0
-    for begin in range(0, n_samples, LANES * length):
-        end = min(n_samples, begin + LANES * length + parameters.window_long)
-        _add_samples(raw, offset, unit, n_summed, end, sums)
-        n_summed = end
-        for lane in range(LANES):
-            stretches.begin[lane] = begin + lane * length
-            stretches.limit[lane] = -np.inf
-        forget(states)
-        copy_states(shifted, entered)
-        warm_up = WARM_UP
-        for _ in range(LANES):  # after each round, one lane more is surely right
-            for first in range(-warm_up, length, CHUNK):
-                if first == 0:
-                    copy_lane(entered, 0, states)
-                    copy_states(states, entered)
-                    for lane in range(LANES):
-                        stretches.limit[lane] = min(n_samples - stretches.begin[lane], length)
-                    for word in range(begin >> 6, min((begin + LANES * length) >> 6, stretches.marks.shape[0])):
-                        stretches.marks[word] = np.uint64(0)
-                _go_through(sums, first, parameters, n_samples, stretches, statistics, rows)
-            shift(states, length, shifted)
-            agree = True
-            for lane in range(1, LANES):
-                agree = agree and (stretches.begin[lane] >= n_samples or is_same(shifted, entered, lane))
-            if agree:
-                break
-            copy_states(shifted, states)
-            warm_up = 0
-    return stretches.marks
+    for lane in range(LANES):
+        stretches.begin[lane] = begin + lane * length
+        stretches.limit[lane] = -np.inf
+    forget(states)
+    copy_states(shifted, entered)
+    warm_up = WARM_UP
+    for _ in range(LANES):  # after each round, one lane more is surely right
+        for first in range(-warm_up, length, CHUNK):
+            if first == 0:
+                copy_lane(entered, 0, states)
+                copy_states(states, entered)
+                for lane in range(LANES):
+                    stretches.limit[lane] = min(n_samples - stretches.begin[lane], length)
+                for word in range(begin >> 6, min((begin + LANES * length) >> 6, stretches.marks.shape[0])):
+                    stretches.marks[word] = np.uint64(0)
+            _go_through(scratch.sums, begin, first, parameters, n_samples, stretches, scratch.statistics)
+        shift(states, length, shifted)
+        agree = True
+        for lane in range(1, LANES):
+            agree = agree and (stretches.begin[lane] >= n_samples or is_same(shifted, entered, lane))
+        if agree:
+            break
+        copy_states(shifted, states)
+        warm_up = 0
 
 
 @exact_kernel
-def _positions(marks, n_samples):
-    """Fill an array with the positions of marks, between those of the read's begin and end."""
-    n = 0
-    for word in marks:
-        n += count_bits(word)
-    positions = np.empty(n + 2, np.int64)
-    positions[0] = 0
-    positions[n + 1] = n_samples
-    n = 1
-    for i in range(marks.shape[0]):
-        left = marks[i]
+def _close(position, total, square_total, found):
+    """Close the open event before `position`, given the sums before that; there the next one begins."""
+    n, begin = found.counts[0], found.counts[1]
+    if n < found.mean.shape[0]:
+        width = np.float32(position - begin)
+        mean = np.float32(total - found.sums[0]) / width
+        found.mean[n] = mean
+        if found.start.shape[0] > 0:
+            found.start[n] = begin
+            variance = np.float32(square_total - found.sums[1]) / width - mean * mean
+            found.stdv[n] = np.sqrt(max(variance, np.float32(0.0)))
+    found.counts[0], found.counts[1] = n + 1, position
+    found.sums[0], found.sums[1] = total, square_total
+
+
+@exact_kernel
+def _close_events(begin, end, marks, sums, peaks, found):
+    """Close the events of a block, the first one perhaps at a peak that was open when the block began."""
+    first = 0 if peaks.positions[0] < peaks.positions[1] else 1
+    for k in range(2):
+        which = first ^ k
+        at = peaks.positions[which]
+        if at > found.counts[1] and marks[at >> 6] >> np.uint64(at & 63) & np.uint64(1):
+            _close(at, peaks.sums[which], peaks.sums[2 + which], found)
+    to = sums.lead - begin
+    for word in range(begin >> 6, (end + 63) >> 6):
+        left = marks[word]
         while left:
-            positions[n] = 64 * i + lowest_bit(left)
+            position = 64 * word + lowest_bit(left)
             left &= left - np.uint64(1)
-            n += 1
-    return positions
+            _close(position, sums.values[to + position], sums.squares[to + position], found)
 
 
 @exact_kernel
-def find_events(raw, offset, unit, parameters, start, mean, stdv):
+def _keep_open_peaks(begin, end, states, sums, peaks):
+    """Note the peaks that are open at the end of a block, given the states in which lane 0 goes on there."""
+    for which in range(2):
+        detector = which * LONG
+        position = end + np.int64(states[(detector + POSITION) * LANES])
+        if not states[(detector + FLOOR) * LANES] < 0:
+            peaks.positions[which] = -1
+        elif position >= begin:  # else it was open before, too
+            peaks.positions[which] = position
+            peaks.sums[which] = sums.values[sums.lead + position - begin]
+            peaks.sums[2 + which] = sums.squares[sums.lead + position - begin]
+
+
+@exact_kernel
+def find_events(raw, offset, unit, parameters, scratch, start, mean, stdv):
     """Find the events of one read; return their number, or -1 if the arrays are too small.
 
     Parameters
@@ -216,27 +271,41 @@ def find_events(raw, offset, unit, parameters, start, mean, stdv):
     offset, unit : float32
         Samples are ``(raw + offset) * unit`` pA.
     parameters : f5py.signal.events.EventParameters
+    scratch : _Scratch
+        See `scratch_for`.
     start : int32; mean, stdv : float32
         Filled with the first sample, the mean and the standard deviation of each event. The sums run over the whole
         read, so that their rounding is f5c's. `start` and `stdv` may have no elements.
     """
-    sums = _sums_for(raw.shape[0], parameters.window_long)
-    marks = _find_boundaries(raw, offset, unit, parameters, sums)
-    position = _positions(marks, raw.shape[0])
-    n_events = position.shape[0] - 1
-    if n_events > mean.shape[0]:
-        return -1
-    values, squares = sums.values[sums.lead :], sums.squares[sums.lead :]
-    for e in range(n_events):
-        begin, end = position[e], position[e + 1]
-        mean[e] = np.float32(values[end] - values[begin]) / np.float32(end - begin)
-    if start.shape[0] > 0:
-        for e in range(n_events):
-            begin, end = position[e], position[e + 1]
-            start[e] = begin
-            variance = np.float32(squares[end] - squares[begin]) / np.float32(end - begin) - mean[e] * mean[e]
-            stdv[e] = np.sqrt(max(variance, np.float32(0.0)))
-    return n_events
+    n_samples, margin, sums = raw.shape[0], parameters.window_long, scratch.sums
+    length = min(_LONGEST, (n_samples // (LANES * CHUNK) + 1) * CHUNK)
+    stretches = Stretches(
+        np.empty(LANES, np.int64), np.empty(LANES, np.float32), np.empty(N_STATES * LANES, np.float32),
+        np.empty(LANES, np.float32), np.zeros(n_samples // 64 + 1, np.uint64),
+    )  # fmt: skip
+    entered, shifted = np.empty(N_STATES * LANES, np.float32), np.empty(N_STATES * LANES, np.float32)
+    forget(shifted)
+    found = _Found(start, mean, stdv, np.zeros(2, np.int64), np.zeros(2, np.float64))
+    peaks = _OpenPeaks(np.full(2, -1, np.int64), np.zeros(4, np.float64))
+    for i in range(sums.lead + 1):
+        sums.values[i] = sums.squares[i] = 0.0
+    n_summed = 0
+    for begin in range(0, n_samples, LANES * length):
+        if begin > 0:
+            for i in range(sums.lead + margin + 1):
+                sums.values[i] = sums.values[i + LANES * length]
+                sums.squares[i] = sums.squares[i + LANES * length]
+        end = min(n_samples, begin + LANES * length)
+        to_sum = min(n_samples, end + margin)
+        _add_samples(raw, offset, unit, n_summed, to_sum, begin, margin, sums)
+        n_summed = to_sum
+        _mark_boundaries(begin, length, parameters, n_samples, stretches, entered, shifted, scratch)
+        _close_events(begin, end, stretches.marks, sums, peaks, found)
+        if end < n_samples:
+            _keep_open_peaks(begin, end, shifted, sums, peaks)
+        else:
+            _close(end, sums.values[sums.lead + end - begin], sums.squares[sums.lead + end - begin], found)
+    return found.counts[0] if found.counts[0] <= mean.shape[0] else -1
 
 
 @exact_kernel
@@ -254,6 +323,7 @@ def find_all_events(turn, reads, signals, parameters, slots, found, n_events):
         Filled.
     """
     start, mean, stdv = found
+    scratch = scratch_for(parameters)
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         first, end = slots[read], slots[read + 1]
@@ -262,6 +332,7 @@ def find_all_events(turn, reads, signals, parameters, slots, found, n_events):
             signals.offset[read],
             signals.unit[read],
             parameters,
+            scratch,
             start[first:end],
             mean[first:end],
             stdv[first:end],

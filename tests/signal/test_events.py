@@ -10,7 +10,7 @@ import pytest
 from f5py.core.batch import Events
 from f5py.jit.kernel import exact_kernel
 from f5py.signal import _events_numba
-from f5py.signal._events_numba import find_events, quotient
+from f5py.signal._events_numba import find_events, quotient, scratch_for
 from f5py.signal.events import DNA, RNA, reverse_events
 from f5py.threads.pool import WorkerPool
 
@@ -71,7 +71,7 @@ def _events(raw, p, capacity=None, means_only=False):
     n = len(raw) + 1 if capacity is None else capacity
     further = 0 if means_only else n
     start, mean, stdv = np.empty(further, np.int32), np.empty(n, np.float32), np.empty(further, np.float32)
-    count = find_events(raw, np.float32(10), np.float32(0.17), p, start, mean, stdv)
+    count = find_events(raw, np.float32(10), np.float32(0.17), p, scratch_for(p), start, mean, stdv)
     return count, *(values[: max(count, 0)] for values in (start, mean, stdv))
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from f5py.signal import _events_numba
-from f5py.signal._events_numba import find_events
+from f5py.signal._events_numba import find_events, scratch_for
 from f5py.signal.events import DNA, RNA
 from tests.signal.test_events import plain_boundaries
 
@@ -21,9 +21,11 @@ def _statistics(raw, window):
     return out
 
 
-def _starts(raw, parameters):
+def _events(raw, parameters):
+    """Detect events; return their starts, means and standard deviations."""
     start, mean, stdv = np.empty(len(raw), np.int32), np.empty(len(raw), np.float32), np.empty(len(raw), np.float32)
-    return start[: find_events(raw, OFFSET, UNIT, parameters, start, mean, stdv)]
+    n = find_events(raw, OFFSET, UNIT, parameters, scratch_for(parameters), start, mean, stdv)
+    return start[:n], mean[:n], stdv[:n]
 
 
 def _noise(rng, n):
@@ -45,10 +47,24 @@ def _silence(rng, n):
     return np.where(np.arange(n) % 4700 < 2300, 700, _steps(rng, n))
 
 
+def _rise(rng, n):
+    """Draw a ramp that is longer than sixteen stretches, between steps: its peak is open for all of it."""
+    ramp = np.arange(n) - 32_000
+    return np.where((np.arange(n) > 1000) & (ramp < 20_000), ramp, _steps(rng, n))
+
+
 @pytest.mark.parametrize("parameters", [DNA, RNA], ids=["DNA", "RNA"])
-@pytest.mark.parametrize("draw", [_noise, _steps, _ramps, _silence])
+@pytest.mark.parametrize("draw", [_noise, _steps, _ramps, _silence, _rise])
 @pytest.mark.parametrize("n", [1023, 1024, 1025, 5000, 16 * 1024, 16 * 1024 + 1, 70_000])
 def test_boundaries_are_those_of_detectors_that_go_position_by_position(draw, n, parameters):
     raw = draw(np.random.default_rng(n), n).astype(np.int16)
     statistics = [_statistics(raw, window) for window in (parameters.window_short, parameters.window_long)]
-    np.testing.assert_array_equal(_starts(raw, parameters), [0, *plain_boundaries(statistics, parameters)])
+    start, mean, stdv = _events(raw, parameters)
+    np.testing.assert_array_equal(start, [0, *plain_boundaries(statistics, parameters)])
+    x = (raw.astype(np.float32) + OFFSET) * UNIT
+    width = np.diff([*start, n]).astype(np.float32)
+    sums, squares = (
+        np.diff(np.append(0.0, np.cumsum(v, dtype=np.float64))[[*start, n]]).astype(np.float32) for v in (x, x * x)
+    )
+    np.testing.assert_array_equal(mean, sums / width)
+    np.testing.assert_array_equal(stdv, np.sqrt(np.maximum(squares / width - mean * mean, np.float32(0))))

@@ -78,14 +78,14 @@ def test_shift_and_scale_move_whole_reads(model, codes):
 
 @pytest.mark.parametrize(("slow", "least", "most"), [(False, 1.5, 2.1), (True, 5.5, 12.0)])
 def test_events_per_base_are_those_of_real_reads(model, codes, slow, least, most):
-    from f5py.signal._events_numba import find_events
+    from f5py.signal._events_numba import find_events, scratch_for
     from f5py.signal.events import DNA
 
     settings = SimulationSettings()
     samples = simulate_signal(codes, model, settings, 10.0, slow, np.random.default_rng(1))
     start, mean, stdv = np.empty(0, np.int32), np.empty(len(samples), np.float32), np.empty(0, np.float32)
     unit = np.float32(settings.signal_range / settings.digitisation)
-    n_events = find_events(samples, np.float32(10), unit, DNA, start, mean, stdv)
+    n_events = find_events(samples, np.float32(10), unit, DNA, scratch_for(DNA), start, mean, stdv)
     assert least < n_events / len(codes) < most
 
 
