@@ -18,6 +18,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.types.misc import unliteral
 
 from f5py.jit.frame_stack import with_wide_stack
+from f5py.jit.shortcuts import load_without_scipy, shortcuts
 
 _is_compiling = False
 
@@ -44,6 +45,19 @@ def leave_inner_entries_out(kernel: Any) -> None:
                 return with_wide_stack(compile_as_numba_does, signature)
 
     kernel.compile = compile_
+    _take_shortcuts(kernel._compiler)
+
+
+def _take_shortcuts(compiler_of_kernel: Any) -> None:
+    """Compile with shortcuts what is not kept."""
+    compile_as_numba_does = compiler_of_kernel.compile
+
+    def compile_(arguments: Any, return_type: Any) -> Any:
+        load_without_scipy()
+        with shortcuts():
+            return compile_as_numba_does(arguments, return_type)
+
+    compiler_of_kernel.compile = compile_
 
 
 @contextmanager

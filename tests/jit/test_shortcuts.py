@@ -1,0 +1,144 @@
+"""Numba's shortcuts: all fit this version, the machine code is the same, and Numba is as before."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+import pytest
+from numba.core.compiler_lock import global_compiler_lock
+
+from f5py.jit.kernel import FASTMATH
+from f5py.jit.shortcuts import _places, shortcuts
+
+
+class _Columns(NamedTuple):
+    levels: np.ndarray
+    places: np.ndarray
+    name: str
+    scale: float
+
+
+def _in_turn(n):
+    i = 0
+    while i < n:
+        yield i
+        i += 2
+
+
+_in_turn = numba.njit(_in_turn)
+
+
+def _sums(columns, table, found):
+    """Read, write and cut arrays of one and two dimensions, from both ends, with numbers of all kinds."""
+    last, n = 0.0, np.uint64(3)
+    for i in _in_turn(len(columns.places)):
+        place = columns.places[i]
+        if place < 0:
+            last = columns.levels[place]
+            continue
+        last = last * columns.scale + columns.levels[place]
+        found[i] = max(last, columns.levels[-1]) + found[n]
+        table[i, place % 2] += found[i // 2]
+    rest = found[1:-1]
+    made = np.zeros(len(rest) + 1, np.float32)
+    made[1:] = rest
+    if last < -1000.0:
+        raise ValueError("too small")
+    return made, (_Columns(columns.levels, columns.places, columns.name, last), table.sum())
+
+
+def _inputs() -> tuple[Any, ...]:
+    columns = _Columns(np.arange(6.0), np.array([3, -2, 1, 0, 5, 2, 4], np.int32), "six", 0.5)
+    return columns, np.ones((7, 2)), np.arange(7.0).astype(np.float32)
+
+
+def _code(kernel: Any) -> str:
+    """Machine code without the names that Numba gives to what it compiles, which have a number."""
+    (assembly,) = kernel.inspect_asm().values()
+    instructions = [line for line in assembly.splitlines() if line.startswith("\t") and not line.startswith("\t.")]
+    return re.sub(r"[\w.$]*(_ZN|v\d)[\w.$]*", "name", "\n".join(instructions))
+
+
+@pytest.fixture(autouse=True)
+def numba_as_it_was():
+    """Check that what is replaced for a compilation is as before after it, however it ends."""
+    before = [getattr(owner, name) for owner, name, _ in _places()]
+    yield
+    assert all(getattr(owner, name) is old for (owner, name, _), old in zip(_places(), before, strict=True))
+
+
+def test_all_fit_this_version_of_numba():
+    assert {name for _, name, _ in _places()} >= {
+        "start_event", "end_event", "trigger_event", "_cblist", "_rec_list_vars", "run", "get_call_type",
+        "get_meminfos", "storevar", "delvar", "make_array", "basic_indexing",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("fastmath", [False, FASTMATH])
+def test_the_machine_code_is_the_same(fastmath):
+    plain, short = (numba.njit(fastmath=fastmath, error_model="numpy")(_sums) for _ in range(2))
+    expected = plain(*_inputs())
+    with global_compiler_lock, shortcuts():
+        found = short(*_inputs())
+    np.testing.assert_array_equal(found[0], expected[0])
+    assert found[1][0].scale == expected[1][0].scale
+    assert found[1][1] == expected[1][1]
+    assert _code(short) == _code(plain)
+
+
+def test_what_is_taken_out_is_given_back():
+    with global_compiler_lock, shortcuts():
+        kernel = numba.njit(_sums)
+        kernel(*_inputs())
+    inputs = _inputs()
+    counts = [sys.getrefcount(array) for array in (*inputs[0][:2], *inputs[1:])]
+    for _ in range(5):
+        kernel(*inputs)
+    assert [sys.getrefcount(array) for array in (*inputs[0][:2], *inputs[1:])] == counts
+
+
+def test_functions_that_are_compiled_follow_the_options_of_each_caller():
+    def product(values):
+        return np.prod(values)
+
+    strict, loose = (numba.njit(fastmath=fastmath)(product) for fastmath in (False, True))
+    with global_compiler_lock, shortcuts():
+        for kernel in (strict, loose):
+            assert kernel(np.array([2.0, 3.0])) == 6.0
+    assert ["fmul fast" in next(iter(kernel.inspect_llvm().values())) for kernel in (strict, loose)] == [False, True]
+
+
+def test_numba_is_as_before_after_an_error():
+    def wrong(values):
+        return values.nothing_of_that_name
+
+    with pytest.raises(numba.TypingError, match="nothing_of_that_name"), global_compiler_lock, shortcuts():
+        numba.njit(wrong)(np.zeros(1))
+
+
+_WITHOUT_SCIPY = """
+import sys
+import numba, numpy as np
+from f5py.jit.kernel import exact_kernel
+
+@exact_kernel
+def total(values):
+    return values.sum()
+
+assert total(np.arange(4.0)) == 6
+assert "scipy.linalg" not in sys.modules
+assert numba.njit(lambda a: a @ a)(np.arange(3.0)) == 5
+assert "scipy.linalg" in sys.modules
+"""
+
+
+def test_scipy_is_imported_by_those_who_use_it(tmp_path):
+    pytest.importorskip("scipy.linalg")
+    (tmp_path / "program.py").write_text(_WITHOUT_SCIPY)
+    ended = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (0, "")
