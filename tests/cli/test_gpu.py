@@ -84,10 +84,10 @@ def test_the_same_bytes(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd,
 
 
 @pytest.mark.parametrize("subcommand", ["eventalign", "resquiggle"])
-def test_the_same_bytes_of_other_commands(made: ReadSet, tmp_path: Path, capfd, subcommand):
-    inputs = made.options()
+def test_the_same_bytes_of_other_commands(short: ReadSet, tmp_path: Path, capfd, subcommand):
+    inputs = short.options()
     if subcommand == "resquiggle":
-        inputs = [str(made.reads), str(made.folder / "fast5"), "-t", "2"]
+        inputs = [str(short.reads), str(short.folder / "fast5"), "-t", "2"]
     for use in ("off", "on"):
         assert run_command(subcommand, *inputs, "-o", tmp_path / use, "-K", "5", "--gpu", use) == 0
     assert (tmp_path / "on").read_bytes() == (tmp_path / "off").read_bytes()
@@ -105,12 +105,12 @@ def test_the_same_bytes_of_other_commands(made: ReadSet, tmp_path: Path, capfd, 
     ],
     ids=" ".join,
 )
-def test_the_same_bytes_with_other_options(made: ReadSet, tmp_path: Path, options):
+def test_the_same_bytes_with_other_options(short: ReadSet, tmp_path: Path, options):
     """As Parquet, which has the log-likelihoods to the last bit, if that is possible."""
     suffix = "tsv" if options[0].startswith("--print") else "parquet"
     for use in ("off", "on"):
         table = tmp_path / f"{use}.{suffix}"
-        assert run_main(*made.options(), *_SMALL_BATCHES, "-o", table, "-K", "5", "--gpu", use, *options) == 0
+        assert run_main(*short.options(), *_SMALL_BATCHES, "-o", table, "-K", "5", "--gpu", use, *options) == 0
     assert (tmp_path / f"on.{suffix}").read_bytes() == (tmp_path / f"off.{suffix}").read_bytes()
 
 
@@ -119,12 +119,12 @@ def test_the_same_bytes_with_other_options(made: ReadSet, tmp_path: Path, option
     [[], ["--accurate"], ["-q", "cpg,gpc"], ["--min-separation", "30"], ["--min-separation", "4", "--accurate"]],
     ids=" ".join,
 )
-def test_single_sites(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options):
+def test_single_sites(short: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options):
     """As Parquet, which has the log-likelihoods to the last bit."""
     scored = []
     begin = GpuSites.begin
     monkeypatch.setattr(GpuSites, "begin", lambda self, *given: scored.append(given[1].sum()) or begin(self, *given))
-    given = [*made.options(), *_SMALL_BATCHES, "-K", "5", "--per-site", *options]
+    given = [*short.options(), *_SMALL_BATCHES, "-K", "5", "--per-site", *options]
     for use in ("off", "on"):
         assert run_main(*given, "-o", tmp_path / f"{use}.parquet", "--gpu", use) == 0
     assert (tmp_path / "on.parquet").read_bytes() == (tmp_path / "off.parquet").read_bytes()
