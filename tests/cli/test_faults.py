@@ -152,18 +152,19 @@ def cache_folder(tmp_path: Path, *options: object) -> Iterator[tuple[dict[str, s
 def test_a_damaged_cache_is_made_again(tmp_path: Path):
     """Of a small kernel; what is right is compiled, and the damage is told once for each file.
 
-    Every run is a process, but those after the first fork from one that has imported all and loaded no code.
+    Every run is a process that forks from one that has imported all and compiled something, and loaded no code.
     """
     program = (
         "import os, sys\n"
-        "import numpy as np\n"
+        "import numba, numpy as np\n"
+        "numba.njit(lambda x: x[0])(np.zeros(1, np.int64))\n"
         "from f5py.core._name_table_numba import fill_table\n"
         "for _ in sys.stdin:\n"
         "    if os.fork() == 0:\n"
         "        table = np.full(8, -1, np.int64)\n"
         "        fill_table(np.frombuffer(bytearray(b'abc'), np.uint8), np.arange(3), np.arange(1, 4), table)\n"
-        "        print(sorted(table.tolist()))\n"
-        "        break\n"
+        "        print(sorted(table.tolist()), flush=True)\n"
+        "        os._exit(0)\n"
         "    assert os.wait()[1] == 0\n"
         "    for stream in (sys.stdout, sys.stderr):\n"
         "        print('end', file=stream, flush=True)\n"

@@ -34,12 +34,14 @@ def outer(x):
     return total
 """
 _PROGRAM = """
-import sys
+import os, sys
 from some_kernels import inner, outer
 print("ready", flush=True)
 sys.stdin.readline()
 assert (outer(3), inner(3)) == (6, 4)
 print(*(sum(each.values()) for one in (outer, inner) for each in (one.stats.cache_hits, one.stats.cache_misses)))
+sys.stdout.flush()
+os._exit(0)  # to take Numba apart takes a third of a second
 """
 
 

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import gc
-import os
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 
@@ -16,6 +13,8 @@ from numba.core.dispatcher import Dispatcher
 
 from f5py.jit.inner import _NoEntry, leave_inner_entries_out
 from f5py.jit.kernel import exact_kernel
+
+from .numba_forks import NumbaForks
 
 
 @pytest.fixture(autouse=True)
@@ -131,7 +130,7 @@ def test_threads_compile_at_the_same_time():
     assert results.tolist() == [2.0, 6.0, 12.0, 20.0]
 
 
-def test_the_cache_keeps_what_python_calls(tmp_path):
+def test_the_cache_keeps_what_python_calls(numba_forks: NumbaForks, tmp_path):
     """A second process loads that and needs nothing else."""
     (tmp_path / "made_kernels.py").write_text(
         "from f5py.jit.kernel import kernel\n"
@@ -143,12 +142,11 @@ def test_the_cache_keeps_what_python_calls(tmp_path):
         "print(quarter(8.0), sum(quarter.stats.cache_hits.values()))\n"
         "print(len(half.overloads))"
     )
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
 
     def run() -> list[str]:
-        return subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment
-        ).stdout.split()
+        done = numba_forks.run(program, tmp_path, {"NUMBA_CACHE_DIR": str(tmp_path / "cache")})
+        assert done.returncode == 0, done.stderr
+        return done.stdout.split()
 
     assert run() == ["2.0", "0", "1"]
     assert [path.name.split("-")[0] for path in (tmp_path / "cache").rglob("*.nbi")] == ["made_kernels.quarter"]

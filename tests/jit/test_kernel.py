@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import numba
@@ -15,6 +14,7 @@ from f5py.errors import F5pyError
 from f5py.jit import kernel
 
 from ..made_data import ReadSet
+from .numba_forks import NumbaForks
 
 _CALLER = """
 from f5py.jit.kernel import kernel
@@ -42,7 +42,7 @@ def _copy(path: Path, to: Path) -> None:
     to.write_bytes(path.read_bytes())
 
 
-def test_code_is_compiled_anew_when_a_function_that_it_calls_has_changed(tmp_path: Path):
+def test_code_is_compiled_anew_when_a_function_that_it_calls_has_changed(numba_forks: NumbaForks, tmp_path: Path):
     package = tmp_path / "f5py"
     package.mkdir()
     source = Path(kernel.__file__).parents[1]
@@ -56,12 +56,11 @@ def test_code_is_compiled_anew_when_a_function_that_it_calls_has_changed(tmp_pat
         (package / "callee.py").write_text(_CALLEE.format(result=result, constant=constant))
         program = "from f5py.caller import answer; print(answer(), sum(answer.stats.cache_hits.values()))"
         environment = {
-            **os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+            "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
             "PYTHONDONTWRITEBYTECODE": "1",  # Python does not see either that a file changes twice in a second
-        }  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
-        )
+        }
+        done = numba_forks.run(program, tmp_path, environment)
+        assert done.returncode == 0, done.stderr
         value, hits = done.stdout.split()
         return int(value), int(hits)
 

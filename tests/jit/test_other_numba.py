@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from .numba_forks import NumbaForks
 
 _MODULE = """
 from f5py.jit.kernel import exact_kernel, kernel
@@ -61,13 +60,9 @@ codegen.CPUCodeLibrary.__setattr__ = set_attribute""",
 
 
 @pytest.mark.parametrize("fake", _FAKES.values(), ids=_FAKES)
-def test_a_numba_that_is_different_inside_compiles_by_itself(tmp_path: Path, fake: str):
+def test_a_numba_that_is_different_inside_compiles_by_itself(numba_forks: NumbaForks, tmp_path: Path, fake: str):
     (tmp_path / "kernels.py").write_text(_MODULE)
-    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
-    done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM.format(fake=fake)], capture_output=True, text=True, check=False,
-        env=environment, cwd=tmp_path,
-    )  # fmt: skip
+    done = numba_forks.run(_PROGRAM.format(fake=fake), tmp_path, {"NUMBA_CACHE_DIR": str(tmp_path / "cache")})
     assert done.stdout.split() == ["5.0", "9.0", "4.0", "4"], done.stderr
     assert done.stderr.count("differs inside from the versions") == 1
     assert len(done.stderr.splitlines()) == 1
