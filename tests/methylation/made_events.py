@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,29 +29,58 @@ def made_events(rng: np.random.Generator, mean: np.ndarray, stdv: np.ndarray, no
     return (mean[place] + stdv[place] * z).astype(np.float32)
 
 
-def likelihoods(problems: list[tuple[np.ndarray, np.ndarray, np.ndarray]], noise: Noise) -> np.ndarray:
-    """Logarithms of those of (events, mean, stdv), all of the same number of k-mers; sixteen at a time."""
-    terms = terms_of(noise)
-    found = np.empty(len(problems))
-    scores = np.empty(LANES, np.float32)
+class Pack(NamedTuple):
+    """Windows whose likelihoods are computed side by side, as `forward_lanes` takes them.
+
+    Attributes
+    ----------
+    n_events, n_kmers : int64, shape (LANES,)
+    means : float32, shape (LANES * max(n_events),)
+    emissions : Emissions
+    n : int
+        Number of windows; the last one fills the other lanes.
+    """
+
+    n_events: np.ndarray
+    n_kmers: np.ndarray
+    means: np.ndarray
+    emissions: Emissions
+    n: int
+
+
+def packed(problems: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> list[Pack]:
+    """Put (events, mean, stdv), all of the same number of k-mers, side by side."""
+    packs = []
     for first in range(0, len(problems), LANES):
-        pack = problems[first : first + LANES]
-        pack = pack + [pack[-1]] * (LANES - len(pack))
-        n_events = np.array([len(events) for events, _, _ in pack], np.int64)
-        n_kmers = np.full(LANES, len(pack[0][1]), np.int64)
-        rows, columns = n_events.max(), n_kmers[0]
-        x = np.array([np.pad(events, (0, rows - len(events)), "edge") for events, _, _ in pack]).T
-        mean, stdv = (np.array([one[i] for one in pack]).T for i in (1, 2))
+        some = problems[first : first + LANES]
+        n = len(some)
+        some = some + [some[-1]] * (LANES - n)
+        n_events = np.array([len(events) for events, _, _ in some], np.int64)
+        n_kmers = np.full(LANES, len(some[0][1]), np.int64)
+        at = np.arange(n_events.max())
+        x = np.array([events[np.minimum(at, len(events) - 1)] for events, _, _ in some]).T
+        mean, stdv = (np.array([one[i] for one in some]).T for i in (1, 2))
         stretch = math.sqrt(0.5 * math.log2(math.e)) / stdv
         arrays = (
             np.ascontiguousarray(values, np.float32).ravel()
             for values in (x, stretch, -mean * stretch, (-0.918938 - np.log(stdv)) * math.log2(math.e))
         )
-        scratch = Scratch(np.empty(work_size(columns), np.float32), *np.empty((2, rows * LANES), np.float32))
+        packs.append(Pack(n_events, n_kmers, next(arrays), Emissions(*arrays), n))
+    return packs
+
+
+def likelihoods(packs: list[Pack], noise: Noise) -> np.ndarray:
+    """Logarithms of those of all windows."""
+    terms = terms_of(noise)
+    found = []
+    for pack in packs:
+        scores = np.empty(LANES, np.float32)
+        rows = len(pack.means) // LANES
+        scratch = Scratch(np.empty(work_size(pack.n_kmers[0]), np.float32), *np.empty((2, rows * LANES), np.float32))
         forward = forward_lanes if terms is None else forward_correlated
         more = () if terms is None else (terms,)
-        means, emissions = next(arrays), Emissions(*arrays)
-        forward(means, emissions, n_events, n_kmers, EVENTS_PER_BASE, *more, scratch, scores)
-        found[first : first + LANES] = scores[: len(problems) - first]
-    assert found.min() > NEVER
-    return found
+        forward(pack.means, pack.emissions, pack.n_events, pack.n_kmers, EVENTS_PER_BASE, *more, scratch, scores)
+        found.append(scores[: pack.n])
+    joined = np.concatenate(found)
+    assert joined.min() > NEVER
+    return joined.astype(np.float64)

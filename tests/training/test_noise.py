@@ -15,7 +15,7 @@ from f5py.pore_model.model import PoreModel
 from f5py.pore_model.text_output import model_text
 from f5py.training.noise import CANDIDATES, ENOUGH_WINDOWS, estimate
 
-from ..methylation.made_events import likelihoods, made_events
+from ..methylation.made_events import likelihoods, made_events, packed
 
 N_KMERS = 16
 
@@ -30,8 +30,8 @@ def _levels(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 def test_known_constants_are_found(noise: Noise) -> None:
     rng = np.random.default_rng(5)
     levels = [_levels(rng) for _ in range(1600)]
-    problems = [(made_events(rng, *of_window, noise), *of_window) for of_window in levels]
-    found = estimate(np.array([likelihoods(problems, one).sum() for one in CANDIDATES]), len(problems))
+    packs = packed([(made_events(rng, *of_window, noise), *of_window) for of_window in levels])
+    found = estimate(np.array([likelihoods(packs, one).sum() for one in CANDIDATES]), len(levels))
     assert found is not None
     assert found.noise.tails == noise.tails
     assert found.noise.stay == pytest.approx(noise.stay, abs=0.05)
@@ -55,9 +55,10 @@ def test_ratios_are_calibrated(noise: Noise) -> None:
         changed[5:11] += rng.normal(0, 2.0, 6)
         events = made_events(rng, changed if state else mean, stdv, noise)
         pairs += [(events, changed, stdv), (events, mean, stdv)]
+    packs = packed(pairs)
 
     def measured(one: Noise) -> tuple[float, float]:
-        found = likelihoods(pairs, one)
+        found = likelihoods(packs, one)
         ratios = LabelledRatios()
         ratios.add(found[::2] - found[1::2], states)
         area = ratios.area()
