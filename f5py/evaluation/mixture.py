@@ -83,25 +83,31 @@ def _fit(ratios: NDArray[np.floating], counts: NDArray[np.float64], softness: fl
     x = np.arcsinh(ratios / softness)
     cumulative = np.cumsum(counts) / n
     low, high = x[np.searchsorted(cumulative, (0.02, 0.98))]
-    weight = np.array([0.5, 0.5])
-    mean = np.array([min(0.7 * low, -0.1), max(0.7 * high, 0.1)])
-    stdv = np.full(2, max(0.5 * _spread(x, counts), 0.05))
+    weight = np.array([[0.5], [0.5]])
+    mean = np.array([[min(0.7 * low, -0.1)], [max(0.7 * high, 0.1)]])
+    stdv = np.full((2, 1), max(0.5 * _spread(x, counts), 0.05))
     for _ in range(_MAX_ROUNDS):
-        density = weight * np.exp(-0.5 * ((x[:, None] - mean) / stdv) ** 2) / stdv + 1e-300
-        share = density / density.sum(axis=1, keepdims=True) * counts[:, None]
-        total = share.sum(axis=0) + 1e-9
+        # one row of values for each component
+        density = weight * np.exp(-0.5 * ((x - mean) / stdv) ** 2) / stdv + 1e-300
+        share = density / (density[0] + density[1]) * counts
+        total = _sums(share) + 1e-9
         before, weight = weight, total / total.sum()
-        mean = (share * x[:, None]).sum(axis=0) / total
-        stdv = np.sqrt((share * (x[:, None] - mean) ** 2).sum(axis=0) / total + 1e-4)
+        mean = _sums(share * x) / total
+        stdv = np.sqrt(_sums(share * (x - mean) ** 2) / total + 1e-4)
         if np.abs(weight - before).max() < _SETTLED:
             break
-    order = np.argsort(mean)
-    weight, mean, stdv = weight[order], mean[order], stdv[order]
+    order = np.argsort(mean[:, 0])
+    weight, mean, stdv = weight[order, 0], mean[order, 0], stdv[order, 0]
     ends = x + 0.005 / np.hypot(ratios, softness)  # of what counts as these hundredths
     fitted = sum(weight[i] * np.array([_normal(z) for z in (ends - mean[i]) / stdv[i]]) for i in range(2))
     misfit = float(np.abs(fitted - cumulative).max())
     weights, means, stdvs = ((float(values[0]), float(values[1])) for values in (weight, mean, stdv))
     return Mixture(weights, means, stdvs, misfit, _problem(weights, means, stdvs, misfit), softness)
+
+
+def _sums(rows: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum each row, one value after the other; shape (2, 1)."""
+    return np.cumsum(rows, axis=1)[:, -1:]
 
 
 def _problem(

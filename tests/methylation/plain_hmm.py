@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -23,14 +24,14 @@ def background(count: int) -> float:
     return ln(0.5) - 3 + ln(0.1) + (count - 1) * (ln(0.9) - 3)
 
 
-def ln_density(noise: Noise, z: float, before: float | None = None, rho: float = 0.0) -> float:
-    """Natural logarithm of the density of residual `z`, after the residual `before` if that is known."""
+def ln_density(noise: Noise, z: Any, before: Any = None, rho: float = 0.0) -> Any:
+    """Natural logarithm of the density of residuals `z`, after the residuals `before` if these are known."""
     spread = 1.0
     if before is not None:
         spread = math.sqrt(1.0 - rho**2)
         z = (z - rho * before) / spread
     if noise.tails == STUDENT:
-        return ln(STUDENT_PEAK) - 4.0 * math.log1p(z * z / FREEDOM_LESS_TWO) - ln(spread)
+        return ln(STUDENT_PEAK) - 4.0 * np.log1p(z * z / FREEDOM_LESS_TWO) - ln(spread)
     return -0.5 * ln(2 * math.pi) - 0.5 * z * z - ln(spread)
 
 
@@ -48,25 +49,26 @@ def plain_forward(events, mean, stdv, events_per_base: float, noise: Noise = IND
     p_stay = p_stay_of(events_per_base)
     p_step = 1 - p_stay - P_SKIP - P_BAD
     n, m = len(events), len(mean)
+    steps = np.arange(m - 1) * ln(P_SKIP_SELF)
+    residuals = (np.asarray(events)[:, None] - mean) / stdv
     M = np.full((n + 1, m), -np.inf)
     B, K = M.copy(), M.copy()
     total = -np.inf
     for i in range(1, n + 1):
-        for j in range(m):
-            free = [B[i - 1, j] + ln(P_FROM_BAD)]
-            terms = [M[i - 1, j] + ln(p_stay) + emission(events, mean, stdv, i - 1, j, j, noise)] if i > 1 else []
-            if j == 0:
-                free.append(background(i - 1))
-            else:
-                free += [B[i - 1, j - 1] + ln(P_FROM_BAD), K[i - 1, j - 1] + ln(P_FROM_SKIP)]
-                if i > 1:
-                    terms.append(M[i - 1, j - 1] + ln(p_step) + emission(events, mean, stdv, i - 1, j, j - 1, noise))
-                K[i, j] = np.logaddexp.reduce(
-                    [M[i, j - 1] + ln(P_SKIP), B[i, j - 1] + ln(P_FROM_BAD), K[i, j - 1] + ln(P_SKIP_SELF)]
-                )
-            terms.append(np.logaddexp.reduce(free) + emission(events, mean, stdv, i - 1, j, None, noise))
-            M[i, j] = np.logaddexp.reduce(terms)
-            B[i, j] = np.logaddexp(M[i - 1, j], B[i - 1, j]) + ln(P_BAD)
+        z = residuals[i - 1]
+        free = np.full(m, background(i - 1))
+        free[1:] = np.logaddexp(B[i - 1, :-1] + ln(P_FROM_BAD), K[i - 1, :-1] + ln(P_FROM_SKIP))
+        free = np.logaddexp(free, B[i - 1] + ln(P_FROM_BAD))
+        M[i] = free + ln_density(noise, z)
+        if i > 1:
+            before = residuals[i - 2]
+            M[i] = np.logaddexp(M[i], M[i - 1] + ln(p_stay) + ln_density(noise, z, before, noise.stay))
+            after_step = M[i - 1, :-1] + ln(p_step) + ln_density(noise, z[1:], before[:-1], noise.step)
+            M[i, 1:] = np.logaddexp(M[i, 1:], after_step)
+        M[i] -= np.log(stdv)
+        B[i] = np.logaddexp(M[i - 1], B[i - 1]) + ln(P_BAD)
+        begun = np.logaddexp(M[i, :-1] + ln(P_SKIP), B[i, :-1] + ln(P_FROM_BAD))
+        K[i, 1:] = np.logaddexp.accumulate(begun - steps) + steps  # skips go on and on
         last = np.logaddexp.reduce([M[i, -1], B[i, -1], K[i, -1]])
         total = np.logaddexp(total, last + background(n - i))
     return float(total)

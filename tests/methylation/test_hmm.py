@@ -27,24 +27,22 @@ def _plain_forward(events, mean, stdv, events_per_base):
                 return math.log(0.5)
             return math.log(0.5) - 3 + math.log(0.1) + (count - 1) * (math.log(0.9) - 3)
 
+        steps = np.arange(m - 1) * log["kk"]  # of skips
         M = np.full((n + 1, m), -np.inf)
         B, K = M.copy(), M.copy()
         total = -np.inf
         for i in range(1, n + 1):
             z = (events[i - 1] - mean) / stdv
             emission = -0.918938 - np.log(stdv) - z * z / 2
-            for j in range(m):
-                terms = [M[i - 1, j] + log["stay"], B[i - 1, j] + log["from_bad"]]
-                if j == 0:
-                    terms.append(background(i - 1))
-                else:
-                    terms += [M[i - 1, j - 1] + log["next"], B[i - 1, j - 1] + log["from_bad"]]
-                    terms.append(K[i - 1, j - 1] + log["km"])
-                    K[i, j] = np.logaddexp.reduce(
-                        [M[i, j - 1] + log["skip"], B[i, j - 1] + log["from_bad"], K[i, j - 1] + log["kk"]]
-                    )
-                M[i, j] = np.logaddexp.reduce(terms) + emission[j]
-                B[i, j] = np.logaddexp(M[i - 1, j], B[i - 1, j]) + log["bad"]
+            before = M[i - 1], B[i - 1], K[i - 1]
+            entered = np.full(m, background(i - 1))
+            entered[1:] = np.logaddexp.reduce(
+                [one[:-1] + log[what] for one, what in zip(before, ("next", "from_bad", "km"), strict=True)]
+            )
+            M[i] = np.logaddexp.reduce([before[0] + log["stay"], before[1] + log["from_bad"], entered]) + emission
+            B[i] = np.logaddexp(before[0], before[1]) + log["bad"]
+            begun = np.logaddexp(M[i, :-1] + log["skip"], B[i, :-1] + log["from_bad"])
+            K[i, 1:] = np.logaddexp.accumulate(begun - steps) + steps
             last = np.logaddexp.reduce([M[i, -1], B[i, -1], K[i, -1]])
             total = np.logaddexp(total, last + background(n - i))
     return total

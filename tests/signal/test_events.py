@@ -21,10 +21,10 @@ def _t_statistic(x, window):
     out = np.zeros(n + 1)
     if n < 2 * window:
         return out
-    for i in range(window, n - window + 1):
-        left, right = x[i - window : i], x[i : i + window]
-        variance = max(np.var(left) + np.var(right), np.finfo(np.float32).tiny)
-        out[i] = abs(right.mean() - left.mean()) / np.sqrt(variance / window)
+    windows = np.lib.stride_tricks.sliding_window_view(x, window)
+    mean, variance = windows.mean(axis=1), windows.var(axis=1)
+    both = np.maximum(variance[:-window] + variance[window:], np.finfo(np.float32).tiny)
+    out[window : n - window + 1] = abs(mean[window:] - mean[:-window]) / np.sqrt(both / window)
     return out
 
 
