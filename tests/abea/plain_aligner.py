@@ -37,49 +37,54 @@ def align(event_mean, kmer_rank, model, shift, scale, bandwidth=100, single=Fals
         constant = f(-0.918938) - ln_stdv
         lp_skip, lp_stay, lp_step, lp_trim = f(lp_skip), f(lp_stay), f(lp_step), f(lp_trim)
 
+    event_mean = np.asarray(event_mean, f)
+
     def emission(e, j):
         if single:
             z = (event_mean[e] - level[j]) * inverse[j]
             return _fused(-z, z, constant[j])
-        z = f((f(event_mean[e]) - level[j]) / stdv[j])
-        return f(f(f(-0.918938) - ln_stdv[j]) - f(f(f(0.5) * z) * z))
+        z = (event_mean[e] - level[j]) / stdv[j]
+        return (f(-0.918938) - ln_stdv[j]) - (f(0.5) * z) * z
 
-    score = {(-1, -1): f(0), (0, -1): f(lp_trim)}
-    direction = {}
+    missing = f(-np.inf)
+    score = np.full((n + 1, m + 1), missing)  # of event e and k-mer j at [e + 1, j + 1]
+    score[0, 0], score[1, 0] = 0, lp_trim
+    direction = np.empty((n, m), np.int8)
     corner = (half, -1 - half)
     corners = {0: (half - 1, -1 - half), 1: corner}
-    missing = f(-np.inf)
+
+    def cell(e, j):
+        return score[e + 1, j + 1] if -1 <= e < n and -1 <= j < m else missing
 
     def at(band, e, j):
-        """Score of a cell if it lies in that band."""
+        """Scores of cells that lie in that band."""
         offset = j - corners[band][1]
-        return score.get((e, j), missing) if 0 <= offset < bandwidth else missing
+        return np.where((offset >= 0) & (offset < bandwidth), score[e + 1, j + 1], missing)
 
     for band in range(2, n + m + 2):
         e0, j0 = corner
-        lower_left = score.get((e0, j0), missing)
-        upper_right = score.get((e0 - bandwidth + 1, j0 + bandwidth - 1), missing)
+        lower_left, upper_right = cell(e0, j0), cell(e0 - bandwidth + 1, j0 + bandwidth - 1)
         right = band % 2 == 1 if lower_left == upper_right == missing else lower_left < upper_right
         corner = (e0, j0 + 1) if right else (e0 + 1, j0)
         corners[band] = corner
-        for offset in range(bandwidth):
-            e, j = corner[0] - offset, corner[1] + offset
-            if j == -1 and 0 <= e < n:
-                score[e, j] = f(lp_trim * f(e + 1)) if single else f(lp_trim * (e + 1))
-            if not (0 <= e < n and 0 <= j < m):
-                continue
-            from_diagonal = at(band - 2, e - 1, j - 1)
-            from_up, from_left = at(band - 1, e - 1, j), at(band - 1, e, j - 1)
-            lp = emission(e, j)
-            if single:
-                diagonal, up, left = from_diagonal + (lp_step + lp), from_up + (lp_stay + lp), from_left + lp_skip
-            else:
-                diagonal = f(float(from_diagonal) + lp_step + float(lp))
-                up = f(float(from_up) + lp_stay + float(lp))
-                left = f(float(from_left) + lp_skip)
-            best = max(diagonal, up, left)
-            score[e, j] = best
-            direction[e, j] = _LEFT if left == best else _UP if up == best else _DIAGONAL
+        offsets = np.arange(bandwidth)
+        e, j = corner[0] - offsets, corner[1] + offsets
+        before_all = e[(j == -1) & (e >= 0) & (e < n)]
+        score[before_all + 1, 0] = f(lp_trim) * f(before_all + 1) if single else lp_trim * (before_all + 1)
+        inside = (e >= 0) & (e < n) & (j >= 0) & (j < m)
+        e, j = e[inside], j[inside]
+        from_diagonal, from_up, from_left = at(band - 2, e - 1, j - 1), at(band - 1, e - 1, j), at(band - 1, e, j - 1)
+        lp = emission(e, j)
+        if single:
+            diagonal, up, left = from_diagonal + (lp_step + lp), from_up + (lp_stay + lp), from_left + lp_skip
+        else:
+            d = np.float64
+            diagonal = f(d(from_diagonal) + lp_step + d(lp))
+            up = f(d(from_up) + lp_stay + d(lp))
+            left = f(d(from_left) + lp_skip)
+        best = np.maximum(np.maximum(diagonal, up), left)
+        score[e + 1, j + 1] = best
+        direction[e, j] = np.where(left == best, _LEFT, np.where(up == best, _UP, _DIAGONAL))
 
     best, e = missing, -1
     for event in range(n):

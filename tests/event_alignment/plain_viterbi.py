@@ -82,19 +82,19 @@ def viterbi(events, levels, stdvs, constants, transitions, later_wins=True) -> l
                 ],
                 later_wins,
             )
-            for j in range(m):
-                best, which = -INF, 5
-                for index, candidate in (
-                    (1, to_skip + M[i, j]),
-                    (3, from_bad + B[i, j]),
-                    (4, skip_skip + K[i, j]),
-                ):
-                    if candidate > best or (later_wins and candidate == best):
-                        best, which = candidate, index
-                if best == -INF:
-                    which = 5
-                K[i, j + 1] = best
-                pointer[SKIP][i, j + 1] = which
+            from_match, from_bad_state = to_skip + M[i, :-1], from_bad + B[i, :-1]
+            is_later = from_bad_state >= from_match if later_wins else from_bad_state > from_match
+            entered = np.where(is_later, from_bad_state, from_match)
+            pointer[SKIP][i, 1:] = np.where(is_later, 3, 1)
+            best = -INF
+            for j, other in enumerate(entered.tolist(), 1):
+                best = skip_skip + best
+                if best > other or (later_wins and best == other):
+                    pointer[SKIP][i, j] = 4
+                else:
+                    best = F(other)
+                K[i, j] = best
+            pointer[SKIP][i, K[i] == -INF] = 5
     path = []
     row, kmer, state = n, m - 1, MATCH
     while row > 0:
