@@ -5,6 +5,9 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def cache_folder() -> str:
@@ -20,6 +23,25 @@ def cache_folder() -> str:
             return folder
         os.environ["XDG_CACHE_HOME"] = _private_folder()
     return os.environ["XDG_CACHE_HOME"]
+
+
+def has_kept_file(module: str, kernel: str) -> bool:
+    """Return whether Numba has a file of kept code for a kernel, without importing it.
+
+    Whether there is code in it that fits, only Numba can say.
+
+    Parameters
+    ----------
+    module : str
+        Full name of the module.
+    kernel : str
+        Name of the function.
+    """
+    path = _PACKAGE.joinpath(*module.split("."))
+    name = f"{path.name}.{kernel}-*.nbi"
+    if folder := os.environ.get("NUMBA_CACHE_DIR"):
+        return any(Path(folder).glob(f"*/{name}"))
+    return any(path.parent.glob(f"__pycache__/{name}")) or any(Path(cache_folder(), "numba").glob(f"*/{name}"))
 
 
 def _can_be_written(folder: str) -> bool:

@@ -91,3 +91,18 @@ def of_arrays() -> list[Place]:
         return builder.gep(array.data, [fix_index(context, builder, index_types[0], indices[0], length)]), [], []
 
     return [(arrays, "make_array", make_array), (arrays, "basic_indexing", basic_indexing)]
+
+
+def of_entries() -> list[Place]:
+    """Leave the entries for Python as they are written: half of the code of most kernels, which runs once in a call."""
+    wrapper = import_module("numba.core.callwrapper").PyCallWrapper
+    build_as_numba_does = wrapper.build
+
+    def build(self: Any) -> Any:
+        built = build_as_numba_does(self)
+        attributes = built[0].attributes
+        for attribute in ("noinline", "optnone"):
+            attributes.add(attribute)
+        return built
+
+    return [(wrapper, "build", build)]

@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from inspect import signature
 from typing import Any
 
-from f5py.jit.code_shortcuts import Place, of_arrays, of_plain_variables, of_references
+from f5py.jit.code_shortcuts import Place, of_arrays, of_entries, of_plain_variables, of_references
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def _places() -> list[Place]:
     places: list[Place] = []
     for find in (
         _of_events, _of_variables, _of_signatures, _of_optimisation, _of_implementations,
-        of_references, of_plain_variables, of_arrays,
+        of_references, of_plain_variables, of_arrays, of_entries,
     ):  # fmt: skip
         with suppress(AttributeError, ImportError):  # then that takes longer
             places += find()
@@ -172,3 +172,11 @@ def load_without_scipy() -> None:
         finally:
             linalg.ensure_blas = ensure
         arrays.ensure_blas = ensure
+
+
+def load_compiler() -> None:
+    """Load all that the first compilation would load."""
+    target = import_module("numba.core.registry").cpu_target
+    load_without_scipy()
+    with import_module("numba.core.compiler_lock").global_compiler_lock:
+        target.target_context.refresh()

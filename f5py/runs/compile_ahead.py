@@ -13,6 +13,7 @@ would wait in the first batch for one kernel after the other. A GPU's start does
 from __future__ import annotations
 
 import gc
+import os
 import subprocess
 import sys
 import threading
@@ -22,6 +23,7 @@ from contextlib import suppress
 
 from f5py.core.batch import ReadBatch
 from f5py.io.signals.helper_process import environment, python_command
+from f5py.jit.cache_folder import has_kept_file
 from f5py.messages import console
 from f5py.options.cores import usable_cores
 from f5py.runs.compiled.cpu_parts import CPU_PARTS
@@ -53,14 +55,16 @@ class CompileAhead:
     """
 
     def __init__(self, parts: list[str], loads: bool = True) -> None:
+        self._processes: list[subprocess.Popen] = []
+        # those of a first run begin while this process imports what it needs to look into files of kept code
+        self._start(sum(not has_kept_file(*PARTS[part][0][:2]) for part in parts))
         missing = [part for part in parts if not _is_kept(part)]
         self._lock = threading.Lock()
         self._to_do = deque(missing)
         self._is_done = {part: threading.Event() for part in missing}
-        self._processes: list[subprocess.Popen] = []
-        for _ in range(min(_MOST_PROCESSES, usable_cores() - 1, len(missing))):
-            with suppress(OSError):
-                self._start()
+        self._start(len(missing))
+        for process in self._processes:
+            threading.Thread(target=self._serve, args=(process,), name="f5py-compile", daemon=True).start()
         if missing:
             console.info("accelerate", "compiling for this processor; the code is kept for the next runs")
         self._is_closed = False
@@ -84,16 +88,19 @@ class CompileAhead:
                 break
             PARTS[part][1]()
 
-    def _start(self) -> None:
-        process = subprocess.Popen(
-            python_command(f"from {__name__} import compile_parts; compile_parts()"),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={**environment(), **_QUIET},
-        )
-        self._processes.append(process)
-        threading.Thread(target=self._serve, args=(process,), name="f5py-compile", daemon=True).start()
+    def _start(self, n_parts: int) -> None:
+        """Have as many processes as can be at work on so many parts."""
+        with suppress(OSError):
+            while len(self._processes) < min(_MOST_PROCESSES, usable_cores() - 1, n_parts):
+                self._processes.append(
+                    subprocess.Popen(
+                        python_command(f"from {__name__} import compile_parts; compile_parts()"),
+                        stdin=subprocess.PIPE,
+                        stdout=subprocess.PIPE,
+                        stderr=subprocess.DEVNULL,
+                        env={**environment(), **_QUIET},
+                    )
+                )
 
     def _serve(self, process: subprocess.Popen) -> None:
         """Give a process one part after the other."""
@@ -158,10 +165,15 @@ def compile_everything() -> None:
 def compile_parts() -> None:
     """Compile the parts whose names come line by line on standard input, and say of each that it is done."""
     gc.disable()  # the process ends before that is worth its time
+    sys.modules["cffi"] = None  # type: ignore[assignment]  # Numba would import it, and no kernel calls such functions
+    from f5py.jit.shortcuts import load_compiler
+
+    load_compiler()
     for line in sys.stdin:
         part = line.strip()
         PARTS[part][1]()
         print(part, flush=True)
+    os._exit(0)  # taking apart what was compiled takes longer than some of it took
 
 
 def _is_kept(part: str) -> bool:

@@ -58,3 +58,31 @@ def test_a_process_that_dies_leaves_the_work_to_the_stages(compiler: Path) -> No
         ahead.wait(part)
     ahead.close()
     assert (compiler / "begun").read_text().splitlines()[:1] == ["calls"]
+
+
+@pytest.mark.parametrize("has_file", [False, True])
+def test_processes_of_a_first_run_start_before_numba_is_imported(
+    compiler: Path, monkeypatch: pytest.MonkeyPatch, has_file: bool
+) -> None:
+    """They end where everything is kept after all."""
+    program = compiler / "compiler"
+    program.write_text(program.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\ntouch {compiler}/started\n"))
+    monkeypatch.setattr(compile_ahead, "has_kept_file", lambda module, kernel: has_file)
+    looked: list[str] = []
+
+    def is_kept(part: str) -> bool:
+        while not has_file and not (compiler / "started").exists():
+            time.sleep(0.01)
+        looked.append(part)
+        return True
+
+    monkeypatch.setattr(compile_ahead, "_is_kept", is_kept)
+    ahead = compile_ahead.CompileAhead(["calls", "events"], loads=False)
+    processes = list(ahead._processes)
+    assert looked == ["calls", "events"]
+    assert len(processes) == (not has_file)
+    for process in processes:
+        assert process.wait(10) == 0
+    ahead.wait("calls")
+    ahead.close()
+    assert not (compiler / "begun").exists()
