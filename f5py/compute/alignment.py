@@ -32,6 +32,10 @@ if TYPE_CHECKING:
     from f5py.compute.gpu.tuning.watch import GpuWatch
 
 
+#: With more threads only half of them work on a stage of a batch while others are worked on: so fewer come and go.
+_FEW_THREADS = 4
+
+
 def begin_gpu(options: AlignmentOptions, of_all: bool) -> bool:
     """Load early what GPUs take, if one will be started at once; to be called before the inputs are opened.
 
@@ -85,7 +89,7 @@ class AlignmentStage:
         self.model = chemistry.nucleotide_model(options.kmer_model) if model is None else model
         self.times = StageTimes(options.threads)
         self.counts = RunCounts()
-        self.pool = WorkerPool(options.threads)
+        self.pool = WorkerPool(options.threads, max(options.threads // 2, min(options.threads, _FEW_THREADS)))
         self._options = options
         #: Called with the name of a part of the work before it begins, see `f5py.runs.compile_ahead`.
         self.before_stage: Callable[[str], None] = lambda part: None

@@ -47,8 +47,8 @@ class WorkerPool:
     ----------
     n_threads : int
     most_per_call : int, optional
-        So many threads, at most, work on one call: where there are calls of several batches at any time, and each is
-        done within milliseconds, more of them would cost more than they bring. By default all.
+        So many threads, at most, work on a call that comes while others are worked on: where there are calls of several
+        batches, and each is done within milliseconds, more of them would cost more than they bring. By default all.
 
     Raises
     ------
@@ -61,6 +61,7 @@ class WorkerPool:
         self.n_threads = n_threads
         self._most_per_call = n_threads if most_per_call is None else most_per_call
         self._jobs: list[_Job] = []
+        self._n_under_way = 0  # calls that have come and are not done
         self._changed = threading.Condition()
         self._closing = False
         self._stopped = False
@@ -147,6 +148,8 @@ class WorkerPool:
                 raise RuntimeError("the worker threads have ended")
             if self._stopped:
                 job.turn[0] = _NO_MORE
+            job.most_workers = min(job.n_reads, self._most_per_call if self._n_under_way else self.n_threads)
+            self._n_under_way += 1
             at = len(self._jobs)
             while at and self._jobs[at - 1].order > job.order:
                 at -= 1
@@ -172,6 +175,7 @@ class WorkerPool:
                 if job in self._jobs:  # the first one to come back: nothing is left to be begun
                     self._jobs.remove(job)
                 if job.n_workers == 0:
+                    self._n_under_way -= 1
                     job.done.set()
 
     def _next_job(self) -> _Job | None:
@@ -182,7 +186,7 @@ class WorkerPool:
                 self._changed.wait()
             job = self._jobs[0]
             job.n_workers += 1
-            if job.n_workers >= min(job.n_reads, self._most_per_call):  # more would find nothing to do
+            if job.n_workers >= job.most_workers:
                 self._jobs.remove(job)
             if self._jobs:
                 self._changed.notify()
@@ -220,6 +224,7 @@ class _Job:
         self.turn = turn
         self.n_reads = n_reads
         self.work = work
+        self.most_workers = n_reads  # more would find nothing to do
         self.n_workers = 0
         self.seconds = 0.0
         self.error: BaseException | None = None

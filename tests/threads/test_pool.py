@@ -64,29 +64,32 @@ def test_what_has_been_worked_on_is_not_kept():
 
 
 @pytest.mark.usefixtures("no_thread_is_left")
-def test_no_more_threads_work_on_a_call_than_are_allowed():
-    """Four threads meet in two calls of many turns, though each of these could have all of them."""
-    meeting, threads_of = threading.Barrier(4), [set(), set()]
-    has_met = threading.Event()
-
-    def call(i: int) -> None:
-        def work(_: int) -> None:
-            threads_of[i].add(threading.get_ident())
-            if not has_met.is_set():
-                meeting.wait(PATIENCE)
-                has_met.set()
-
-        pool.each(work, range(100))
-
+def test_all_threads_may_work_on_a_call_that_is_alone_and_some_on_others():
     pool = WorkerPool(4, most_per_call=2)
-    callers = [threading.Thread(target=call, args=(i,)) for i in range(2)]
-    for caller in callers:
-        caller.start()
-    for caller in callers:
-        caller.join()
+    for _ in range(2):  # also when there have been others before
+        all_meet = threading.Barrier(4)
+        pool.each(lambda _, all_meet=all_meet: all_meet.wait(PATIENCE), range(4))
+
+        has_begun, two_meet, release = threading.Event(), threading.Barrier(2), threading.Event()
+        workers: set[int] = set()
+
+        def hold(_: int, has_begun: threading.Event = has_begun, release: threading.Event = release) -> None:
+            has_begun.set()
+            release.wait(PATIENCE)
+
+        def meet(i: int, two_meet: threading.Barrier = two_meet, workers: set[int] = workers) -> None:
+            workers.add(threading.get_ident())
+            if i < 2:
+                two_meet.wait(PATIENCE)
+
+        other = threading.Thread(target=pool.each, args=(hold, [0]))
+        other.start()
+        assert has_begun.wait(PATIENCE)
+        pool.each(meet, range(100))
+        release.set()
+        other.join()
+        assert len(workers) == 2
     pool.close()
-    assert has_met.is_set()
-    assert [len(threads) for threads in threads_of] == [2, 2]
 
 
 @pytest.mark.parametrize("n_threads", [1, 3])

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import queue
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from contextlib import suppress
-from typing import Protocol
+from typing import Any, Protocol
 
 from f5py.compute.gpu.device import count_devices, is_present, load_cupy, remedy
 from f5py.compute.gpu.placement import Backend
@@ -19,6 +20,10 @@ WHO = "init_cuda"
 #: Name of the threads in which GPUs are started. They are no daemons: an interpreter that ends in the middle of it,
 #: where a program calls us, would not end well.
 START_THREAD = "f5py-gpu-start"
+#: CUDA's driver library, also on Jetson boards and in Windows's subsystem for Linux.
+_DRIVER = "libcuda.so.1"
+#: Makes contexts early, see `load_early`.
+_early: threading.Thread | None = None
 
 
 class GpuBackendLike(Backend, Protocol):
@@ -46,6 +51,8 @@ def opened(
     open_one : callable of a device number
         Called in several threads.
     """
+    if _early is not None:  # what asks CUDA meanwhile waits with the interpreter in its hands
+        _early.join()
     try:
         numbers = list(range(count_devices())) if numbers is None else numbers
     except Exception as problem:
@@ -120,7 +127,7 @@ def is_starting() -> bool:
 
 
 def load_early(options: GpuOptions, is_wanted: Callable[[], bool]) -> bool:
-    """Load the CUDA libraries and make contexts in a thread, while the run reads its indices; says nothing.
+    """Load the CUDA libraries and make contexts in threads, while the run reads its indices; says nothing.
 
     The context of the first device comes first. Return whether that is done: there is a GPU that may be used, and it is
     wanted, which is asked last.
@@ -129,12 +136,41 @@ def load_early(options: GpuOptions, is_wanted: Callable[[], bool]) -> bool:
         return False
     numbers = device_numbers(options.cuda_dev_id)
 
+    def make_contexts() -> None:
+        with suppress(OSError, AttributeError):  # without CUDA's library nothing is ready; told when it is needed
+            _make_contexts(ctypes.CDLL(_DRIVER), numbers)
+
+    contexts = threading.Thread(target=make_contexts, name=START_THREAD)
+
     def load() -> None:
         with suppress(Exception):  # told when the device is opened
             runtime = load_cupy().cuda.runtime
+            contexts.join()
             for number in range(runtime.getDeviceCount()) if numbers is None else numbers:
                 runtime.setDevice(number)
                 runtime.free(0)
 
+    global _early
+    _early = contexts
+    contexts.start()
     threading.Thread(target=load, name=START_THREAD).start()
     return True
+
+
+def _make_contexts(driver: Any, numbers: Sequence[int] | None) -> None:
+    """Make the contexts that CUDA's runtime uses; unlike calls of CuPy this leaves the interpreter to others.
+
+    Parameters
+    ----------
+    driver : ctypes.CDLL
+        CUDA's driver library.
+    numbers : sequence of int or None
+        CUDA device numbers; None for all devices.
+    """
+    if driver.cuInit(0):
+        return
+    n_devices, device, context = ctypes.c_int(), ctypes.c_int(), ctypes.c_void_p()
+    driver.cuDeviceGetCount(ctypes.byref(n_devices))
+    for number in range(n_devices.value) if numbers is None else numbers:
+        if driver.cuDeviceGet(ctypes.byref(device), number) == 0:
+            driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
