@@ -278,7 +278,8 @@ def find_events(raw, offset, unit, parameters, scratch, start, mean, stdv):
         read, so that their rounding is f5c's. `start` and `stdv` may have no elements.
     """
     n_samples, margin, sums = raw.shape[0], parameters.window_long, scratch.sums
-    length = min(_LONGEST, (n_samples // (LANES * CHUNK) + 1) * CHUNK)
+    n_blocks = n_samples // (LANES * _LONGEST) + 1  # of the same length
+    length = (n_samples // (n_blocks * LANES * CHUNK) + 1) * CHUNK
     stretches = Stretches(
         np.empty(LANES, np.int64), np.empty(LANES, np.float32), np.empty(N_STATES * LANES, np.float32),
         np.empty(LANES, np.float32), np.zeros(n_samples // 64 + 1, np.uint64),
