@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,18 @@ COLUMNS = [
     "chromosome", "strand", "start", "end", "read_name", "log_lik_ratio", "log_lik_methylated", "log_lik_unmethylated",
     "num_calling_strands", "num_motifs", "sequence",
 ]  # fmt: skip
+
+
+@cache
+def _chance(site: int, kind: int) -> float:
+    """Draw a number for a site in reads of a kind."""
+    return np.random.default_rng([site, kind]).random()
+
+
+@cache
+def _neighbours(site: int) -> str:
+    """Draw the bases beside a site."""
+    return "".join(np.random.default_rng(site).choice(list("ACGT"), 2))
 
 
 def made_calls(
@@ -34,9 +47,9 @@ def made_calls(
         for site in range(first, first + 25):
             size = 2 if site % 5 == 0 else 1
             start = 100 + 12 * site
-            state = bool(np.random.default_rng([site, read % 3]).random() < share)
+            state = _chance(site, read % 3) < share
             ratio = round(float(rng.normal(4 if state else -4, spread)), 2)
-            bases = "".join(np.random.default_rng(site).choice(list("ACGT"), 2))
+            bases = _neighbours(site)
             middle = f"AAAA{bases[0]}CG{bases[1]}AAA" if size == 1 else "AAAAACGTCGAAAA"
             sequence = middle if strand == "+" or size == 2 else reverse_complement(f"AAA{bases[0]}CG{bases[1]}AAAA")
             rows.append(
