@@ -36,7 +36,7 @@ def test_tags_say_what_the_table_does(outputs: Path, capfd):
     rows = [line.split("\t") for line in (outputs / "calls.tsv").read_text().splitlines()[1:]]
     ratios = np.abs([float(row[5]) for row in rows])
     n_compared = 0
-    for border in range(129, 256, 14):
+    for border in range(129, 256, 9):
         threshold = math.log(border / (256 - border))
         if np.abs(ratios - threshold).min() < 0.006:  # the table rounds to two decimals
             continue
