@@ -268,13 +268,20 @@ def test_bad_input_is_one_line(
     assert not list(tmp_path.glob("*.tmp*"))
 
 
-@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
-def test_a_killed_scanning_process_is_one_line(tmp_path: Path) -> None:
-    reads = fasta(tmp_path / "r.fa", ["a"])
-    original = multi_fast5(tmp_path / "d/0.fast5", ["a"])
+@pytest.fixture(scope="module")
+def many_files(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder of so many files that scanning them takes seconds."""
+    folder = tmp_path_factory.mktemp("many") / "d"
+    original = multi_fast5(folder / "0.fast5", ["a"])
     for i in range(1, 20_000):
-        os.link(original, tmp_path / f"d/{i}.fast5")
-    command = process_of("index", "-v", "0", "--iop", "2", "-d", tmp_path / "d", reads)
+        os.link(original, folder / f"{i}.fast5")
+    return folder
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
+def test_a_killed_scanning_process_is_one_line(many_files: Path, tmp_path: Path) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    command = process_of("index", "-v", "0", "--iop", "2", "-d", many_files, reads)
     process = start_process(command, stderr=subprocess.PIPE, text=True)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     scanners: list[int] = []
@@ -315,12 +322,9 @@ def test_a_killed_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("delay", [0.15, 0.4, 0.8])
-def test_interrupting_leaves_no_process_behind(tmp_path: Path, delay: float) -> None:
+def test_interrupting_leaves_no_process_behind(many_files: Path, tmp_path: Path, delay: float) -> None:
     reads = fasta(tmp_path / "r.fa", ["a"])
-    original = multi_fast5(tmp_path / "d/0.fast5", ["a"])
-    for i in range(1, 20_000):
-        os.link(original, tmp_path / f"d/{i}.fast5")
-    command = process_of("index", "--iop", "2", "-d", tmp_path / "d", reads)
+    command = process_of("index", "--iop", "2", "-d", many_files, reads)
     process = start_process(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stderr is not None
     assert "indexing" in process.stderr.readline()

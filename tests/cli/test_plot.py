@@ -53,7 +53,7 @@ def plot(*arguments: object) -> None:
 def rows_of(table: Path, read: str, first: int, last: int) -> dict[int, list[str]]:
     """Select a read's rows at positions `first` to `last`, 1-based, by event; of f5c's table for one or all reads."""
     lines = gzip.decompress(table.read_bytes()).decode().splitlines()[1:]
-    rows = [line.split("\t") for line in lines]
+    rows = [line.split("\t") for line in lines if f"\t{read}\t" in line]
     return {int(row[5]): row for row in rows if row[3] == read and first <= int(row[1]) + 1 <= last}
 
 
