@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._aligned_numba import aligned_floats
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI as _LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
@@ -64,10 +65,8 @@ def _best(event, level, inverse, constant, before, moves):
     diagonal = before[0] + (moves[0] + emission)
     up = before[1] + (moves[1] + emission)
     left = before[2] + moves[2]
-    from_up = simd.ge(up, diagonal)
-    best = simd.select(from_up, up, diagonal)
-    from_left = simd.ge(left, best)
-    return simd.select(from_left, left, best), from_left, from_up
+    best = simd.maximum(up, diagonal)
+    return simd.maximum(left, best), simd.ge(left, best), simd.ge(up, diagonal)
 
 
 @kernel
@@ -87,7 +86,9 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
     moves_of_tail = simd.splat4(lp_step), simd.splat4(lp_stay), simd.splat4(lp_skip)
     lead = _PAD + BANDWIDTH
 
-    scores = np.full(3 * _SCORES, _IMPOSSIBLE, np.float32)
+    scores = aligned_floats(3 * _SCORES)
+    for i in range(3 * _SCORES):
+        scores[i] = _IMPOSSIBLE
     before = _PAD  # first cell of band b - 2
     previous = _SCORES + _PAD  # ... of band b - 1
     current = 2 * _SCORES + _PAD
@@ -101,6 +102,8 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
     best_score = _IMPOSSIBLE
     best_event = -1
     last = n_kmers - 1
+    # So many lower left corners, event by event and k-mer by k-mer, have a band inside of the read and not at its end.
+    inner_events, inner_kmers = max(n_events - BANDWIDTH + 1, 0), max(n_kmers - BANDWIDTH, 0)
     for band in range(2, n_events + n_kmers + 2):
         lower_left = scores[previous]
         upper_right = scores[previous + BANDWIDTH - 1]
@@ -115,9 +118,11 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
         diagonal_at = before + kmer - 1 - kmer_before
         event_at = lead + n_events - 1 - event
         kmer_at = lead + kmer
-        # The corner may lie far outside of the read: such bands have no cell, but must not read outside the arrays.
-        event_at = min(max(event_at, 0), lead + n_events)
-        kmer_at = min(max(kmer_at, 0), lead + n_kmers)
+        is_inside = 0 <= event - BANDWIDTH + 1 < inner_events and 0 <= kmer < inner_kmers
+        if not is_inside:
+            # The corner may lie far outside of the read: such bands have no cell, but must not read outside the arrays.
+            event_at = min(max(event_at, 0), lead + n_events)
+            kmer_at = min(max(kmer_at, 0), lead + n_kmers)
         word = band * _WORDS
         words[word + _MOVED_RIGHT] = right
         # The tail comes first: with the other corner, it decides where the next band lies.
@@ -142,22 +147,23 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
             words[word + v] = simd.bits(from_left)
             words[word + _UP + v] = simd.bits(from_up)
 
-        first = max(event - n_events + 1, -kmer, 0)
-        end = min(event + 1, n_kmers - kmer, BANDWIDTH)
-        if first > 0 or end < BANDWIDTH:
-            for o in range(min(first, BANDWIDTH)):
-                scores[current + o] = _IMPOSSIBLE
-            for o in range(max(end, 0), BANDWIDTH):
-                scores[current + o] = _IMPOSSIBLE
-            trim = -1 - kmer
-            if 0 <= trim < BANDWIDTH and 0 <= event - trim < n_events:
-                scores[current + trim] = _LP_TRIM * np.float32(event - trim + 1)
-        o = last - kmer
-        if first <= o < end:
-            score = scores[current + o] + np.float32(n_events - (event - o)) * _LP_TRIM
-            if score > best_score:
-                best_score = score
-                best_event = event - o
+        if not is_inside:
+            first = max(event - n_events + 1, -kmer, 0)
+            end = min(event + 1, n_kmers - kmer, BANDWIDTH)
+            if first > 0 or end < BANDWIDTH:
+                for o in range(min(first, BANDWIDTH)):
+                    scores[current + o] = _IMPOSSIBLE
+                for o in range(max(end, 0), BANDWIDTH):
+                    scores[current + o] = _IMPOSSIBLE
+                trim = -1 - kmer
+                if 0 <= trim < BANDWIDTH and 0 <= event - trim < n_events:
+                    scores[current + trim] = _LP_TRIM * np.float32(event - trim + 1)
+            o = last - kmer
+            if first <= o < end:
+                score = scores[current + o] + np.float32(n_events - (event - o)) * _LP_TRIM
+                if score > best_score:
+                    best_score = score
+                    best_event = event - o
 
         kmer_before = kmer_previous
         before, previous, current = previous, current, before
@@ -241,6 +247,9 @@ def align_read(event_mean, kmer_rank, model, shift, scale, event_map, limits):
     band = n_bands - 1
     lowest_event = event
     lowest_kmer = n_kmers
+    while band > event + kmer + 2:
+        corner -= words[band * _WORDS + _MOVED_RIGHT]
+        band -= 1
     while event >= 0 and kmer >= 0:
         n_pairs += 1
         if capacity:
@@ -250,25 +259,27 @@ def align_read(event_mean, kmer_rank, model, shift, scale, event_map, limits):
         emissions += constant[margin + kmer] - z * z
         lowest_event = event
         lowest_kmer = kmer
-        while band > event + kmer + 2:
-            corner -= words[band * _WORDS + _MOVED_RIGHT]
-            band -= 1
         o = kmer - corner
         word = band * _WORDS + (o >> 4)
         bit = o & 15
-        if (words[word] >> bit) & 1:
+        is_left = np.int64(words[word] >> bit) & 1
+        is_up = np.int64(words[word + _UP] >> bit) & 1 & ~is_left
+        if is_left:
             gap += 1
             longest_gap = max(longest_gap, gap)
-            kmer -= 1
         else:
             # Only a pair that takes a new event enters the map: k-mers reached by a skip keep none.
             gap = 0
             first_event[kmer] = event
-            if last_event[kmer] < 0:
-                last_event[kmer] = event
-            if not (words[word + _UP] >> bit) & 1:
-                kmer -= 1
-            event -= 1
+            last = last_event[kmer]
+            last_event[kmer] = event if last < 0 else last
+        # Where the path goes cannot be foreseen: no branches.
+        is_diagonal = 1 - is_left - is_up
+        kmer -= 1 - is_up
+        event -= 1 - is_left
+        corner -= words[band * _WORDS + _MOVED_RIGHT]
+        corner -= words[(band - 1) * _WORDS + _MOVED_RIGHT] * is_diagonal
+        band -= 1 + is_diagonal
 
     verdict = ALIGNED
     if n_pairs == 0 or lowest_kmer != 0:

@@ -91,7 +91,7 @@ splat, splat4 = splatted(vector, types.float32), splatted(four, types.float32)
 overload_arithmetic(vector)
 overload_arithmetic(four)
 # A compare and a select become one max/min instruction; the maxnum intrinsics cost three for their NaN rule.
-maximum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+maximum = binary((vector, four), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 minimum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
 
 
