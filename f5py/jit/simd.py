@@ -146,14 +146,23 @@ def _power(builder, whole):
     return builder.bitcast(builder.shl(biased, _int_constant(23)), _VECTOR)
 
 
+#: A float whose last bit counts ones: added to a smaller one, it leaves the nearest whole number in the lowest bits.
+_ONES = 1.5 * 2.0**23
+
+
 @intrinsic
 def exp2(typingctx, value):
-    """2 ** value."""
+    """2 ** value; the exponent of the part beyond the next whole number is raised by that."""
 
     def generate(context, builder, signature, arguments):
-        value = at_least(builder, arguments[0], -127.0)
-        whole = call(builder, "rint", value)
-        return exp2_of(builder, value, whole, _power(builder, whole), _EXP2)
+        value = arguments[0]
+        shifted = builder.fadd(value, _constant(_ONES))
+        whole = builder.fsub(shifted, _constant(_ONES))
+        part = exp2_of(builder, value, whole, None, _EXP2)
+        exponent = builder.shl(builder.bitcast(shifted, _INT_VECTOR), _int_constant(23))
+        raised = builder.bitcast(builder.add(builder.bitcast(part, _INT_VECTOR), exponent), _VECTOR)
+        in_range = builder.fcmp_ordered(">=", value, _constant(-126.0))
+        return builder.select(in_range, raised, _constant(0.0))
 
     return vector(vector), generate
 

@@ -234,12 +234,12 @@ def overload_operator(kind: types.Type, python_operator: Callable[..., Any], ope
 
 
 def exp2_of(builder, value, whole, power, coefficients):
-    """2 ** value: the polynomial of what is beyond the next whole number, times the power of that."""
+    """2 ** value: the polynomial of what is beyond the next whole number, times the power of that if it is given."""
     part = builder.fsub(value, whole, flags=CONTRACT)
     result = constant(value.type, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         result = call(builder, "fmuladd", result, part, constant(value.type, coefficient))
-    return builder.fmul(result, power, flags=CONTRACT)
+    return result if power is None else builder.fmul(result, power, flags=CONTRACT)
 
 
 def at_least(builder, value, least: float):

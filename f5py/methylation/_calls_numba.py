@@ -7,16 +7,30 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._aligned_numba import aligned_floats
 from f5py.core._read_view_numba import read_view
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
 from f5py.jit.kernel import kernel
-from f5py.methylation._groups_numba import FLANK, Groups, find_groups, first_groups, is_site, window_length
+from f5py.methylation._groups_numba import (
+    FLANK,
+    Groups,
+    ListedGroups,
+    find_groups,
+    groups_from,
+    is_site,
+    order_groups,
+    segment_of,
+    some_of,
+)
 from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes, work_size
 from f5py.methylation._noise_numba import forward_correlated
 
 LOG2_E = 1.4426950408889634
+#: Groups that are scored together are so many at least, of as many reads as that takes: the more there are, the more
+#: alike are those of a pack.
+TOGETHER = 2048
 #: Letters of the methylation alphabet ACGMT, and the code of M.
 CODES = 5
 METHYLATED = 3
@@ -99,7 +113,13 @@ def fill_methylated(segment, first, length, motif, overlapping, plain, changed):
 
 
 @kernel
-def fill_emissions(kmers, model, fit, emissions):
+def same_fit(fit):
+    """Return the `Fit` of a read as `fill_emissions` takes it, for all lanes."""
+    return simd.splat(fit.shift), simd.splat(fit.scale), simd.splat(fit.var), simd.splat(np.float32(np.log(fit.var)))
+
+
+@kernel
+def fill_emissions(kmers, model, fits, emissions):
     """Fill the emission parameters of the k-mers of all lanes.
 
     Parameters
@@ -107,7 +127,8 @@ def fill_emissions(kmers, model, fit, emissions):
     kmers : int64
         Ranks; below 0 where there is no k-mer, so that nothing is emitted.
     model : f5py.pore_model.model.Levels
-    fit : Fit
+    fits : tuple of four vectors
+        Shift, scale, var and the logarithm of var of each lane's read.
     emissions : Emissions
         Of as many elements as `kmers` has, a multiple of 16.
     """
@@ -122,10 +143,10 @@ def fill_emissions(kmers, model, fit, emissions):
             inverse[at] = np.inf
             offset[at] = 0.0
             constant[at] = -NEVER
+    shift, scale, var, ln_var = fits
     numerator = simd.splat(np.float32(np.sqrt(0.5 * LOG2_E)))
-    shift, scale, var = simd.splat(fit.shift), simd.splat(fit.scale), simd.splat(fit.var)
-    ln_constant, ln_var = simd.splat(np.float32(LN_INVERSE_SQRT_2PI)), simd.splat(np.float32(np.log(fit.var)))
-    log2_e, zero = simd.splat(np.float32(LOG2_E)), simd.splat(np.float32(0.0))
+    ln_constant, log2_e = simd.splat(np.float32(LN_INVERSE_SQRT_2PI)), simd.splat(np.float32(LOG2_E))
+    zero = simd.splat(np.float32(0.0))
     for at in range(0, kmers.shape[0], simd.LANES):
         stretch = numerator / (simd.load(inverse, at) * var)
         simd.store(inverse, at, stretch)
@@ -145,93 +166,57 @@ def fill_ranks(codes, k, reverse, n_kmers, ranks):
         rank = rank // CODES + codes[i] * highest if reverse else rank * CODES + codes[i]
     for j in range(n_kmers):
         code = codes[j + k - 1]
-        rank = rank // CODES + code * highest if reverse else (rank % highest) * CODES + code
+        rank = rank // CODES + code * highest if reverse else rank * CODES + code
         ranks[j] = rank
+        if not reverse:
+            rank -= codes[j] * highest
 
 
 @kernel
-def sort_pass(key, shift, n_digits, order, result):
-    """Fill `result` with `order` stably sorted by the 32 bits of ``key[order]`` from `shift` on, below `n_digits`.
-
-    Two such passes do what `np.argsort` would, which takes two seconds to compile.
-    """
-    starts = np.zeros(n_digits + 1, np.int64)
-    for g in range(key.shape[0]):
-        starts[(key[g] >> shift & 0xFFFFFFFF) + 1] += 1
-    for d in range(n_digits):
-        starts[d + 1] += starts[d]
-    for i in range(order.shape[0]):
-        d = key[order[i]] >> shift & 0xFFFFFFFF
-        result[starts[d]] = order[i]
-        starts[d] += 1
-
-
-@kernel
-def order_groups(segment, groups, count, order_key):
-    """Order the first `count` groups by the numbers of their window's bases and of their events.
-
-    `order_key` (int64) is filled with bases times 2 ** 32 plus events, group by group.
-    """
-    max_events = np.int64(0)
-    max_bases = np.int64(0)
-    for g in range(count):
-        n_events = abs(groups.end[g] - groups.begin[g]) + 1
-        n_bases = window_length(segment, groups.first[g], groups.last[g])
-        order_key[g] = (n_bases << 32) + n_events
-        max_events = max(max_events, n_events)
-        max_bases = max(max_bases, n_bases)
-    orders = np.empty((3, count), np.int64)
-    for g in range(count):
-        orders[0, g] = g
-    # The shifts are no literals, for each of which the pass would be compiled once.
-    sort_pass(order_key, np.int64(0), max_events + 1, orders[0], orders[1])
-    sort_pass(order_key, np.int64(32), max_bases + 1, orders[1], orders[2])
-    return orders[2], max_bases, max_events
-
-
-@kernel
-def score_groups(read, events, model, motif, noise, overlapping, groups, scores):
+def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
     """Score groups as a whole: log-likelihoods with their sites methylated and with none.
 
     Parameters
     ----------
-    read : f5py.core._read_view_numba.ReadView
-    events : ReadEvents
+    batch : f5py.core.batch.BatchView
     model : f5py.pore_model.model.Levels
         Over the alphabet ACGMT.
-    motif : f5py.core.motifs.MotifCodes
+    motifs : pair of MotifCodes
+        Of forward and of reverse reads.
     noise : f5py.methylation.correlated.Terms or None
         Code for either is compiled when it is first used.
     overlapping : bool
         See `fill_methylated`.
-    groups : Groups
+    listed : ListedGroups
     scores : Scores
         Filled, one element a group.
     """
-    segment, reverse = read.segment, read.reverse
-    event_mean, fit = events
+    alignments, events_of_reads, scaling = batch.alignments, batch.events, batch.scaling
+    groups = listed.groups
     score_methylated, score_unmethylated = scores
     # Lanes of one pack should have like numbers of k-mers and events: order by both.
     k = model.k
-    count = groups.first.shape[0]
+    count = listed.read.shape[0]
     order_key = np.empty(count, np.int64)
-    order, max_bases, max_events = order_groups(segment, groups, count, order_key)
+    order, max_bases, max_events = order_groups(alignments, listed, order_key)
 
     max_kmers = max_bases - k + 1
     codes = np.empty((2, max_bases), np.uint8)
     ranks = np.empty(max_kmers, np.int64)
     kmers = np.empty(max_kmers * simd.LANES, np.int64)
     emissions = Emissions(
-        np.empty(max_kmers * simd.LANES, np.float32), np.empty(max_kmers * simd.LANES, np.float32),
-        np.empty(max_kmers * simd.LANES, np.float32),
+        aligned_floats(max_kmers * simd.LANES), aligned_floats(max_kmers * simd.LANES),
+        aligned_floats(max_kmers * simd.LANES),
     )  # fmt: skip
-    events = np.empty(max_events * simd.LANES, np.float32)
-    work = np.empty(work_size(max_kmers), np.float32)
-    ends = np.empty(max_events * simd.LANES, np.float32)
-    scales = np.empty(max_events * simd.LANES, np.float32)
+    events = aligned_floats(max_events * simd.LANES)
+    work = aligned_floats(work_size(max_kmers))
+    ends = aligned_floats(max_events * simd.LANES)
+    scales = aligned_floats(max_events * simd.LANES)
     scores = np.empty(simd.LANES, np.float32)
     lane_events = np.empty(simd.LANES, np.int64)
     lane_kmers = np.empty(simd.LANES, np.int64)
+    events_per_base = np.empty(simd.LANES, np.float64)
+    fits = np.empty(4 * simd.LANES, np.float32)
     groups_per_pack = simd.LANES // 2
     mode = simd.flush_denormals()
     for pack in range(0, count, groups_per_pack):
@@ -243,6 +228,9 @@ def score_groups(read, events, model, motif, noise, overlapping, groups, scores)
             pack_kmers = max(pack_kmers, (key >> 32) - k + 1)
         for slot in range(groups_per_pack):
             g = order[min(pack + slot, count - 1)]  # an incomplete pack repeats its last group
+            read = listed.read[g]
+            segment, reverse = segment_of(alignments, read), alignments.reverse[read]
+            motif = motifs[1 if reverse else 0]
             window = groups.first[g] - FLANK
             n_bases = order_key[g] >> 32
             n_events = order_key[g] & 0xFFFFFFFF
@@ -256,49 +244,31 @@ def score_groups(read, events, model, motif, noise, overlapping, groups, scores)
                     kmers[j * simd.LANES + lane] = ranks[j] if j < n_kmers else -1
                 lane_events[lane] = n_events
                 lane_kmers[lane] = n_kmers
+                events_per_base[lane] = batch.events_per_base[read]
+                fits[lane], fits[simd.LANES + lane] = scaling.shift[read], scaling.scale[read]
+                fits[2 * simd.LANES + lane] = scaling.var[read]
+                fits[3 * simd.LANES + lane] = np.log(scaling.var[read])
+            first_event = events_of_reads.offsets[read] + groups.begin[g]
             stride = 1 if groups.begin[g] < groups.end[g] else -1
             for row in range(pack_rows):
-                x = event_mean[groups.begin[g] + stride * min(row, n_events - 1)]
+                x = events_of_reads.mean[first_event + stride * min(row, n_events - 1)]
                 events[row * simd.LANES + 2 * slot] = x
                 events[row * simd.LANES + 2 * slot + 1] = x
-        fill_emissions(kmers[: pack_kmers * simd.LANES], model, fit, emissions)
+        lane_fits = (
+            simd.load(fits, 0), simd.load(fits, simd.LANES), simd.load(fits, 2 * simd.LANES),
+            simd.load(fits, 3 * simd.LANES),
+        )  # fmt: skip
+        fill_emissions(kmers[: pack_kmers * simd.LANES], model, lane_fits, emissions)
         scratch = Scratch(work, ends, scales)
         if noise is None:
-            forward_lanes(events, emissions, lane_events, lane_kmers, fit.events_per_base, scratch, scores)
+            forward_lanes(events, emissions, lane_events, lane_kmers, events_per_base, scratch, scores)
         else:
-            forward_correlated(
-                events, emissions, lane_events, lane_kmers, fit.events_per_base, noise, scratch, scores
-            )  # fmt: skip
+            forward_correlated(events, emissions, lane_events, lane_kmers, events_per_base, noise, scratch, scores)
         for slot in range(min(groups_per_pack, count - pack)):
             g = order[pack + slot]
             score_methylated[g] = scores[2 * slot]
             score_unmethylated[g] = scores[2 * slot + 1]
     simd.restore_mode(mode)
-
-
-@kernel
-def call_read(read, events, model, motif, noise, calls):
-    """Find and score the site groups of one read; return their number.
-
-    Parameters
-    ----------
-    read, events, model, motif, noise
-        As of `score_groups`.
-    calls : ReadCalls
-        Filled with one entry a group.
-    """
-    capacity = calls.first.shape[0]
-    groups = Groups(calls.first, calls.last, calls.sites, np.empty(capacity, np.int64), np.empty(capacity, np.int64))
-    count = find_groups(read, model.k, motif, groups)
-    if count > 0:
-        score_groups(
-            read, events, model, motif, noise, False, first_groups(groups, count),
-            Scores(calls.methylated, calls.unmethylated),
-        )  # fmt: skip
-    for g in range(count):
-        calls.first[g] += read.start
-        calls.last[g] += read.start
-    return count
 
 
 @kernel
@@ -321,8 +291,24 @@ def calls_between(calls, first, end):
 
 
 @kernel
+def _call_listed(listed, place, batch, model, motifs, noise, calls):
+    """Score groups, and fill the calls at their places."""
+    groups = listed.groups
+    count = place.shape[0]
+    if count == 0:
+        return
+    scores = Scores(np.empty(count, np.float32), np.empty(count, np.float32))
+    score_groups(batch, model, motifs, noise, False, listed, scores)
+    for g in range(count):
+        start, at = batch.alignments.start[listed.read[g]], place[g]
+        calls.first[at], calls.last[at] = groups.first[g] + start, groups.last[g] + start
+        calls.sites[at] = groups.sites[g]
+        calls.methylated[at], calls.unmethylated[at] = scores.methylated[g], scores.unmethylated[g]
+
+
+@kernel
 def call_all(turn, reads, batch, model, motifs, noise, calls):
-    """Apply `call_read` to `reads`.
+    """Find and score the site groups of `reads`.
 
     Parameters
     ----------
@@ -334,14 +320,28 @@ def call_all(turn, reads, batch, model, motifs, noise, calls):
     calls : f5py.core.batch.Calls
         Filled.
     """
+    most = np.int64(0)
+    for i in range(reads.shape[0]):
+        most = max(most, calls.offsets[reads[i] + 1] - calls.offsets[reads[i]])
+    most += TOGETHER
+    place = np.empty(most, np.int64)
+    listed = ListedGroups(
+        np.empty(most, np.int64),
+        Groups(
+            np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.int64),
+            np.empty(most, np.int64),
+        ),
+    )  # fmt: skip
+    count = 0
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         view = read_view(batch, read, model.k)
-        calls.n[read] = call_read(
-            view,
-            read_events(batch, read),
-            model,
-            motifs[1 if view.reverse else 0],
-            noise,
-            calls_between(calls, calls.offsets[read], calls.offsets[read + 1]),
-        )
+        found = find_groups(view, model.k, motifs[1 if view.reverse else 0], groups_from(listed.groups, count))
+        calls.n[read] = found
+        for g in range(found):
+            listed.read[count + g], place[count + g] = read, calls.offsets[read] + g
+        count += found
+        if count >= TOGETHER:
+            _call_listed(some_of(listed, count), place[:count], batch, model, motifs, noise, calls)
+            count = 0
+    _call_listed(some_of(listed, count), place[:count], batch, model, motifs, noise, calls)

@@ -190,6 +190,75 @@ def first_groups(groups, count):
 
 
 @kernel
+def groups_from(groups, first):
+    """Return `groups` from number `first` on."""
+    return Groups(
+        groups.first[first:], groups.last[first:], groups.sites[first:], groups.begin[first:], groups.end[first:]
+    )
+
+
+@kernel
+def sort_pass(key, shift, n_digits, order, result):
+    """Fill `result` with `order` stably sorted by the 32 bits of ``key[order]`` from `shift` on, below `n_digits`.
+
+    Two such passes do what `np.argsort` would, which takes two seconds to compile.
+    """
+    starts = np.zeros(n_digits + 1, np.int64)
+    for g in range(key.shape[0]):
+        starts[(key[g] >> shift & 0xFFFFFFFF) + 1] += 1
+    for d in range(n_digits):
+        starts[d + 1] += starts[d]
+    for i in range(order.shape[0]):
+        d = key[order[i]] >> shift & 0xFFFFFFFF
+        result[starts[d]] = order[i]
+        starts[d] += 1
+
+
+class ListedGroups(NamedTuple):
+    """Site groups of several reads."""
+
+    read: NDArray[np.int64]  # shape (n,): of the batch
+    groups: Groups  # in the segments and among the events of their reads
+
+
+@kernel
+def some_of(listed, count):
+    """Return the first `count` groups."""
+    return ListedGroups(listed.read[:count], first_groups(listed.groups, count))
+
+
+@kernel
+def order_groups(alignments, listed, order_key):
+    """Order groups by the numbers of their window's bases and of their events.
+
+    `order_key` (int64) is filled with bases times 2 ** 32 plus events, group by group.
+    """
+    groups = listed.groups
+    count = order_key.shape[0]
+    max_events = np.int64(0)
+    max_bases = np.int64(0)
+    for g in range(count):
+        n_events = abs(groups.end[g] - groups.begin[g]) + 1
+        n_bases = window_length(segment_of(alignments, listed.read[g]), groups.first[g], groups.last[g])
+        order_key[g] = (n_bases << 32) + n_events
+        max_events = max(max_events, n_events)
+        max_bases = max(max_bases, n_bases)
+    orders = np.empty((3, count), np.int64)
+    for g in range(count):
+        orders[0, g] = g
+    # The shifts are no literals, for each of which the pass would be compiled once.
+    sort_pass(order_key, np.int64(0), max_events + 1, orders[0], orders[1])
+    sort_pass(order_key, np.int64(32), max_bases + 1, orders[1], orders[2])
+    return orders[2], max_bases, max_events
+
+
+@kernel
+def segment_of(alignments, read):
+    """Return the reference segment of a read."""
+    return alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+
+
+@kernel
 def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
     """Apply `count_groups` to `reads`.
 

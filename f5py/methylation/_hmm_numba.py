@@ -1,7 +1,7 @@
 """Jitted loops of the hidden Markov model; see `f5py.methylation.hmm` for the mathematics.
 
-Sixteen problems are solved side by side, one per vector lane: the hypotheses of the site groups of one read, which
-share its transition probabilities. Everything is in probability space with powers of two as scales. The state
+Sixteen problems are solved side by side, one per vector lane: the hypotheses of site groups, of whichever reads, each
+with its read's transition probabilities. Everything is in probability space with powers of two as scales. The state
 arrays hold, for k-mer j and lane l, element ``16 * j + l``; event and parameter arrays likewise.
 
 Scales. Paths that are far behind the best one of a row may win in the end, when events come that only they explain:
@@ -59,6 +59,19 @@ def background(count):
 def stay_probability(events_per_base):
     """Probability that the next event belongs to the same k-mer."""
     return max(1.0 - 1.0 / events_per_base, MIN_STAY) if events_per_base > 0.0 else MIN_STAY
+
+
+@kernel
+def transitions(events_per_base, stay_weight, step_weight, work):
+    """Compute the probabilities of staying in a k-mer and of a step to the next one, times weights, as vectors.
+
+    `events_per_base` (float64) has one element a lane; `work` is scratch space.
+    """
+    for lane in range(simd.LANES):
+        p_stay = stay_probability(events_per_base[lane])
+        work[lane] = np.float32(p_stay * stay_weight)
+        work[simd.LANES + lane] = np.float32((1.0 - p_stay - P_SKIP - P_BAD) * step_weight)
+    return simd.load(work, 0), simd.load(work, simd.LANES)
 
 
 @kernel
@@ -205,16 +218,14 @@ def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, scratch
         Event means; what lies after a lane's last event must be finite.
     emissions : Emissions
     n_events, n_kmers : int64, shape (16,)
-    events_per_base : float
+    events_per_base : float64, shape (16,)
     scratch : Scratch
     scores : float32, shape (16,)
         Filled with natural logarithms.
     """
     inverse, offset, constant = emissions
     work, ends, scales = scratch
-    p_stay = stay_probability(events_per_base)
-    stay = simd.splat(np.float32(p_stay))
-    step = simd.splat(np.float32(1.0 - p_stay - P_SKIP - P_BAD))
+    stay, step = transitions(events_per_base, 1.0, 1.0, work)
     bad = simd.splat(np.float32(P_BAD))
     from_bad = simd.splat(np.float32(P_FROM_BAD))
     skip = simd.splat(np.float32(P_SKIP))

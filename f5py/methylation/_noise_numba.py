@@ -19,7 +19,7 @@ from f5py.methylation._hmm_numba import (
     end_lanes,
     score_ends,
     size_of_problem,
-    stay_probability,
+    transitions,
     two_powers,
 )
 
@@ -53,9 +53,7 @@ def forward_correlated(events, emissions, n_events, n_kmers, events_per_base, no
     """
     inverse, offset, constant = emissions
     work, ends, scales = scratch
-    p_stay = stay_probability(events_per_base)
-    stay = simd.splat(np.float32(p_stay * noise.stay_weight))
-    step = simd.splat(np.float32((1.0 - p_stay - P_SKIP - P_BAD) * noise.step_weight))
+    stay, step = transitions(events_per_base, noise.stay_weight, noise.step_weight, work)
     free_from_bad = simd.splat(np.float32(P_FROM_BAD * noise.free_weight))
     free_from_skip = simd.splat(np.float32(P_FROM_SKIP * noise.free_weight))
     bad = simd.splat(np.float32(P_BAD))

@@ -8,7 +8,15 @@ from f5py.core._read_view_numba import read_view
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import Scores, calls_between, fill_plain, read_events, score_groups
-from f5py.methylation._groups_numba import FLANK, Groups, find_groups, first_groups, is_site, window_length
+from f5py.methylation._groups_numba import (
+    FLANK,
+    Groups,
+    ListedGroups,
+    find_groups,
+    first_groups,
+    is_site,
+    window_length,
+)
 from f5py.methylation._hmm_numba import log_sum
 from f5py.methylation._site_windows_numba import SiteWindows, score_windows
 
@@ -106,16 +114,24 @@ def weigh_sites(n_sites, groups, noise, agreement, scores):
 
 
 @kernel
-def call_read_sites(read, events, model, motif, noise, agreement, calls):
+def call_read_sites(batch, number, model, motifs, noise, agreement, calls):
     """Find the site groups of one read and score each of their sites; return the number of sites.
 
     Parameters
     ----------
+    batch : f5py.core.batch.BatchView
+    number : int
+        Of the read.
+    model, motifs, noise
+        Those of `f5py.methylation._calls_numba.score_groups`.
     agreement : float
         Prior probability that all sites of a group have one state; below 0, it is learned from the read.
-    others
-        Those of `f5py.methylation._calls_numba.call_read`; the arrays to fill have one entry a site.
+    calls : f5py.methylation._calls_numba.ReadCalls
+        Filled with one entry a site.
     """
+    read = read_view(batch, number, model.k)
+    events = read_events(batch, number)
+    motif = motifs[1 if read.reverse else 0]
     segment, reference_start, reverse = read.segment, read.start, read.reverse
     call_first, call_last, call_sites, score_methylated, score_unmethylated = calls
     capacity = call_first.shape[0]
@@ -129,7 +145,10 @@ def call_read_sites(read, events, model, motif, noise, agreement, calls):
     all_methylated = np.empty(n_groups, np.float32)
     none_methylated = np.empty(n_groups, np.float32)
     groups = first_groups(groups, n_groups)
-    score_groups(read, events, model, motif, noise, True, groups, Scores(all_methylated, none_methylated))
+    reads = np.full(n_groups, number, np.int64)
+    score_groups(
+        batch, model, motifs, noise, True, ListedGroups(reads, groups), Scores(all_methylated, none_methylated)
+    )  # fmt: skip
     n_windows = 0
     n_bases = 0
     n_sites = 0
@@ -191,12 +210,11 @@ def call_all_sites(turn, reads, batch, model, motifs, noise, agreement, calls):
     """
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
-        view = read_view(batch, read, model.k)
         calls.n[read] = call_read_sites(
-            view,
-            read_events(batch, read),
+            batch,
+            read,
             model,
-            motifs[1 if view.reverse else 0],
+            motifs,
             noise,
             agreement,
             calls_between(calls, calls.offsets[read], calls.offsets[read + 1]),

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
-from f5py.methylation._calls_numba import CODES, METHYLATED, fill_emissions, fill_ranks, sort_pass
-from f5py.methylation._groups_numba import sites_per_kmer
+from f5py.methylation._calls_numba import CODES, METHYLATED, fill_emissions, fill_ranks, same_fit
+from f5py.methylation._groups_numba import sites_per_kmer, sort_pass
 from f5py.methylation._hmm_numba import Emissions, background, log_base, log_of_share, stay_probability
 from f5py.methylation._site_densities_numba import (
     empty,
@@ -162,7 +162,7 @@ def _make_pack(windows, chosen, size, events, reverse, model, room):
                 after = wide.select(wide.lanes_of(own_lanes), after, wide.load(pack.after, row * LANES))
             simd.store(pack.events, row * simd.LANES, x)
             wide.store(pack.after, row * LANES, after)
-    fill_emissions(kmers, model, fit, Emissions(pack.inverse, pack.offset, pack.constant))
+    fill_emissions(kmers, model, same_fit(fit), Emissions(pack.inverse, pack.offset, pack.constant))
     n_slots = 0
     for j in range(n_kmers):
         if pack.slot[j] >= 0:

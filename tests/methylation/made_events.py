@@ -79,7 +79,16 @@ def likelihoods(packs: list[Pack], noise: Noise) -> np.ndarray:
         scratch = Scratch(np.empty(work_size(pack.n_kmers[0]), np.float32), *np.empty((2, rows * LANES), np.float32))
         forward = forward_lanes if terms is None else forward_correlated
         more = () if terms is None else (terms,)
-        forward(pack.means, pack.emissions, pack.n_events, pack.n_kmers, EVENTS_PER_BASE, *more, scratch, scores)
+        forward(
+            pack.means,
+            pack.emissions,
+            pack.n_events,
+            pack.n_kmers,
+            np.full(LANES, EVENTS_PER_BASE),
+            *more,
+            scratch,
+            scores,
+        )
         found.append(scores[: pack.n])
     joined = np.concatenate(found)
     assert joined.min() > NEVER

@@ -178,13 +178,14 @@ def compare_ratios(first_seed: int, n_packs: int, kind: int) -> tuple[np.ndarray
     n_events, n_kmers = np.empty(LANES, np.int64), np.empty(LANES, np.int64)
     work, scores = np.empty(work_size(_MAX_BASES), np.float32), np.empty(LANES, np.float32)
     ends, scales = np.empty_like(events), np.empty_like(events)
+    events_per_base = np.full(LANES, _EVENTS_PER_BASE)
     in_doubles = np.empty(LANES)
     found = np.empty((2, n_packs, LANES // 2))
     for pack in range(n_packs):
         seed = first_seed + 8 * pack
         _compare(seed, kind, *levels, events, arrays, n_events, n_kmers, in_doubles)
         forward_lanes(
-            events, Emissions(*arrays), n_events, n_kmers, _EVENTS_PER_BASE, Scratch(work, ends, scales), scores
+            events, Emissions(*arrays), n_events, n_kmers, events_per_base, Scratch(work, ends, scales), scores
         )
         for of, values in zip(found[:, pack], (scores.astype(np.float64), in_doubles), strict=True):
             of[:] = values[0::2] - values[1::2]

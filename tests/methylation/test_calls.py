@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from f5py.core.motifs import MOTIFS, reverse_complement
+from f5py.methylation._calls_numba import TOGETHER
 
 pytestmark = pytest.mark.shared
 
@@ -92,3 +93,11 @@ def test_overlapping_sites_are_methylated_from_left_to_right(models: Path, call_
     for row in rows:
         bases = row["sequence"] if row["strand"] == "+" else reverse_complement(row["sequence"])
         assert bases[5] == "C" if row["strand"] == "+" else bases[-6 - 2] == "C" or len(bases) < 8
+
+
+@pytest.mark.parametrize("options", [(), ("--noise", "correlated"), ("--per-site",)])
+def test_groups_are_scored_alike_with_whichever_others(options: tuple[str, ...], ecoli: Path, call_ecoli) -> None:
+    """Packs are made of the groups of many reads, or of those of one."""
+    together = call_ecoli("reads.bam", "-K", "512", *options)
+    assert len(together.splitlines()) > 2 * TOGETHER
+    assert together == call_ecoli("reads.bam", "-K", "1", *options)

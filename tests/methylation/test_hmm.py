@@ -73,7 +73,7 @@ def _forward(problems, events_per_base):
     rows, columns = n_events.max(), n_kmers.max()
     scores = np.empty(LANES, np.float32)
     forward_lanes(
-        arrays[0], Emissions(*arrays[1:]), n_events, n_kmers, events_per_base,
+        arrays[0], Emissions(*arrays[1:]), n_events, n_kmers, np.full(LANES, float(events_per_base)),
         Scratch(np.empty(work_size(columns), np.float32), *np.empty((2, rows * LANES), np.float32)), scores,
     )  # fmt: skip
     return scores

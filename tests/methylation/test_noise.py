@@ -30,8 +30,8 @@ def _correlated(problems, events_per_base, noise):
     work = np.empty(_hmm_numba.work_size(columns), np.float32)
     scratch = _hmm_numba.Scratch(work, *np.empty((2, rows * LANES), np.float32))
     _noise_numba.forward_correlated(
-        events, _hmm_numba.Emissions(inverse, offset, constant), n_events, n_kmers, events_per_base, terms_of(noise),
-        scratch, scores,
+        events, _hmm_numba.Emissions(inverse, offset, constant), n_events, n_kmers,
+        np.full(LANES, float(events_per_base)), terms_of(noise), scratch, scores,
     )  # fmt: skip
     return scores[: len(problems)]
 

@@ -103,8 +103,8 @@ def _all_states(
         )
         scratch = Scratch(np.empty(work_size(n_kmers), np.float32), *np.empty((2, len(events) * LANES), np.float32))
         forward(
-            np.repeat(events, LANES), emissions, n_events, np.full(LANES, n_kmers, np.int64), events_per_base, *terms,
-            scratch, result,
+            np.repeat(events, LANES), emissions, n_events, np.full(LANES, n_kmers, np.int64),
+            np.full(LANES, events_per_base), *terms, scratch, result,
         )  # fmt: skip
         scores[first : first + len(block)] = result[: len(block)]
     return scores.reshape((2,) * len(places)).astype(np.float64)
