@@ -12,6 +12,7 @@ import numpy as np
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.diagnosis import cause_text
 from f5py.core.batch import Cause, ReadBatch
+from f5py.core.large_arrays import recycling
 from f5py.errors import F5pyError
 from f5py.messages import console
 from f5py.messages.progress import progress
@@ -73,7 +74,7 @@ def process(
     n_lanes = max(2 if options.threads <= _FEW_THREADS else 3, _LANES_PER_GPU * stage.n_gpus)
     tells_batches = options.verbose > 0 or not console.is_terminal()  # where the bar would be torn by the lines
     n_loaded = 0
-    with progress("bases") as bar, kept_memory():
+    with progress("bases") as bar, kept_memory(), recycling():
 
         def part_of(batch: ReadBatch) -> int:
             return _n_bases(batch) // (stage.n_parts + 1)

@@ -9,6 +9,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
+from f5py.jit.atomics import add_to
 from f5py.jit.bits import lowest_bit
 from f5py.jit.fused_sums import has_fused_sums
 from f5py.jit.kernel import exact_kernel
@@ -309,85 +310,86 @@ def find_events(raw, offset, unit, parameters, scratch, start, mean, stdv):
     return found.counts[0] if found.counts[0] <= mean.shape[0] else -1
 
 
+class Room(NamedTuple):
+    """Places of reads' events among those of the batch's others, in the order in which they are found."""
+
+    most: NDArray[np.int64]  # shape (n_reads,): greatest number of events of each read
+    used: NDArray[np.int64]  # shape (1,): number of all that have been found
+    places: NDArray[np.int64]  # shape (n_reads,): place of the first event of each read; to be filled
+
+
 @exact_kernel
-def find_all_events(turn, reads, signals, parameters, slots, found, n_events):
-    """Apply `find_events` to `reads`, in the places of `found` from ``slots[read]`` to ``slots[read + 1]``.
+def find_all_events(turn, reads, signals, parameters, room, found, n_events):
+    """Apply `find_events` to `reads`.
 
     Parameters
     ----------
     signals : f5py.core.batch.Signals
     parameters : f5py.signal.events.EventParameters
-    slots : int64, shape (n_reads + 1,)
-    found : tuple of int32, float32, float32, shape (slots[-1],)
+    room : Room
+        Places are filled.
+    found : tuple of int32, float32, float32, shape (room.most.sum(),)
         Filled with first samples, and means and standard deviations in pA; only the means must have elements.
     n_events : int64, shape (n_reads,)
         Filled.
     """
     start, mean, stdv = found
+    has_all = start.shape[0] > 0
+    size = np.int64(0)
+    own_start, own_mean, own_stdv = np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.float32)
     scratch = scratch_for(parameters)
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
-        first, end = slots[read], slots[read + 1]
-        n_events[read] = find_events(
+        if room.most[read] > size:
+            size = room.most[read]
+            own_mean = np.empty(size, np.float32)
+            if has_all:
+                own_start, own_stdv = np.empty(size, np.int32), np.empty(size, np.float32)
+        n = find_events(
             signals.samples[signals.offsets[read] : signals.offsets[read + 1]],
             signals.offset[read],
             signals.unit[read],
             parameters,
             scratch,
-            start[first:end],
-            mean[first:end],
-            stdv[first:end],
+            own_start,
+            own_mean,
+            own_stdv,
         )
+        place = add_to(room.used, n)
+        n_events[read], room.places[read] = n, place
+        for e in range(n):
+            mean[place + e] = own_mean[e]
+        if has_all:
+            for e in range(n):
+                start[place + e] = own_start[e]
+                stdv[place + e] = own_stdv[e]
 
 
 @exact_kernel
-def take_all_events(turn, reads, signals, slots, found, events):
+def take_all_events(turn, reads, signals, places, found, events):
     """Fill the events of `reads` from where they have been found; only means if there is no room for more.
 
     Parameters
     ----------
-    turn, reads, signals, slots, found
+    turn, reads, signals, found
         See `find_all_events`.
+    places
+        See `Room`.
     events : f5py.core.batch.Events
         With offsets; all else is filled.
     """
     start, mean, stdv = found
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
-        slot, first = slots[read], events.offsets[read]
+        place, first = places[read], events.offsets[read]
         n = events.offsets[read + 1] - first
         for e in range(n):
-            events.mean[first + e] = mean[slot + e]
+            events.mean[first + e] = mean[place + e]
         if events.start.shape[0] > 0:
             for e in range(n):
-                events.start[first + e] = start[slot + e]
-                events.stdv[first + e] = stdv[slot + e]
+                events.start[first + e] = start[place + e]
+                events.stdv[first + e] = stdv[place + e]
             for e in range(n - 1):
-                events.length[first + e] = start[slot + e + 1] - start[slot + e]
+                events.length[first + e] = start[place + e + 1] - start[place + e]
             n_samples = signals.offsets[read + 1] - signals.offsets[read]
-            events.length[first + n - 1] = n_samples - start[slot + n - 1]
-
-
-@exact_kernel
-def _reverse(values):
-    n = values.shape[0]
-    for i in range(n // 2):
-        values[i], values[n - 1 - i] = values[n - 1 - i], values[i]
-
-
-@exact_kernel
-def reverse_all_events(turn, reads, events):
-    """Put the events of `reads` into the opposite order.
-
-    Parameters
-    ----------
-    events : f5py.core.batch.Events
-        Changed.
-    """
-    for i in own_turns(counter(turn), reads.shape[0]):
-        first = events.offsets[reads[i]]
-        end = events.offsets[reads[i] + 1]
-        _reverse(events.start[first:end])
-        _reverse(events.length[first:end])
-        _reverse(events.mean[first:end])
-        _reverse(events.stdv[first:end])
+            events.length[first + n - 1] = n_samples - start[place + n - 1]

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import Events, ReadBatch, ReadStatus
+from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
-from f5py.core.sparse import sparse_array
 from f5py.threads.pool import WorkerPool, longest_first
 
 
@@ -78,23 +78,24 @@ def detect_events(
     keep_samples : bool
         Do not release the samples when the events have been found.
     """
-    from f5py.signal._events_numba import find_all_events, take_all_events
+    from f5py.signal._events_numba import Room, find_all_events, take_all_events
 
     n_samples = batch.n_samples
     wanted = (batch.status == ReadStatus.OK) & (n_samples > 0)
     here = wanted if elsewhere is None else wanted & ~elsewhere.reads
-    slots = offsets_of((most_boundaries(n_samples, parameters) + 1) * wanted)
-    n_slots = slots[-1]  # most are never touched, and so never given memory
-    n_further = 0 if means_only else n_slots
+    most = (most_boundaries(n_samples, parameters) + 1) * wanted
+    n_most = most.sum()  # what lies beyond those that are found is never touched, and so never given memory
+    n_further = 0 if means_only else n_most
     found = (
-        sparse_array(n_further, np.int32),
-        sparse_array(n_slots, np.float32),
-        sparse_array(n_further, np.float32),
+        recycled_array(n_further, np.int32),
+        recycled_array(n_most, np.float32),
+        recycled_array(n_further, np.float32),
     )
+    room = Room(most, np.zeros(1, np.int64), np.zeros(len(batch), np.int64))
     n_found = np.zeros(len(batch), np.int64)
 
     def find(some: NDArray[np.int64]) -> float:
-        return pool.run(find_all_events, some, batch.signals, parameters, slots, found, n_found, order=batch.number)
+        return pool.run(find_all_events, some, batch.signals, parameters, room, found, n_found, order=batch.number)
 
     reads = longest_first(n_samples, here)
     seconds = find(reads)
@@ -114,7 +115,8 @@ def detect_events(
         offsets, np.empty(n_further, np.int32), np.empty(n_further, np.int32), np.empty(n_events, np.float32),
         np.empty(n_further, np.float32),
     )  # fmt: skip
-    return seconds + pool.run(take_all_events, reads, batch.signals, slots, found, batch.events, order=batch.number)
+    inputs = batch.signals, room.places, found
+    return seconds + pool.run(take_all_events, reads, *inputs, batch.events, order=batch.number)
 
 
 def reverse_events(batch: ReadBatch, pool: WorkerPool, here: NDArray[np.bool_] | bool = True) -> float:
@@ -129,6 +131,6 @@ def reverse_events(batch: ReadBatch, pool: WorkerPool, here: NDArray[np.bool_] |
     here : bool, shape (n,), optional
         Only these reads.
     """
-    from f5py.signal._events_numba import reverse_all_events
+    from f5py.signal._reversed_events_numba import reverse_all_events
 
     return pool.run(reverse_all_events, np.flatnonzero((batch.n_events > 0) & here), batch.events, order=batch.number)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.errors import SignalError
 from f5py.io.files.memory_file import memory_descriptor
@@ -179,7 +180,7 @@ class ParallelSource(IndexedSource):
             problems.update((int(share[i]), line) for i, line in found.items())
 
         offsets = offsets_of(lengths)
-        samples = np.empty(offsets[-1], np.int16)
+        samples = recycled_array(offsets[-1], np.int16)
         incoming = {reader: _Scatter(samples, offsets[share], lengths[share]) for reader, share in shares.items()}
         while incoming := {reader: part for reader, part in incoming.items() if part.missing}:
             for reader in _as_they_answer(incoming, self._cpu_seconds):

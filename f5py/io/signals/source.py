@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.io.remote import shown
 from f5py.io.signals.content import Kind, file_kind
@@ -107,7 +108,7 @@ class SignalBlock:
         for i in bad:
             where = f"{shown(places[i])}: " if places[i] else ""
             problems[i] = " ".join(f"{where}read {names[i]} {causes[i]}".split())
-        return cls.from_calibration(np.empty(offsets[-1], np.int16), offsets, [*stored.T, seconds], problems)
+        return cls.from_calibration(recycled_array(offsets[-1], np.int16), offsets, [*stored.T, seconds], problems)
 
     @classmethod
     def from_calibration(

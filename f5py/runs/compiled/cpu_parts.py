@@ -286,7 +286,7 @@ INDEPENDENT, CORRELATED = "none", "Terms("
 CPU_PARTS: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "records": (("f5py.io.bam._bam_sequence_numba", "copy_sequences"), _records),
     "events": (("f5py.signal._events_numba", "find_all_events"), _events),
-    "rna events": (("f5py.signal._events_numba", "reverse_all_events"), _rna_events),
+    "rna events": (("f5py.signal._reversed_events_numba", "reverse_all_events"), _rna_events),
     "scaling": (("f5py.signal._scaling_numba", "estimate_all"), _scaling),
     "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "recalibration": (("f5py.signal._scaling_numba", "recalibrate_all"), _recalibration),
