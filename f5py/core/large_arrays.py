@@ -17,7 +17,7 @@ _LEAST_BYTES = 1 << 20
 #: Memory is asked for in pages of this size.
 _PAGE = 2 << 20
 #: So many pieces of memory are kept for the next arrays, at most.
-_N_KEPT = 4
+_N_KEPT = 2
 
 
 def _memory(size: int) -> mmap.mmap:
