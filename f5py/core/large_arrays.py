@@ -60,7 +60,7 @@ class _Recycler:
                 memory.madvise(mmap.MADV_HUGEPAGE)
         loan = (ctypes.c_byte * len(memory)).from_buffer(memory)
         weakref.finalize(loan, self._give_back, memory).atexit = False
-        return np.frombuffer(loan, kind, n)
+        return np.frombuffer(memoryview(loan), kind, n)
 
     def _take(self, size: int) -> mmap.mmap | None:
         """Take the smallest kept memory of that size or more; if all is less, one piece is let go for what is made."""
