@@ -1,10 +1,11 @@
 """Whole runs of `f5py map` on a machine with a GPU: without it, with it from the start, and minimap2 with samtools.
 
-    python benchmarks/map_gpu.py DATA [-n 240] [-t 16] [-K BASES] [--rounds 2] [--uses off on] [-o FILE]
+    python benchmarks/map_gpu.py DATA [-n 240] [-t 16] [-K BASES] [--fastq] [--rounds 2] [--uses off on] [-o FILE]
 
-DATA is the folder with `ecoli_r94`, whose 112 reads (0.6 Mbases) are mapped so many times under other names. A round is
-each use once, and once more in the opposite order; before, each runs once, which fills the caches of compiled code. The
-records of all runs are compared with those of the first one. Where ``minimap2`` and ``samtools`` are on the path, they
+DATA is the folder with `ecoli_r94`, whose 112 reads (0.6 Mbases) are mapped so many times under other names, as FASTA
+or with qualities drawn from those of `rna004_lacz` as FASTQ. A round is each use once, and once more in the opposite
+order; before, each runs once, which fills the caches of compiled code. The records of all runs are compared with those
+of the first one. Where ``minimap2`` and ``samtools`` are on the path, they
 do the same work with as many threads, once a round.
 """
 
@@ -19,6 +20,7 @@ import tempfile
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 from map import write_reads
 from measure import Usage, measure
 from report import machine, table
@@ -42,6 +44,21 @@ def _records_sum(path: Path) -> str:
     return digest.hexdigest()
 
 
+def _write_fastq(bases: Path, qualities: Path, target: Path, times: int) -> None:
+    """Write reads so many times under other names, with qualities drawn from those of a FASTQ file."""
+    records = [record.partition("\n") for record in bases.read_text().split(">")[1:]]
+    reads = [(head.split()[0], text.replace("\n", "")) for head, _, text in records]
+    found = np.frombuffer("".join(qualities.read_text().splitlines()[3::4]).encode(), np.uint8)
+    rng = np.random.default_rng(1)
+    with target.open("w") as out:
+        for i in range(times):
+            drawn = rng.choice(found, sum(len(text) for _, text in reads)).tobytes().decode()
+            at = 0
+            for name, text in reads:
+                out.write(f"@{name}_{i}\n{text}\n+\n{drawn[at : at + len(text)]}\n")
+                at += len(text)
+
+
 def _device() -> str:
     try:
         import cupy
@@ -57,6 +74,7 @@ def main() -> int:
     parser.add_argument("-n", "--times", type=int, default=240)
     parser.add_argument("-t", "--threads", type=int, default=16)
     parser.add_argument("-K", "--batch-bases", help="bases of a batch, instead of what f5py takes by itself")
+    parser.add_argument("--fastq", action="store_true", help="reads with qualities")
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--uses", nargs="+", default=["off", "on"], help="values of --gpu")
     parser.add_argument("--folder", type=Path, help="for the reads and the output; best in memory, such as /dev/shm")
@@ -67,9 +85,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory(dir=options.folder) as name:
         folder = Path(name)
         reads, output, report = folder / "reads.fasta", folder / "out.bam", folder / "report.json"
-        reference = options.data / "ecoli_r94" / "ref.fa"
-        write_reads(options.data / "ecoli_r94" / "reads.fasta", reads, options.times)
-        n_bases = sum(len(line) for line in reads.read_text().splitlines() if not line.startswith(">"))
+        reference, source = options.data / "ecoli_r94" / "ref.fa", options.data / "ecoli_r94" / "reads.fasta"
+        n_bases = options.times * sum(len(line) for line in source.read_text().splitlines() if line[0] != ">")
+        if options.fastq:
+            reads = folder / "reads.fastq"
+            _write_fastq(source, options.data / "rna004_lacz" / "reads.fastq", reads, options.times)
+        else:
+            write_reads(source, reads, options.times)
         print(f"{n_bases / 1e6:.1f} Mbases", flush=True)
         ours = [sys.executable, "-m", "f5py", "map", "-t", str(options.threads), "--report", str(report)]
         ours += [] if options.batch_bases is None else ["-K", options.batch_bases]
@@ -111,7 +133,8 @@ def main() -> int:
     lines = [
         "# Mapping on a GPU, whole runs", "", *machine(), f"* {_device()}",
         f"* the 112 reads of the R9.4 E. coli set {options.times} times under other names: {n_bases / 1e6:.1f} Mbases "
-        f"of FASTA to sorted BAM, {options.threads} threads, code compiled before; in turn; all records alike", "",
+        f"of {reads.suffix[1:].upper()} to sorted BAM, {options.threads} threads, code compiled before; in turn; "
+        "all records alike", "",
         *table(["", "wall, s", "processor time, s", "memory, GB"], rows), "",
         "Stages, median of the runs, wall seconds; several batches may be in one at the same time.", "",
         *table(["stage", *stages], of_stages), "",
