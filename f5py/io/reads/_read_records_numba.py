@@ -14,6 +14,28 @@ N_COLUMNS = 7
 _NEWLINE, _TAB, _SPACE, _AT, _GREATER, _PLUS = 10, 9, 32, 64, 62, 43
 _LONGEST_NAME = 254
 _IS_REVERSE = 16
+#: Bytes of a line that are copied at a time.
+_TOGETHER = 64
+
+
+@exact_kernel
+def _copy_text(text, at, end, out, to):
+    """Copy bytes above the space from `at` on, many at a time; stop before one that is not, or near `end`.
+
+    Return how many have been copied; what lies behind these in `out` is undefined.
+    """
+    n = 0
+    while n + _TOGETHER <= end - at:
+        source, target = np.uint64(at + n), np.uint64(to + n)
+        n_others = np.uint8(0)
+        for j in range(_TOGETHER):
+            byte = text[source + np.uint64(j)]
+            out[target + np.uint64(j)] = byte
+            n_others += np.uint8(byte <= _SPACE)
+        if n_others:
+            break
+        n += _TOGETHER
+    return n
 
 
 @exact_kernel
@@ -79,6 +101,9 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
             if text[at] == _PLUS:
                 has_plus = True
                 break
+            n_copied = _copy_text(text, at, n, letters, bases)
+            at += n_copied
+            bases += n_copied
             while at < n and text[at] != _NEWLINE:
                 if text[at] > _SPACE:
                     letters[bases] = text[at]
@@ -91,6 +116,9 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
             wanted = bases - first
             while at < n and n_qualities < wanted:
                 at += 1
+                n_copied = _copy_text(text, at, min(n, at + wanted - n_qualities), qualities, first + n_qualities)
+                at += n_copied
+                n_qualities += n_copied
                 while at < n and text[at] != _NEWLINE:
                     if text[at] > _SPACE:
                         if n_qualities < wanted:
