@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -152,8 +153,9 @@ def test_another_result_on_the_device_is_not_taken(made: ReadSet, tmp_path: Path
         unpack(self, chosen, places, packed)
 
     monkeypatch.setattr(chains.Segments, "unpack", broken)
-    monkeypatch.setattr(kept_checks, "_file_of", lambda *_: None)  # it is checked, whatever an earlier one has passed
-    assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on") == expected
+    # it is checked, whatever an earlier one has passed
+    with mock.patch.object(kept_checks, "_file_of", lambda *_: None):  # and undone before what the fixture has changed
+        assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on") == expected
     assert "scores chains in another way than the CPU" in capfd.readouterr().err
 
 
