@@ -154,7 +154,7 @@ def test_another_result_on_the_device_is_not_taken(made: ReadSet, tmp_path: Path
 
     monkeypatch.setattr(chains.Segments, "unpack", broken)
     # it is checked, whatever an earlier one has passed
-    with mock.patch.object(kept_checks, "_file_of", return_value=None):  # and undone before what the fixture has changed
+    with mock.patch.object(kept_checks, "_file_of", return_value=None):  # undone before what the fixture changed
         assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on") == expected
     assert "scores chains in another way than the CPU" in capfd.readouterr().err
 
