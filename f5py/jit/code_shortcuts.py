@@ -106,3 +106,21 @@ def of_entries() -> list[Place]:
         return built
 
     return [(wrapper, "build", build)]
+
+
+def of_sizes() -> list[Place]:
+    """Ask LLVM once for the size of each type, for which llvmlite writes and parses a module."""
+    context = import_module("numba.core.base").BaseContext
+    size_as_numba_does = context.get_abi_sizeof
+    sizes: dict[tuple[Any, str], int] = {}
+
+    def get_abi_sizeof(self: Any, kind: Any) -> int:
+        text = str(kind)
+        if "%" in text:  # a name, and not what is in it
+            return size_as_numba_does(self, kind)
+        key = self.target_data, text
+        if key not in sizes:
+            sizes[key] = size_as_numba_does(self, kind)
+        return sizes[key]
+
+    return [(context, "get_abi_sizeof", get_abi_sizeof)]

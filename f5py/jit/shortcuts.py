@@ -15,7 +15,7 @@ from importlib.util import find_spec
 from inspect import signature
 from typing import Any
 
-from f5py.jit.code_shortcuts import Place, of_arrays, of_entries, of_plain_variables, of_references
+from f5py.jit.code_shortcuts import Place, of_arrays, of_entries, of_plain_variables, of_references, of_sizes
 from f5py.jit.pass_shortcuts import of_options, of_passes
 
 
@@ -39,7 +39,7 @@ def _places() -> list[Place]:
     places: list[Place] = []
     for find in (
         _of_events, _of_variables, _of_signatures, _of_optimisation, _of_implementations,
-        of_references, of_plain_variables, of_arrays, of_entries, of_passes, of_options,
+        of_references, of_plain_variables, of_arrays, of_entries, of_sizes, of_passes, of_options,
     ):  # fmt: skip
         with suppress(AttributeError, ImportError):  # then that takes longer
             places += find()

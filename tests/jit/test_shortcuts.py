@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 import pytest
+from llvmlite import ir
 from numba.core.compiler_lock import global_compiler_lock
+from numba.core.registry import cpu_target
 
 from f5py.jit.kernel import FASTMATH
 from f5py.jit.shortcuts import _places, shortcuts
@@ -78,7 +80,7 @@ def test_all_fit_this_version_of_numba():
     assert {name for _, name, _ in _places()} >= {
         "start_event", "end_event", "trigger_event", "_cblist", "_rec_list_vars", "run", "get_call_type",
         "get_meminfos", "storevar", "delvar", "make_array", "basic_indexing", "build", "_runPass",
-        "dependency_analysis", "__eq__", "__hash__",
+        "get_abi_sizeof", "dependency_analysis", "__eq__", "__hash__",
     }  # fmt: skip
 
 
@@ -92,6 +94,17 @@ def test_the_machine_code_is_the_same(fastmath):
     assert found[1][0].scale == expected[1][0].scale
     assert found[1][1] == expected[1][1]
     assert _code(short) == _code(plain)
+
+
+def test_types_have_the_size_that_llvm_says():
+    context = cpu_target.target_context
+    inner = ir.LiteralStructType([ir.IntType(8), ir.IntType(64)])
+    kinds = [ir.IntType(1), ir.IntType(32), ir.DoubleType(), inner, ir.ArrayType(inner, 3), inner.as_pointer()]
+    expected = [context.get_abi_sizeof(kind) for kind in kinds]
+    with shortcuts():
+        for _ in range(2):
+            assert [context.get_abi_sizeof(kind) for kind in kinds] == expected
+    assert expected == [1, 4, 8, 16, 48, 8]
 
 
 def test_what_is_taken_out_is_given_back():
