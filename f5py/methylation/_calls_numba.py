@@ -29,8 +29,8 @@ from f5py.methylation._noise_numba import forward_correlated
 
 LOG2_E = 1.4426950408889634
 #: Groups that are scored together are so many at least, of as many reads as that takes: the more there are, the more
-#: alike are those of a pack.
-TOGETHER = 2048
+#: alike are those of a pack. Of batches with few groups they are less, so that there is something for many threads.
+TOGETHER, _LEAST_TOGETHER, _PARTS = 2048, 256, 64
 #: Letters of the methylation alphabet ACGMT, and the code of M.
 CODES = 5
 METHYLATED = 3
@@ -320,10 +320,13 @@ def call_all(turn, reads, batch, model, motifs, noise, calls):
     calls : f5py.core.batch.Calls
         Filled.
     """
-    most = np.int64(0)
+    most, total = np.int64(0), np.int64(0)
     for i in range(reads.shape[0]):
-        most = max(most, calls.offsets[reads[i] + 1] - calls.offsets[reads[i]])
-    most += TOGETHER
+        n = calls.offsets[reads[i] + 1] - calls.offsets[reads[i]]
+        most = max(most, n)
+        total += n
+    together = min(max(total // _PARTS, _LEAST_TOGETHER), TOGETHER)
+    most += together
     place = np.empty(most, np.int64)
     listed = ListedGroups(
         np.empty(most, np.int64),
@@ -341,7 +344,7 @@ def call_all(turn, reads, batch, model, motifs, noise, calls):
         for g in range(found):
             listed.read[count + g], place[count + g] = read, calls.offsets[read] + g
         count += found
-        if count >= TOGETHER:
+        if count >= together:
             _call_listed(some_of(listed, count), place[:count], batch, model, motifs, noise, calls)
             count = 0
     _call_listed(some_of(listed, count), place[:count], batch, model, motifs, noise, calls)
