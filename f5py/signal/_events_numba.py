@@ -10,16 +10,20 @@ from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.atomics import add_to
-from f5py.jit.bits import lowest_bit
 from f5py.jit.fused_sums import has_fused_sums
 from f5py.jit.kernel import exact_kernel
 from f5py.jit.simd import LANES
+from f5py.signal._boundaries_numba import (
+    Boundaries,
+    OpenPeaks,
+    append_boundary,
+    fill_events,
+    keep_open_peaks,
+    take_boundaries,
+)
 from f5py.signal._peaks_numba import (
     CHUNK,
-    FLOOR,
-    LONG,
     N_STATES,
-    POSITION,
     WARM_UP,
     Stretches,
     copy_lane,
@@ -110,23 +114,7 @@ class _Scratch(NamedTuple):
 
     sums: _Sums
     statistics: _Statistics
-
-
-class _Found(NamedTuple):
-    """Events that have been closed, and the one that is open."""
-
-    start: NDArray[np.int32]
-    mean: NDArray[np.float32]
-    stdv: NDArray[np.float32]
-    counts: NDArray[np.int64]  # shape (2,): closed events, first position of the open one
-    sums: NDArray[np.float64]  # shape (2,): of samples and of squares before the open one
-
-
-class _OpenPeaks(NamedTuple):
-    """Peaks of both detectors that are open at the end of a block; they may become boundaries later."""
-
-    positions: NDArray[np.int64]  # shape (2,): -1 if there is none
-    sums: NDArray[np.float64]  # shape (4,): of samples before each, then of squares
+    boundaries: Boundaries
 
 
 @exact_kernel
@@ -136,7 +124,11 @@ def scratch_for(parameters):
     lead = WARM_UP + margin
     n = lead + LANES * _LONGEST + CHUNK + margin + 2
     statistics = _Statistics(np.zeros(2 * CHUNK * LANES, np.float32), np.empty(2 * CHUNK * LANES, np.float32))
-    return _Scratch(_Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead), statistics)
+    most = LANES * _LONGEST + 4
+    boundaries = Boundaries(
+        np.zeros(most, np.int64), np.zeros(most, np.float64), np.zeros(most, np.float64), np.zeros(1, np.int64)
+    )
+    return _Scratch(_Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead), statistics, boundaries)
 
 
 @exact_kernel
@@ -215,54 +207,6 @@ def _mark_boundaries(begin, length, parameters, n_samples, stretches, entered, s
 
 
 @exact_kernel
-def _close(position, total, square_total, found):
-    """Close the open event before `position`, given the sums before that; there the next one begins."""
-    n, begin = found.counts[0], found.counts[1]
-    if n < found.mean.shape[0]:
-        width = np.float32(position - begin)
-        mean = np.float32(total - found.sums[0]) / width
-        found.mean[n] = mean
-        if found.start.shape[0] > 0:
-            found.start[n] = begin
-            variance = np.float32(square_total - found.sums[1]) / width - mean * mean
-            found.stdv[n] = np.sqrt(max(variance, np.float32(0.0)))
-    found.counts[0], found.counts[1] = n + 1, position
-    found.sums[0], found.sums[1] = total, square_total
-
-
-@exact_kernel
-def _close_events(begin, end, marks, sums, peaks, found):
-    """Close the events of a block, the first one perhaps at a peak that was open when the block began."""
-    first = 0 if peaks.positions[0] < peaks.positions[1] else 1
-    for k in range(2):
-        which = first ^ k
-        at = peaks.positions[which]
-        if at > found.counts[1] and marks[at >> 6] >> np.uint64(at & 63) & np.uint64(1):
-            _close(at, peaks.sums[which], peaks.sums[2 + which], found)
-    to = sums.lead - begin
-    for word in range(begin >> 6, (end + 63) >> 6):
-        left = marks[word]
-        while left:
-            position = 64 * word + lowest_bit(left)
-            left &= left - np.uint64(1)
-            _close(position, sums.values[to + position], sums.squares[to + position], found)
-
-
-@exact_kernel
-def _keep_open_peaks(begin, end, states, sums, peaks):
-    """Note the peaks that are open at the end of a block, given the states in which lane 0 goes on there."""
-    for which in range(2):
-        detector = which * LONG
-        position = end + np.int64(states[(detector + POSITION) * LANES])
-        if not states[(detector + FLOOR) * LANES] < 0:
-            peaks.positions[which] = -1
-        elif position >= begin:  # else it was open before, too
-            peaks.positions[which] = position
-            peaks.sums[which] = sums.values[sums.lead + position - begin]
-            peaks.sums[2 + which] = sums.squares[sums.lead + position - begin]
-
-
-@exact_kernel
 def find_events(raw, offset, unit, parameters, scratch, start, mean, stdv):
     """Find the events of one read; return their number, or -1 if the arrays are too small.
 
@@ -287,8 +231,11 @@ def find_events(raw, offset, unit, parameters, scratch, start, mean, stdv):
     )  # fmt: skip
     entered, shifted = np.empty(N_STATES * LANES, np.float32), np.empty(N_STATES * LANES, np.float32)
     forget(shifted)
-    found = _Found(start, mean, stdv, np.zeros(2, np.int64), np.zeros(2, np.float64))
-    peaks = _OpenPeaks(np.full(2, -1, np.int64), np.zeros(4, np.float64))
+    boundaries = scratch.boundaries
+    boundaries.positions[0] = boundaries.last[0] = 0
+    boundaries.sums[0] = boundaries.squares[0] = 0.0
+    n_events = 0
+    peaks = OpenPeaks(np.full(2, -1, np.int64), np.zeros(4, np.float64))
     for i in range(sums.lead + 1):
         sums.values[i] = sums.squares[i] = 0.0
     n_summed = 0
@@ -302,12 +249,15 @@ def find_events(raw, offset, unit, parameters, scratch, start, mean, stdv):
         _add_samples(raw, offset, unit, n_summed, to_sum, begin, margin, sums)
         n_summed = to_sum
         _mark_boundaries(begin, length, parameters, n_samples, stretches, entered, shifted, scratch)
-        _close_events(begin, end, stretches.marks, sums, peaks, found)
+        take_boundaries(begin, end, stretches.marks, sums, peaks, boundaries)
         if end < n_samples:
-            _keep_open_peaks(begin, end, shifted, sums, peaks)
+            keep_open_peaks(begin, end, shifted, sums, peaks)
         else:
-            _close(end, sums.values[sums.lead + end - begin], sums.squares[sums.lead + end - begin], found)
-    return found.counts[0] if found.counts[0] <= mean.shape[0] else -1
+            append_boundary(
+                end, sums.values[sums.lead + end - begin], sums.squares[sums.lead + end - begin], boundaries
+            )
+        n_events = fill_events(boundaries, n_events, start, mean, stdv)
+    return n_events
 
 
 class Room(NamedTuple):

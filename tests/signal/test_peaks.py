@@ -68,3 +68,16 @@ def test_boundaries_are_those_of_detectors_that_go_position_by_position(draw, n,
     )
     np.testing.assert_array_equal(mean, sums / width)
     np.testing.assert_array_equal(stdv, np.sqrt(np.maximum(squares / width - mean * mean, np.float32(0))))
+
+
+def test_too_little_room_for_the_events_of_a_long_read():
+    """Whichever block they are too many in; the scratch space serves the next read as before."""
+    raw = _steps(np.random.default_rng(1), 70_000).astype(np.int16)
+    expected = _events(raw, DNA)
+    scratch = scratch_for(DNA)
+    for room in (10, len(expected[0]) // 2, len(expected[0]) - 1, len(expected[0])):
+        start, mean, stdv = np.empty(room, np.int32), np.empty(room, np.float32), np.empty(room, np.float32)
+        n = find_events(raw, OFFSET, UNIT, DNA, scratch, start, mean, stdv)
+        assert n == (room if room == len(expected[0]) else -1)
+    for found, wanted in zip((start, mean, stdv), expected, strict=True):
+        np.testing.assert_array_equal(found, wanted)
