@@ -19,6 +19,8 @@ from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.pipeline.inputs import open_inputs
 
 PACKAGE = str(Path(f5py.__file__).parent)
+#: What compiles kernels may do so in a thread, until after the first batch.
+COMPILER = str(Path(PACKAGE, "jit"))
 FEW, MANY = 500, 20_500
 #: Lines of Python that may run more often with the many contigs: far fewer than these are more.
 MOST_LINES = 2_000
@@ -59,7 +61,7 @@ def first_batch(options: Any) -> None:
 
 
 def lines_run(options: Any) -> Counter[str]:
-    """Count the lines of the package that run until the first batch is there, in all threads."""
+    """Count the lines of the package that run until the first batch is there, in all threads, but for compiling."""
     counts: Counter[str] = Counter()
 
     def in_function(frame: FrameType, event: str, _: Any) -> Any:
@@ -68,7 +70,8 @@ def lines_run(options: Any) -> Counter[str]:
         return in_function
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
-        return in_function if frame.f_code.co_filename.startswith(PACKAGE) else None
+        file = frame.f_code.co_filename
+        return in_function if file.startswith(PACKAGE) and not file.startswith(COMPILER) else None
 
     before = sys.gettrace()
     threading.settrace(trace)
