@@ -8,8 +8,7 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 
 ``load(a, i)``, ``store(a, i, v)``   16 floats of float32 array `a` from index `i` on, no alignment needed
 ``splat(x)``                         the same float in all lanes
-``+ - * /``, ``maximum``, ``minimum``
-                                     lane by lane
+``+ - * /``, ``maximum``             lane by lane
 ``reciprocal(v)``                    1 / v of positive normal v below 2 ** 125, to about 1e-7 relative
 ``floor(v)``                         lane by lane, as floats
 ``madd(a, b, c)``                    a * b + c, fused where the processor can
@@ -19,7 +18,6 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 ``exp2(v)``                          2 ** v to about 2e-7 relative; 0 below -126, lanes must be below 128
 ``power2(v)``                        2 ** v of whole numbers, exactly; 0 below -126, lanes must be below 128
 ``exponent(v)``                      floor(log2(v)) as a float, for positive normal v; -127 for zero
-``first_lanes(n)``                   a mask of the first `n` lanes (`n` a literal or a run-time integer)
 ``mixed_low(a, b)``, ``mixed_high(a, b)``
                                      the lower, or the higher, eight lanes of both in turn, `a` first
 ``lanes_of(n)``                      the mask of the lanes whose bits are set in the integer `n`
@@ -44,7 +42,6 @@ from numba.extending import intrinsic
 from f5py.jit.vectors import (
     at_least,
     binary,
-    broadcast,
     call,
     called,
     choice,
@@ -90,9 +87,8 @@ load4, store4 = memory(four, _FOUR, (types.float32,), 4)
 splat, splat4 = splatted(vector, types.float32), splatted(four, types.float32)
 overload_arithmetic(vector)
 overload_arithmetic(four)
-# A compare and a select become one max/min instruction; the maxnum intrinsics cost three for their NaN rule.
+# A compare and a select become one max instruction; the maxnum intrinsics cost three for their NaN rule.
 maximum = binary((vector, four), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
-minimum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
 
 
 madd = called(vector, "fmuladd", 3)
@@ -124,17 +120,6 @@ def _mixed(first: int):
 
 
 mixed_low, mixed_high = _mixed(0), _mixed(LANES // 2)
-
-
-@intrinsic
-def first_lanes(typingctx, n):
-    """Make a mask of the first n lanes."""
-
-    def generate(context, builder, signature, arguments):
-        numbers = ir.Constant(_INT_VECTOR, list(range(LANES)))
-        return builder.icmp_signed("<", numbers, broadcast(builder, arguments[0], _INT_VECTOR))
-
-    return mask(types.int32), generate
 
 
 #: Chebyshev-like fit of 2 ** x on [-0.5, 0.5]; the relative error is below the rounding of float32.
