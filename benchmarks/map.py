@@ -40,7 +40,7 @@ def _text(path: Path) -> str:
     return gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text()
 
 
-def _records(path: Path) -> Iterator[tuple[str, str]]:
+def records_of(path: Path) -> Iterator[tuple[str, str]]:
     """Names and bases of a FASTA file."""
     for record in _text(path).split(">")[1:]:
         head, _, bases = record.partition("\n")
@@ -49,7 +49,7 @@ def _records(path: Path) -> Iterator[tuple[str, str]]:
 
 def write_reads(source: Path, target: Path, times: int) -> None:
     """Write reads so many times under other names."""
-    records = list(_records(source))
+    records = list(records_of(source))
     with open(target, "w") as out:
         for i in range(times):
             out.writelines(f">{name}_{i}\n{bases}" for name, bases in records)
@@ -80,7 +80,7 @@ def _rows(one: _Set, data: Path, folder: Path, programs: list[str], rounds: int)
     for _ in range(rounds):
         for name, command in commands.items():
             usages[name].append(_measured(command))
-    megabases = sum(len(bases) - bases.count("\n") for _, bases in _records(reads)) / 1e6
+    megabases = sum(len(bases) - bases.count("\n") for _, bases in records_of(reads)) / 1e6
     theirs = statistics.median(usage.cpu for usage in usages["minimap2, samtools sort"])
     rows = []
     for name, these in usages.items():

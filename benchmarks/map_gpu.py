@@ -5,8 +5,8 @@
 DATA is the folder with `ecoli_r94`, whose 112 reads (0.6 Mbases) are mapped so many times under other names, as FASTA
 or with qualities drawn from those of `rna004_lacz` as FASTQ. A round is each use once, and once more in the opposite
 order; before, each runs once, which fills the caches of compiled code. The records of all runs are compared with those
-of the first one. Where ``minimap2`` and ``samtools`` are on the path, they
-do the same work with as many threads, once a round.
+of the first one. Where ``minimap2`` and ``samtools`` are on the path, they do the same work with as many threads, once
+a round.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-from map import write_reads
+from map import records_of, write_reads
 from measure import Usage, measure
 from report import machine, table
 
@@ -46,8 +46,7 @@ def _records_sum(path: Path) -> str:
 
 def _write_fastq(bases: Path, qualities: Path, target: Path, times: int) -> None:
     """Write reads so many times under other names, with qualities drawn from those of a FASTQ file."""
-    records = [record.partition("\n") for record in bases.read_text().split(">")[1:]]
-    reads = [(head.split()[0], text.replace("\n", "")) for head, _, text in records]
+    reads = [(name, text.replace("\n", "")) for name, text in records_of(bases)]
     found = np.frombuffer("".join(qualities.read_text().splitlines()[3::4]).encode(), np.uint8)
     rng = np.random.default_rng(1)
     with target.open("w") as out:

@@ -25,15 +25,11 @@ from f5py.options.gpu import device_numbers
 from f5py.options.shared import AlignmentOptions
 from f5py.pore_model.model import PoreModel
 from f5py.signal.scaling import QualityLimits
-from f5py.threads.pool import WorkerPool
+from f5py.threads.pool import WorkerPool, part_of_threads
 
 if TYPE_CHECKING:
     from f5py.compute.gpu.backend import GpuLimits
     from f5py.compute.gpu.tuning.watch import GpuWatch
-
-
-#: With more threads only half of them work on a stage of a batch while others are worked on: so fewer come and go.
-_FEW_THREADS = 4
 
 
 def begin_gpu(options: AlignmentOptions, of_all: bool) -> bool:
@@ -89,7 +85,7 @@ class AlignmentStage:
         self.model = chemistry.nucleotide_model(options.kmer_model) if model is None else model
         self.times = StageTimes(options.threads)
         self.counts = RunCounts()
-        self.pool = WorkerPool(options.threads, max(options.threads // 2, min(options.threads, _FEW_THREADS)))
+        self.pool = WorkerPool(options.threads, part_of_threads(options.threads, 2))
         self._options = options
         #: Called with the name of a part of the work before it begins, see `f5py.runs.compile_ahead`.
         self.before_stage: Callable[[str], None] = lambda part: None

@@ -23,13 +23,19 @@ class ReadView(NamedTuple):
 
 
 @exact_kernel
+def segment_of(alignments, read):
+    """Return the reference segment of a read of `f5py.core.batch.Alignments`."""
+    return alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+
+
+@exact_kernel
 def read_view(batch, read, k):
     """Return the `ReadView` of a read of a `f5py.core.batch.BatchView`; k is that of the map's k-mers."""
     alignments, base_map = batch.alignments, batch.base_map
     first_base = base_map.offsets[read]
     length = base_map.offsets[read + 1] - first_base
     return ReadView(
-        alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
+        segment_of(alignments, read),
         alignments.start[read],
         alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]],
         alignments.reverse[read],

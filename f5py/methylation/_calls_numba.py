@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._aligned_numba import aligned_floats
-from f5py.core._read_view_numba import read_view
+from f5py.core._read_view_numba import read_view, segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
@@ -21,7 +21,6 @@ from f5py.methylation._groups_numba import (
     groups_from,
     is_site,
     order_groups,
-    segment_of,
     some_of,
 )
 from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes, work_size
@@ -231,6 +230,7 @@ def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
             read = listed.read[g]
             segment, reverse = segment_of(alignments, read), alignments.reverse[read]
             motif = motifs[1 if reverse else 0]
+            ln_var = np.float32(np.log(scaling.var[read]))
             window = groups.first[g] - FLANK
             n_bases = order_key[g] >> 32
             n_events = order_key[g] & 0xFFFFFFFF
@@ -247,7 +247,7 @@ def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
                 events_per_base[lane] = batch.events_per_base[read]
                 fits[lane], fits[simd.LANES + lane] = scaling.shift[read], scaling.scale[read]
                 fits[2 * simd.LANES + lane] = scaling.var[read]
-                fits[3 * simd.LANES + lane] = np.log(scaling.var[read])
+                fits[3 * simd.LANES + lane] = ln_var
             first_event = events_of_reads.offsets[read] + groups.begin[g]
             stride = 1 if groups.begin[g] < groups.end[g] else -1
             for row in range(pack_rows):

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._event_map_numba import closest_event
+from f5py.core._read_view_numba import segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
 from f5py.jit.kernel import kernel
@@ -253,12 +254,6 @@ def order_groups(alignments, listed, order_key):
 
 
 @kernel
-def segment_of(alignments, read):
-    """Return the reference segment of a read."""
-    return alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
-
-
-@kernel
 def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
     """Apply `count_groups` to `reads`.
 
@@ -273,6 +268,6 @@ def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         n_groups[read], n_sites[read] = count_groups(
-            alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
+            segment_of(alignments, read),
             motifs[1 if alignments.reverse[read] else 0],
         )

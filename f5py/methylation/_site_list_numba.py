@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._read_view_numba import segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import Calls
 from f5py.jit.kernel import kernel
@@ -65,7 +66,7 @@ def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
     groups, windows = listed
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
-        segment = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+        segment = segment_of(alignments, read)
         start = alignments.start[read]
         motif = motifs[1 if alignments.reverse[read] else 0]
         site = calls.offsets[read]

@@ -18,11 +18,8 @@ from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.shared import AlignmentOptions
 from f5py.pipeline.runner import run_pipeline
-from f5py.threads.pool import kept_memory
+from f5py.threads.pool import FEW_THREADS, kept_memory
 
-#: Up to this number of threads two batches are computed at the same time, with more of them three: while the last reads
-#: of one are at work, the others keep all threads busy.
-_FEW_THREADS = 4
 #: For each GPU as many batches are in flight as it holds.
 _LANES_PER_GPU = 3
 
@@ -71,7 +68,7 @@ def process(
     """
     started = time.perf_counter()
     processing = console.Stopwatch()
-    n_lanes = max(2 if options.threads <= _FEW_THREADS else 3, _LANES_PER_GPU * stage.n_gpus)
+    n_lanes = max(2 if options.threads <= FEW_THREADS else 3, _LANES_PER_GPU * stage.n_gpus)
     tells_batches = options.verbose > 0 or not console.is_terminal()  # where the bar would be torn by the lines
     n_loaded = 0
     with progress("bases") as bar, kept_memory(), recycling():

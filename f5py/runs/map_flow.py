@@ -28,11 +28,10 @@ from f5py.messages.progress import progress
 from f5py.options.map_commands import MapOptions
 from f5py.outputs.mapped_records import OWN_TAGS, RecordStyle, paf_lines_of, records_of
 from f5py.pipeline.runner import Outputs, run_pipeline
-from f5py.threads.pool import kept_memory
+from f5py.threads.pool import FEW_THREADS, kept_memory, part_of_threads
 
-#: Batches that are mapped at the same time: with many threads, or a GPU, there is more to be done meanwhile when one of
-#: them is in the hands of a single thread.
-_FEW_THREADS, _LANES, _MORE_LANES, _GPU_LANES = 4, 2, 3, 6
+#: Batches that are mapped at the same time: by few threads, by more, and with a GPU.
+_LANES, _MORE_LANES, _GPU_LANES = 2, 3, 6
 #: Batches that are read ahead; with a GPU lanes come for the next ones several at a time.
 _AHEAD, _GPU_AHEAD = 1, 3
 
@@ -131,8 +130,8 @@ def map_all(
     dropped = OWN_TAGS + (("RG",) if group else ())
     of_statistics = threading.Lock()
     n_bytes, bytes_read = size_of(options.reads), 0
-    n_lanes, n_ahead = _LANES if options.threads <= _FEW_THREADS else _MORE_LANES, _AHEAD
-    if options.gpu_use == "on" and options.threads > _FEW_THREADS:
+    n_lanes, n_ahead = _LANES if options.threads <= FEW_THREADS else _MORE_LANES, _AHEAD
+    if options.gpu_use == "on" and options.threads > FEW_THREADS:
         n_lanes, n_ahead = _GPU_LANES, _GPU_AHEAD
 
     def compute(item: _Batch) -> None:
@@ -208,9 +207,9 @@ def map_all(
 
 def most_per_call(options: MapOptions) -> int:
     """Return how many threads work on one stage of a batch at most: of many a part, as there are several batches."""
-    if options.threads <= _FEW_THREADS or options.is_darwin:  # tiles of one batch take seconds
+    if options.is_darwin:  # tiles of one batch take seconds
         return options.threads
-    return -(-options.threads // (3 if options.gpu_use == "on" else 2))
+    return part_of_threads(options.threads, 3 if options.gpu_use == "on" else 2)
 
 
 def output_part(options: MapOptions) -> str:

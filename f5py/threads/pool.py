@@ -39,6 +39,15 @@ _NEVER = (1 << 31) - 1
 #: those of the heap would leave gaps that the next ones, a little larger, do not fit into: a third of the heap.
 _OWN_BYTES = 16 << 20
 
+#: Up to this number of threads two batches are computed at the same time, with more of them three or more: while the
+#: last reads of one are at work, or it is in the hands of a single thread, the others keep all threads busy.
+FEW_THREADS = 4
+
+
+def part_of_threads(n_threads: int, n_parts: int) -> int:
+    """Return how many of the threads are one of so many parts of them; few are not parted."""
+    return n_threads if n_threads <= FEW_THREADS else -(-n_threads // n_parts)
+
 
 class WorkerPool:
     """Threads for kernels that release the GIL.
@@ -148,6 +157,7 @@ class WorkerPool:
                 raise RuntimeError("the worker threads have ended")
             if self._stopped:
                 job.turn[0] = _NO_MORE
+            # more than there are reads would find nothing to do
             job.most_workers = min(job.n_reads, self._most_per_call if self._n_under_way else self.n_threads)
             self._n_under_way += 1
             at = len(self._jobs)
@@ -224,7 +234,7 @@ class _Job:
         self.turn = turn
         self.n_reads = n_reads
         self.work = work
-        self.most_workers = n_reads  # more would find nothing to do
+        self.most_workers = 0
         self.n_workers = 0
         self.seconds = 0.0
         self.error: BaseException | None = None

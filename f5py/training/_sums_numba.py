@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._kmers_numba import next_rank
+from f5py.core._read_view_numba import segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import RowState
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
@@ -47,7 +48,7 @@ def mark_all(turn, reads, alignments, motifs, truth):
     first_of_contig, positions, states, is_given = truth
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
-        segment = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+        segment = segment_of(alignments, read)
         reverse = alignments.reverse[read]
         motif = motifs[1] if reverse else motifs[0]
         n = segment.shape[0]
@@ -161,7 +162,7 @@ def weights_all(turn, reads, batch, rows, model, plain, weights, own_shift):
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         begin, n_rows = rows.offsets[read], rows.n[read]
-        letters = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+        letters = segment_of(alignments, read)
         ranks = np.empty(max(letters.shape[0] - k + 1, 0), np.int64)
         _fill_ranks(letters, alignments.reverse[read], k, codes, ranks)
         shift, scale = np.float64(scaling.shift[read]), np.float64(scaling.scale[read])
@@ -266,7 +267,7 @@ def add_rows(used, tested, batch, rows, model, plain_kmers, weights, sums):
         if not (used[read] or tested[read]):
             continue
         begin, n_rows = rows.offsets[read], rows.n[read]
-        letters = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+        letters = segment_of(alignments, read)
         ranks = np.empty(max(letters.shape[0] - k + 1, 0), np.int64)
         _fill_ranks(letters, alignments.reverse[read], k, codes, ranks)
         shift, scale = np.float64(scaling.shift[read]), np.float64(scaling.scale[read])

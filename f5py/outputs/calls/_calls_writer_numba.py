@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._read_view_numba import segment_of
 from f5py.jit.kernel import kernel
 from f5py.text._format_numba import MINUS, NEWLINE, PLUS, TAB, append_bytes, append_fixed, append_int
 
@@ -82,7 +83,7 @@ def format_calls(out, texts, call_motif, style, reads, alignments, calls, inside
         contig = alignments.contig[read]
         contig_name = contig_text[contig_offsets[contig] : contig_offsets[contig + 1]]
         name = name_text[name_offsets[read] : name_offsets[read + 1]]
-        segment = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+        segment = segment_of(alignments, read)
         for call in range(calls.offsets[read], calls.offsets[read] + calls.n[read]):
             if not inside[call]:
                 continue
