@@ -260,12 +260,15 @@ def _bases_shown(number: int) -> str:
     return str(number)
 
 
+#: Forms of values that a default tells.
+_KINDS = {bool: Kind.YES_NO, int: Kind.INTEGER, float: Kind.NUMBER}
+
+
 def option(
-    *names: str, kind: Kind = Kind.TEXT, group: Group = Group.OTHER, help: str, default: Any = None, **more: Any
+    *names: str, kind: Kind | None = None, group: Group = Group.OTHER, help: str, default: Any = None, **more: Any
 ) -> Any:
-    """Declare a field of an options class; see `Option`."""
-    if more.get("choices"):
-        kind = Kind.CHOICE
+    """Declare a field of an options class; see `Option`. Without `kind`, choices or the default tell it."""
+    kind = Kind.CHOICE if more.get("choices") else kind or _KINDS.get(type(default), Kind.TEXT)
     declared = Option(names, kind, help, group, default, **more)
     arguments: dict[str, Any] = {} if default is REQUIRED else {"default": default}
     if declared.unless:

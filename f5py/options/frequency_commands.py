@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
 from f5py.options.output_names import OF_SITES, PARQUET_TO_FILE, TABLE
-from f5py.options.shared import (
-    CALL_THRESHOLD,
-    METHYLATION,
-    METHYLATIONS,
-    StrictOptions,
-)
+from f5py.options.shared import CALL_THRESHOLD, StrictOptions, kind_of_methylation, output_file, own_motif
 
 _INPUT, _OUTPUT = Group.INPUT, Group.OUTPUT
 
@@ -18,89 +13,56 @@ _INPUT, _OUTPUT = Group.INPUT, Group.OUTPUT
 class FrequencyOptions(StrictOptions, Options):
     """Options of ``f5py meth-freq``."""
 
-    tables: tuple[str, ...] = argument(
-        "[CALLS ...]", default=(), repeated=True, is_table=True, excludes=("calls",),
+    tables: tuple[str, ...] = argument("[CALLS ...]", default=(), repeated=True, is_table=True, excludes=("calls",),
         help="Tables of calls, BAM files with MM and ML tags of any caller, or bedMethyl files, counted as one, "
-        "instead of -i.",
-    )  # fmt: skip
-    calls: str = option(
-        "-i", "--input", kind=Kind.FILE, group=_INPUT, default="-", default_words="standard input",
-        help="Table of calls, modBAM or bedMethyl; tables plain or gzip.", is_table=True,
-    )  # fmt: skip
-    output: str = option(
-        "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",
-        help="Output file; compressed (bgzip) if the name ends in .gz. It appears only when it is complete.",
-    )  # fmt: skip
-    threshold: float = option(
-        "-c", "--call-threshold", kind=Kind.NUMBER, group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
-        help="Skip calls with a lower absolute log_lik_ratio.",
-    )  # fmt: skip
-    min_coverage: int = option(
-        "--min-coverage", kind=Kind.INTEGER, group=Group.SELECTION, default=1, at_least=1, ours=True,
-        help="Minimum number of calls of a site, or row, to be listed.",
-    )  # fmt: skip
-    threshold_per_site: bool = flag(
-        "--threshold-per-site", group=Group.SELECTION, ours=True,
-        help="Multiply the threshold by the number of sites in the group, as nanopolish does (with -c 2 by default).",
-    )  # fmt: skip
-    split_groups: bool = flag(
-        "-s", "--split-groups", help="Count every site of a group separately.",
-        excludes=("bedmethyl",), advice="bedMethyl always has them split",
-    )  # fmt: skip
-    methylation: str | None = option(
-        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION, ours=True,
-        excludes=("motif",),
-        help="What was called: the motif by which -s and --bedmethyl split groups.",
-    )  # fmt: skip
-    motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, see="usage/f5py-call-methylation.md#motifs",
-        help="A motif of your own instead of -q, such as CHG:0.",
-    )  # fmt: skip
-    mod_code: str | None = option(
-        "--mod-code", group=Group.MODEL, metavar="CODE", default_words="that of the motif, m or a", ours=True,
-        pattern="[A-Za-z]|[0-9]{1,9}", pattern_words="a letter, or a number of ChEBI",
-        help="Of modBAM and bedMethyl: the modification to count, as the tags name it, such as h for 5hmC.",
-    )  # fmt: skip
-    genome: str | None = option(
-        "-g", "--genome", kind=Kind.FILE, group=_INPUT, ours=True, default_words="the bases of the reads",
-        help="Of modBAM: the reference, which says where sites are; needed for CRAM.",
-    )  # fmt: skip
-    stranded: bool = flag(
-        "--stranded", ours=True, excludes=("bedmethyl",), advice="bedMethyl has a row for each strand anyway",
-        help="Add columns with the counts of each strand to the table. bedMethyl has a row for each.",
-    )  # fmt: skip
-    output_format: str | None = option(
-        "--output-format", group=_OUTPUT, choices=("tsv", "csv", "parquet"), ours=True, see="formats.md#parquet",
-        needs=("parquet: output",), advice=PARQUET_TO_FILE,
+        "instead of -i.")  # fmt: skip
+    calls: str = option("-i", "--input", kind=Kind.FILE, group=_INPUT, default="-", default_words="standard input",
+        is_table=True,
+        help="Table of calls, modBAM or bedMethyl; tables plain or gzip.")  # fmt: skip
+    output: str = output_file()
+    threshold: float = option("-c", "--call-threshold", group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
+        help="Skip calls with a lower absolute log_lik_ratio.")  # fmt: skip
+    min_coverage: int = option("--min-coverage", group=Group.SELECTION, default=1, at_least=1, ours=True,
+        help="Minimum number of calls of a site, or row, to be listed.")  # fmt: skip
+    threshold_per_site: bool = flag("--threshold-per-site", group=Group.SELECTION, ours=True,
+        help="Multiply the threshold by the number of sites in the group, as nanopolish does (with -c "
+        "2 by default).")  # fmt: skip
+    split_groups: bool = flag("-s", "--split-groups", excludes=("bedmethyl",), advice="bedMethyl always has them split",
+        help="Count every site of a group separately.")  # fmt: skip
+    methylation: str | None = kind_of_methylation(ours=True, excludes=("motif",),
+        help="What was called: the motif by which -s and --bedmethyl split groups.")  # fmt: skip
+    motif: str | None = own_motif(ours=True)
+    mod_code: str | None = option("--mod-code", group=Group.MODEL, metavar="CODE",
+        default_words="that of the motif, m or a", ours=True, pattern="[A-Za-z]|[0-9]{1,9}",
+        pattern_words="a letter, or a number of ChEBI",
+        help="Of modBAM and bedMethyl: the modification to count, as the tags name it, such as "
+        "h for 5hmC.")  # fmt: skip
+    genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, ours=True,
+        default_words="the bases of the reads",
+        help="Of modBAM: the reference, which says where sites are; needed for CRAM.")  # fmt: skip
+    stranded: bool = flag("--stranded", ours=True, excludes=("bedmethyl",),
+        advice="bedMethyl has a row for each strand anyway",
+        help="Add columns with the counts of each strand to the table. bedMethyl has a row for each.")  # fmt: skip
+    output_format: str | None = option("--output-format", group=_OUTPUT, choices=("tsv", "csv", "parquet"), ours=True,
+        see="formats.md#parquet", needs=("parquet: output",), advice=PARQUET_TO_FILE,
         default_words="what the name of the output says, else tsv",
         help="Format of the table; parquet needs -o. By default .csv, .parquet, .bed (as --bedmethyl), .bedgraph and "
-        ".bw in the name determine it.",
-    )  # fmt: skip
-    chrom_sizes: str | None = option(
-        "--chrom-sizes", kind=Kind.FILE, group=_INPUT, ours=True,
-        help="Names and lengths of the chromosomes, such as the .fai of the reference; needed for bigWig.",
-    )  # fmt: skip
-    bedmethyl: bool = flag(
-        "--bedmethyl", ours=True, by_name=OF_SITES, see="formats.md#bedmethyl", excludes=("output_format=parquet|csv",),
-        advice="bedMethyl has tabs",
+        ".bw in the name determine it.")  # fmt: skip
+    chrom_sizes: str | None = option("--chrom-sizes", kind=Kind.FILE, group=_INPUT, ours=True,
+        help="Names and lengths of the chromosomes, such as the .fai of the reference; needed for bigWig.")  # fmt: skip
+    bedmethyl: bool = flag("--bedmethyl", ours=True, by_name=OF_SITES, see="formats.md#bedmethyl",
+        excludes=("output_format=parquet|csv",), advice="bedMethyl has tabs",
         help="Write bedMethyl as modkit does: a row per site and strand, with groups split, and with a tabix index if "
-        "the name of the output ends in .gz.",
-    )  # fmt: skip
-    combine_strands: bool = flag(
-        "--combine-strands", help="In bedMethyl, bedGraph and bigWig: one row for both strands of a site.", ours=True,
-        needs=("bedmethyl",), advice="the other tables tell strands apart with --stranded only",
-    )  # fmt: skip
+        "the name of the output ends in .gz.")  # fmt: skip
+    combine_strands: bool = flag("--combine-strands", ours=True, needs=("bedmethyl",),
+        advice="the other tables tell strands apart with --stranded only",
+        help="In bedMethyl, bedGraph and bigWig: one row for both strands of a site.")  # fmt: skip
 
 
 @options_class
 class MergeOptions(StrictOptions, Options):
     """Options of ``f5py freq-merge``."""
 
-    tables: tuple[str, ...] = argument(
-        "FILE1 FILE2 ...", repeated=True, default=(), is_table=True, help="Tables of frequencies."
-    )
-    output: str = option(
-        "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",
-        writes=TABLE,
-        help="Output file; compressed (bgzip) if the name ends in .gz. It appears only when it is complete.",
-    )  # fmt: skip
+    tables: tuple[str, ...] = argument("FILE1 FILE2 ...", repeated=True, default=(), is_table=True,
+        help="Tables of frequencies.")  # fmt: skip
+    output: str = output_file(writes=TABLE)

@@ -15,22 +15,17 @@ GPU_USES = ("auto", "on", "off")
 class GpuOptions:
     """Use of GPUs, and which; `gpu_use` says what all of it comes to."""
 
-    gpu: str | None = option(
-        "--gpu", group=Group.GPU, choices=GPU_USES, default_words="auto", ours=True,
-        help="When to use GPUs: auto, once it pays off; on, from the beginning; off, never. The result is the same.",
-    )  # fmt: skip
-    disable_cuda: bool | None = option(
-        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no", help="yes: the same as --gpu off.",
+    gpu: str | None = option("--gpu", group=Group.GPU, choices=GPU_USES, default_words="auto", ours=True,
+        help="When to use GPUs: auto, once it pays off; on, from the beginning; off, never. The result "
+        "is the same.")  # fmt: skip
+    disable_cuda: bool | None = option("--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no",
         excludes=("gpu=auto|on",),
-    )  # fmt: skip
-    cuda_dev_id: str = option(
-        "--cuda-dev-id", group=Group.GPU, metavar="INT[,INT...]|all", default="0",
-        help="Numbers of the GPUs; with several, each takes a batch when it becomes free.",
-    )  # fmt: skip
-    cuda_mem_frac: float | None = option(
-        "--cuda-mem-frac", kind=Kind.NUMBER, group=Group.GPU, default_words="0.9; Jetson 0.7",
-        help="Share of the free GPU memory to use.",
-    )  # fmt: skip
+        help="yes: the same as --gpu off.")  # fmt: skip
+    cuda_dev_id: str = option("--cuda-dev-id", group=Group.GPU, metavar="INT[,INT...]|all", default="0",
+        help="Numbers of the GPUs; with several, each takes a batch when it becomes free.")  # fmt: skip
+    cuda_mem_frac: float | None = option("--cuda-mem-frac", kind=Kind.NUMBER, group=Group.GPU,
+        default_words="0.9; Jetson 0.7",
+        help="Share of the free GPU memory to use.")  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]
@@ -51,26 +46,18 @@ class GpuOptions:
 class CudaOptions(GpuOptions):
     """Division of reads between GPUs and CPU threads."""
 
-    cuda_max_lf: float = option(
-        "--cuda-max-lf", kind=Kind.NUMBER, group=Group.GPU, default=3.0,
-        help="Only reads longer than this times the mean length of the batch can go to the CPU for their length.",
-    )  # fmt: skip
-    cuda_avg_epk: float = option(
-        "--cuda-avg-epk", kind=Kind.NUMBER, group=Group.GPU, default=2.0,
-        help="Number of events per base that GPU memory is allocated for.",
-    )  # fmt: skip
-    cuda_max_epk: float = option(
-        "--cuda-max-epk", kind=Kind.NUMBER, group=Group.GPU, default=5.0,
-        help="Only reads with fewer events per base can go to the GPU.",
-    )  # fmt: skip
-    cuda_block_size: int | None = option(
-        "--cuda-block-size", kind=Kind.INTEGER, group=Group.DEVELOPER, default_words="none", free=True,
-        help="Accepted, but has no effect: the kernels choose their own block size.",
-    )  # fmt: skip
-    auto_tune: bool = option(
-        "--auto-tune", kind=Kind.YES_NO, group=Group.GPU, default=False, ours=True,
-        help="Adjust batch sizes and the GPU's share during the run.",
-    )  # fmt: skip
+    cuda_max_lf: float = option("--cuda-max-lf", group=Group.GPU, default=3.0,
+        help="Only reads longer than this times the mean length of the batch can go to the CPU "
+        "for their length.")  # fmt: skip
+    cuda_avg_epk: float = option("--cuda-avg-epk", group=Group.GPU, default=2.0,
+        help="Number of events per base that GPU memory is allocated for.")  # fmt: skip
+    cuda_max_epk: float = option("--cuda-max-epk", group=Group.GPU, default=5.0,
+        help="Only reads with fewer events per base can go to the GPU.")  # fmt: skip
+    cuda_block_size: int | None = option("--cuda-block-size", kind=Kind.INTEGER, group=Group.DEVELOPER,
+        default_words="none", free=True,
+        help="Accepted, but has no effect: the kernels choose their own block size.")  # fmt: skip
+    auto_tune: bool = option("--auto-tune", group=Group.GPU, default=False, ours=True,
+        help="Adjust batch sizes and the GPU's share during the run.")  # fmt: skip
 
 
 def device_numbers(text: str | int) -> list[int] | None:

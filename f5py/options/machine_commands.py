@@ -11,9 +11,8 @@ from f5py.options.gpu import device_numbers
 class GpuCheckOptions(Options):
     """Options of ``f5py gpu-check``."""
 
-    cuda_dev_id: str = option(
-        "--cuda-dev-id", metavar="INT[,INT...]|all", default="all", help="Numbers of the GPUs to check."
-    )
+    cuda_dev_id: str = option("--cuda-dev-id", metavar="INT[,INT...]|all", default="all",
+        help="Numbers of the GPUs to check.")  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -28,9 +27,8 @@ _OLDEST = 72
 class CompileOptions(Options):
     """Options of ``f5py compile``."""
 
-    cuda_arch: str | None = option(
-        "--cuda-arch", metavar="INT[,INT...]", help="Compute capabilities of GPUs to compile for, such as 87 for 8.7."
-    )
+    cuda_arch: str | None = option("--cuda-arch", metavar="INT[,INT...]",
+        help="Compute capabilities of GPUs to compile for, such as 87 for 8.7.")  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()

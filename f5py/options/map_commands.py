@@ -8,9 +8,7 @@ from f5py.errors import UsageError
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
 from f5py.options.gpu import GpuOptions
 from f5py.options.output_names import REPORT, is_no_alignments
-from f5py.options.shared import (
-    threads,
-)
+from f5py.options.shared import output_file, threads
 
 _SEEDS = "of the preset"
 #: One or two whole numbers.
@@ -38,156 +36,115 @@ class MapOptions(GpuOptions, Options):
     """Options of ``f5py map``."""
 
     reference: str = argument("REF", help="The reference: FASTA, plain or compressed, or an index that -d has written.")
-    reads: tuple[str, ...] = argument(
-        "READS [...]", default=(), repeated=True,
+    reads: tuple[str, ...] = argument("READS [...]", default=(), repeated=True,
         help="Reads: FASTA or FASTQ, plain or compressed (- for standard input), or alignment files such as a "
-        "basecaller's unaligned BAM.",
-    )  # fmt: skip
-    output: str = option(
-        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
+        "basecaller's unaligned BAM.")  # fmt: skip
+    output: str = output_file(
         help="Output file: sorted, and indexed, BAM; CRAM, SAM or PAF if the name ends so. It appears only when it is "
-        "complete.",
-    )  # fmt: skip
-    paf: bool = flag("--paf", ours=True, help="Write PAF, in the order of the reads.", see="formats.md#paf-and-sam")
-    write_index: str | None = option(
-        "-d", "--write-index", kind=Kind.PATH, group=Group.OUTPUT, written=True,
-        excludes=_TILES, help="Write the index of the reference, to be given as REF later.",
-    )  # fmt: skip
+        "complete.")  # fmt: skip
+    paf: bool = flag("--paf", ours=True, see="formats.md#paf-and-sam", help="Write PAF, in the order of the reads.")
+    write_index: str | None = option("-d", "--write-index", kind=Kind.PATH, group=Group.OUTPUT, written=True,
+        excludes=_TILES,
+        help="Write the index of the reference, to be given as REF later.")  # fmt: skip
     no_md: bool = flag("--no-MD", ours=True, help="Leave out the tag MD.")
-    md: bool = flag("--MD", help="Write the tag MD also into PAF; alignments have it anyway.", excludes=("no_md",))
-    cs: str | None = option(
-        "--cs", group=Group.OUTPUT, choices=("short", "long"), help="Write the tag cs, with the bases that differ.",
-    )  # fmt: skip
+    md: bool = flag("--MD", excludes=("no_md",), help="Write the tag MD also into PAF; alignments have it anyway.")
+    cs: str | None = option("--cs", group=Group.OUTPUT, choices=("short", "long"),
+        help="Write the tag cs, with the bases that differ.")  # fmt: skip
     eqx: bool = flag("--eqx", help="Write = and X instead of M in CIGAR strings.")
-    soft_clips: bool = flag(
-        "-Y", "--soft-clips", help="Give supplementary and secondary records the whole read. Always with tags of bases."
-    )
+    soft_clips: bool = flag("-Y", "--soft-clips",
+        help="Give supplementary and secondary records the whole read. Always with tags of bases.")  # fmt: skip
     comments: bool = flag("-y", "--comments", help="Turn comments of FASTQ that look like SAM tags into tags.")
-    read_group: str | None = option(
-        "-R", "--read-group", group=Group.OUTPUT, metavar="LINE", pattern=r"[^\ud800-\udfff]*ID:[^\ud800-\udfff]*",
-        pattern_words=r"like @RG\tID:name\tSM:sample", help=r"Read group of all reads, such as @RG\tID:a\tSM:b.",
-    )  # fmt: skip
-    secondary: bool = option(
-        "--secondary", kind=Kind.YES_NO, group=Group.OUTPUT, default=True, help="Write secondary alignments."
-    )
+    read_group: str | None = option("-R", "--read-group", group=Group.OUTPUT, metavar="LINE",
+        pattern=r"[^\ud800-\udfff]*ID:[^\ud800-\udfff]*", pattern_words=r"like @RG\tID:name\tSM:sample",
+        help=r"Read group of all reads, such as @RG\tID:a\tSM:b.")  # fmt: skip
+    secondary: bool = option("--secondary", group=Group.OUTPUT, default=True, help="Write secondary alignments.")
     as_sam: bool = flag("-a", help="Accepted as minimap2 has it; alignments are written anyway.")
     with_cigar: bool = flag("-c", help="Accepted as minimap2 has it; PAF has CIGAR strings anyway.")
-    strand_of_splicing: str | None = option(
-        "-u", group=Group.OUTPUT, choices=("f",), help="Accepted as minimap2 has it; changes nothing without splicing."
-    )
-    report: str | None = option(
-        "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT, see="formats.md#run-report",
-        needs=("reads",), advice="it is about reads, of which none are given",
+    strand_of_splicing: str | None = option("-u", group=Group.OUTPUT, choices=("f",),
+        help="Accepted as minimap2 has it; changes nothing without splicing.")  # fmt: skip
+    report: str | None = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
+        see="formats.md#run-report", needs=("reads",), advice="it is about reads, of which none are given",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
-        ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.",
-    )  # fmt: skip
-    sample: str | None = option(
-        "--sample", group=Group.OUTPUT, ours=True, metavar="NAME", default_words="the name of the first file of reads",
-        needs=("report",), help="What the report, and with it MultiQC, calls the sample.",
-    )  # fmt: skip
-    preset: str = option(
-        "-x", "--preset", group=Group.MODEL, default="map-ont",
-        help=f"Settings for a kind of reads: {', '.join(MAP_PRESETS)}. Other options change them.",
-    )  # fmt: skip
-    k: int | None = option(
-        "-k", kind=Kind.INTEGER, group=Group.MODEL, at_least=4, at_most=28, default_words=_SEEDS,
-        help="Length of minimizers.",
-    )  # fmt: skip
-    w: int | None = option(
-        "-w", kind=Kind.INTEGER, group=Group.MODEL, at_least=1, at_most=255, default_words=_SEEDS,
-        excludes=_TILES, help="Neighbours of which a minimizer is the smallest.",
-    )  # fmt: skip
-    hpc: bool = flag("-H", group=Group.MODEL, excludes=_TILES, help="Compress homopolymers in minimizers.")
-    seeds: str = option(
-        "--seeds", group=Group.MODEL, choices=("minimizer", "mem"), default="minimizer", excludes=("hpc", _NO_MEM),
-        advice=f"exact matches are seeds without compressed homopolymers, with -x {', '.join(MEM_PRESETS)}",
-        help="What reads and reference are compared by: minimizers, as minimap2, or maximal exact matches (MEM).",
-    )  # fmt: skip
-    min_mem: int | None = option(
-        "--min-mem", kind=Kind.INTEGER, group=Group.LIMITS, at_least=15, at_most=255, default_words="17",
-        needs=("seeds=mem",),
-        help="Shortest exact match that is a seed, with --seeds mem.",
-    )  # fmt: skip
-    frequent: float | None = option(
-        "-f", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=_MOST_NUMBER, default_words="0.0002",
+        ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.")  # fmt: skip
+    sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
+        default_words="the name of the first file of reads", needs=("report",),
+        help="What the report, and with it MultiQC, calls the sample.")  # fmt: skip
+    preset: str = option("-x", "--preset", group=Group.MODEL, default="map-ont",
+        help=f"Settings for a kind of reads: {', '.join(MAP_PRESETS)}. Other options change them.")  # fmt: skip
+    k: int | None = option("-k", kind=Kind.INTEGER, group=Group.MODEL, at_least=4, at_most=28, default_words=_SEEDS,
+        help="Length of minimizers.")  # fmt: skip
+    w: int | None = option("-w", kind=Kind.INTEGER, group=Group.MODEL, at_least=1, at_most=255, default_words=_SEEDS,
         excludes=_TILES,
-        help="Pass over this fraction of the most frequent minimizers, or those with more places than this.",
-    )  # fmt: skip
-    frequent_bounds: str | None = option(
-        "-U", pattern=_NUMBERS, pattern_words=_LIKE, group=Group.LIMITS, metavar="INT,INT", default_words="10,1000000",
-        excludes=_TILES, help="Bounds of what -f gives.",
-    )  # fmt: skip
-    rescue_distance: int | None = option(
-        "-e", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="500",
-        excludes=_TILES, help="Use one of the frequent minimizers every so many bases.",
-    )  # fmt: skip
-    frequent_in_read: float | None = option(
-        "--q-occ-frac", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, default_words="0.01",
-        excludes=_TILES, help="Drop minimizers that are more than this fraction of a read's.",
-    )  # fmt: skip
-    max_gap: int | None = option(
-        "-g", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
-        excludes=_TILES, help="Largest gap without a seed in a chain.",
-    )  # fmt: skip
-    bandwidths: str | None = option(
-        "-r", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE, default_words="500,20000",
-        excludes=_TILES, help="Bandwidths of chaining, and of joining chains over long gaps.",
-    )  # fmt: skip
-    min_count: int | None = option(
-        "-n", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words="3", excludes=_TILES,
-        help="Fewest seeds of a chain.",
-    )  # fmt: skip
-    min_chain_score: int | None = option(
-        "-m", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS, excludes=_TILES,
-        help="Smallest score of a chain.",
-    )  # fmt: skip
-    secondary_ratio: float | None = option(
-        "-p", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1, default_words="0.8",
-        help="Smallest ratio of a secondary alignment's score to the primary one's.",
-    )  # fmt: skip
-    max_secondary: int | None = option(
-        "-N", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="5", help="Most secondary alignments."
-    )
-    mask: float | None = option(
-        "-M", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1, default_words="0.5",
-        help="A hit is secondary if a better one covers more than this fraction of it.",
-    )  # fmt: skip
-    max_chain_skip: int | None = option(
-        "--max-chain-skip", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="25",
-        excludes=_TILES, help="Seeds that are tried in vain before the search for a predecessor ends.",
-    )  # fmt: skip
-    max_chain_iter: int | None = option(
-        "--max-chain-iter", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words="5000",
-        excludes=_TILES, help="Seeds among which a predecessor is looked for.",
-    )  # fmt: skip
-    match: int | None = option(
-        "-A", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS, help="Score of a match."
-    )
-    mismatch: int | None = option(
-        "-B", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS, help="Penalty of a mismatch."
-    )
-    gap_open: str | None = option(
-        "-O", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE, default_words=_SEEDS,
-        help="Penalties of opening a gap.",
-    )  # fmt: skip
-    gap_extend: str | None = option(
-        "-E", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE, default_words=_SEEDS,
-        help="Penalties of a base in a gap; a gap of l bases costs the smaller of O1 + l E1 and O2 + l E2.",
-    )  # fmt: skip
-    zdrop: str | None = option(
-        "-z", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE, default_words="400,200",
-        excludes=_TILES, help="Drop of the score at which an alignment ends, and at which an inversion is looked for.",
-    )  # fmt: skip
-    min_score: int | None = option(
-        "-s", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS, excludes=_TILES,
-        help="Smallest score of a hit.",
-    )  # fmt: skip
+        help="Neighbours of which a minimizer is the smallest.")  # fmt: skip
+    hpc: bool = flag("-H", group=Group.MODEL, excludes=_TILES, help="Compress homopolymers in minimizers.")
+    seeds: str = option("--seeds", group=Group.MODEL, choices=("minimizer", "mem"), default="minimizer",
+        excludes=("hpc", _NO_MEM),
+        advice=f"exact matches are seeds without compressed homopolymers, with -x {', '.join(MEM_PRESETS)}",
+        help="What reads and reference are compared by: minimizers, as minimap2, or maximal "
+        "exact matches (MEM).")  # fmt: skip
+    min_mem: int | None = option("--min-mem", kind=Kind.INTEGER, group=Group.LIMITS, at_least=15, at_most=255,
+        default_words="17", needs=("seeds=mem",),
+        help="Shortest exact match that is a seed, with --seeds mem.")  # fmt: skip
+    frequent: float | None = option("-f", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=_MOST_NUMBER,
+        default_words="0.0002", excludes=_TILES,
+        help="Pass over this fraction of the most frequent minimizers, or those with more "
+        "places than this.")  # fmt: skip
+    frequent_bounds: str | None = option("-U", pattern=_NUMBERS, pattern_words=_LIKE, group=Group.LIMITS,
+        metavar="INT,INT", default_words="10,1000000", excludes=_TILES,
+        help="Bounds of what -f gives.")  # fmt: skip
+    rescue_distance: int | None = option("-e", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="500",
+        excludes=_TILES,
+        help="Use one of the frequent minimizers every so many bases.")  # fmt: skip
+    frequent_in_read: float | None = option("--q-occ-frac", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0,
+        default_words="0.01", excludes=_TILES,
+        help="Drop minimizers that are more than this fraction of a read's.")  # fmt: skip
+    max_gap: int | None = option("-g", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
+        excludes=_TILES,
+        help="Largest gap without a seed in a chain.")  # fmt: skip
+    bandwidths: str | None = option("-r", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS,
+        pattern_words=_LIKE, default_words="500,20000", excludes=_TILES,
+        help="Bandwidths of chaining, and of joining chains over long gaps.")  # fmt: skip
+    min_count: int | None = option("-n", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words="3",
+        excludes=_TILES,
+        help="Fewest seeds of a chain.")  # fmt: skip
+    min_chain_score: int | None = option("-m", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
+        excludes=_TILES,
+        help="Smallest score of a chain.")  # fmt: skip
+    secondary_ratio: float | None = option("-p", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1,
+        default_words="0.8",
+        help="Smallest ratio of a secondary alignment's score to the primary one's.")  # fmt: skip
+    max_secondary: int | None = option("-N", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="5",
+        help="Most secondary alignments.")  # fmt: skip
+    mask: float | None = option("-M", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1, default_words="0.5",
+        help="A hit is secondary if a better one covers more than this fraction of it.")  # fmt: skip
+    max_chain_skip: int | None = option("--max-chain-skip", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0,
+        default_words="25", excludes=_TILES,
+        help="Seeds that are tried in vain before the search for a predecessor ends.")  # fmt: skip
+    max_chain_iter: int | None = option("--max-chain-iter", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1,
+        default_words="5000", excludes=_TILES,
+        help="Seeds among which a predecessor is looked for.")  # fmt: skip
+    match: int | None = option("-A", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
+        help="Score of a match.")  # fmt: skip
+    mismatch: int | None = option("-B", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
+        help="Penalty of a mismatch.")  # fmt: skip
+    gap_open: str | None = option("-O", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE,
+        default_words=_SEEDS,
+        help="Penalties of opening a gap.")  # fmt: skip
+    gap_extend: str | None = option("-E", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS,
+        pattern_words=_LIKE, default_words=_SEEDS,
+        help="Penalties of a base in a gap; a gap of l bases costs the smaller of O1 + l E1 and O2 "
+        "+ l E2.")  # fmt: skip
+    zdrop: str | None = option("-z", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE,
+        default_words="400,200", excludes=_TILES,
+        help="Drop of the score at which an alignment ends, and at which an inversion is looked for.")  # fmt: skip
+    min_score: int | None = option("-s", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS,
+        excludes=_TILES,
+        help="Smallest score of a hit.")  # fmt: skip
     threads: int = threads("Number of threads.")
-    batch_bases: int | None = option(
-        "-K", "--batch-bases", kind=Kind.BASES, group=Group.SPEED, at_least=1,
+    batch_bases: int | None = option("-K", "--batch-bases", kind=Kind.BASES, group=Group.SPEED, at_least=1,
         default_words="2M for each thread, from 4M to 20M (8M with --gpu on)",
-        help="Number of bases at which a batch is complete; the output does not depend on it, but the memory does.",
-    )  # fmt: skip
+        help="Number of bases at which a batch is complete; the output does not depend on it, but "
+        "the memory does.")  # fmt: skip
     command_line: str = "f5py map"
 
     def __post_init__(self) -> None:

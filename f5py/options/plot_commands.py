@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, option, options_class
-from f5py.options.input_names import BESIDE_READS
 from f5py.options.shared import (
     CALL_THRESHOLD,
-    METHYLATION,
-    METHYLATIONS,
     LimitOptions,
     ModelOptions,
     RnaOptions,
     SignalOptions,
+    indexed_reads,
+    kind_of_methylation,
     min_mapq,
 )
 
@@ -24,92 +23,54 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
     """Options of ``f5py plot``."""
 
     read: str = argument("READ_ID", help="Name of the read.")
-    reads: str = option(
-        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS,
-        see="usage/f5py-call-methylation.md#reads-without-an-index",
-    )  # fmt: skip
-    bam: str | None = option(
-        "-b", "--bam", kind=Kind.FILE, group=Group.INPUT,
-        help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.", needs=("genome",), advice=_BOTH,
-    )  # fmt: skip
-    genome: str | None = option(
-        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format, for -b.", needs=("bam",),
-        advice=_BOTH,
-    )  # fmt: skip
-    window: str | None = option(
-        "-w", "--window", group=Group.SELECTION, metavar="REGION",
+    reads: str = indexed_reads()
+    bam: str | None = option("-b", "--bam", kind=Kind.FILE, group=Group.INPUT, needs=("genome",), advice=_BOTH,
+        help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.")  # fmt: skip
+    genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT, needs=("bam",), advice=_BOTH,
+        help="Reference in FASTA format, for -b.")  # fmt: skip
+    window: str | None = option("-w", "--window", group=Group.SELECTION, metavar="REGION",
         default_words="the whole read in .html, else the first 100 positions that the signal passes",
-        help="Region contig:start-end of the reference; without -b, k-mers first-last of the read.",
-    )  # fmt: skip
-    alignment: int | None = option(
-        "--alignment", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1, needs=("bam",),
+        help="Region contig:start-end of the reference; without -b, k-mers first-last of the read.")  # fmt: skip
+    alignment: int | None = option("--alignment", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1, needs=("bam",),
         default_words="the primary one that overlaps the region",
-        help="Which of the read's primary and supplementary alignments, counted from 1 in the order of -b.",
-    )  # fmt: skip
-    output: str | None = option(
-        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default_words="READ_ID.png",
-        help="Output file; its extension determines the format: png, svg, pdf or html.",
-    )  # fmt: skip
-    methylation: str | None = option(
-        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION,
-        help="Calls to show in .html, if there is a model for them and -b is given.", needs=("bam",), advice=_CALLED,
-    )  # fmt: skip
-    meth_model: str | None = option(
-        "--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
-        help="Pore model with methylated bases for these calls.", needs=("bam",), advice=_CALLED,
-    )  # fmt: skip
-    call_threshold: float = option(
-        "--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT, default=CALL_THRESHOLD, at_least=0,
-        help="Calls with a lower absolute log_lik_ratio are shown pale.",
-    )  # fmt: skip
-    x_axis: str = option(
-        "--x-axis", group=Group.OUTPUT, choices=("samples", "time"), default="samples",
-        help="Unit of the x axis: samples, or seconds since the start of the read.",
-    )  # fmt: skip
+        help="Which of the read's primary and supplementary alignments, counted from 1 in the "
+        "order of -b.")  # fmt: skip
+    output: str | None = option("-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default_words="READ_ID.png",
+        help="Output file; its extension determines the format: png, svg, pdf or html.")  # fmt: skip
+    methylation: str | None = kind_of_methylation(needs=("bam",), advice=_CALLED,
+        help="Calls to show in .html, if there is a model for them and -b is given.")  # fmt: skip
+    meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
+        needs=("bam",), advice=_CALLED,
+        help="Pore model with methylated bases for these calls.")  # fmt: skip
+    call_threshold: float = option("--call-threshold", group=Group.OUTPUT, default=CALL_THRESHOLD, at_least=0,
+        help="Calls with a lower absolute log_lik_ratio are shown pale.")  # fmt: skip
+    x_axis: str = option("--x-axis", group=Group.OUTPUT, choices=("samples", "time"), default="samples",
+        help="Unit of the x axis: samples, or seconds since the start of the read.")  # fmt: skip
 
 
 @options_class
 class PlotRegionOptions(Options):
     """Options of ``f5py plot-region``."""
 
-    bam: str = option(
-        "-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Alignments (SAM, BAM or CRAM) with MM and ML tags; faster with an index.",
-    )  # fmt: skip
-    genome: str | None = option(
-        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format; needed for CRAM files.",
-    )  # fmt: skip
-    genes: str | None = option(
-        "--genes", kind=Kind.FILE, group=Group.INPUT,
-        help="Genes to draw below the frequencies: BED, GFF or GTF, plain or compressed.",
-    )  # fmt: skip
-    window: str = option(
-        "-w", "--window", group=Group.SELECTION, metavar="REGION", default=REQUIRED,
-        help="The locus, contig:start-end.",
-    )  # fmt: skip
-    code: str | None = option(
-        "--code", group=Group.SELECTION, default_words="that with the most calls",
-        help="Code of the modification in the MM tag, such as m, h or a.",
-    )  # fmt: skip
-    threshold: float = option(
-        "--call-threshold", kind=Kind.NUMBER, group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
-        help="Calls with lower absolute log-odds count for neither state.",
-    )  # fmt: skip
-    min_coverage: int | None = option(
-        "--min-coverage", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1,
+    bam: str = option("-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
+        help="Alignments (SAM, BAM or CRAM) with MM and ML tags; faster with an index.")  # fmt: skip
+    genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT,
+        help="Reference in FASTA format; needed for CRAM files.")  # fmt: skip
+    genes: str | None = option("--genes", kind=Kind.FILE, group=Group.INPUT,
+        help="Genes to draw below the frequencies: BED, GFF or GTF, plain or compressed.")  # fmt: skip
+    window: str = option("-w", "--window", group=Group.SELECTION, metavar="REGION", default=REQUIRED,
+        help="The locus, contig:start-end.")  # fmt: skip
+    code: str | None = option("--code", group=Group.SELECTION, default_words="that with the most calls",
+        help="Code of the modification in the MM tag, such as m, h or a.")  # fmt: skip
+    threshold: float = option("--call-threshold", group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
+        help="Calls with lower absolute log-odds count for neither state.")  # fmt: skip
+    min_coverage: int | None = option("--min-coverage", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1,
         default_words="a fifth of the median site's",
-        help="Sites with fewer decided calls get no point among the frequencies.",
-    )  # fmt: skip
+        help="Sites with fewer decided calls get no point among the frequencies.")  # fmt: skip
     min_mapq: int = min_mapq()
-    max_reads: int = option(
-        "--max-reads", kind=Kind.INTEGER, group=Group.LIMITS, default=200, at_least=1,
-        help="Maximum number of reads to draw; those that cover most of the locus are chosen.",
-    )  # fmt: skip
-    max_bases: int = option(
-        "--max-bases", kind=Kind.BASES, group=Group.LIMITS, default=1_000_000, help="Maximum length of the locus."
-    )
-    output: str = option(
-        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default=REQUIRED,
-        help="Output file; its extension determines the format: png, svg, pdf or html.",
-    )  # fmt: skip
+    max_reads: int = option("--max-reads", group=Group.LIMITS, default=200, at_least=1,
+        help="Maximum number of reads to draw; those that cover most of the locus are chosen.")  # fmt: skip
+    max_bases: int = option("--max-bases", kind=Kind.BASES, group=Group.LIMITS, default=1_000_000,
+        help="Maximum length of the locus.")  # fmt: skip
+    output: str = option("-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default=REQUIRED,
+        help="Output file; its extension determines the format: png, svg, pdf or html.")  # fmt: skip

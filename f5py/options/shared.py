@@ -29,6 +29,7 @@ METHYLATION = "cpg"
 METHYLATIONS = ("cpg", "gpc", "dam", "dcm")
 #: More than any machine is good for; a slip of the finger would take all memory.
 MOST_THREADS, MOST_PROCESSES = 1024, 256
+_COMPRESSED = "Output file; compressed (bgzip) if the name ends in .gz. It appears only when it is complete."
 _PORES = ("r9", "r10", "rna004")
 
 
@@ -65,21 +66,50 @@ def alignments(**more: Any) -> Any:
     )  # fmt: skip
 
 
+def output_file(help: str = _COMPRESSED, **more: Any) -> Any:
+    """Declare ``--output`` as a file that is standard output by default."""
+    return option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output", help=help,
+        **more,
+    )  # fmt: skip
+
+
+def kind_of_methylation(help: str, **more: Any) -> Any:
+    """Declare ``--methylation`` with the kinds that there are."""
+    return option(
+        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION, help=help, **more
+    )
+
+
+def own_motif(**more: Any) -> Any:
+    """Declare ``--motif`` beside ``--methylation``."""
+    return option(
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", see="usage/f5py-call-methylation.md#motifs",
+        help="A motif of your own instead of -q, such as CHG:0.", **more,
+    )  # fmt: skip
+
+
+def indexed_reads() -> Any:
+    """Declare ``--reads`` of commands that need them."""
+    return option(
+        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED, beside=BESIDE_READS,
+        see="usage/f5py-call-methylation.md#reads-without-an-index", help="Basecalled reads, indexed by f5py index.",
+    )  # fmt: skip
+
+
 @part_of_options
 class InputOptions:
     """Reads, their alignments and the reference."""
 
-    reads: str | None = option(
-        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default_words="the bases in the alignments",
-        help="Basecalled reads: FASTA or FASTQ indexed by f5py index. If they fit in memory and the signals are named "
-        "on the command line, they need no index, and can be BAM.", beside=BESIDE_READS, url="file",
+    reads: str | None = option("-r", "--reads", kind=Kind.FILE, group=Group.INPUT,
+        default_words="the bases in the alignments", beside=BESIDE_READS, url="file",
         see="usage/f5py-call-methylation.md#reads-without-an-index",
-    )  # fmt: skip
+        help="Basecalled reads: FASTA or FASTQ indexed by f5py index. If they fit in memory and the signals are named "
+        "on the command line, they need no index, and can be BAM.")  # fmt: skip
     bam: str = alignments()
-    genome: str = option(
-        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Reference in FASTA format; a missing .fai is made.", beside=BESIDE_REFERENCE, url="file",
-    )  # fmt: skip
+    genome: str = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED, beside=BESIDE_REFERENCE,
+        url="file",
+        help="Reference in FASTA format; a missing .fai is made.")  # fmt: skip
 
 
 _MAPPED_HERE = "it is for reads without alignments, which are mapped in the same run"
@@ -89,26 +119,22 @@ _MAPPED_HERE = "it is for reads without alignments, which are mapped in the same
 class MappingOptions:
     """Mapping of reads without alignments in the same run."""
 
-    map_preset: str | None = option(
-        "--map-preset", group=Group.INPUT, choices=("map-ont", "map-hifi", "lr:hq", "rna"), ours=True,
-        default_words="map-ont, or rna for direct RNA", excludes=("bam", "watch"), advice=_MAPPED_HERE,
-        help="Without -b, the reads of -r are mapped to the reference first; the preset of f5py map for that.",
-    )  # fmt: skip
-    keep_bam: str | None = option(
-        "--keep-bam", kind=Kind.FILE, group=Group.OUTPUT, ours=True, excludes=("bam", "watch"), advice=_MAPPED_HERE,
-        pattern="(?is).*\\.bam", pattern_words="a name that ends in .bam, as the alignments are BAM",
-        help="Keep the alignments that are made without -b in this BAM file; it is sorted and indexed.",
-    )  # fmt: skip
+    map_preset: str | None = option("--map-preset", group=Group.INPUT, choices=("map-ont", "map-hifi", "lr:hq", "rna"),
+        ours=True, default_words="map-ont, or rna for direct RNA", excludes=("bam", "watch"), advice=_MAPPED_HERE,
+        help="Without -b, the reads of -r are mapped to the reference first; the preset of f5py "
+        "map for that.")  # fmt: skip
+    keep_bam: str | None = option("--keep-bam", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        excludes=("bam", "watch"), advice=_MAPPED_HERE, pattern="(?is).*\\.bam",
+        pattern_words="a name that ends in .bam, as the alignments are BAM",
+        help="Keep the alignments that are made without -b in this BAM file; it is sorted and indexed.")  # fmt: skip
 
 
 @part_of_options
 class StrictOptions:
     """Treatment of doubtful input."""
 
-    strict: bool = flag(
-        "--strict", group=Group.INPUT, ours=True, free=True,
-        help="Stop with an error instead of a warning if input is damaged, incomplete or inconsistent.",
-    )  # fmt: skip
+    strict: bool = flag("--strict", group=Group.INPUT, ours=True, free=True,
+        help="Stop with an error instead of a warning if input is damaged, incomplete or inconsistent.")  # fmt: skip
 
 
 _ONE_SIGNALS = "give the one that holds the signals of these reads"
@@ -118,106 +144,78 @@ _ONE_SIGNALS = "give the one that holds the signals of these reads"
 class SignalOptions:
     """Sources of the raw signals."""
 
-    slow5: str | None = option(
-        "--slow5", kind=Kind.FILE, group=Group.INPUT, help="Signals in a SLOW5 or BLOW5 file.", beside=BESIDE_SLOW5,
-        url="slow5", excludes=("pod5", "fast5"), advice=_ONE_SIGNALS,
-    )  # fmt: skip
-    pod5: str | None = option(
-        "--pod5", kind=Kind.PATH, group=Group.INPUT, help="Signals in a POD5 file or a folder of POD5 files.",
-        ours=True, url="pod5", excludes=("fast5",), advice=_ONE_SIGNALS,
-    )  # fmt: skip
-    fast5: str | None = option(
-        "--fast5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="fast5",
-        help="Signals in a fast5 file or a folder of fast5 files, which is searched at the start of the run.",
-    )  # fmt: skip
+    slow5: str | None = option("--slow5", kind=Kind.FILE, group=Group.INPUT, beside=BESIDE_SLOW5, url="slow5",
+        excludes=("pod5", "fast5"), advice=_ONE_SIGNALS,
+        help="Signals in a SLOW5 or BLOW5 file.")  # fmt: skip
+    pod5: str | None = option("--pod5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="pod5", excludes=("fast5",),
+        advice=_ONE_SIGNALS,
+        help="Signals in a POD5 file or a folder of POD5 files.")  # fmt: skip
+    fast5: str | None = option("--fast5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="fast5",
+        help="Signals in a fast5 file or a folder of fast5 files, which is searched at the start "
+        "of the run.")  # fmt: skip
 
 
 @part_of_options
 class RunOptions:
     """Output and speed of a command that works on signals."""
 
-    output: str = option(
-        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
-        help="Output file; compressed (bgzip) if the name ends in .gz.",
-    )  # fmt: skip
+    output: str = output_file("Output file; compressed (bgzip) if the name ends in .gz.")
     threads: int = threads("Worker threads.")
-    batchsize: int | None = option(
-        "-K", "--batchsize", kind=Kind.INTEGER, group=Group.SPEED, at_least=1,
+    batchsize: int | None = option("-K", "--batchsize", kind=Kind.INTEGER, group=Group.SPEED, at_least=1,
         default_words="512, or 1024 where a GPU may be used",
-        help="Maximum number of reads in a batch.",
-    )  # fmt: skip
+        help="Maximum number of reads in a batch.")  # fmt: skip
     max_bases: int = max_bases(5_000_000)
-    iop: int | None = option(
-        "--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_PROCESSES,
+    iop: int | None = option("--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_PROCESSES,
         default_words="chosen from -t",
-        help="Number of processes that read fast5 or POD5 files.",
-    )  # fmt: skip
-    profile: str | None = option(
-        "-x", "--profile", group=Group.SPEED, metavar="NAME|FILE",
-        help="Defaults for a kind of machine (laptop, desktop, hpc, ...), for options that are not given.",
+        help="Number of processes that read fast5 or POD5 files.")  # fmt: skip
+    profile: str | None = option("-x", "--profile", group=Group.SPEED, metavar="NAME|FILE",
         see="usage/common.md#profiles",
-    )  # fmt: skip
-    verbose: int = option(
-        "-v", "--verbose", kind=Kind.INTEGER, default=0, at_least=0, at_most=255, number_may_lack=1, free=True,
-        help="1 or more: also report the reads with too many events per base.",
-    )  # fmt: skip
-    failed_reads: str | None = option(
-        "--failed-reads", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=TABLE, see="formats.md#failed-reads",
-        help="Write a list of all reads without a result, with the cause, to this file.",
-    )  # fmt: skip
+        help="Defaults for a kind of machine (laptop, desktop, hpc, ...), for options that are not given.")  # fmt: skip
+    verbose: int = option("-v", "--verbose", default=0, at_least=0, at_most=255, number_may_lack=1, free=True,
+        help="1 or more: also report the reads with too many events per base.")  # fmt: skip
+    failed_reads: str | None = option("--failed-reads", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=TABLE,
+        see="formats.md#failed-reads",
+        help="Write a list of all reads without a result, with the cause, to this file.")  # fmt: skip
 
 
 @part_of_options
 class ModelOptions:
     """Pore that the signals come from."""
 
-    pore: str | None = option(
-        "--pore", group=Group.MODEL, choices=_PORES, default_words="as the signals say, else r9",
-        help="Pore chemistry.", see="usage/f5py-call-methylation.md#chemistries",
-    )  # fmt: skip
-    kmer_model: str | None = option(
-        "--kmer-model", metavar="FILE|NAME", group=Group.MODEL, default_words="built in", see="formats.md#pore-models",
-        help="Pore model to align with: a file, or the name of a built-in model such as rna004-5mer.",
-    )  # fmt: skip
+    pore: str | None = option("--pore", group=Group.MODEL, choices=_PORES, default_words="as the signals say, else r9",
+        see="usage/f5py-call-methylation.md#chemistries",
+        help="Pore chemistry.")  # fmt: skip
+    kmer_model: str | None = option("--kmer-model", metavar="FILE|NAME", group=Group.MODEL, default_words="built in",
+        see="formats.md#pore-models",
+        help="Pore model to align with: a file, or the name of a built-in model such as rna004-5mer.")  # fmt: skip
 
 
 @part_of_options
 class RnaOptions:
     """For commands that take direct RNA."""
 
-    rna: bool = flag(
-        "--rna", group=Group.MODEL, help="The reads are direct RNA.", see="usage/f5py-call-methylation.md#chemistries"
-    )
+    rna: bool = flag("--rna", group=Group.MODEL, see="usage/f5py-call-methylation.md#chemistries",
+        help="The reads are direct RNA.")  # fmt: skip
 
 
 @part_of_options
 class LimitOptions:
     """Limits on alignments of events that are believed; the defaults are f5c's constants."""
 
-    min_recalib_events: int = option(
-        "--min-recalib-events", kind=Kind.INTEGER, group=Group.LIMITS, default=200, at_least=1,
-        help="Minimum number of events to recalibrate a read with. 30 is enough for short reads such as tRNA.",
-    )  # fmt: skip
-    max_events_per_base: float = option(
-        "--max-events-per-base", kind=Kind.NUMBER, group=Group.LIMITS, default=15.0, above=0, ours=True,
-        help="Do not align reads with this many events per base or more.",
-    )  # fmt: skip
-    min_mean_emission: float = option(
-        "--min-mean-emission", kind=Kind.NUMBER, group=Group.LIMITS, default=-5.0, ours=True,
-        help="Reject alignments with a lower mean log-likelihood per event.",
-    )  # fmt: skip
-    max_gap: int = option(
-        "--max-gap", kind=Kind.INTEGER, group=Group.LIMITS, default=50, at_least=0, ours=True,
-        help="Reject alignments with more bases in a row without an event.",
-    )  # fmt: skip
-    qc_max_var: float = option(
-        "--qc-max-var", kind=Kind.NUMBER, group=Group.LIMITS, default=2.5, above=0, ours=True,
-        help="Reject reads that are noisier than this (var) after recalibration.",
-    )  # fmt: skip
-    qc_max_events_per_base: float = option(
-        "--qc-max-events-per-base", kind=Kind.NUMBER, group=Group.LIMITS, default=5.0, above=0, ours=True,
-        help="Reject aligned reads with more events per base.",
-    )  # fmt: skip
+    min_recalib_events: int = option("--min-recalib-events", group=Group.LIMITS, default=200, at_least=1,
+        help="Minimum number of events to recalibrate a read with. 30 is enough for short reads "
+        "such as tRNA.")  # fmt: skip
+    max_events_per_base: float = option("--max-events-per-base", group=Group.LIMITS, default=15.0, above=0, ours=True,
+        help="Do not align reads with this many events per base or more.")  # fmt: skip
+    min_mean_emission: float = option("--min-mean-emission", group=Group.LIMITS, default=-5.0, ours=True,
+        help="Reject alignments with a lower mean log-likelihood per event.")  # fmt: skip
+    max_gap: int = option("--max-gap", group=Group.LIMITS, default=50, at_least=0, ours=True,
+        help="Reject alignments with more bases in a row without an event.")  # fmt: skip
+    qc_max_var: float = option("--qc-max-var", group=Group.LIMITS, default=2.5, above=0, ours=True,
+        help="Reject reads that are noisier than this (var) after recalibration.")  # fmt: skip
+    qc_max_events_per_base: float = option("--qc-max-events-per-base", group=Group.LIMITS, default=5.0, above=0,
+        ours=True,
+        help="Reject aligned reads with more events per base.")  # fmt: skip
 
 
 #: Outputs without a place for tables between the results, and runs whose results are written more than once.
@@ -231,34 +229,21 @@ _NO_DUMP = "f5c's dump of signals is for its own debugging; to keep signals, con
 class DeveloperOptions:
     """Tables of the stages' results, mixed into the output."""
 
-    print_events: bool = option(
-        "--print-events", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
-        help="Print the events of every read before the batch's results.",
-    )  # fmt: skip
-    print_banded_aln: bool = option(
-        "--print-banded-aln", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
-        help="Print the aligned pairs of k-mers and events of every read.",
-    )  # fmt: skip
-    print_scaling: bool = option(
-        "--print-scaling", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
-        help="Print shift, scale and var of every read.",
-    )  # fmt: skip
-    debug_break: int = option(
-        "--debug-break", kind=Kind.INTEGER, group=Group.DEVELOPER, default=-1, excludes=("plan", "resume"),
-        help="Stop after the batch with this number, counted from 0.",
-    )  # fmt: skip
-    profile_cpu: bool = option(
-        "--profile-cpu", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False, free=True,
-        help="Accepted, but has no effect: the times of the stages are always printed.",
-    )  # fmt: skip
-    progress: bool = flag(
-        "--progress", group=Group.DEVELOPER, free=True,
-        help="Accepted, but has no effect: progress is always shown on a terminal.",
-    )  # fmt: skip
-    print_raw: bool = refused(
-        "--print-raw", kind=Kind.YES_NO,
-        reason="samples are not printed; take them out of the signal file, e.g. with slow5tools view or pod5 inspect",
-    )  # fmt: skip
+    print_events: bool = option("--print-events", group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
+        help="Print the events of every read before the batch's results.")  # fmt: skip
+    print_banded_aln: bool = option("--print-banded-aln", group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
+        help="Print the aligned pairs of k-mers and events of every read.")  # fmt: skip
+    print_scaling: bool = option("--print-scaling", group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
+        help="Print shift, scale and var of every read.")  # fmt: skip
+    debug_break: int = option("--debug-break", group=Group.DEVELOPER, default=-1, excludes=("plan", "resume"),
+        help="Stop after the batch with this number, counted from 0.")  # fmt: skip
+    profile_cpu: bool = option("--profile-cpu", group=Group.DEVELOPER, default=False, free=True,
+        help="Accepted, but has no effect: the times of the stages are always printed.")  # fmt: skip
+    progress: bool = flag("--progress", group=Group.DEVELOPER, free=True,
+        help="Accepted, but has no effect: progress is always shown on a terminal.")  # fmt: skip
+    print_raw: bool = refused("--print-raw", kind=Kind.YES_NO,
+        reason="samples are not printed; take them out of the signal file, e.g. with slow5tools view "
+        "or pod5 inspect")  # fmt: skip
     write_dump: bool = refused("--write-dump", kind=Kind.YES_NO, reason=_NO_DUMP)
     read_dump: bool = refused("--read-dump", kind=Kind.YES_NO, reason=_NO_DUMP)
 
@@ -287,47 +272,28 @@ class AlignmentOptions(DeveloperOptions, CudaOptions, LimitOptions, ModelOptions
 class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
     """Options of a command that takes its reads from an alignment file."""
 
-    window: str | None = option(
-        "-w", "--window", group=Group.SELECTION, metavar="REGION", default_words="everything",
+    window: str | None = option("-w", "--window", group=Group.SELECTION, metavar="REGION", default_words="everything",
         help="Only this region, contig or contig:start-end (from 1, both included), several with spaces between them, "
-        "or the windows in a .bed file; needs an indexed BAM or CRAM file.",
-    )  # fmt: skip
+        "or the windows in a .bed file; needs an indexed BAM or CRAM file.")  # fmt: skip
     min_mapq: int = min_mapq()
-    secondary: bool = option(
-        "--secondary", kind=Kind.YES_NO, group=Group.SELECTION, default=False, help="Use secondary alignments too."
-    )
-    supplementary: bool = option(
-        "--supplementary", kind=Kind.YES_NO, group=Group.SELECTION, default=True,
-        help="Use supplementary alignments too.",
-    )  # fmt: skip
-    skip_duplicates: bool = flag(
-        "--skip-duplicates", group=Group.SELECTION, ours=True,
-        help="Skip records that are marked as duplicates, and those that repeat an earlier record.",
-    )  # fmt: skip
-    skip_unreadable: bool = option(
-        "--skip-unreadable", kind=Kind.YES_NO, group=Group.SELECTION, default=True,
-        help="Count reads without a usable signal as bad reads and continue; no: stop at the first one.",
-    )  # fmt: skip
-    hard_clips: bool = option(
-        "--hard-clips", kind=Kind.YES_NO, group=Group.SELECTION, default=True, ours=True,
+    secondary: bool = option("--secondary", group=Group.SELECTION, default=False, help="Use secondary alignments too.")
+    supplementary: bool = option("--supplementary", group=Group.SELECTION, default=True,
+        help="Use supplementary alignments too.")  # fmt: skip
+    skip_duplicates: bool = flag("--skip-duplicates", group=Group.SELECTION, ours=True,
+        help="Skip records that are marked as duplicates, and those that repeat an earlier record.")  # fmt: skip
+    skip_unreadable: bool = option("--skip-unreadable", group=Group.SELECTION, default=True,
+        help="Count reads without a usable signal as bad reads and continue; no: stop at the first one.")  # fmt: skip
+    hard_clips: bool = option("--hard-clips", group=Group.SELECTION, default=True, ours=True,
         see="differences-from-f5c.md#numbers",
-        help="Count hard-clipped bases in read positions; no: as in f5c, which misplaces such records.",
-    )  # fmt: skip
-    skip_ultra: str | None = option(
-        "--skip-ultra", kind=Kind.FILE, group=Group.SELECTION, written=True, writes=BAM,
-        help="Skip ultra-long reads and write their records to this BAM file.",
-    )  # fmt: skip
-    ultra_thresh: int = option(
-        "--ultra-thresh", kind=Kind.INTEGER, group=Group.SELECTION, default=100_000, at_least=0,
-        help="Reads with more bases are ultra-long; only used with --skip-ultra.",
-    )  # fmt: skip
-    report: str | None = option(
-        "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT, see="formats.md#run-report",
+        help="Count hard-clipped bases in read positions; no: as in f5c, which misplaces such records.")  # fmt: skip
+    skip_ultra: str | None = option("--skip-ultra", kind=Kind.FILE, group=Group.SELECTION, written=True, writes=BAM,
+        help="Skip ultra-long reads and write their records to this BAM file.")  # fmt: skip
+    ultra_thresh: int = option("--ultra-thresh", group=Group.SELECTION, default=100_000, at_least=0,
+        help="Reads with more bases are ultra-long; only used with --skip-ultra.")  # fmt: skip
+    report: str | None = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
+        see="formats.md#run-report",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
-        ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.",
-    )  # fmt: skip
-    sample: str | None = option(
-        "--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
+        ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.")  # fmt: skip
+    sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
         default_words="SM of the alignments' read groups, else the name of their file",
-        help="What the report, and with it MultiQC, calls the sample.",
-    )  # fmt: skip
+        help="What the report, and with it MultiQC, calls the sample.")  # fmt: skip

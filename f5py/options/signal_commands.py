@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class, refused
+from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class, refused
 from f5py.options.input_names import BESIDE_READS, BESIDE_REFERENCE, BESIDE_SLOW5
 from f5py.options.output_names import ALIGNMENTS, OF_SITES, PARQUET_TO_FILE, SITES, TABLE
 from f5py.options.part_commands import PartOptions, WatchOptions
 from f5py.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
-    METHYLATIONS,
     AlignmentOptions,
     LimitOptions,
     MappedReadsOptions,
@@ -19,8 +18,12 @@ from f5py.options.shared import (
     SignalOptions,
     StrictOptions,
     alignments,
+    indexed_reads,
+    kind_of_methylation,
     max_bases,
     min_mapq,
+    output_file,
+    own_motif,
     threads,
 )
 
@@ -37,118 +40,83 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
 
     bam: str = alignments(unless=("watch", "reads"))
 
-    window_mode: str | None = option(
-        "--window-mode", group=Group.SELECTION, choices=("start", "clip"), default_words="start", ours=True,
-        needs=("window",),
+    window_mode: str | None = option("--window-mode", group=Group.SELECTION, choices=("start", "clip"),
+        default_words="start", ours=True, needs=("window",),
         help="Which groups of sites belong to a window of -w: those that start in it, so that adjacent windows have "
-        "each group once; or, as in f5c, those that lie entirely within it.",
-    )  # fmt: skip
-    meth_model: str | None = option(
-        "--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
-        help="Pore model over ACGMT to call methylation with; must have the same k as the other model.",
-    )  # fmt: skip
-    methylation: str | None = option(
-        "-q", "--methylation", group=Group.MODEL, metavar="NAME[,NAME]", default_words=METHYLATION, excludes=("motif",),
+        "each group once; or, as in f5c, those that lie entirely within it.")  # fmt: skip
+    meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
+        help="Pore model over ACGMT to call methylation with; must have the same k as the other model.")  # fmt: skip
+    methylation: str | None = option("-q", "--methylation", group=Group.MODEL, metavar="NAME[,NAME]",
+        default_words=METHYLATION, excludes=("motif",),
         help="Kind of methylation: cpg, gpc, dam or dcm, or several, such as cpg,gpc, in which case the table has a "
-        "motif column.",
-    )  # fmt: skip
-    motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, needs=("meth_model",),
+        "motif column.")  # fmt: skip
+    motif: str | None = option("--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, needs=("meth_model",),
         see="usage/f5py-call-methylation.md#motifs",
-        help="Another motif and the offset of its methylated base, such as CHG:0; needs --meth-model.",
-    )  # fmt: skip
-    min_separation: int = option(
-        "--min-separation", kind=Kind.INTEGER, group=Group.MODEL, default=10, at_least=1,
-        help="Sites at most this many bases apart are called together, as a group.",
-    )  # fmt: skip
-    per_site: bool = flag(
-        "--per-site", group=Group.MODEL, help="Call every site of a group individually.",
-        ours=True, see="usage/f5py-call-methylation.md#calls-of-single-sites",
-    )  # fmt: skip
-    noise: str | None = option(
-        "--noise", group=Group.MODEL, choices=("independent", "correlated"), default_words="independent", ours=True,
+        help="Another motif and the offset of its methylated base, such as CHG:0; needs --meth-model.")  # fmt: skip
+    min_separation: int = option("--min-separation", group=Group.MODEL, default=10, at_least=1,
+        help="Sites at most this many bases apart are called together, as a group.")  # fmt: skip
+    per_site: bool = flag("--per-site", group=Group.MODEL, ours=True,
+        see="usage/f5py-call-methylation.md#calls-of-single-sites",
+        help="Call every site of a group individually.")  # fmt: skip
+    noise: str | None = option("--noise", group=Group.MODEL, choices=("independent", "correlated"),
+        default_words="independent", ours=True,
         help="How events scatter around the levels of their k-mers: independently of each other, as f5c has it, or "
-        "with the correlations and the tails of real reads, which makes fewer wrong calls.",
-    )  # fmt: skip
-    accurate: bool = flag(
-        "--accurate", group=Group.MODEL, help="The same as --noise correlated.", ours=True,
-        excludes=("noise=independent",),
-    )  # fmt: skip
-    rescale: bool | None = option(
-        "--rescale", kind=Kind.YES_NO, group=Group.MODEL, default_words="no", ours=True,
+        "with the correlations and the tails of real reads, which makes fewer wrong calls.")  # fmt: skip
+    accurate: bool = flag("--accurate", group=Group.MODEL, ours=True, excludes=("noise=independent",),
+        help="The same as --noise correlated.")  # fmt: skip
+    rescale: bool | None = option("--rescale", kind=Kind.YES_NO, group=Group.MODEL, default_words="no", ours=True,
         needs=("noise=correlated", "accurate"),
         help="yes: after a first pass of calls, fit every read's scaling again, to levels that are methylated as the "
-        "calls say, and call a second time. With --noise correlated only.",
-    )  # fmt: skip
-    meth_out_version: int = option(
-        "--meth-out-version", group=Group.OUTPUT, choices=(1, 2), default=2,
-        help="Layout of the table: 2 has a strand column, 1 does not.",
-    )  # fmt: skip
-    output_format: str | None = option(
-        "--output-format", group=Group.OUTPUT, choices=("tsv", "csv", "parquet", "none"), ours=True,
-        see="formats.md#names-of-outputs", needs=("parquet: output",), advice=PARQUET_TO_FILE,
+        "calls say, and call a second time. With --noise correlated only.")  # fmt: skip
+    meth_out_version: int = option("--meth-out-version", group=Group.OUTPUT, choices=(1, 2), default=2,
+        help="Layout of the table: 2 has a strand column, 1 does not.")  # fmt: skip
+    output_format: str | None = option("--output-format", group=Group.OUTPUT, choices=("tsv", "csv", "parquet", "none"),
+        ours=True, see="formats.md#names-of-outputs", needs=("parquet: output",), advice=PARQUET_TO_FILE,
         default_words="what the name of the output says, else tsv",
         help="Format of the table; parquet needs -o; none: no table, only the outputs of other options. By default "
-        ".csv, .parquet, .bam (as --modbam), .bed, .bedgraph and .bw (as --bedmethyl) in the name determine it.",
-    )  # fmt: skip
-    modbam: str | None = option(
-        "--modbam", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=("bam",), see="formats.md#modbam",
-        help="Also write the alignments with MM and ML tags to this BAM file; - is standard output.", writes=ALIGNMENTS,
-    )  # fmt: skip
-    modbam_output_name: str | None = option(
-        "--modbam-output-name", kind=Kind.FILE, group=Group.OUTPUT, excludes=("modbam", "output_format", "output"),
+        ".csv, .parquet, .bam (as --modbam), .bed, .bedgraph and .bw (as --bedmethyl) in the "
+        "name determine it.")  # fmt: skip
+    modbam: str | None = option("--modbam", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=("bam",),
+        see="formats.md#modbam", writes=ALIGNMENTS,
+        help="Also write the alignments with MM and ML tags to this BAM file; - is standard output.")  # fmt: skip
+    modbam_output_name: str | None = option("--modbam-output-name", kind=Kind.FILE, group=Group.OUTPUT,
+        excludes=("modbam", "output_format", "output"),
         advice="it writes modBAM and no table, as in nanopolish; for a table too, give --modbam and -o",
-        help="The same as --modbam FILE --output-format none; this is what nanopolish does.", writes=ALIGNMENTS,
-    )  # fmt: skip
-    modbam_style: str = option(
-        "--modbam-style", group=Group.OUTPUT, choices=("read", "reference"), default="read", aliases=("-s",),
-        needs=_TAGGED,
-        help="Tags for the bases of the read or of the reference.",
-    )  # fmt: skip
-    replace_tags: bool = flag(
-        "--replace-tags", help="Replace the MM and ML tags that called records already have.", ours=True,
-        needs=_TAGGED,
-    )  # fmt: skip
-    merge_tags: bool = flag(
-        "--merge-tags", ours=True, needs=_TAGGED, excludes=("replace_tags", "modbam_style=reference"),
+        writes=ALIGNMENTS,
+        help="The same as --modbam FILE --output-format none; this is what nanopolish does.")  # fmt: skip
+    modbam_style: str = option("--modbam-style", group=Group.OUTPUT, choices=("read", "reference"), default="read",
+        aliases=("-s",), needs=_TAGGED,
+        help="Tags for the bases of the read or of the reference.")  # fmt: skip
+    replace_tags: bool = flag("--replace-tags", ours=True, needs=_TAGGED,
+        help="Replace the MM and ML tags that called records already have.")  # fmt: skip
+    merge_tags: bool = flag("--merge-tags", ours=True, needs=_TAGGED,
+        excludes=("replace_tags", "modbam_style=reference"),
         help="Keep the MM and ML tags of called records for other modifications, and replace those for the "
-        "modifications that are called.",
-    )  # fmt: skip
-    prior: float | None = option(
-        "--prior", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, at_most=0.999999, default_words="0.5", ours=True,
-        needs=_TAGGED,
-        help="Prior probability of methylation, for the probabilities in ML.",
-    )  # fmt: skip
-    skip_overlaps: bool = flag(
-        "--skip-overlaps", group=Group.SELECTION, ours=True,
-        help="Skip calls where an earlier alignment of the same read lies, so that a read counts once at a site.",
-    )  # fmt: skip
-    bedmethyl: str | None = option(
-        "--bedmethyl", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=OF_SITES, see="formats.md#bedmethyl",
+        "modifications that are called.")  # fmt: skip
+    prior: float | None = option("--prior", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, at_most=0.999999,
+        default_words="0.5", ours=True, needs=_TAGGED,
+        help="Prior probability of methylation, for the probabilities in ML.")  # fmt: skip
+    skip_overlaps: bool = flag("--skip-overlaps", group=Group.SELECTION, ours=True,
+        help="Skip calls where an earlier alignment of the same read lies, so that a read counts once "
+        "at a site.")  # fmt: skip
+    bedmethyl: str | None = option("--bedmethyl", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=OF_SITES,
+        see="formats.md#bedmethyl", writes=SITES,
         help="Also write counts per site as bedMethyl, with a tabix index if the name ends in .gz; as bedGraph or "
-        "bigWig if it ends in .bedgraph or .bw.", writes=SITES,
-    )  # fmt: skip
-    call_threshold: float | None = option(
-        "--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT, default_words=f"{CALL_THRESHOLD}", ours=True,
-        needs=("bedmethyl",),
-        help="Calls with a lower absolute ratio count as failed in --bedmethyl.",
-    )  # fmt: skip
-    threshold_per_site: bool = flag(
-        "--threshold-per-site", ours=True, needs=("bedmethyl",),
-        help="Multiply the threshold by the number of sites in the group, as nanopolish does.",
-    )  # fmt: skip
-    combine_strands: bool = flag(
-        "--combine-strands", help="Count both strands together in --bedmethyl.", ours=True, needs=("bedmethyl",)
-    )
-    partition_tag: str | None = option(
-        "--partition-tag", group=Group.OUTPUT, metavar="TAG", ours=True, needs=("bedmethyl",),
-        pattern="[A-Za-z][A-Za-z0-9]", pattern_words="the two characters of a tag, such as HP",
-        help="Write a --bedmethyl file for each value of this tag of the alignments, such as HP; at most 1,000.",
-    )  # fmt: skip
+        "bigWig if it ends in .bedgraph or .bw.")  # fmt: skip
+    call_threshold: float | None = option("--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT,
+        default_words=f"{CALL_THRESHOLD}", ours=True, needs=("bedmethyl",),
+        help="Calls with a lower absolute ratio count as failed in --bedmethyl.")  # fmt: skip
+    threshold_per_site: bool = flag("--threshold-per-site", ours=True, needs=("bedmethyl",),
+        help="Multiply the threshold by the number of sites in the group, as nanopolish does.")  # fmt: skip
+    combine_strands: bool = flag("--combine-strands", ours=True, needs=("bedmethyl",),
+        help="Count both strands together in --bedmethyl.")  # fmt: skip
+    partition_tag: str | None = option("--partition-tag", group=Group.OUTPUT, metavar="TAG", ours=True,
+        needs=("bedmethyl",), pattern="[A-Za-z][A-Za-z0-9]", pattern_words="the two characters of a tag, such as HP",
+        help="Write a --bedmethyl file for each value of this tag of the alignments, such as HP; "
+        "at most 1,000.")  # fmt: skip
     rna: bool = refused("--rna", kind=Kind.FLAG, reason="methylation is called in DNA; for RNA use f5py eventalign")
-    watch_write_bam: bool = refused(
-        "--watch-write-bam", kind=Kind.FLAG, reason="mapped reads are kept in the folder of --plan, below mapped"
-    )
+    watch_write_bam: bool = refused("--watch-write-bam", kind=Kind.FLAG,
+        reason="mapped reads are kept in the folder of --plan, below mapped")  # fmt: skip
     command_line: str = "f5py call-methylation"
 
     @property
@@ -173,75 +141,57 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
 
     min_mapq: int = min_mapq("-q")
     max_bases: int = max_bases(1_000_000)  # a base makes two rows or more, which take most of the memory
-    paf: bool = flag(
-        "-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.", see="formats.md#paf-and-sam",
+    paf: bool = flag("-c", "--paf", see="formats.md#paf-and-sam",
         excludes=("sam", "m6anet", "m6anet_json", "output_format=parquet|csv"), advice=_ONE_KIND,
-    )  # fmt: skip
-    sam: bool = flag(
-        "-a", "--sam", help="Write SAM, or BAM if the name of the output ends in .bam.", see="formats.md#paf-and-sam",
+        help="Write PAF: a line per read, with the samples of each k-mer.")  # fmt: skip
+    sam: bool = flag("-a", "--sam", see="formats.md#paf-and-sam",
         excludes=("m6anet", "m6anet_json", "output_format=parquet|csv"), advice=_ONE_KIND, by_name=("sam", "bam"),
-    )  # fmt: skip
-    sam_out_version: int | None = option(
-        "--sam-out-version", group=Group.OUTPUT, choices=(1, 2), default_words="2", needs=("sam",),
-        help="SAM layout: 2 is the record with signal tags, 1 is nanopolish's alignment of events.",
-    )  # fmt: skip
-    m6anet: bool = flag(
-        "--m6anet", help="Write f5c's table for m6anet: a row per position.",
-        excludes=("m6anet_json", "output_format=parquet"), advice=_ONE_KIND,
-    )  # fmt: skip
-    m6anet_json: str | None = option(
-        "--m6anet-json", kind=Kind.PATH, group=Group.OUTPUT, metavar="FOLDER", ours=True,
+        help="Write SAM, or BAM if the name of the output ends in .bam.")  # fmt: skip
+    sam_out_version: int | None = option("--sam-out-version", group=Group.OUTPUT, choices=(1, 2), default_words="2",
+        needs=("sam",),
+        help="SAM layout: 2 is the record with signal tags, 1 is nanopolish's alignment of events.")  # fmt: skip
+    m6anet: bool = flag("--m6anet", excludes=("m6anet_json", "output_format=parquet"), advice=_ONE_KIND,
+        help="Write f5c's table for m6anet: a row per position.")  # fmt: skip
+    m6anet_json: str | None = option("--m6anet-json", kind=Kind.PATH, group=Group.OUTPUT, metavar="FOLDER", ours=True,
         excludes=("output", "output_format=parquet|csv"), advice="there is no table then",
         see="usage/f5py-eventalign.md#m6anet-and-xpore",
         help="Write data.json and data.info, as m6anet dataprep would make them from the table, into this folder, and "
-        "no table.",
-    )  # fmt: skip
-    m6anet_min_reads: int = option(
-        "--m6anet-min-reads", kind=Kind.INTEGER, group=Group.OUTPUT, default=20, at_least=1, ours=True,
-        help="Minimum number of reads of a site in --m6anet-json (dataprep's --min_segment_count).",
-    )  # fmt: skip
-    m6anet_max_reads: int = option(
-        "--m6anet-max-reads", kind=Kind.INTEGER, group=Group.OUTPUT, default=1000, at_least=1, ours=True,
-        help="Maximum number of reads of a transcript in --m6anet-json (dataprep's --readcount_max).",
-    )  # fmt: skip
-    kmer_view: int | None = option(
-        "--kmer-view", kind=Kind.INTEGER, group=Group.OUTPUT, at_least=1, default_words="the k of the pore model",
-        ours=True, excludes=("paf", "sam", "m6anet_json"), advice="it says how the table shows k-mers",
-        see="usage/f5py-eventalign.md#m6anet-and-xpore",
-        help="Only show this many bases in the middle of each k-mer, at their position: 5 for m6anet and xpore.",
-    )  # fmt: skip
-    output_format: str | None = option(
-        "--output-format", group=Group.OUTPUT, choices=("tsv", "csv", "parquet"), ours=True, see="formats.md#parquet",
-        needs=("parquet: output",), advice=PARQUET_TO_FILE,
+        "no table.")  # fmt: skip
+    m6anet_min_reads: int = option("--m6anet-min-reads", group=Group.OUTPUT, default=20, at_least=1, ours=True,
+        help="Minimum number of reads of a site in --m6anet-json (dataprep's --min_segment_count).")  # fmt: skip
+    m6anet_max_reads: int = option("--m6anet-max-reads", group=Group.OUTPUT, default=1000, at_least=1, ours=True,
+        help="Maximum number of reads of a transcript in --m6anet-json (dataprep's --readcount_max).")  # fmt: skip
+    kmer_view: int | None = option("--kmer-view", kind=Kind.INTEGER, group=Group.OUTPUT, at_least=1,
+        default_words="the k of the pore model", ours=True, excludes=("paf", "sam", "m6anet_json"),
+        advice="it says how the table shows k-mers", see="usage/f5py-eventalign.md#m6anet-and-xpore",
+        help="Only show this many bases in the middle of each k-mer, at their position: 5 for "
+        "m6anet and xpore.")  # fmt: skip
+    output_format: str | None = option("--output-format", group=Group.OUTPUT, choices=("tsv", "csv", "parquet"),
+        ours=True, see="formats.md#parquet", needs=("parquet: output",), advice=PARQUET_TO_FILE,
         default_words="what the name of the output says, else tsv",
         help="Format of the table; parquet takes a tenth of the space and needs -o. By default .csv, .parquet, .sam, "
-        ".bam and .paf in the name determine the format.",
-    )  # fmt: skip
-    summary: str | None = option(
-        "--summary", kind=Kind.FILE, group=Group.OUTPUT, see="formats.md#summary", writes=TABLE,
-        help="Also write a summary with a line per read.",
-    )  # fmt: skip
-    print_read_names: bool = flag(
-        "--print-read-names", aliases=("-n",), help="Print read names instead of read indices."
-    )
-    cut_names: bool = flag(
-        "--cut-names", ours=True, excludes=("sam",), advice="names in SAM and BAM are those of the header",
-        help="Cut names of contigs at the first |, which leaves the transcript of GENCODE's names.",
-    )  # fmt: skip
+        ".bam and .paf in the name determine the format.")  # fmt: skip
+    summary: str | None = option("--summary", kind=Kind.FILE, group=Group.OUTPUT, see="formats.md#summary",
+        writes=TABLE,
+        help="Also write a summary with a line per read.")  # fmt: skip
+    print_read_names: bool = flag("--print-read-names", aliases=("-n",),
+        help="Print read names instead of read indices.")  # fmt: skip
+    cut_names: bool = flag("--cut-names", ours=True, excludes=("sam",),
+        advice="names in SAM and BAM are those of the header",
+        help="Cut names of contigs at the first |, which leaves the transcript of GENCODE's names.")  # fmt: skip
     scale_events: bool = flag("--scale-events", help="Scale events to the pore model, not the model to the events.")
     samples: bool = flag("--samples", help="Append the scaled samples of each event.")
     signal_index: bool = flag("--signal-index", help="Append each event's first sample and the one after its last.")
     collapse_events: bool = flag("--collapse-events", help="Print consecutive events of one position as one.")
-    mark_deletions: bool = flag(
-        "--mark-deletions", ours=True, excludes=("paf", "sam", "m6anet", "m6anet_json"), see="formats.md#events",
-        advice="it adds rows to the table; strings of PAF and SAM have D for the same k-mers",
-        help="Also print a row for each k-mer without an event: model_kmer is all - in a deletion, all . elsewhere.",
-    )  # fmt: skip
-    mark_kmers: bool = flag(
-        "--mark-kmers", ours=True, excludes=("paf", "sam", "m6anet", "m6anet_json"), see="formats.md#events",
+    mark_deletions: bool = flag("--mark-deletions", ours=True, excludes=("paf", "sam", "m6anet", "m6anet_json"),
+        see="formats.md#events", advice="it adds rows to the table; strings of PAF and SAM have D for the same k-mers",
+        help="Also print a row for each k-mer without an event: model_kmer is all - in a deletion, "
+        "all . elsewhere.")  # fmt: skip
+    mark_kmers: bool = flag("--mark-kmers", ours=True, excludes=("paf", "sam", "m6anet", "m6anet_json"),
+        see="formats.md#events",
         advice="it adds a column to the table; PAF has no bases of reads, and SAM has them with the CIGAR",
-        help="Append how the read's bases differ from the reference_kmer: = not at all, X, I or D as in a CIGAR.",
-    )  # fmt: skip
+        help="Append how the read's bases differ from the reference_kmer: = not at all, X, I or D as "
+        "in a CIGAR.")  # fmt: skip
     models_fofn: str | None = refused("--models-fofn", reason="a run has one pore model; give it with --kmer-model")
     command_line: str = "f5py eventalign"
 
@@ -252,34 +202,22 @@ class ResquiggleOptions(RnaOptions, AlignmentOptions):
 
     reads: str = argument("READS", help="FASTA or FASTQ file, plain or compressed.")
     signals: str = argument("SIGNALS", help="SLOW5, BLOW5, POD5 or fast5 file, or a folder of POD5 or fast5 files.")
-    paf: bool = flag(
-        "-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.", see="formats.md#paf-and-sam"
-    )
-    resume: bool = flag(
-        "--resume", group=Group.PARTS, ours=True,
+    paf: bool = flag("-c", "--paf", see="formats.md#paf-and-sam",
+        help="Write PAF: a line per read, with the samples of each k-mer.")  # fmt: skip
+    resume: bool = flag("--resume", group=Group.PARTS, ours=True,
         help="Save progress in a folder next to the output, which is removed at the end, so that the same command "
-        "continues an interrupted run.",
-    )  # fmt: skip
+        "continues an interrupted run.")  # fmt: skip
 
 
 @options_class
 class CheckOptions(SignalOptions, Options):
     """Options of ``f5py fast5-check``."""
 
-    reads: str = option(
-        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS,
-        see="usage/f5py-call-methylation.md#reads-without-an-index",
-    )  # fmt: skip
-    output: str = option(
-        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
-        writes=TABLE, help="Where the table goes; compressed (bgzip) if the name ends in .gz.",
-    )  # fmt: skip
+    reads: str = indexed_reads()
+    output: str = output_file("Where the table goes; compressed (bgzip) if the name ends in .gz.", writes=TABLE)
     threads: int = threads("Number of threads that read a SLOW5 file.")
-    iop: int | None = option(
-        "--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, default_words="chosen from -t",
-        help="Processes that read fast5 or POD5 files.",
-    )  # fmt: skip
+    iop: int | None = option("--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, default_words="chosen from -t",
+        help="Processes that read fast5 or POD5 files.")  # fmt: skip
 
 
 _NO_READS_OUT = "training writes a model and a report of it, and nothing of single reads"
@@ -293,47 +231,29 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
         "-b", "--bam", kind=Kind.FILE, group=Group.INPUT,
         help="Alignments of reads for which --truth says which sites are methylated.", url="alignments",
     )  # fmt: skip
-    truth: str | None = option(
-        "--truth", kind=Kind.FILE, group=Group.INPUT, ours=True,
-        needs=("bam",), advice="controls are given with --methylated and --unmethylated",
+    truth: str | None = option("--truth", kind=Kind.FILE, group=Group.INPUT, ours=True, needs=("bam",),
+        advice="controls are given with --methylated and --unmethylated",
         help="bedMethyl for the sample in -b: sites with at least 95 % count as methylated, those with at most 5 % as "
-        "unmethylated; k-mers with other sites are ignored.",
-    )  # fmt: skip
-    methylated: tuple[str, ...] = option(
-        "--methylated", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(), ours=True,
-        help="Alignments of control reads with all sites methylated. Repeatable.",
-    )  # fmt: skip
-    unmethylated: tuple[str, ...] = option(
-        "--unmethylated", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(), ours=True,
-        help="Alignments of reads without methylation, such as those of amplified DNA. Repeatable.",
-    )  # fmt: skip
-    start: str | None = option(
-        "--start", aliases=("--input-model-filename",), metavar="FILE|NAME", group=Group.MODEL, ours=True,
-        default_words="the built-in model",
-        help="Pore model to start from: a file, with or without methylated k-mers; a table of k-mers and levels in "
-        "any unit, of which only the order is used; or the name of a built-in model.",
-    )  # fmt: skip
-    methylation: str | None = option(
-        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION, excludes=("motif",),
-        help="Kind of methylation of the controls.",
-    )  # fmt: skip
-    motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, see="usage/f5py-call-methylation.md#motifs",
-        help="A motif of your own instead of -q, such as CHG:0.",
-    )  # fmt: skip
-    train_kmers: str = option(
-        "--train-kmers", group=Group.MODEL, choices=("all", "methylated", "unmethylated"), default="all",
-        needs=("methylated: methylated", "methylated: bam"), advice="there are no methylated reads",
-        help="Which k-mers get new levels.",
-    )  # fmt: skip
-    rounds: int = option(
-        "--rounds", kind=Kind.INTEGER, group=Group.LIMITS, default=5, at_least=1, at_most=100, ours=True,
-        help="Maximum number of rounds; training stops earlier if the levels change by less than 0.05 pA.",
-    )  # fmt: skip
-    prior_events: float = option(
-        "--prior-events", kind=Kind.NUMBER, group=Group.LIMITS, default=20.0, at_least=0, ours=True,
-        help="Weight, in events, of the level predicted from similar k-mers.",
-    )  # fmt: skip
+        "unmethylated; k-mers with other sites are ignored.")  # fmt: skip
+    methylated: tuple[str, ...] = option("--methylated", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
+        ours=True,
+        help="Alignments of control reads with all sites methylated. Repeatable.")  # fmt: skip
+    unmethylated: tuple[str, ...] = option("--unmethylated", kind=Kind.FILE, group=Group.INPUT, repeated=True,
+        default=(), ours=True,
+        help="Alignments of reads without methylation, such as those of amplified DNA. Repeatable.")  # fmt: skip
+    start: str | None = option("--start", aliases=("--input-model-filename",), metavar="FILE|NAME", group=Group.MODEL,
+        ours=True, default_words="the built-in model",
+        help="Pore model to start from: a file, with or without methylated k-mers; a table of k-mers and levels in any "
+        "unit, of which only the order is used; or the name of a built-in model.")  # fmt: skip
+    methylation: str | None = kind_of_methylation("Kind of methylation of the controls.", excludes=("motif",))
+    motif: str | None = own_motif(ours=True)
+    train_kmers: str = option("--train-kmers", group=Group.MODEL, choices=("all", "methylated", "unmethylated"),
+        default="all", needs=("methylated: methylated", "methylated: bam"), advice="there are no methylated reads",
+        help="Which k-mers get new levels.")  # fmt: skip
+    rounds: int = option("--rounds", group=Group.LIMITS, default=5, at_least=1, at_most=100, ours=True,
+        help="Maximum number of rounds; training stops earlier if the levels change by less than 0.05 pA.")  # fmt: skip
+    prior_events: float = option("--prior-events", group=Group.LIMITS, default=20.0, at_least=0, ours=True,
+        help="Weight, in events, of the level predicted from similar k-mers.")  # fmt: skip
     directory: str | None = refused("-d", reason="there is one model; name its file with -o")
     skip_ultra: str | None = refused("--skip-ultra", reason=_NO_READS_OUT)
     failed_reads: str | None = refused("--failed-reads", reason=_NO_READS_OUT)
@@ -341,15 +261,12 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
     print_events: bool = refused("--print-events", kind=Kind.YES_NO, reason=_NO_READS_OUT)
     print_banded_aln: bool = refused("--print-banded-aln", kind=Kind.YES_NO, reason=_NO_READS_OUT)
     print_scaling: bool = refused("--print-scaling", kind=Kind.YES_NO, reason=_NO_READS_OUT)
-    held_out: float = option(
-        "--held-out", kind=Kind.NUMBER, group=Group.LIMITS, default=0.1, at_least=0, at_most=0.9, ours=True,
+    held_out: float = option("--held-out", group=Group.LIMITS, default=0.1, at_least=0, at_most=0.9, ours=True,
         help="Share of the reads that is held out to test the model; where reads pile up, of the stretches of the "
-        "reference.",
-    )  # fmt: skip
-    force: bool = flag(
-        "--force", ours=True,
-        help="Write the model even if it is worse than the start model, or no methylated k-mer was seen often.",
-    )  # fmt: skip
+        "reference.")  # fmt: skip
+    force: bool = flag("--force", ours=True,
+        help="Write the model even if it is worse than the start model, or no methylated k-mer "
+        "was seen often.")  # fmt: skip
 
 
 @options_class
@@ -358,42 +275,28 @@ class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions, Opti
 
     a: str = argument("A", is_table=True, help="Events or alignments of the first sample.")
     b: str = argument("B", is_table=True, help="Events or alignments of the second sample.")
-    output: str = option(
-        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
-        help="Output table: Parquet if the name ends in .parquet, else text, compressed (bgzip) if it ends in .gz.",
-    )  # fmt: skip
-    by: str = option(
-        "--by", group=Group.OUTPUT, choices=("position", "kmer"), default="position",
-        help="Compare every position and strand of the reference, or every k-mer.",
-    )  # fmt: skip
-    min_coverage: int = option(
-        "--min-coverage", kind=Kind.INTEGER, group=Group.SELECTION, default=10, at_least=1,
-        help="Minimum number of reads in each sample.",
-    )  # fmt: skip
-    genome: str | None = option(
-        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference of the alignments in FASTA format.",
-        beside=BESIDE_REFERENCE,
-    )  # fmt: skip
-    reads: tuple[str, ...] = option(
-        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
-        default_words="the bases in the alignments", help="Basecalled reads; given twice for A and for B.",
-        beside=BESIDE_READS, see="usage/f5py-call-methylation.md#reads-without-an-index",
-    )  # fmt: skip
-    slow5: tuple[str, ...] = option(
-        "--slow5", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
-        help="Signals in a SLOW5 or BLOW5 file; given twice for A and for B.", beside=BESIDE_SLOW5,
-    )  # fmt: skip
-    pod5: tuple[str, ...] = option(
-        "--pod5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
-        help="Signals in a POD5 file or a folder of POD5 files; given twice for A and for B.",
-    )  # fmt: skip
-    fast5: tuple[str, ...] = option(
-        "--fast5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
-        help="Signals in a fast5 file or a folder of fast5 files; given twice for A and for B.",
-    )  # fmt: skip
-    window: str | None = option(
-        "-w", "--window", group=Group.SELECTION, metavar="REGION", default_words="everything",
-        help="Only this region, contig or contig:start-end, or the windows in a .bed file; needs indexed alignments.",
-    )  # fmt: skip
+    output: str = output_file(
+        help="Output table: Parquet if the name ends in .parquet, else text, compressed (bgzip) if it ends "
+        "in .gz.")  # fmt: skip
+    by: str = option("--by", group=Group.OUTPUT, choices=("position", "kmer"), default="position",
+        help="Compare every position and strand of the reference, or every k-mer.")  # fmt: skip
+    min_coverage: int = option("--min-coverage", group=Group.SELECTION, default=10, at_least=1,
+        help="Minimum number of reads in each sample.")  # fmt: skip
+    genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT, beside=BESIDE_REFERENCE,
+        help="Reference of the alignments in FASTA format.")  # fmt: skip
+    reads: tuple[str, ...] = option("-r", "--reads", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
+        default_words="the bases in the alignments", beside=BESIDE_READS,
+        see="usage/f5py-call-methylation.md#reads-without-an-index",
+        help="Basecalled reads; given twice for A and for B.")  # fmt: skip
+    slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
+        beside=BESIDE_SLOW5,
+        help="Signals in a SLOW5 or BLOW5 file; given twice for A and for B.")  # fmt: skip
+    pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
+        help="Signals in a POD5 file or a folder of POD5 files; given twice for A and for B.")  # fmt: skip
+    fast5: tuple[str, ...] = option("--fast5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
+        help="Signals in a fast5 file or a folder of fast5 files; given twice for A and for B.")  # fmt: skip
+    window: str | None = option("-w", "--window", group=Group.SELECTION, metavar="REGION", default_words="everything",
+        help="Only this region, contig or contig:start-end, or the windows in a .bed file; "
+        "needs indexed alignments.")  # fmt: skip
     min_mapq: int = min_mapq()
     threads: int = threads("Worker threads.")
