@@ -118,13 +118,8 @@ def converter(returns: str | None) -> Callable[[Any], Any]:
 def iterated(command: Command, given: Mapping[str, Any], progress: Listener | None) -> Iterator[Any]:
     """Run a command in a thread and yield its tables as they come.
 
-    The command is never more than a table ahead of the caller, so that memory is bounded. It is ended when the
-    iterator is closed or no longer referred to.
-
-    Raises
-    ------
-    F5pyError
-        What the command raises, after the tables before.
+    The command is never more than a table ahead of the caller, so that memory is bounded. It is ended when the iterator
+    is closed or no longer referred to. Raises what the command raises, after the tables before.
     """
     command.check_keywords(given)
     return _tables(lambda take: command.run(given, take, progress=progress))

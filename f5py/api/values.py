@@ -91,13 +91,7 @@ class GivenFiles(ExitStack):
         return text
 
     def finish(self) -> None:
-        """Wait until all bytes are in their files.
-
-        Raises
-        ------
-        Exception
-            What writing to one of them has raised.
-        """
+        """Wait until all bytes are in their files. Raises what writing to one of them has raised."""
         for feed in self._feeds:
             feed.close()
             if feed.problem is not None:
@@ -137,6 +131,8 @@ class _Feed:
 def option_value(name: str, option: Option, value: Any, files: GivenFiles) -> Any:
     """Convert a value from Python to what the option's command expects.
 
+    Raises `UsageError` if it is no value of such an option.
+
     Parameters
     ----------
     name : str
@@ -145,11 +141,6 @@ def option_value(name: str, option: Option, value: Any, files: GivenFiles) -> An
         As a caller from Python gives it.
     files : GivenFiles
         Takes care of open files.
-
-    Raises
-    ------
-    UsageError
-        It is no value of such an option.
     """
     if value is None:
         if option.default is not None and option.refused is None:

@@ -17,10 +17,7 @@ _MIN_CORRELATION = 0.9
 def run(chosen: DemoOptions) -> None:
     """Simulate reads, index them, call methylation and compare its frequencies with the truth.
 
-    Raises
-    ------
-    F5pyError
-        A step fails, or the frequencies are not near the true ones.
+    Raises `F5pyError` if a step fails, or the frequencies are not near the true ones.
     """
     from f5py.api.catalogue import VALIDATE
     from f5py.errors import F5pyError

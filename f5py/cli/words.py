@@ -16,6 +16,8 @@ _OF_MESSAGES = ("--help-all", "--quiet", "--log-file")
 def expand(words: list[str], options: Iterable[Option]) -> list[str]:
     """Write every option out: long names whole, and a number where one may be missing and is.
 
+    Raises `UsageError` if an abbreviation stands for several options.
+
     Parameters
     ----------
     words : list of str
@@ -27,11 +29,6 @@ def expand(words: list[str], options: Iterable[Option]) -> list[str]:
     -------
     list of str
         As `words`, for a parser that knows whole names only. What it does not understand is left as it is.
-
-    Raises
-    ------
-    UsageError
-        An abbreviation stands for several options.
     """
     by_name: dict[str, Option | None] = {name: None for name in COMMON}
     for option in options:

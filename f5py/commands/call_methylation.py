@@ -32,15 +32,12 @@ from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
 def run(options: CallOptions, take: Take | None = None) -> RunCounts:
     """Call methylation as `options` say; return how many reads met which fate.
 
+    Raises `F5pyError` for anything wrong with the input or output. What was written until then is valid and in order.
+
     Parameters
     ----------
     take : function of a pyarrow.Table, optional
         Gets the calls, batch by batch; takes the place of standard output.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the input or output. What was written until then is valid and in order.
     """
     if options.watch is not None:
         if take is not None and not options.bam:

@@ -33,14 +33,11 @@ _OF_EVENTALIGN = ("genome", "pore", "kmer_model", "rna", "window", *declarations
 def run(options: CompareOptions) -> Any:
     """Compare as `options` say; return the table.
 
+    Raises `F5pyError` for anything wrong with the options, input or output. No output file is made then.
+
     Returns
     -------
     pyarrow.Table
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, input or output. No output file is made then.
     """
     arrow, parquet = import_arrow("tables of events")
     is_parquet = _check(options)

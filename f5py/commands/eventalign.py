@@ -56,15 +56,12 @@ _MODES = {"paf": "--paf", "sam": "--sam", "m6anet": "--m6anet", "m6anet_json": "
 def run(options: EventalignOptions, take: Take | None = None) -> RunCounts:
     """Align events as `options` say; return how many reads met which fate.
 
+    Raises `F5pyError` for anything wrong with the input or output. What was written until then is valid and in order.
+
     Parameters
     ----------
     take : function of a pyarrow.Table, optional
         Gets the rows of the table, in pieces of at most a million and a read; takes the place of the output.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the input or output. What was written until then is valid and in order.
     """
     return run_of_alignments(EVENTALIGN, options, take)
 
@@ -209,13 +206,7 @@ def check_options(options: EventalignOptions, is_taken: bool = False) -> None:
 
 
 def cut_names(contigs: list[str]) -> list[str]:
-    """Return names up to their first ``|``.
-
-    Raises
-    ------
-    InputFileError
-        Two of them become the same.
-    """
+    """Return names up to their first ``|``. Raises `InputFileError` if two of them become the same."""
     cut = [name.partition("|")[0] or name for name in contigs]
     if len(set(cut)) < len(cut):
         seen: dict[str, str] = {}

@@ -54,10 +54,7 @@ class IndexSummary(NamedTuple):
 def run(options: IndexOptions) -> IndexSummary:
     """Make the index as `options` say, and tell how many reads have a signal.
 
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the input or output.
+    Raises `F5pyError` for anything wrong with the input or output.
     """
     sources = files_of_reads(options.reads)
     prefix = _prefix(options)
@@ -256,10 +253,7 @@ def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:
 def files_of_reads(given: Sequence[str]) -> list[str]:
     """List the files that are given, and those of reads in folders that are given, by name.
 
-    Raises
-    ------
-    InputFileError
-        A folder has no files of reads.
+    Raises `InputFileError` if a folder has no files of reads.
     """
     files: list[str] = []
     for path in given:

@@ -14,13 +14,7 @@ from f5py.runs.map_reads import map_reads
 
 
 def run(options: MapOptions) -> MapCounts:
-    """Map the reads and write them.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
+    """Map the reads and write them. Raises `F5pyError` for anything wrong with the options, the input or the output."""
     check_read_once(options.reads)
     check_outputs(options)
     if not options.is_paf and _is_fastq(options.reference):

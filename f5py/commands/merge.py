@@ -20,13 +20,7 @@ _WHO = "merge"
 
 
 def run(options: JoinOptions) -> None:
-    """Write the files together.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the inputs or the output.
-    """
+    """Write the files together. Raises `F5pyError` for anything wrong with the options, the inputs or the output."""
     if not options.inputs:
         raise UsageError("no files are given; name the outputs to merge")
     check_read_once(options.inputs)

@@ -82,15 +82,12 @@ def check_options(options: FrequencyOptions, is_taken: bool = False) -> None:
 def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] | None = None) -> None:
     """Count the calls of all tables and write what comes out.
 
+    Raises `F5pyError` for anything wrong with the input or output. No output file is made then.
+
     Parameters
     ----------
     take : function of a pyarrow.Table, optional
         Gets the rows, in pieces; takes the place of the output.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the input or output. No output file is made then.
     """
     options = with_format(options)
     check_options(options, take is not None)
@@ -168,10 +165,7 @@ def _write_bedmethyl(inputs: Inputs, motif: Motif, options: FrequencyOptions) ->
 def _chromosome_lengths(path: str) -> dict[bytes, int]:
     """Read a table whose first two columns are names and lengths, such as ``.fai`` or ``chrom.sizes``.
 
-    Raises
-    ------
-    InputFileError
-        The file cannot be read, or a line has no name and length.
+    Raises `InputFileError` if the file cannot be read, or a line has no name and length.
     """
     lengths: dict[bytes, int] = {}
     with open_bytes(path) as file:

@@ -20,10 +20,7 @@ _RECIPES: dict[str, MappedReadsRecipe] = {recipe.command: recipe for recipe in (
 def run_part(options: RunPartOptions) -> None:
     """Work on some parts of a plan: those that are named, or all that are not done.
 
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output. Parts that are done stay so.
+    Raises `F5pyError` for anything wrong with the options, the input or the output. Parts that are done stay so.
     """
     plan = _plan(options.plan)
     in_parts.run_part(options, _RECIPES[plan.command], plan)
@@ -32,10 +29,7 @@ def run_part(options: RunPartOptions) -> None:
 def finish(options: FinishOptions) -> RunCounts:
     """Write the outputs of a plan whose parts are all done.
 
-    Raises
-    ------
-    F5pyError
-        A part is not done or damaged, an input has changed, or an output cannot be written.
+    Raises `F5pyError` if a part is not done or damaged, an input has changed, or an output cannot be written.
     """
     plan = _plan(options.plan)
     recipe = _RECIPES[plan.command]

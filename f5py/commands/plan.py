@@ -24,10 +24,7 @@ _SHOWN = 8
 def run(options: PlanOptions) -> str:
     """Write what is asked for; return it, too.
 
-    Raises
-    ------
-    F5pyError
-        The plan or a part of it cannot be read, or the output cannot be written.
+    Raises `F5pyError` if the plan or a part of it cannot be read, or the output cannot be written.
     """
     plan = Plan.load(options.plan)
     plan.check_divided()

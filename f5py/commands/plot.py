@@ -67,10 +67,7 @@ _FAILURES = {
 def run(options: PlotOptions) -> None:
     """Compute one read and draw it; the ending of the output's name says the format.
 
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the input or output. No file is made then.
+    Raises `F5pyError` for anything wrong with the input or output. No file is made then.
     """
     output = options.output or default_output(options.read)
     kind = format_of(output)
@@ -103,10 +100,7 @@ def picture(options: PlotOptions) -> Picture:
 def compute(options: PlotOptions) -> PlotData:
     """Load and align one read, and return what its plot shows.
 
-    Raises
-    ------
-    F5pyError
-        The read is missing, has no usable signal or did not align, or the region has nothing of it.
+    Raises `F5pyError` if the read is missing, has no usable signal or did not align, or the region has nothing of it.
     """
     with ExitStack() as files:
         if options.bam is None:

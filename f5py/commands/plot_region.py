@@ -27,10 +27,7 @@ _PAGE_HEIGHT = 640
 def run(options: PlotRegionOptions) -> None:
     """Draw the reads over a locus; the ending of the output's name says the format.
 
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the input or output. No file is made then.
+    Raises `F5pyError` for anything wrong with the input or output. No file is made then.
     """
     kind = format_of(options.output)
     if kind != "html":
@@ -48,10 +45,7 @@ def run(options: PlotRegionOptions) -> None:
 def picture(options: PlotRegionOptions) -> Picture:
     """Draw the reads over a locus; return the picture, which no file is written of.
 
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the input.
+    Raises `F5pyError` for anything wrong with the input.
     """
     data = collect(options)
     write = partial(write_region_figure, data)
@@ -59,13 +53,7 @@ def picture(options: PlotRegionOptions) -> Picture:
 
 
 def collect(options: PlotRegionOptions) -> RegionData:
-    """Read what the figure shows.
-
-    Raises
-    ------
-    F5pyError
-        The region is wrong, or no read there has calls.
-    """
+    """Read what the figure shows. Raises `F5pyError` if the region is wrong, or no read there has calls."""
     if options.window.endswith(".bed"):
         raise UsageError(f"-w {options.window}: a plot takes one region, written as contig:start-end")
     alignments = AlignmentFile(options.bam, options.genome, min_mapq=options.min_mapq, secondary=False)

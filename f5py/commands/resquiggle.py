@@ -46,10 +46,7 @@ READS_PER_PART = 4096
 def run(options: ResquiggleOptions) -> RunCounts:
     """Align signals to reads as `options` say; return how many reads met which fate.
 
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the input or output. What was written until then is valid and in order.
+    Raises `F5pyError` for anything wrong with the input or output. What was written until then is valid and in order.
     """
     options = RESQUIGGLE.resolved(options)
     if not options.resume:
@@ -160,10 +157,7 @@ def _folder(options: ResquiggleOptions) -> str:
 def _plan(options: ResquiggleOptions) -> Plan:
     """Open the plan beside the output, or make it if it is not there.
 
-    Raises
-    ------
-    F5pyError
-        It is of something else, or of other options or inputs.
+    Raises `F5pyError` if it is of something else, or of other options or inputs.
     """
     folder = _folder(options)
     if not Plan.is_there(folder):

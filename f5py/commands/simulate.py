@@ -57,10 +57,7 @@ class SimulationSummary:
 def run(options: SimulateOptions) -> SimulationSummary:
     """Simulate as `options` say, and tell what was written.
 
-    Raises
-    ------
-    F5pyError
-        For options that do not go together, and anything wrong with the input or output.
+    Raises `F5pyError` for options that do not go together, and anything wrong with the input or output.
     """
     given = {name: getattr(options, name) for name in _SETTINGS}
     values: dict[str, Any] = {**CHEMISTRIES[options.pore].statistics}

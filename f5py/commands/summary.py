@@ -27,15 +27,12 @@ _EDGES = np.arange(-20, 21, dtype=np.float64)
 def run(options: SummaryOptions) -> dict[str, Any]:
     """Read the tables and write what they have in them.
 
+    Raises `F5pyError` for anything wrong with the options, input or output.
+
     Returns
     -------
     dict
         What the JSON report has.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, input or output.
     """
     paths = list(options.tables) or ["-"]
     inputs = [*paths, *options.methylated, *options.unmethylated]

@@ -78,10 +78,7 @@ class _Source:
 def run(options: TrainOptions) -> TrainingSummary:
     """Train as `options` say, and write the model.
 
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the input or output. No file is made then.
+    Raises `F5pyError` for anything wrong with the input or output. No file is made then.
     """
     sources = _sources(options)
     trains_methylated = any(source.is_methylated for source in sources) and options.train_kmers != "unmethylated"

@@ -43,15 +43,12 @@ _COLUMNS = ("chromosome", "read_name", "start", "end", "log_lik_ratio")
 def run(options: ValidateOptions) -> dict[str, Any]:
     """Compare as `options` say.
 
+    Raises `F5pyError` for anything wrong with the options, input or output, and if nothing can be compared.
+
     Returns
     -------
     dict
         What the JSON report has.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, input or output; if nothing can be compared.
     """
     _check(options)
     motif = chosen_motif(options)

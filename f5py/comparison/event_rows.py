@@ -124,10 +124,7 @@ class LevelCollector:
 def read_events(path: str, advance: Callable[[int], object] = lambda size: None) -> Iterator[Any]:
     """Read a table of events as `pyarrow.Table` pieces: text, plain or compressed, or Parquet.
 
-    Raises
-    ------
-    InputFileError
-        The file cannot be read, or is no table of events.
+    Raises `InputFileError` if the file cannot be read, or is no table of events.
     """
     arrow, _ = import_arrow("tables of events")
     if path == "-" or not _is_parquet(path):

@@ -62,12 +62,7 @@ class RunCounts:
 
     @classmethod
     def from_json(cls, values: Values) -> RunCounts:
-        """Those whose fields have been kept as JSON.
-
-        Raises
-        ------
-        DamagedValueError
-        """
+        """Those whose fields have been kept as JSON. Raises `DamagedValueError`."""
         numbers = [one.name for one in fields(cls) if one.name not in ("causes", "examples")]
         values.check_names([*numbers, "causes", "examples"])
         return cls(

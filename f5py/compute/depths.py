@@ -104,13 +104,7 @@ class Depths:
         return {"covered": self.covered.tolist(), "sites": self._sites.tolist(), "calls": self._calls.tolist()}
 
     def take_json(self, values: Values) -> None:
-        """Take the sums of `as_json`.
-
-        Raises
-        ------
-        DamagedValueError
-            They are not those of a run over this reference.
-        """
+        """Take the sums of `as_json`. Raises `DamagedValueError` if they are not those of a run over this reference."""
         values.check_names(_LIST)
         self.covered[...] = values.integers("covered", self.covered.shape)
         self._sites = values.integers("sites", (-1,))

@@ -158,10 +158,7 @@ def part_of(options: CallOptions) -> str:
 def noise_of(options: CallOptions, chemistry: Chemistry, model: PoreModel) -> Noise | None:
     """Choose the noise of the events: that of the model's file, else of the chemistry; None if it is independent.
 
-    Raises
-    ------
-    UnsupportedDataError
-        Nothing is known of that chemistry's noise.
+    Raises `UnsupportedDataError` if nothing is known of that chemistry's noise.
     """
     if not options.is_correlated:
         return None

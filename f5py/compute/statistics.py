@@ -111,13 +111,7 @@ class RunStatistics:
         return {**sums, "depths": self.depths.as_json(), "drift": self.drift, "n_reads": self._n_reads}
 
     def take_json(self, values: Values) -> None:
-        """Take the sums of `as_json`.
-
-        Raises
-        ------
-        DamagedValueError
-            They are not those of a run over these contigs.
-        """
+        """Take the sums of `as_json`. Raises `DamagedValueError` if they are not those of a run over these contigs."""
         values.check_names((*_SUMS, "depths", "drift", "n_reads"))
         for name in _SUMS:
             sums = getattr(self, name)

@@ -67,10 +67,7 @@ def kmer_texts(ranks: NDArray[np.int32], k: int) -> list[str]:
 def trimmed(k: int, view: int | None) -> int:
     """Count the bases of a k-mer that are hidden at each end, if only `view` in its middle are shown.
 
-    Raises
-    ------
-    UsageError
-        There is no such middle.
+    Raises `UsageError` if there is no such middle.
     """
     if view is None:
         return 0

@@ -137,6 +137,9 @@ def motif_named(name: str) -> Motif:
 def parse_motif(text: str) -> Motif:
     """Read a user's motif such as ``CHG:0`` or ``GATC:1``.
 
+    Raises `F5pyError` if the site is empty, too long, too ambiguous or has other letters; the offset is no number or
+    outside of the site; the methylated base is not one of ACGT.
+
     Parameters
     ----------
     text : str
@@ -147,12 +150,6 @@ def parse_motif(text: str) -> Motif:
     -------
     Motif
         Its name is the text in upper case with the offset; it has no built-in model.
-
-    Raises
-    ------
-    F5pyError
-        The site is empty, too long, too ambiguous or has other letters; the offset is no number or outside of the
-        site; the methylated base is not one of ACGT.
     """
     where = f"motif {text!r}"
     pattern, colon, offset_text = text.partition(":")

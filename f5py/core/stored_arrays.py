@@ -31,17 +31,14 @@ def read_arrays(
 ) -> dict[str, NDArray[Any]]:
     """Read the arrays of a ``.npz`` file.
 
+    Raises `DamagedValueError` if the file is damaged, has objects, or its arrays are too large.
+
     Parameters
     ----------
     most_bytes : int
         Of all arrays together, after decompression.
     wanted : function of str
         Which names; the others are not read.
-
-    Raises
-    ------
-    DamagedValueError
-        The file is damaged, has objects, or its arrays are too large.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -66,10 +63,7 @@ def read_arrays(
 def read_array(file: BinaryIO, n_bytes: int) -> NDArray[Any]:
     """Read one array of numbers or texts, and nothing after it, from a file that has `n_bytes` more.
 
-    Raises
-    ------
-    DamagedValueError
-        It is damaged, has objects, or says that it is longer than the file.
+    Raises `DamagedValueError` if it is damaged, has objects, or says that it is longer than the file.
     """
     try:
         version = npy.read_magic(file)

@@ -35,6 +35,8 @@ def read_calls(
 ) -> Iterator[Any]:
     """Read tables of calls, plain, compressed or Parquet.
 
+    Raises `InputFileError` if a table is none of calls, or damaged.
+
     Parameters
     ----------
     paths : sequence of str
@@ -49,11 +51,6 @@ def read_calls(
     Yields
     ------
     pyarrow.RecordBatch
-
-    Raises
-    ------
-    InputFileError
-        A table is none of calls, or damaged.
     """
     check_read_once(paths)
     import_arrow("tables of calls")

@@ -65,15 +65,12 @@ def columns_of(first_line: bytes) -> dict[str, tuple[int, Any]] | None:
 def read_sites(path: str, motif: Motif) -> KnownSites:
     """Read a table of sites, plain, compressed or Parquet; sites without reads and groups of several are left out.
 
+    Raises `InputFileError` if the file cannot be read, or is no such table.
+
     Parameters
     ----------
     motif : Motif
         Rows of bedMethyl are at its methylated bases.
-
-    Raises
-    ------
-    InputFileError
-        The file cannot be read, or is no such table.
     """
     with open_bytes(path) as file:
         first = file.readline(1 << 16)

@@ -20,6 +20,8 @@ from f5py.options.cores import usable_cores
 def read_modbam(path: str, motif: Motif, genome: str | None = None, counts: TagCounts | None = None) -> Iterator[Any]:
     """Read the calls at the motif's sites in the bases of the reads.
 
+    Raises `InputFileError` if the file is damaged, or has no such calls.
+
     Parameters
     ----------
     motif : Motif
@@ -33,11 +35,6 @@ def read_modbam(path: str, motif: Motif, genome: str | None = None, counts: TagC
     ------
     pyarrow.RecordBatch
         ``chromosome``, ``read_name``, ``start``, ``end`` (equal), ``log_lik_ratio``.
-
-    Raises
-    ------
-    InputFileError
-        The file is damaged, or has no such calls.
     """
     arrow, _ = import_arrow("calls")
     counts = TagCounts() if counts is None else counts

@@ -86,10 +86,7 @@ def truth_of_sites(sites: KnownSites) -> Truth:
 def read_truth_of_reads(path: str) -> tuple[Truth, KnownSites]:
     """Read a simulation's ``truth_reads.tsv``: the states in every read, and the frequencies that they make.
 
-    Raises
-    ------
-    InputFileError
-        The file is damaged.
+    Raises `InputFileError` if the file is damaged.
     """
     arrow, _ = import_arrow("calls")
     import pyarrow.csv

@@ -257,10 +257,7 @@ def _guard(file: Any) -> None:
 def _check_memory() -> None:
     """Raise before a compilation under a memory limit that leaves too little: LLVM would end the process then.
 
-    Raises
-    ------
-    F5pyError
-        The message names the limit.
+    Raises `F5pyError` if the message names the limit.
     """
     try:
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]

@@ -53,13 +53,7 @@ def be_quiet() -> None:
 
 
 def log_to(path: str | None) -> None:
-    """Append all messages to a file, too; None: no more.
-
-    Raises
-    ------
-    OSError
-        It cannot be written.
-    """
+    """Append all messages to a file, too; None: no more. Raises `OSError` if it cannot be written."""
     global _log
     if _log is not None:
         _log.close()

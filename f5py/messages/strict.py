@@ -17,15 +17,12 @@ _n_strict = 0
 def input_warning(who: str, text: str, kind: str | None = None) -> None:
     """Print a warning about input that is damaged, incomplete or does not fit together.
 
+    Raises `InputFileError` if the command that is at work was given ``--strict``.
+
     Parameters
     ----------
     kind : str, optional
         What such warnings are about, if there may be many of them; see `f5py.messages.console.warning`.
-
-    Raises
-    ------
-    InputFileError
-        If the command that is at work was given ``--strict``.
     """
     if _n_strict:
         raise InputFileError(f"{text} (--strict)")

@@ -63,10 +63,7 @@ class CudaOptions(GpuOptions):
 def device_numbers(text: str | int) -> list[int] | None:
     """Parse the numbers that ``--cuda-dev-id`` names; None for all devices.
 
-    Raises
-    ------
-    UsageError
-        They are not numbers, or one is named twice.
+    Raises `UsageError` if they are not numbers, or one is named twice.
     """
     if text == "all":
         return None

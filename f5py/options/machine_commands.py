@@ -37,10 +37,7 @@ class CompileOptions(Options):
     def capabilities(self) -> list[str]:
         """List the compute capabilities, each as one number such as ``"87"``.
 
-        Raises
-        ------
-        UsageError
-            They are not numbers, or one is too old.
+        Raises `UsageError` if they are not numbers, or one is too old.
         """
         words = self.cuda_arch.split(",") if self.cuda_arch else []
         if not all(word.isascii() and word.isdigit() and int(word) >= _OLDEST for word in words):

@@ -89,10 +89,7 @@ def is_alignments(path: str) -> bool:
 def kind_of_output(path: str) -> str:
     """Return the format that a name asks for, ``tsv`` if it says nothing: ``x.bed.gz`` is bedMethyl, ``x.bw`` bigWig.
 
-    Raises
-    ------
-    UsageError
-        It asks for one that is not written.
+    Raises `UsageError` if it asks for one that is not written.
     """
     if (why := _OTHERS.get(_ending(path))) is not None:
         raise UsageError(f"-o {path}: {why}; name the table .tsv or .parquet")

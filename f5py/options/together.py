@@ -47,16 +47,13 @@ def is_given(value: Any, option: Any) -> bool:
 def check_together(options: Any, declared: Mapping[str, Any]) -> None:
     """Check that options have those that they need beside them, and none that they exclude.
 
+    Raises `UsageError` for the first option that does not, in the order of `declared`.
+
     Parameters
     ----------
     options : Options
     declared : mapping of str to Option
         Their declarations by field.
-
-    Raises
-    ------
-    UsageError
-        For the first option that does not, in the order of `declared`.
     """
     for name, option in declared.items():
         if not (option.needs or option.excludes) or not is_given(value := getattr(options, name), option):

@@ -91,17 +91,14 @@ def append_rows(
 ) -> None:
     """Write the rows that a `PartRows` has kept.
 
+    Raises `InputFileError` if the files are damaged, or were made for other rows before them.
+
     Parameters
     ----------
     first : binary file
         Its first file.
     groups, last : binary file, optional
         The others, if it has made them.
-
-    Raises
-    ------
-    InputFileError
-        The files are damaged, or were made for other rows before them.
     """
     for table in stream_tables(first, output.schema):
         output.write_table(table)

@@ -105,15 +105,12 @@ class Sink:
 class Sinks:
     """The open sinks of a run or of a part.
 
+    Raises `OutputFileError` if one cannot be opened; those before it are given up.
+
     Parameters
     ----------
     sinks : iterable of Sink
         Opened one after the other.
-
-    Raises
-    ------
-    OutputFileError
-        One cannot be opened; those before it are given up.
     """
 
     def __init__(self, sinks: Iterable[Sink], part: OfPart | None = None) -> None:
@@ -141,10 +138,7 @@ class Sinks:
     def finish(self) -> None:
         """Complete all outputs; one that fails takes no other with it.
 
-        Raises
-        ------
-        Exception
-            The first that a sink has raised, after the others have been completed.
+        Raises the first error of a sink, after the others have been completed.
         """
         problems: list[Exception] = []
         for sink in self._sinks:

@@ -146,6 +146,8 @@ def reference_data(
 ) -> PlotData:
     """Take what a plot of a read aligned to the reference shows.
 
+    Raises `F5pyError` if no event is aligned in the region, or the region is too large.
+
     Parameters
     ----------
     batch : ReadBatch
@@ -155,11 +157,6 @@ def reference_data(
     region : (int, int) or None
         0-based, half-open interval of the reference that the k-mers' first bases lie in. By default the first
         `DEFAULT_POSITIONS` positions in the order of the signal.
-
-    Raises
-    ------
-    F5pyError
-        No event is aligned in the region, or the region is too large.
     """
     begin = batch.events.offsets[read]
     mine = slice(begin, begin + batch.rows.n[read])
@@ -182,7 +179,7 @@ def reference_data(
 def read_data(
     batch: ReadBatch, read: int, model: PoreModel, source: Source, region: tuple[int, int] | None
 ) -> PlotData:
-    """Take what a plot of a read aligned to its own bases shows; see `reference_data`.
+    """Take what a plot of a read aligned to its own bases shows; see `reference_data`. Raises `F5pyError`.
 
     Parameters
     ----------
@@ -190,10 +187,6 @@ def read_data(
         With alignment, events, bases and samples.
     region : (int, int) or None
         0-based, half-open interval of the read's k-mers.
-
-    Raises
-    ------
-    F5pyError
     """
     bases = batch.bases[batch.base_offsets[read] : batch.base_offsets[read + 1]]
     kmers = np.lib.stride_tricks.sliding_window_view(bases, model.k)

@@ -153,7 +153,7 @@ def region_data(
     min_coverage: int | None = None,
     genes: Genes | None = None,
 ) -> RegionData:
-    """Collect the reads over a locus.
+    """Collect the reads over a locus. Raises `F5pyError` if no read has calls in the region.
 
     Parameters
     ----------
@@ -171,11 +171,6 @@ def region_data(
         See `RegionData`.
     genes : Genes or None
         What lies there.
-
-    Raises
-    ------
-    F5pyError
-        No read has calls in the region.
     """
     contig, start, end = region
     kept = [record for record in records if has_modifications(record)]

@@ -34,15 +34,12 @@ _STRETCHES = 200
 def write_region_figure(data: RegionData, file: BinaryIO, kind: str) -> None:
     """Draw a locus and write the figure; the same data give the same bytes.
 
+    Raises `MissingDependencyError` if matplotlib is not installed.
+
     Parameters
     ----------
     kind : str
         One of `f5py.plotting.FORMATS`.
-
-    Raises
-    ------
-    MissingDependencyError
-        matplotlib is not installed.
     """
     if kind == "html":
         write_region_page(data, file)
@@ -51,13 +48,7 @@ def write_region_figure(data: RegionData, file: BinaryIO, kind: str) -> None:
 
 
 def region_figure(data: RegionData) -> Figure:
-    """Draw a locus.
-
-    Raises
-    ------
-    MissingDependencyError
-        matplotlib is not installed.
-    """
+    """Draw a locus. Raises `MissingDependencyError` if matplotlib is not installed."""
     check_matplotlib("plot-region")
     from matplotlib.figure import Figure
 

@@ -49,6 +49,8 @@ def named_model(name: str, alphabet: str) -> PoreModel | None:
 def builtin(name: str) -> PoreModel:
     """Return a model that comes with the package; loaded on first use.
 
+    Raises `PoreModelError` if there is no such model, or its file is missing from the installation or damaged.
+
     Parameters
     ----------
     name : str
@@ -58,11 +60,6 @@ def builtin(name: str) -> PoreModel:
     -------
     PoreModel
         The same object at every call; its arrays must not be changed.
-
-    Raises
-    ------
-    PoreModelError
-        There is no such model, or its file is missing from the installation or damaged.
     """
     if name not in BUILTIN_MODELS:
         known = ", ".join(BUILTIN_MODELS)

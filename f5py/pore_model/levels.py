@@ -23,6 +23,7 @@ def like_builtin(
     """Give levels the mean and the spread of a built-in model, if they need it, and its standard deviations.
 
     K-mers of direct RNA may be spelled in either direction: the one that fits the built-in model better is taken.
+    Raises `PoreModelError` if there is no such model of the same k.
 
     Parameters
     ----------
@@ -37,11 +38,6 @@ def like_builtin(
     -------
     level_mean, level_stdv : float32, shape (4 ** k,)
         In pA.
-
-    Raises
-    ------
-    PoreModelError
-        There is no such model of the same k.
     """
     if like is None or like.k != k:
         known = "there is no built-in model of this chemistry" if like is None else f"the built-in one has k = {like.k}"

@@ -62,15 +62,12 @@ class PoreModel:
 def check_same_k(nucleotide: PoreModel, methylation: PoreModel) -> None:
     """Raise unless two models that are to be used together have the same k.
 
+    Raises `PoreModelError` if their k-mers differ in length.
+
     Parameters
     ----------
     nucleotide, methylation : PoreModel
         The models for the alignment and for the methylation calls.
-
-    Raises
-    ------
-    PoreModelError
-        Their k-mers differ in length.
     """
     if nucleotide.k != methylation.k:
         raise PoreModelError(

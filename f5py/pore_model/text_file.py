@@ -39,6 +39,10 @@ def _none() -> None:
 def read_model(path: str | os.PathLike[str], alphabet: str, like: Callable[[], PoreModel | None] = _none) -> PoreModel:
     """Read a pore model from a text file, which may be gzip-compressed and may have CRLF line ends, or from npz.
 
+    Raises `PoreModelError` if the file cannot be read; k is not 1..9 or contradicts the k-mers; a k-mer is out of
+    order, missing or one too many; a number is malformed or not finite, or a standard deviation is not positive. The
+    message names the file and the line.
+
     Parameters
     ----------
     path : path-like
@@ -52,13 +56,6 @@ def read_model(path: str | os.PathLike[str], alphabet: str, like: Callable[[], P
     -------
     PoreModel
         Its name is the path. Decimal numbers become the nearest float32 values.
-
-    Raises
-    ------
-    PoreModelError
-        The file cannot be read; k is not 1..9 or contradicts the k-mers; a k-mer is out of order, missing or
-        one too many; a number is malformed or not finite, or a standard deviation is not positive. The
-        message names the file and the line.
     """
     file = os.fspath(path)
     if _starts_with(file, MAGIC):
@@ -77,17 +74,14 @@ def read_model(path: str | os.PathLike[str], alphabet: str, like: Callable[[], P
 def read_start(path: str | os.PathLike[str], like: Callable[[], PoreModel | None]) -> PoreModel:
     """Read what a training starts from: a model over ``ACGT`` or ``ACGMT``, or levels of which only the order counts.
 
+    Raises `PoreModelError` as `read_model` does, and if there is no model to be like.
+
     Parameters
     ----------
     path : path-like
         The file. Of two columns, k-mer and level, the levels are taken for their order.
     like : callable
         Returns a model whose mean, spread and median standard deviation such levels get.
-
-    Raises
-    ------
-    PoreModelError
-        As `read_model`; or there is no model to be like.
     """
     file = os.fspath(path)
     if _starts_with(file, MAGIC):

@@ -92,7 +92,8 @@ def write_run_report(
 
     A file whose name ends in ``.html`` is a page to look at. Any other is JSON: the outer keys are those of MultiQC's
     custom content, so that a file whose name ends in ``_mqc.json`` becomes a table there; ``run`` holds everything.
-    Such a file gets a second one beside it, ``_reads_mqc.json``, which MultiQC draws as bars.
+    Such a file gets a second one beside it, ``_reads_mqc.json``, which MultiQC draws as bars. Raises `OutputFileError`
+    if the file cannot be written.
 
     Parameters
     ----------
@@ -104,11 +105,6 @@ def write_run_report(
         The run's parameters.
     inputs : iterable of str or None
         Paths of what was read; those that are no files are left out.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written.
     """
     counts, rates, command = figures.counts, figures.rates, facts.command
     run = {

@@ -83,10 +83,7 @@ def random_genome(length: int, gc: float, rng: np.random.Generator) -> Genome:
 def read_genome(path: str | Path) -> Genome:
     """Read a FASTA file (plain or gzip); letter case is ignored.
 
-    Raises
-    ------
-    InputFileError
-        The file cannot be read, has no or an empty sequence, or two contigs of the same name.
+    Raises `InputFileError` if the file cannot be read, has no or an empty sequence, or two contigs of the same name.
     """
     import pysam
 
@@ -117,10 +114,7 @@ def read_genome(path: str | Path) -> Genome:
 def write_genome(genome: Genome, path: Path) -> None:
     """Write the contigs as FASTA, 80 bases a line, and the ``.fai`` beside it. Codes above 3 become N.
 
-    Raises
-    ------
-    OutputFileError
-        The index cannot be made.
+    Raises `OutputFileError` if the index cannot be made.
     """
     import pysam
 

@@ -78,17 +78,14 @@ def complete_folder(folder: Path, force: bool) -> Iterator[Path]:
 def check_space(folder: Path, n_bytes: int) -> None:
     """Refuse to start what the disk cannot hold: HDF5 does not recover from a disk that is full.
 
+    Raises `OutputFileError` if there is less space.
+
     Parameters
     ----------
     folder : Path
         Where the files will be; it may not exist yet.
     n_bytes : int
         Their size, roughly.
-
-    Raises
-    ------
-    OutputFileError
-        There is less space.
     """
     place = folder.absolute()
     while not place.exists():
@@ -262,10 +259,7 @@ def _writer(signal_format: str) -> Any:
 def sort_alignments(folder: Path) -> None:
     """Turn the reads as written into the sorted ``reads.bam`` with its index.
 
-    Raises
-    ------
-    OutputFileError
-        Sorting failed, mostly because the disk is full.
+    Raises `OutputFileError` if sorting failed, mostly because the disk is full.
     """
     import pysam
 

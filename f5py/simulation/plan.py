@@ -29,10 +29,7 @@ class ReadPlan:
 def plan_reads(genome: Genome, settings: SimulationSettings, rng: np.random.Generator) -> ReadPlan:
     """Draw all molecules; each lies within one run of A, C, G and T of a contig.
 
-    Raises
-    ------
-    F5pyError
-        The reference is too short for the reads asked for.
+    Raises `F5pyError` if the reference is too short for the reads asked for.
     """
     begins, sizes = genome.stretches()
     longest = int(sizes.max(initial=0))

@@ -133,12 +133,7 @@ class RateMixture:
         """Read a mixture such as ``0,0.5,1`` or ``0*2,beta:2:2,1*3``.
 
         Components are separated by commas; each is a rate from 0 to 1 or ``beta:A:B``, optionally followed by
-        ``*WEIGHT`` (default 1).
-
-        Raises
-        ------
-        F5pyError
-            A component is none of these.
+        ``*WEIGHT`` (default 1). Raises `F5pyError` if a component is none of these.
         """
         components = [_parse_component(part.strip(), text) for part in text.split(",")]
         table = np.array(components, dtype=np.float64)

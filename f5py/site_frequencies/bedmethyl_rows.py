@@ -112,7 +112,8 @@ def count_bedmethyl(
 ) -> tuple[int, bool]:
     """Add the rows of a modification to counts of sites.
 
-    Rows are taken to be at sites of the motif, unless they name another motif.
+    Rows are taken to be at sites of the motif, unless they name another motif. Raises `InputFileError` as
+    `bedmethyl_rows` does, and if no row is of the modification.
 
     Parameters
     ----------
@@ -131,11 +132,6 @@ def count_bedmethyl(
         Those that were added.
     are_combined : bool
         Some are of both strands.
-
-    Raises
-    ------
-    InputFileError
-        See `bedmethyl_rows`; or no row is of the modification.
     """
     wanted = list(names_of_code(code or motif.code))
     wanted += [f"{one},{motif.pattern},{motif.offset}" for one in wanted]

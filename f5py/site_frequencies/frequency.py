@@ -49,6 +49,9 @@ def methylation_frequency(
 ) -> Frequencies:
     """Count the calls of every site. Memory grows with the number of sites, not with that of calls.
 
+    Raises `InputFileError` for another header, a row with another number of columns, or a start, end, count or ratio
+    that is not a number or out of range. The message names the line.
+
     Parameters
     ----------
     calls : binary file
@@ -74,12 +77,6 @@ def methylation_frequency(
     -------
     Frequencies
         Sites with at least one counted call. Group size and sequence are those of the first counted row.
-
-    Raises
-    ------
-    InputFileError
-        Another header, a row with another number of columns, or a start, end, count or ratio that is not a
-        number or out of range. The message names the line.
     """
     from f5py.site_frequencies._frequency_numba import Counting, count_rows
 
@@ -123,6 +120,9 @@ def site_counts(
 ) -> tuple[SiteCounts, list[bytes]]:
     """Count methylated, unmethylated and too uncertain calls of every single site and strand.
 
+    Raises `InputFileError` as `methylation_frequency`, and for a sequence that does not hold as many motifs as its row
+    says, a strand other than ``+`` and ``-``, or a missing strand column.
+
     Parameters
     ----------
     calls, threshold, threshold_per_site, name, chunk_size
@@ -136,12 +136,6 @@ def site_counts(
     -------
     list of bytes
         Names by contig index.
-
-    Raises
-    ------
-    InputFileError
-        As `methylation_frequency`, and for a sequence that does not hold as many motifs as its row says, a strand
-        other than ``+`` and ``-``, or a missing strand column.
     """
     from f5py.site_frequencies import _site_table_numba as jit
     from f5py.site_frequencies._frequency_numba import OTHER_SITES, Counting, Listed, list_sites

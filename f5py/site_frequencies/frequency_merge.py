@@ -43,6 +43,9 @@ class FrequencyMerger:
     def add(self, frequencies: BinaryIO, name: str = "standard input", chunk_size: int = CHUNK_SIZE) -> None:
         """Add one table.
 
+        Raises `InputFileError` for another header, or a row that is not one of such a table. The message names the
+        line.
+
         Parameters
         ----------
         frequencies : binary file
@@ -51,11 +54,6 @@ class FrequencyMerger:
             The table's name for messages.
         chunk_size : int
             Bytes that are read at a time; the result does not depend on it.
-
-        Raises
-        ------
-        InputFileError
-            Another header, or a row that is not one of such a table. The message names the line.
         """
         from f5py.site_frequencies._frequency_merge_numba import merge_rows
 

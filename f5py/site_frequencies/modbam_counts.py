@@ -20,6 +20,8 @@ def count_modbam(
 ) -> TagCounts:  # fmt: skip
     """Add the calls in a file to counts of sites.
 
+    Raises `InputFileError` if a file is damaged, or they do not belong together.
+
     Parameters
     ----------
     counts : SiteCounts
@@ -32,11 +34,6 @@ def count_modbam(
         FASTA file of the reference, which tells where sites are; without it the bases of the reads do.
     n_threads, advance
         See `listed_sites`.
-
-    Raises
-    ------
-    InputFileError
-        A file is damaged, or they do not belong together.
     """
     from f5py.io.bam.modifications._modified_sites_numba import (
         CANONICAL,

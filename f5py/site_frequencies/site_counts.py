@@ -56,10 +56,7 @@ class SiteColumns(NamedTuple):
     def of_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_partitions: int, n_contigs: int) -> SiteColumns:
         """Columns from a file, with so many partitions and contigs.
 
-        Raises
-        ------
-        DamagedValueError
-            They are not such columns.
+        Raises `DamagedValueError` if they are not such columns.
         """
         if set(arrays) != set(cls._fields):
             raise DamagedValueError("its arrays are not those of sites")

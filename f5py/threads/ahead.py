@@ -34,7 +34,8 @@ def worked_ahead(portions: Iterator[P], work: Callable[[P], T], n_threads: int, 
 
     Portions are taken from their iterator in one thread, which may wait for them: what is done is yielded meanwhile. No
     more than `n_threads` results are there or being made at any time, the one that has been yielded last included until
-    the next one is asked for.
+    the next one is asked for. Raises what `portions` or `work` has raised, after the results before it have been
+    yielded.
 
     Parameters
     ----------
@@ -46,11 +47,6 @@ def worked_ahead(portions: Iterator[P], work: Callable[[P], T], n_threads: int, 
         At least 1.
     name : str
         What the threads' names begin with.
-
-    Raises
-    ------
-    Exception
-        What `portions` or `work` has raised, after the results before it have been yielded.
 
     Notes
     -----

@@ -50,7 +50,7 @@ def part_of_threads(n_threads: int, n_parts: int) -> int:
 
 
 class WorkerPool:
-    """Threads for kernels that release the GIL.
+    """Threads for kernels that release the GIL. Raises `F5pyError` if the system does not allow so many threads.
 
     Parameters
     ----------
@@ -58,11 +58,6 @@ class WorkerPool:
     most_per_call : int, optional
         So many threads, at most, work on a call that comes while others are worked on: where there are calls of several
         batches, and each is done within milliseconds, more of them would cost more than they bring. By default all.
-
-    Raises
-    ------
-    F5pyError
-        If the system does not allow so many threads.
     """
 
     def __init__(self, n_threads: int, most_per_call: int | None = None) -> None:
@@ -89,7 +84,8 @@ class WorkerPool:
     ) -> float:
         """Let all threads call ``kernel(turn, reads, *arguments)``; wait until all of `reads` are done.
 
-        May be called from several threads at the same time.
+        May be called from several threads at the same time. Raises the first exception of the kernel, after the reads
+        in progress have ended.
 
         Parameters
         ----------
@@ -106,11 +102,6 @@ class WorkerPool:
         -------
         float
             Seconds that all threads together have worked.
-
-        Raises
-        ------
-        Exception
-            The first one of the kernel, after the reads in progress have ended.
         """
         reads = np.ascontiguousarray(reads, np.int64)
         turn = np.zeros(1, np.int64)

@@ -14,7 +14,7 @@ from f5py.training.sums import Truth
 
 
 def read_truth(path: str, contigs: Sequence[str], motif: Motif) -> Truth:
-    """Read bedMethyl.
+    """Read bedMethyl. Raises `InputFileError` if the file is missing, is none such, or has no site of known state.
 
     Parameters
     ----------
@@ -24,11 +24,6 @@ def read_truth(path: str, contigs: Sequence[str], motif: Motif) -> Truth:
         Of the alignments, whose order the sites get.
     motif : Motif
         At whose methylated bases the rows are.
-
-    Raises
-    ------
-    InputFileError
-        The file is missing, is none such, or has no site of known state.
     """
     sites = read_sites(path, motif)
     at = {name: i for i, name in enumerate(contigs)}

@@ -11,15 +11,12 @@ from f5py.errors import InputFileError, unavailable
 def import_arrow(what: str = "Parquet and Arrow tables") -> tuple[Any, Any]:
     """Return the modules ``pyarrow`` and ``pyarrow.parquet``.
 
+    Raises `MissingDependencyError` if they are not installed.
+
     Parameters
     ----------
     what : str
         What needs them, for the message.
-
-    Raises
-    ------
-    MissingDependencyError
-        They are not installed.
     """
     try:
         import pyarrow
@@ -40,7 +37,7 @@ def read_rows(
     """Read tab-separated rows, in pieces of whole lines, as columns.
 
     pyarrow's own reader of streams would do, but its thread may outlive an error and bring the interpreter down at its
-    end.
+    end. Raises `InputFileError` if a row has another number of columns, or a value is not of its column's type.
 
     Parameters
     ----------
@@ -60,11 +57,6 @@ def read_rows(
     Yields
     ------
     pyarrow.Table
-
-    Raises
-    ------
-    InputFileError
-        A row has another number of columns, or a value is not of its column's type.
     """
     import pyarrow
     import pyarrow.csv

@@ -58,10 +58,7 @@ class ParquetGroups:
     def add(self, file: memoryview | bytes | BinaryIO) -> None:
         """Add the row groups of a complete file without indexes of pages; one on the disk is closed.
 
-        Raises
-        ------
-        InputFileError
-            It cannot be read.
+        Raises `InputFileError` if it cannot be read.
         """
         if not isinstance(file, memoryview | bytes):
             with file:

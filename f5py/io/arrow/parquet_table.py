@@ -65,22 +65,21 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
     def kinds(self, with_lists: bool = False) -> list[tuple[str, str]]:
         """Names and types of all columns, as `f5py.io.arrow.table.Fields` has them.
 
+        Raises `InputFileError` if a column is of another type than columns of f5py.
+
         Parameters
         ----------
         with_lists : bool
             Whether lists of numbers are taken, too.
-
-        Raises
-        ------
-        InputFileError
-            A column is of another type than columns of f5py.
         """
         return [(name, self._kind(name, with_lists)) for name in self.names]
 
     def batches(self, n_rows: int, types: Mapping[str, Any] | None = None, with_lists: bool = False) -> Iterator[Any]:
         """Yield the rows as `pyarrow.RecordBatch` of at most so many.
 
-        Missing values of columns of fractions are NaN, as pandas writes them.
+        Missing values of columns of fractions are NaN, as pandas writes them. Raises `InputFileError` if the file is
+        damaged, or a column that is read is of another type than columns of f5py, or lacks a value that is no fraction,
+        or has one that is not of the type.
 
         Parameters
         ----------
@@ -88,12 +87,6 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
             The columns to read, and what their values are given as; all as they are if None.
         with_lists : bool
             See `kinds`.
-
-        Raises
-        ------
-        InputFileError
-            The file is damaged, or a column that is read is of another type than columns of f5py, or lacks a value that
-            is no fraction, or has one that is not of the type.
         """
         for name in types or self.names:
             self._kind(name, with_lists)

@@ -220,10 +220,7 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
     def append_groups(self, file: BinaryIO) -> None:
         """Take the row groups of a file that such an output has written; it may be closed afterwards.
 
-        Raises
-        ------
-        InputFileError
-            Row groups do not begin where the file's do.
+        Raises `InputFileError` if row groups do not begin where the file's do.
         """
         if self._n_rows:
             raise InputFileError(f"{file.name}: was made for other rows before it; work on the part again")
@@ -309,10 +306,7 @@ class ArrowStream(AbstractContextManager["ArrowStream"]):
 def stream_tables(file: BinaryIO, schema: Any) -> Iterator[Any]:
     """Yield some rows after the other of an `ArrowStream`, as tables of a schema.
 
-    Raises
-    ------
-    InputFileError
-        The file is damaged, or has other columns.
+    Raises `InputFileError` if the file is damaged, or has other columns.
     """
     arrow, _ = import_arrow()
     try:

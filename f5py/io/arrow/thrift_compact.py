@@ -34,10 +34,7 @@ Struct = dict[int, Field]
 def decode(data: bytes) -> Struct:
     """Decode the structure that `data` begins with.
 
-    Raises
-    ------
-    ValueError
-        A type that Parquet has no use for: a map.
+    Raises `ValueError` for a type that Parquet has no use for: a map.
     """
     return _Decoder(data).struct()
 

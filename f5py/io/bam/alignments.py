@@ -51,6 +51,8 @@ class RecordCounts:
 class AlignmentFile:
     """The records of an alignment file that pass the filters, in the file's order.
 
+    Raises `InputFileError` if the file cannot be read or is truncated.
+
     Parameters
     ----------
     path : str
@@ -63,11 +65,6 @@ class AlignmentFile:
         Keep secondary and supplementary alignments.
     beginning : bytes, optional
         What has been read of standard input already.
-
-    Raises
-    ------
-    InputFileError
-        If the file cannot be read or is truncated.
     """
 
     def __init__(
@@ -187,12 +184,8 @@ class AlignmentFile:
 
         With `windows` only records that overlap one are visited, each once, which needs an index. BAM files are decoded
         here, in bulk; other formats come through htslib, no more than `at_most` records at a time. Only the records of
-        the range `within`, one of `ranges`, may be asked for.
-
-        Raises
-        ------
-        InputFileError
-            After the records before the damage; `counts` tells how many were kept of these.
+        the range `within`, one of `ranges`, may be asked for. Raises `InputFileError` after the records before the
+        damage; `counts` tells how many were kept of these.
         """
         from f5py.io.bam.bam_records import converted_chunks, record_chunks
         from f5py.io.bam.window_records import window_chunks
@@ -220,12 +213,8 @@ class AlignmentFile:
     def ranges(self, n_parts: int, windows: Windows | None, are_numbered: bool) -> RecordRanges:
         """Split the records into ranges that `chunks` can be asked for; see `f5py.io.bam.record_ranges.split_records`.
 
-        With `are_numbered`, and of SAM and CRAM, all records are visited to count them.
-
-        Raises
-        ------
-        InputFileError
-            The file is damaged, or a pipe.
+        With `are_numbered`, and of SAM and CRAM, all records are visited to count them. Raises `InputFileError` if the
+        file is damaged, or a pipe.
         """
         if self.is_pipe:
             raise InputFileError(f"{self.name}: a pipe cannot be worked on in parts; name a file")

@@ -93,13 +93,7 @@ def block_places(file: BinaryIO) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def block_size(data: bytes) -> int:
-    """Bytes of the block that `data` begin with.
-
-    Raises
-    ------
-    DamagedBlocksError
-        It is damaged, or not whole.
-    """
+    """Bytes of the block that `data` begin with. Raises `DamagedBlocksError` if it is damaged, or not whole."""
     return int(_first_block(data)[0, 2])
 
 
@@ -110,13 +104,7 @@ def text_sizes(data: bytes, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def first_text(data: bytes) -> bytes:
-    """Decompress the block that `data` begins with.
-
-    Raises
-    ------
-    DamagedBlocksError
-        It is damaged, or not whole.
-    """
+    """Decompress the block that `data` begins with. Raises `DamagedBlocksError` if it is damaged, or not whole."""
     text, problem = _inflate(data, _first_block(data), None)
     if problem is not None:
         raise problem

@@ -124,10 +124,8 @@ def index_names(bam_path: str) -> list[str]:
 def read_index(path: str, bam_path: str) -> BamIndex:
     """Read and check an index.
 
-    Raises
-    ------
-    InputFileError
-        It is damaged, or that of another file: a place that it names is not the beginning of a block.
+    Raises `InputFileError` if it is damaged, or that of another file: a place that it names is not the beginning of a
+    block.
     """
     damaged = not_its_index(path, bam_path)
     try:

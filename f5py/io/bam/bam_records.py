@@ -264,10 +264,7 @@ def record_chunks(
 def header_size(file: BinaryIO) -> int:
     """Bytes of a BAM file's text before its first record.
 
-    Raises
-    ------
-    DamagedBlocksError, OSError
-        See `f5py.io.bam.bam_blocks.inflated_portions`.
+    Raises `DamagedBlocksError` or `OSError`: see `f5py.io.bam.bam_blocks.inflated_portions`.
     """
     text = bytearray()
     with closing(inflated_portions(file)) as portions:
@@ -304,10 +301,7 @@ def converted_chunks(
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
     """`record_chunks` of the records of an iterator, which htslib writes as BAM into memory, `at_most` at a time.
 
-    Raises
-    ------
-    OSError
-        What the iterator raises, after the records before.
+    Raises the iterator's `OSError`, after the records before.
     """
     import pysam
 

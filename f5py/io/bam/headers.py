@@ -13,15 +13,12 @@ if TYPE_CHECKING:
 def header_of_text(text: str) -> pysam.AlignmentHeader:
     """Make a header from its lines.
 
+    Raises `InputFileError` if a line lacks a field that it must have, or its field is not of the right form.
+
     Parameters
     ----------
     text : str
         Free text need not be UTF-8: other bytes are surrogates, and come out as they went in.
-
-    Raises
-    ------
-    InputFileError
-        If a line lacks a field that it must have, or its field is not of the right form.
     """
     import pysam
 

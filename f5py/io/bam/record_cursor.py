@@ -25,13 +25,7 @@ class RecordCursor:
     def between(
         self, within: RecordRange, visit: Callable[[], Iterator[pysam.AlignedSegment]]
     ) -> Iterator[pysam.AlignedSegment]:
-        """Yield the records of a range; `visit` gives an iterator of all.
-
-        Raises
-        ------
-        OSError
-            The file is damaged.
-        """
+        """Yield the records of a range; `visit` gives an iterator of all. Raises `OSError` if the file is damaged."""
         if self._at is None or self._at > within.begin:
             self._records, self._at = visit(), 0
         for _ in islice(self._records, within.begin - self._at):

@@ -115,16 +115,12 @@ class _RangeFile(io.RawIOBase):
     """A BAM file that ends where a range does.
 
     Places are those of the file. Where the range ends within a block, this has a block with the text until there.
+    Raises `OSError` if the file cannot be read, or there is no block where the range ends.
 
     Parameters
     ----------
     end : int or None
         See `RecordRange`.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read, or there is no block where the range ends.
     """
 
     def __init__(self, path: str, end: int | None) -> None:
@@ -191,6 +187,8 @@ def split_records(
 ) -> RecordRanges:
     """Split a BAM file into ranges of about equal sizes in the file.
 
+    Raises `OSError` if the file cannot be read, or is damaged.
+
     Parameters
     ----------
     n_parts : int
@@ -199,11 +197,6 @@ def split_records(
         Of this file. Without it the file is read.
     windows : Windows, optional
         The sizes are those of the records that overlap one; needs an index.
-
-    Raises
-    ------
-    OSError
-        The file cannot be read, or is damaged.
     """
     size = os.path.getsize(path)
     extents = np.array([[0, size]]) if index is None or windows is None else _extents(index, windows, size)

@@ -72,10 +72,7 @@ def window_chunks(
 def is_mapped_at(path: str, offset: int, n_contigs: int) -> bool:
     """Return whether at a virtual offset there is a record that lies on the reference.
 
-    Raises
-    ------
-    OSError
-        There is no place for a record.
+    Raises `OSError` if there is no place for a record.
     """
     from f5py.io.bam._bam_numba import CONTIG, signed32
 

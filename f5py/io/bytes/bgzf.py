@@ -26,6 +26,8 @@ MAX_BLOCK_SIZE = 0x10000
 class BlockReader:
     """Read ranges of the text of a BGZF file. For one thread at a time.
 
+    Raises `InputFileError` if a file is not what it should be, or the two do not belong together.
+
     Parameters
     ----------
     path, index_path : str
@@ -37,11 +39,6 @@ class BlockReader:
         Bytes of text in the file.
     state : FileState
         Tells whether the file has changed since then.
-
-    Raises
-    ------
-    InputFileError
-        If a file is not what it should be, or the two do not belong together.
     """
 
     def __init__(self, path: str, index_path: str) -> None:

@@ -21,6 +21,8 @@ _LEVEL = 2
 class BgzipOutput:
     """Compresses in threads what is written to it, in order. One thread at a time gets into its methods.
 
+    Raises `ValueError` from `write` and `flush` after the end.
+
     Parameters
     ----------
     file : binary file
@@ -32,11 +34,6 @@ class BgzipOutput:
     ----------
     n_written : int
         Bytes of whole blocks that the file has for certain.
-
-    Raises
-    ------
-    ValueError
-        From `write` and `flush` after the end.
     """
 
     def __init__(self, file: BinaryIO, n_threads: int) -> None:

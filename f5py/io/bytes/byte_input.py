@@ -43,7 +43,9 @@ def open_bytes(
 ) -> Iterator[BinaryIO]:
     """Open plain, gzip or BGZF text for reading, or a Parquet table as text; ``-`` is standard input.
 
-    The content decides whether it is compressed, not the name, so a compressed pipe is read as well.
+    The content decides whether it is compressed, not the name, so a compressed pipe is read as well. Raises
+    `InputFileError` if the file cannot be opened, or, while the block reads from it, the compressed data turn out to be
+    damaged or truncated.
 
     Parameters
     ----------
@@ -56,12 +58,6 @@ def open_bytes(
     ------
     buffered binary file
         The uncompressed bytes.
-
-    Raises
-    ------
-    InputFileError
-        The file cannot be opened, or, while the block reads from it, the compressed data turn out to be damaged
-        or truncated.
     """
     shown = shown_name(path)
     try:
@@ -88,7 +84,7 @@ def open_bytes(
 
 
 def beginning_of_input(size: int) -> tuple[bytes, bytes]:
-    """Read standard input until it can be told what it is.
+    """Read standard input until it can be told what it is. Raises `InputFileError` if it cannot be read.
 
     Parameters
     ----------
@@ -99,11 +95,6 @@ def beginning_of_input(size: int) -> tuple[bytes, bytes]:
     -------
     beginning, content : bytes
         What has been read, which must be handed to whoever reads on; and the same uncompressed, if it is gzip.
-
-    Raises
-    ------
-    InputFileError
-        It cannot be read.
     """
     beginning = content = b""
     try:

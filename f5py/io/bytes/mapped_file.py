@@ -66,17 +66,14 @@ class FileState:
 class MappedFile:
     """A file in memory: mapped, or, where its file system cannot do that, read.
 
+    Raises `OSError` if the file cannot be opened.
+
     Attributes
     ----------
     path : str
     size : int
         Bytes when it was mapped.
     text : uint8, shape (size,)
-
-    Raises
-    ------
-    OSError
-        The file cannot be opened.
     """
 
     def __init__(self, path: str) -> None:

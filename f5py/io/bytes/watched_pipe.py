@@ -15,6 +15,7 @@ class WatchedPipe:
     """Passes on what can be read once, and sees whether a BGZF stream, such as BAM, has its end mark.
 
     A library that reads a pipe cannot tell a stream whose writer has died between two blocks from a complete one.
+    Raises `OSError` if it cannot be opened.
 
     Parameters
     ----------
@@ -29,11 +30,6 @@ class WatchedPipe:
         Where the library can read the same bytes.
     problem : OSError or None
         Once its end has been read: why it is not whole.
-
-    Raises
-    ------
-    OSError
-        It cannot be opened.
     """
 
     def __init__(self, path: str, beginning: bytes = b"") -> None:

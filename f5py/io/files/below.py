@@ -14,6 +14,8 @@ from f5py.errors import InputFileError
 def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int:
     """Open a regular file below a folder; return its descriptor.
 
+    Raises `OSError` if the file cannot be opened, is not a regular one, or there is a link on the way.
+
     Parameters
     ----------
     folder : Path or str
@@ -22,11 +24,6 @@ def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int
         Of folders, each in the one before, and of the file; none may be a link or have a slash.
     flags : int
         As for `os.open`.
-
-    Raises
-    ------
-    OSError
-        The file cannot be opened, is not a regular one, or there is a link on the way.
     """
     if not all(map(_is_plain, names)):
         raise OSError(errno.EINVAL, "is not the name of a file in a folder")
@@ -49,10 +46,7 @@ def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int
 def read_below(folder: Path | str, *names: str, most: int) -> bytes:
     """Read a file below a folder, see `open_below`, which has at most so many bytes.
 
-    Raises
-    ------
-    OSError
-        It cannot be read, or is longer.
+    Raises `OSError` if it cannot be read, or is longer.
     """
     with open(open_below(folder, *names), "rb") as file:
         if os.fstat(file.fileno()).st_size > most:

@@ -55,17 +55,14 @@ def complete_text_output(
 ) -> Iterator[TextOutput]:
     """Give a `complete_output` for text, which is compressed as bgzip does it if the name asks for that.
 
+    Raises `OutputFileError` as for `complete_output`.
+
     Parameters
     ----------
     n_threads : int
         Compression threads.
     before_naming : function of a file's name, optional
         Called with the complete compressed file before that takes its place, which it does not if this raises.
-
-    Raises
-    ------
-    OutputFileError
-        As for `complete_output`.
     """
     with complete_output(path, is_text=True) as file:
         if path == "-" or not is_bgzip_name(path):

@@ -18,10 +18,7 @@ _NO_SUCH_SERVICE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, e
 def to_disk(descriptor: int) -> None:
     """Let what has been written to an open file, or the names in an open folder, reach the disk, where that can be.
 
-    Raises
-    ------
-    OSError
-        The disk has failed, or is full.
+    Raises `OSError` if the disk has failed, or is full.
     """
     try:
         os.fsync(descriptor)
@@ -55,10 +52,7 @@ def remove_folder(folder: str | os.PathLike[str]) -> None:
 def temporary_folder(prefix: str, beside: str | os.PathLike[str] | None = None) -> Iterator[str]:
     """Give a new folder, in the folder for temporary files or another one, that goes at the end.
 
-    Raises
-    ------
-    OSError
-        It cannot be made.
+    Raises `OSError` if it cannot be made.
     """
     folder = tempfile.mkdtemp(prefix=prefix, dir=beside)
     try:

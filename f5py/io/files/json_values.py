@@ -20,17 +20,14 @@ MOST = 2**63 - 1
 class Values:
     """The members of a JSON object.
 
+    Raises `DamagedValueError` if it is not an object; also from every method that takes a value.
+
     Parameters
     ----------
     members : object
         What the parser has made of it.
     name : str
         What it is called in messages; empty for the whole text.
-
-    Raises
-    ------
-    DamagedValueError
-        It is not an object; also from every method that takes a value.
     """
 
     def __init__(self, members: Any, name: str = "") -> None:

@@ -11,15 +11,12 @@ from typing import BinaryIO
 def memory_descriptor(name: str) -> int:
     """Return the number of an open file in memory, or, where the system has or allows none, of one without a name.
 
+    Raises `OSError` if there is no folder for temporary files either.
+
     Parameters
     ----------
     name : str
         What the system shows.
-
-    Raises
-    ------
-    OSError
-        There is no folder for temporary files either.
     """
     if hasattr(os, "memfd_create"):
         with suppress(OSError):  # kernels and sandboxes may refuse it

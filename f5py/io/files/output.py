@@ -42,13 +42,7 @@ def shown_output(path: str) -> str:
 
 
 def copy_bytes(path: Any, file: Any, n_bytes: int, write: Callable[[bytes], object]) -> None:
-    """Write the next `n_bytes` of a binary file that has this name.
-
-    Raises
-    ------
-    InputFileError
-        It has not so many.
-    """
+    """Write the next `n_bytes` of a binary file that has this name. Raises `InputFileError` if it has not so many."""
     while n_bytes:
         piece = file.read(min(n_bytes, _COPY_BYTES))
         if not piece:

@@ -79,10 +79,7 @@ class UnfinishedFile:
     def put_in_place(self) -> None:
         """Close the file and give it its name.
 
-        Raises
-        ------
-        OSError
-            It cannot be closed or renamed; it still has the other name.
+        Raises `OSError` if it cannot be closed or renamed; it still has the other name.
         """
         try:
             self.file.close()
@@ -198,11 +195,7 @@ def linked_in_place(path: str, output: str, about: os.stat_result) -> bool:
 
     Returns False, and changes nothing, if that file is write-protected, the file system has no such links, or `path` is
     not the file that `about` describes. A link that a killed process has left under the unfinished name is taken up.
-
-    Raises
-    ------
-    UsageError
-        The output is an input of a command that is running.
+    Raises `UsageError` if the output is an input of a command that is running.
     """
     check_can_be_output(output)
     target = os.path.realpath(output)
@@ -285,10 +278,7 @@ def forget_kept_rows() -> None:
 def is_special(path: str) -> bool:
     """Return whether `path` exists and is neither a regular file nor a folder.
 
-    Raises
-    ------
-    OutputFileError
-        It is a folder.
+    Raises `OutputFileError` if it is a folder.
     """
     try:
         mode = os.stat(path).st_mode

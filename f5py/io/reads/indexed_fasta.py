@@ -66,10 +66,7 @@ class FastaIndex:
     def read(cls, path: str, advice: str) -> FastaIndex:
         """Read a ``.fai``.
 
-        Raises
-        ------
-        InputFileError
-            A line is not one of such a file; the message ends with `advice`.
+        Raises `InputFileError` if a line is not one of such a file; the message ends with `advice`.
         """
         from f5py.io.reads._fai_numba import parse_fai
 
@@ -218,7 +215,7 @@ class IndexedFasta:
     def fetch(
         self, rows: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
-        """Fetch n stretches.
+        """Fetch n stretches. Raises `InputFileError` if the file has been changed since it was opened.
 
         Parameters
         ----------
@@ -236,11 +233,6 @@ class IndexedFasta:
         wrong : bool, shape (n,)
             Stretches that lie outside of the file, and have nothing then, or have something else than letters in them:
             the index is not that of the file.
-
-        Raises
-        ------
-        InputFileError
-            The file has been changed since it was opened.
         """
         from f5py.io.reads._fai_numba import Lines, gather_bases
 

@@ -33,15 +33,12 @@ def reads_in_memory(names: Names, bases: NDArray[np.uint8], offsets: NDArray[np.
 def load_reads(path: str) -> ReadIndex:
     """Read all basecalled reads of a file into memory.
 
+    Raises `InputFileError` if the file is missing, damaged, truncated or in another format.
+
     Parameters
     ----------
     path : str
         FASTA, FASTQ or BAM, see `f5py.io.reads.sequence_files.sequence_records`.
-
-    Raises
-    ------
-    InputFileError
-        If the file is missing, damaged, truncated or in another format.
     """
     if os.path.exists(path):
         console.note("load_reads", f"{path} has no index; its reads are held in memory")

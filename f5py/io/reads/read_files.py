@@ -62,17 +62,13 @@ class ReadFiles(Mapping[str, str]):
         """Open a ``.readdb`` file.
 
         The path is empty where no signal file is known. The name ``*`` stands for all reads: their signals are in one
-        SLOW5 file (or POD5 file or folder), as f5py and nanopolish write it for SLOW5.
+        SLOW5 file (or POD5 file or folder), as f5py and nanopolish write it for SLOW5. Raises `InputFileError` if the
+        file is missing or a line does not have two fields.
 
         Parameters
         ----------
         path : str
             The ``.readdb`` file itself, that is, the reads file's name and `f5py.io.reads.read_index.READDB_SUFFIX`.
-
-        Raises
-        ------
-        InputFileError
-            The file is missing or a line does not have two fields.
         """
         try:
             with blamed_on(path):

@@ -40,10 +40,7 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
     def open(cls, reads_path: str) -> ReadIndex:
         """Open the index of the reads file `reads_path`.
 
-        Raises
-        ------
-        InputFileError
-            If a file of the index is missing, damaged, or the index is that of other reads.
+        Raises `InputFileError` if a file of the index is missing, damaged, or the index is that of other reads.
         """
         paths = [reads_path + suffix for suffix in (SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX)]
         for path in paths:
@@ -104,7 +101,7 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
     def sequences(
         self, names: Iterable[str], pool: WorkerPool | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Fetch the bases of n reads.
+        """Fetch the bases of n reads. Raises `InputFileError` if the index file is damaged.
 
         Parameters
         ----------
@@ -119,11 +116,6 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
             ASCII letters as they are in the reads file (case and U are kept), read after read.
         offsets : int64, shape (n + 1,)
             Read i has ``bases[offsets[i]:offsets[i + 1]]``; an absent read has none.
-
-        Raises
-        ------
-        InputFileError
-            If the index file is damaged.
         """
         return self.sequences_of(self.index.rows_of(Names.of(names)), pool)
 

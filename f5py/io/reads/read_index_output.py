@@ -22,7 +22,8 @@ from f5py.threads.pool import WorkerPool
 class IndexOfReads(AbstractContextManager["IndexOfReads"]):
     """The files of an index, which take their places together, or not at all.
 
-    Used as a context; leaving it without `put_in_place` leaves all files as they were.
+    Used as a context; leaving it without `put_in_place` leaves all files as they were. Raises `OutputFileError` if they
+    cannot be written there.
 
     Parameters
     ----------
@@ -30,11 +31,6 @@ class IndexOfReads(AbstractContextManager["IndexOfReads"]):
         What their names begin with.
     with_signals : bool
         Also ``.index.readdb``, whose rows `put_in_place` takes.
-
-    Raises
-    ------
-    OutputFileError
-        They cannot be written there.
     """
 
     def __init__(self, reads_path: str, with_signals: bool = True) -> None:

@@ -81,6 +81,8 @@ def read_batches(
 ) -> Iterator[MappingBatch]:
     """Yield the reads of files in batches of about `max_bases` bases.
 
+    Raises `InputFileError` if a file is missing, damaged or truncated.
+
     Parameters
     ----------
     paths : sequence of str
@@ -93,11 +95,6 @@ def read_batches(
         To decode CRAM.
     advance : function
         Told of bytes that have been read.
-
-    Raises
-    ------
-    InputFileError
-        A file is missing, damaged or truncated.
     """
     dropped = tag_numbers(dropped_tags)
     number = 0

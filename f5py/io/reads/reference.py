@@ -36,6 +36,8 @@ def _letter_table() -> NDArray[np.uint8]:
 class Reference:
     """An indexed FASTA file; the index is made if it is missing.
 
+    Raises `InputFileError` if the file is unreadable, has none of the contigs, or one of them in another length.
+
     Parameters
     ----------
     contigs, lengths : sequences
@@ -44,11 +46,6 @@ class Reference:
     Attributes
     ----------
     lacks : bool, shape (number of contigs,)
-
-    Raises
-    ------
-    InputFileError
-        If the file is unreadable, has none of the contigs, or one of them in another length.
     """
 
     def __init__(self, path: str, contigs: list[str], lengths: list[int]) -> None:
@@ -132,6 +129,9 @@ class Reference:
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Fetch the bases of n stretches, cut at their contigs' ends.
 
+        Raises `InputFileError` if the file does not have them, because it is damaged or its index is not that of the
+        file.
+
         Parameters
         ----------
         contig, start, end : integers, shape (n,)
@@ -144,11 +144,6 @@ class Reference:
         bases : uint8, shape (offsets[-1],)
             Upper-case letters, every ambiguity code replaced by its alphabetically first base.
         offsets : int64, shape (n + 1,)
-
-        Raises
-        ------
-        InputFileError
-            If the file does not have them, because it is damaged or its index is not that of the file.
         """
         if self.lacks[contig].any():
             name = self._contigs[contig[np.argmax(self.lacks[contig])]]

@@ -75,17 +75,14 @@ class SequenceChunk:
 def sequence_chunks(path: str, pool: WorkerPool) -> Iterator[SequenceChunk]:
     """Yield the reads of a file, as `f5py.io.reads.sequence_files.sequence_records` does.
 
+    Raises `InputFileError` or `MissingDependencyError` as `sequence_records`.
+
     Parameters
     ----------
     path : str
         Of any kind that `sequence_records` takes.
     pool : WorkerPool
         Threads that search.
-
-    Raises
-    ------
-    InputFileError, MissingDependencyError
-        As `sequence_records`.
     """
     n_done = 0
     is_at_end = has_changed = False

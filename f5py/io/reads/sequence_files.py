@@ -25,6 +25,8 @@ def iterate_sequences(
 ) -> Iterator[tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]]:
     """Read the bases of all reads in batches.
 
+    Raises `InputFileError` if the file is missing, damaged, truncated or in another format.
+
     Parameters
     ----------
     path : str
@@ -40,11 +42,6 @@ def iterate_sequences(
         ASCII letters as they are in the file, read after read.
     offsets : int64, shape (n + 1,)
         Read i has ``bases[offsets[i]:offsets[i + 1]]``.
-
-    Raises
-    ------
-    InputFileError
-        If the file is missing, damaged, truncated or in another format.
     """
     names: list[str] = []
     pieces: list[bytes] = []

@@ -23,10 +23,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 def limit() -> int:
     """Choose how many bytes may be kept on the disk.
 
-    Raises
-    ------
-    UsageError
-        The environment says something else than a number.
+    Raises `UsageError` if the environment says something else than a number.
     """
     given = os.environ.get(LIMIT_VARIABLE, "")
     text = given.strip().upper().removesuffix("B")

@@ -34,13 +34,7 @@ _LOCK = "lock"
 
 
 class RemoteInputs(AbstractContextManager["RemoteInputs"]):
-    """Makes files of URLs; they go when the block is left.
-
-    Raises
-    ------
-    UsageError
-        See `f5py.io.remote.copies.limit`.
-    """
+    """Makes files of URLs; they go when the block is left. Raises `UsageError`: see `f5py.io.remote.copies.limit`."""
 
     def __init__(self) -> None:
         limit()

@@ -114,10 +114,7 @@ class About(NamedTuple):
 def about_url(url: str) -> About | None:
     """Ask what is known of what a URL names; None if there is nothing.
 
-    Raises
-    ------
-    InputFileError
-        It cannot be asked for.
+    Raises `InputFileError` if it cannot be asked for.
     """
     system, name = file_system(url)
     with reading(url):
@@ -141,15 +138,12 @@ def samples(url: str, stretches: Sequence[tuple[int, int]]) -> list[bytes]:
 def pieces(system: AbstractFileSystem, wanted: Sequence[tuple[str, str, int, int]]) -> list[bytes]:
     """Pieces of files, all fetched at the same time.
 
+    Raises `InputFileError` if they cannot be read, or a file has become shorter.
+
     Parameters
     ----------
     wanted : sequence of (str, str, int, int)
         URL, what the file is called by its file system, and where the piece begins and ends.
-
-    Raises
-    ------
-    InputFileError
-        They cannot be read, or a file has become shorter.
     """
     urls, names, begins, ends = map(list, zip(*wanted, strict=True))
     with reading(urls[0]):

@@ -25,15 +25,12 @@ _MOST_DEADLY_READS = 3
 class GuardedSource(IndexedSource):
     """A `ParallelSource` that goes on without the files that its processes die of.
 
+    Raises `SignalError` if the processes cannot be started.
+
     Parameters
     ----------
     n_processes, paths, reader, kind, cpu_seconds
         As for `ParallelSource`.
-
-    Raises
-    ------
-    SignalError
-        The processes cannot be started.
     """
 
     def __init__(
@@ -56,10 +53,8 @@ class GuardedSource(IndexedSource):
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`.
 
-        Raises
-        ------
-        SignalError
-            A reader process was killed, or has died of no file in particular. The source cannot be used any more.
+        Raises `SignalError` if a reader process was killed, or has died of no file in particular. The source cannot be
+        used any more.
         """
         while True:
             try:

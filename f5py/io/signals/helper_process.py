@@ -46,7 +46,7 @@ class HelperProcess:
     """A process that runs ``function(connection, *arguments)``.
 
     Ctrl-C does not reach it, though a terminal sends it to all processes: its caller ends it. If that dies, the
-    connection closes.
+    connection closes. Raises `OSError` if it cannot be started.
 
     Parameters
     ----------
@@ -60,11 +60,6 @@ class HelperProcess:
     ----------
     connection : Connection
         This end.
-
-    Raises
-    ------
-    OSError
-        It cannot be started.
     """
 
     def __init__(self, function: Callable[..., None], *arguments: str, descriptors: tuple[int, ...] = ()) -> None:

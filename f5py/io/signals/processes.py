@@ -52,9 +52,9 @@ class ReaderDiedError(SignalError):
 class ParallelSource(IndexedSource):
     """The signals of indexed reads, read by several processes; the blocks are those of one process.
 
-    Every process has its share of the files, so that it finds them open the next time. Samples come back
-    through shared memory without a name: nothing can be left behind, however the processes end, and the size
-    limit that containers set for ``/dev/shm`` does not matter.
+    Every process has its share of the files, so that it finds them open the next time. Samples come back through shared
+    memory without a name: nothing can be left behind, however the processes end, and the size limit that containers set
+    for ``/dev/shm`` does not matter. Raises `SignalError` if the processes cannot be started.
 
     Parameters
     ----------
@@ -66,11 +66,6 @@ class ParallelSource(IndexedSource):
         What reads in each process, a `FileReader`; importable by its name.
     cpu_seconds : float
         Processor time that a process may use before it answers, and some more for each read.
-
-    Raises
-    ------
-    SignalError
-        The processes cannot be started.
     """
 
     def __init__(
@@ -335,10 +330,8 @@ class _Scatter:
 def _as_they_answer(readers: Mapping[_Reader, Any], cpu_seconds: float) -> Iterator[_Reader]:
     """Each reader once, as soon as it has something to say; also one that has died.
 
-    Raises
-    ------
-    ReaderDiedError
-        One has used so much processor time without an answer, or there has been none for an hour.
+    Raises `ReaderDiedError` if one has used so much processor time without an answer, or there has been none for an
+    hour.
     """
     waiting = {reader.connection: reader for reader in readers}
     for reader in readers:

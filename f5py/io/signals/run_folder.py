@@ -41,13 +41,7 @@ class RunFolder:
         self._finished: set[str] = set()
 
     def look(self) -> FinishedFiles:
-        """Find the files that are finished.
-
-        Raises
-        ------
-        OSError
-            The folder cannot be read.
-        """
+        """Find the files that are finished. Raises `OSError` if the folder cannot be read."""
         alignments, reads, signals, unfinished, has_alignments = [], [], [], [], False
         seen = dict(self._seen)
         for folder, below, names in walked(self.path, self._refuse):

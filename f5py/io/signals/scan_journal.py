@@ -25,18 +25,13 @@ _LONGEST_LINE = 1 << 28
 class ScanJournal(AbstractContextManager["ScanJournal"]):
     """A file with a line for every fast5 file that has been scanned: its path, size, time and what it gave.
 
-    Each line begins with the CRC-32 of the rest.
+    Each line begins with the CRC-32 of the rest. Raises `OutputFileError` if the file cannot be read or written.
 
     Parameters
     ----------
     path : str
         If it is there, what its lines say is known. Lines that are not whole, or not what was written, are passed over:
         their files are scanned again.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be read or written.
     """
 
     def __init__(self, path: str) -> None:
@@ -69,13 +64,7 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
         return found if _state(path) == (size, modified) else None
 
     def add(self, path: str, found: Found) -> None:
-        """Write what a file gave.
-
-        Raises
-        ------
-        OutputFileError
-            That cannot be written.
-        """
+        """Write what a file gave. Raises `OutputFileError` if that cannot be written."""
         state = _state(path)
         if state is None:
             return

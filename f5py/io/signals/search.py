@@ -16,6 +16,8 @@ from f5py.errors import SignalError
 def files_below(folder: str, is_wanted: Callable[[str], bool]) -> list[str]:
     """List the files below a folder, each folder's entries in the bytewise order of their names.
 
+    Raises `SignalError` if a folder cannot be listed.
+
     Parameters
     ----------
     is_wanted : callable
@@ -25,11 +27,6 @@ def files_below(folder: str, is_wanted: Callable[[str], bool]) -> list[str]:
     -------
     list of str
         `folder` as it was given, ``/``, and the path below it.
-
-    Raises
-    ------
-    SignalError
-        A folder cannot be listed.
     """
     return list(_walk(folder, frozenset(), is_wanted))
 

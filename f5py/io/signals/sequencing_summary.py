@@ -20,10 +20,7 @@ _FILE_COLUMNS = ("filename", "filename_fast5")
 def read_summary_list(path: str) -> list[str]:
     """Read a file of summary paths, one per line; blank lines are skipped.
 
-    Raises
-    ------
-    InputFileError
-        A line cannot be a path.
+    Raises `InputFileError` if a line cannot be a path.
     """
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         lines = [line.strip() for line in file]
@@ -35,6 +32,8 @@ def read_summary_list(path: str) -> list[str]:
 
 def reads_by_file(paths: Sequence[str]) -> dict[str, list[str]]:
     """Gather the reads that sequencing summaries list for every signal file.
+
+    Raises `InputFileError` if a needed column is missing or a line is too short.
 
     Parameters
     ----------
@@ -48,11 +47,6 @@ def reads_by_file(paths: Sequence[str]) -> dict[str, list[str]]:
         File name (without folders) to read names, without the files whose number of reads is not credible:
         more than the commonest number when over 20 files have that one, else more than 4000. A basecaller
         that was restarted or merged several runs writes such tables. The rule is f5c's.
-
-    Raises
-    ------
-    InputFileError
-        If a needed column is missing or a line is too short.
     """
     reads: dict[str, list[str]] = {}
     for path in paths:

@@ -183,6 +183,8 @@ class FileReader(Protocol):
     def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
         """Read each named read from its file.
 
+        Raises `MissingDependencyError` if a package that a file needs is not installed.
+
         Parameters
         ----------
         names, paths : sequences of str, length n
@@ -192,11 +194,6 @@ class FileReader(Protocol):
         -------
         SignalBlock
             The reads in the order of `names`; what cannot be read is in ``problems``.
-
-        Raises
-        ------
-        MissingDependencyError
-            A package that a file needs is not installed.
         """
         ...
 

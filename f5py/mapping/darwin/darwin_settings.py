@@ -39,7 +39,7 @@ class DarwinSettings(NamedTuple):
 def darwin_integers(
     settings: DarwinSettings, k: int, scores: tuple[int, int, int, int], n_bases: int
 ) -> NDArray[np.int64]:
-    """Encode the settings for compiled code.
+    """Encode the settings for compiled code. Raises `UsageError` if scores do not fit.
 
     Parameters
     ----------
@@ -47,11 +47,6 @@ def darwin_integers(
         Match, mismatch, the first base of a gap, every further one.
     n_bases : int
         Of all targets.
-
-    Raises
-    ------
-    UsageError
-        Scores do not fit.
     """
     s = settings
     if scores[0] > _MOST_MATCH:

@@ -28,13 +28,7 @@ _MINIMAP2_MAGIC = b"MMI\2"
 
 
 def is_index_file(path: str) -> bool:
-    """Return whether a file is an index.
-
-    Raises
-    ------
-    InputFileError
-        It is one of minimap2's.
-    """
+    """Return whether a file is an index. Raises `InputFileError` if it is one of minimap2's."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
@@ -45,7 +39,7 @@ def is_index_file(path: str) -> bool:
 
 
 def write_index(index: ReferenceIndex, reference: str, path: str, fm_index: FmIndex | None = None) -> None:
-    """Write an index.
+    """Write an index. Raises `OutputFileError` if the file cannot be written.
 
     Parameters
     ----------
@@ -53,11 +47,6 @@ def write_index(index: ReferenceIndex, reference: str, path: str, fm_index: FmIn
         FASTA file that it was made of.
     fm_index : FmIndex, optional
         Of the same reference.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written.
     """
     about = os.stat(reference)
     header: dict[str, Any] = {
@@ -122,7 +111,7 @@ def _fm_index(arrays: dict[str, Any], n_bases: int) -> FmIndex | None:
 
 
 def read_index(path: str) -> tuple[ReferenceIndex, str | None, FmIndex | None]:
-    """Map an index into memory.
+    """Map an index into memory. Raises `InputFileError` if the file is damaged, or the FASTA file has changed since.
 
     Returns
     -------
@@ -131,11 +120,6 @@ def read_index(path: str) -> tuple[ReferenceIndex, str | None, FmIndex | None]:
         Its FASTA file, if that is still there.
     fm_index : FmIndex or None
         If the file has one; without its table.
-
-    Raises
-    ------
-    InputFileError
-        The file is damaged, or the FASTA file has changed since.
     """
     try:
         content = MappedFile(path).text  # writable for compiled code, which is made for such arrays only

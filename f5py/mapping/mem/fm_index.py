@@ -55,7 +55,7 @@ class FmIndex(NamedTuple):
 def build_fm_index(
     bases: NDArray[np.uint8], offsets: NDArray[np.int64], pool: WorkerPool, min_length: int = MOST_TABLE_BASES
 ) -> FmIndex:
-    """Index contigs.
+    """Index contigs. Raises `InputFileError` if the reference has too many bases.
 
     Parameters
     ----------
@@ -64,11 +64,6 @@ def build_fm_index(
     offsets : int64, shape (n + 1,)
     min_length : int
         Of the words that will be looked for.
-
-    Raises
-    ------
-    InputFileError
-        The reference has too many bases.
     """
     from f5py.mapping.mem._fm_index_numba import (
         BLOCKS_AT_A_TIME,

@@ -32,9 +32,9 @@ _STRANDS = ["+", "-"]
 class CallsArrow(AbstractContextManager["CallsArrow"]):
     """Writes the calls of batches as Parquet or Arrow tables, in the order of the text table.
 
-    Columns are those of the text table of version 2. Chromosome, strand and read name are dictionary-encoded
-    strings, the sequence is a large string, positions are int64, counts int32. Log-likelihoods are not rounded:
-    float32, and their difference float64.
+    Columns are those of the text table of version 2. Chromosome, strand and read name are dictionary-encoded strings,
+    the sequence is a large string, positions are int64, counts int32. Log-likelihoods are not rounded: float32, and
+    their difference float64. Raises `MissingDependencyError` if pyarrow is not installed.
 
     Parameters
     ----------
@@ -47,11 +47,6 @@ class CallsArrow(AbstractContextManager["CallsArrow"]):
         Threads that encode Parquet.
     metadata : mapping of str to str, optional
         What a Parquet file says of itself.
-
-    Raises
-    ------
-    MissingDependencyError
-        pyarrow is not installed.
     """
 
     def __init__(

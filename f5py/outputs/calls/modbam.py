@@ -115,7 +115,8 @@ class ModbamWriter(AbstractContextManager["ModbamWriter"]):
     """Writes the input's records with the calls as base modification tags; a context manager.
 
     Records that were not called are written as they are. What becomes of called records with base modification tags of
-    another program is said by `TagOptions.others`; those that keep theirs are counted, and told of at the end.
+    another program is said by `TagOptions.others`; those that keep theirs are counted, and told of at the end. Raises
+    `OutputFileError` if the file cannot be written, also from the methods and on leaving the context.
 
     Parameters
     ----------
@@ -131,11 +132,6 @@ class ModbamWriter(AbstractContextManager["ModbamWriter"]):
         Threads for compression.
     reference_path : str, optional
         FASTA file, needed for CRAM.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written, also from the methods and on leaving the context.
     """
 
     def __init__(

@@ -56,7 +56,8 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
     Columns have the names and the order of the text table. Contigs, k-mers, the strand and read names are
     dictionary-encoded strings, positions and event numbers int32, read numbers and sample indices int64, and samples
     lists of float32. Levels and lengths are float32 with the decimals of the text table: with all of their digits the
-    file would be twice as large. Compressed with zstd, in row groups of a quarter of a million rows.
+    file would be twice as large. Compressed with zstd, in row groups of a quarter of a million rows. Raises
+    `MissingDependencyError` if pyarrow is not installed.
 
     Parameters
     ----------
@@ -67,11 +68,6 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         As for `f5py.outputs.events.eventalign_table.EventalignTable`.
     metadata : mapping of str to str, optional
         What a Parquet file says of itself.
-
-    Raises
-    ------
-    MissingDependencyError
-        pyarrow is not installed.
     """
 
     def __init__(

@@ -32,7 +32,8 @@ class M6anetJson(AbstractContextManager["M6anetJson"]):
     """Writes ``data.json`` and ``data.info`` into a folder; a context manager. Both appear when they are complete.
 
     Transcripts come in the order of the input. The sites of a transcript are in memory until its last read has come,
-    which is the end of the run if the input is not sorted.
+    which is the end of the run if the input is not sorted. Raises `OutputFileError` if the folder or a file cannot be
+    written.
 
     Parameters
     ----------
@@ -44,11 +45,6 @@ class M6anetJson(AbstractContextManager["M6anetJson"]):
         Sites in fewer reads are left out.
     max_reads : int
         Number of reads of a transcript that are used, the first ones.
-
-    Raises
-    ------
-    OutputFileError
-        The folder or a file cannot be written.
     """
 
     def __init__(self, folder: str, contigs: list[str], is_sorted: bool, min_reads: int, max_reads: int) -> None:

@@ -80,17 +80,14 @@ class ReadLimit:
 class SiteFinder:
     """Finds the sites in batches of reads that come one after the other.
 
+    Raises `UsageError` if the model's k-mers have no 5-mer in the middle.
+
     Parameters
     ----------
     model : PoreModel
         Of 5-mers, or of k-mers with a 5-mer in the middle.
     max_reads : int
         Number of reads of a transcript that are looked at.
-
-    Raises
-    ------
-    UsageError
-        The model's k-mers have no 5-mer in the middle.
     """
 
     def __init__(self, model: PoreModel, n_contigs: int, max_reads: int) -> None:
@@ -143,15 +140,12 @@ class SiteFinder:
 class PartSites(AbstractContextManager["PartSites"]):
     """Keeps the sites of a part of a run in a file, for `sites_of_part`; a context manager.
 
+    Raises `OutputFileError` if the file cannot be written.
+
     Parameters
     ----------
     path : str
         The file appears when it is complete.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written.
     """
 
     def __init__(self, path: str) -> None:
@@ -171,15 +165,12 @@ class PartSites(AbstractContextManager["PartSites"]):
 def sites_of_part(file: BinaryIO, n_contigs: int) -> Iterator[SitesOfReads]:
     """Read what a `PartSites` has taken, in the same pieces.
 
+    Raises `InputFileError` if the file cannot be read, or is damaged.
+
     Parameters
     ----------
     n_contigs : int
         Of the reference.
-
-    Raises
-    ------
-    InputFileError
-        The file cannot be read, or is damaged.
     """
     try:
         arrays = arrays_until_end(file, os.fstat(file.fileno()).st_size)

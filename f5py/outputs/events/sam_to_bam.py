@@ -16,6 +16,8 @@ _LONGEST_NAME = 254
 class SamToBam(AbstractContextManager["SamToBam"]):
     """Takes SAM text as a text output does, and writes BAM; a context manager.
 
+    Raises `OutputFileError` if the file cannot be written, or a record cannot be one of BAM.
+
     Parameters
     ----------
     file : binary file
@@ -24,11 +26,6 @@ class SamToBam(AbstractContextManager["SamToBam"]):
         Its name, for messages.
     n_threads : int
         Compression threads.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written, or a record cannot be one of BAM.
     """
 
     def __init__(self, file: BinaryIO, path: str, header: pysam.AlignmentHeader, n_threads: int) -> None:

@@ -40,10 +40,7 @@ class ResquiggleTable(_Layout):
     def format(self, batch: ReadBatch, first: int, end: int) -> memoryview:
         """Rows of the reads from `first` up to `end`, none for those that have dropped out.
 
-        Raises
-        ------
-        PartialTextError
-            If the samples of a k-mer do not end after their start; with the rows before it.
+        Raises `PartialTextError` if the samples of a k-mer do not end after their start; with the rows before it.
         """
         from f5py.outputs.moves._resquiggle_writer_numba import MAX_ROW, format_kmers
 

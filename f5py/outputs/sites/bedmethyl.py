@@ -67,6 +67,8 @@ def write_bedmethyl(
 ) -> None:
     """Write the sites that were counted without a partition.
 
+    Raises `OutputFileError` if the file or its index cannot be written. Neither then exists.
+
     Parameters
     ----------
     path : str
@@ -83,11 +85,6 @@ def write_bedmethyl(
         Valid calls that a row needs.
     code : str, optional
         Of the modification; by default the motif's.
-
-    Raises
-    ------
-    OutputFileError
-        The file or its index cannot be written. Neither then exists.
     """
     totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1).covered(min_coverage)
     write_totals(path, totals, names, lengths or {}, code or motif.code, counts.combine_strands, n_threads)
@@ -247,38 +244,20 @@ class BedMethylOutput:
         self._counts = counts
 
     def write(self, batch: ReadBatch) -> None:
-        """Count the calls of one batch.
-
-        Raises
-        ------
-        F5pyError
-            The tag has more than 1,000 values.
-        """
+        """Count the calls of one batch. Raises `F5pyError` if the tag has more than 1,000 values."""
         self._check_partitions()
         calls = expand_calls(batch, self._motif, self._windows)
         partition = None if self._partitions is None else batch.partition[calls.read]
         self._counts.add(calls.contig, calls.position, calls.reverse, calls.llr, partition, calls.size)
 
     def save(self, path: str) -> None:
-        """Keep the counts in a file, for `join`.
-
-        Raises
-        ------
-        OutputFileError
-            The file cannot be written.
-        """
+        """Keep the counts in a file, for `join`. Raises `OutputFileError` if the file cannot be written."""
         with complete_output(path) as file:
             names = np.array(json.dumps({"names": self._partitions or []}))
             np.savez(file, partition_names=names, **self._counts.columns()._asdict())
 
     def join(self, file: BinaryIO) -> None:
-        """Add the counts that `save` has kept.
-
-        Raises
-        ------
-        InputFileError
-            The file cannot be read.
-        """
+        """Add the counts that `save` has kept. Raises `InputFileError` if the file cannot be read."""
         try:
             saved = read_arrays(file, os.fstat(file.fileno()).st_size)  # they are not compressed
             names = _partition_names(saved.pop(_NAMES, np.array("")))
@@ -299,12 +278,8 @@ class BedMethylOutput:
     def finish(self) -> None:
         """Write the table, or one for every value of the tag.
 
-        With a tag, the table of reads without it is only written if there are such calls, or no others.
-
-        Raises
-        ------
-        F5pyError
-            The tag has more than 1,000 values.
+        With a tag, the table of reads without it is only written if there are such calls, or no others. Raises
+        `F5pyError` if the tag has more than 1,000 values.
         """
         self._check_partitions()
         totals = self._counts.totals(self._names, (self._motif.offset_forward, self._motif.offset_reverse))

@@ -14,8 +14,9 @@ _ROWS_PER_BLOCK = 1 << 18
 def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Frequencies, n_threads: int = 1) -> None:
     """Write the table.
 
-    Names are those of the text table. Chromosomes are dictionary-encoded strings, positions and counts int64, the
-    group size int32, the frequency an unrounded float64, the sequence a large string.
+    Names are those of the text table. Chromosomes are dictionary-encoded strings, positions and counts int64, the group
+    size int32, the frequency an unrounded float64, the sequence a large string. Raises `MissingDependencyError` if
+    pyarrow is not installed.
 
     Parameters
     ----------
@@ -23,11 +24,6 @@ def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Fre
         The Parquet file, which stays open; or what takes the rows as tables.
     n_threads : int
         Threads that encode Parquet.
-
-    Raises
-    ------
-    MissingDependencyError
-        pyarrow is not installed.
     """
     fields = [
         ("chromosome", "names"),

@@ -25,13 +25,7 @@ _PERCENT = 100.0
 
 
 def import_bigwig() -> Any:
-    """Return the module ``pyBigWig``.
-
-    Raises
-    ------
-    MissingDependencyError
-        It is not installed.
-    """
+    """Return the module ``pyBigWig``. Raises `MissingDependencyError` if it is not installed."""
     try:
         import pyBigWig
     except ImportError as problem:

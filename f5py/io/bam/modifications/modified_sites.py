@@ -95,7 +95,7 @@ def names_of_code(code: str) -> tuple[str, str]:
 def modified_sites(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: WantedSites
 ) -> tuple[ModifiedSites, NDArray[np.int64]]:
-    """List the calls of `n` records.
+    """List the calls of `n` records. Raises `InputFileError` if the reference lacks bases under a record.
 
     Parameters
     ----------
@@ -106,11 +106,6 @@ def modified_sites(
     -------
     counts : int64, shape (6,)
         See `TagCounts.add`.
-
-    Raises
-    ------
-    InputFileError
-        The reference lacks bases under a record.
     """
     from f5py.io.bam._bam_columns_numba import places_of
     from f5py.io.bam._bam_numba import N_BASES

@@ -50,15 +50,12 @@ def silence_hdf5() -> None:
 class Fast5File:
     """An open fast5 file, single-read or multi-read.
 
+    Raises `Unreadable` if the file cannot be opened, or its layout is not one of fast5.
+
     Parameters
     ----------
     path : str
         The file.
-
-    Raises
-    ------
-    Unreadable
-        The file cannot be opened, or its layout is not one of fast5.
     """
 
     def __init__(self, path: str) -> None:
@@ -136,10 +133,7 @@ class Fast5File:
     def run_info(self, name: str) -> dict[str, str]:
         """Return the attributes of a read's context tags and tracking id, in lower case.
 
-        Raises
-        ------
-        Unreadable
-            The read is not there.
+        Raises `Unreadable` if the read is not there.
         """
         above = b"read_" + name.encode(errors="surrogateescape") if self.multi else b"UniqueGlobalKey"
         try:

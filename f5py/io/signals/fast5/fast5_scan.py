@@ -22,18 +22,14 @@ _MOST_FILES_PER_CHUNK = 64
 def list_fast5(directory: str) -> list[str]:
     """List the fast5 files below `directory`, itself included, in an order that is always the same.
 
-    A file counts if ``.fast5`` stands anywhere in its path, as in f5c and nanopolish. Within a folder the
-    entries come in bytewise order of their names; symbolic links are followed, but never in a circle.
+    A file counts if ``.fast5`` stands anywhere in its path, as in f5c and nanopolish. Within a folder the entries come
+    in bytewise order of their names; symbolic links are followed, but never in a circle. Raises `SignalError` if a
+    folder cannot be listed.
 
     Returns
     -------
     list of str
         `directory` as it was given, ``/``, and the path below it. Empty if it is no directory.
-
-    Raises
-    ------
-    SignalError
-        A folder cannot be listed.
     """
     if not os.path.isdir(directory):
         return []
@@ -82,7 +78,7 @@ def scan_fast5(
     advance: Callable[[int], object] = lambda files: None,
     journal: ScanJournal | None = None,
 ) -> list[Found]:
-    """Read the names of the reads in many fast5 files.
+    """Read the names of the reads in many fast5 files. Raises `F5pyError` if a process was killed.
 
     Parameters
     ----------
@@ -100,11 +96,6 @@ def scan_fast5(
     -------
     list
         For each file its read names or, if it cannot be used, a str that says why.
-
-    Raises
-    ------
-    F5pyError
-        If a process was killed.
     """
     known = {} if journal is None else {path: one for path in paths if (one := journal.found(path)) is not None}
     if known:

@@ -18,8 +18,9 @@ from f5py.io.signals.source import Calibration
 class Fast5Writer:
     """A new multi-read fast5 file (version 2.0), as a sequencer writes it; a context manager.
 
-    The file appears under its name when all of it is written; until then it has ``.part`` after its name. After
-    an error nothing stays. The same calls give the same bytes.
+    The file appears under its name when all of it is written; until then it has ``.part`` after its name. After an
+    error nothing stays. The same calls give the same bytes. Raises `OutputFileError` if the file cannot be written,
+    also from `write` and on leaving the context.
 
     Parameters
     ----------
@@ -31,11 +32,6 @@ class Fast5Writer:
         ``genomic_dna`` or ``rna``, from which some tools tell DNA from RNA.
     kit : str
         Product code of the sequencing kit, from which the pore is known; none if empty.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written, also from `write` and on leaving the context.
     """
 
     def __init__(
@@ -74,6 +70,9 @@ class Fast5Writer:
     ) -> None:
         """Append a read.
 
+        Raises `ValueError` if the samples are not a one-dimensional int16 array with a value, or the read exists
+        already.
+
         Parameters
         ----------
         read_id : str
@@ -82,11 +81,6 @@ class Fast5Writer:
             Raw DAC values.
         channel, read_number, start_time : int
             Where and when the read was sequenced; the last in samples since the start of the run.
-
-        Raises
-        ------
-        ValueError
-            The samples are not a one-dimensional int16 array with a value, or the read exists already.
         """
         if samples.dtype != np.int16 or samples.ndim != 1 or samples.size == 0:
             raise ValueError(f"read {read_id}: samples must be int16 of shape (n,), n >= 1")

@@ -49,17 +49,12 @@ _RUN_FIELDS = {
 
 
 class Pod5File:
-    """An open POD5 file.
+    """An open POD5 file. Raises `Unreadable` if the file cannot be opened; the text is about the file.
 
     Parameters
     ----------
     path : str
         The file.
-
-    Raises
-    ------
-    Unreadable
-        The file cannot be opened; the text is about the file.
     """
 
     def __init__(self, path: str) -> None:
@@ -85,10 +80,7 @@ class Pod5File:
     def all_keys(self) -> NDArray[np.void]:
         """Return the 16 bytes of each read's UUID, in the file's order; shape (n,), dtype ``V16``.
 
-        Raises
-        ------
-        Unreadable
-            The table of reads is damaged; the text is about the file.
+        Raises `Unreadable` if the table of reads is damaged; the text is about the file.
         """
         try:
             tables = [_keys(self._file.get_batch(i)) for i in range(self._file.batch_count)]
@@ -122,10 +114,7 @@ class Pod5File:
     def decode(self, read: StoredRead, samples: NDArray[np.int16]) -> None:
         """Write the raw ADC values of a read to `samples`, which has room for `read.n_samples`.
 
-        Raises
-        ------
-        Unreadable
-            The read is damaged.
+        Raises `Unreadable` if the read is damaged.
         """
         try:
             at = 0

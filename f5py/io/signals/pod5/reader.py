@@ -180,10 +180,7 @@ class Pod5Index(Mapping[str, str]):
     def from_path(cls, path: str | os.PathLike[str]) -> Pod5Index:
         """List the reads of a POD5 file, or of all ``*.pod5`` files below a folder, in the order of their names.
 
-        Raises
-        ------
-        SignalError
-            There is nothing at `path`, no such file below it, or a file is damaged or not POD5.
+        Raises `SignalError` if there is nothing at `path`, no such file below it, or a file is damaged or not POD5.
         """
         return cls(pod5_files(path))
 
@@ -258,10 +255,7 @@ class Pod5Source(FileSource):
 def pod5_files(path: str | os.PathLike[str]) -> list[str]:
     """Return the POD5 file at `path`, or all ``*.pod5`` files below that folder in the order of their names.
 
-    Raises
-    ------
-    SignalError
-        There is nothing at `path`, no such file below it, or a folder that cannot be listed.
+    Raises `SignalError` if there is nothing at `path`, no such file below it, or a folder that cannot be listed.
     """
     if not os.path.isdir(path):
         if not os.path.exists(path):

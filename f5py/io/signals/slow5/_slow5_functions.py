@@ -36,10 +36,7 @@ class Functions(NamedTuple):
 def functions(path: str, record_press: int) -> Functions:
     """Choose what compiled code calls to read a file whose records are compressed by that method.
 
-    Raises
-    ------
-    MissingDependencyError
-        There is no library for the method.
+    Raises `MissingDependencyError` if there is no library for the method.
     """
     system = ctypes.CDLL(None)
     uncompress = zstd_size = zstd_decompress = 0

@@ -94,12 +94,7 @@ def open_records(path: str, form: Form) -> RecordFile:
 def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], WorkerPool]) -> Records:
     """List the records of a file by its index, which is made again if it is absent or is not that of the file.
 
-    The threads of `workers` are only started if they are needed.
-
-    Raises
-    ------
-    SignalError
-        The file is damaged.
+    The threads of `workers` are only started if they are needed. Raises `SignalError` if the file is damaged.
     """
     index = path + SUFFIX
     end = os.fstat(file.descriptor).st_size - (len(_BINARY_END) if form.binary else 0)

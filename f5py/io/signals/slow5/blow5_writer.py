@@ -28,17 +28,13 @@ _END = b"5WOLB"
 class Blow5Writer:
     """A new BLOW5 file (zlib, svb-zd), with one read group; a context manager.
 
-    The file appears under its name when all of it is written. The same calls give the same bytes.
+    The file appears under its name when all of it is written. The same calls give the same bytes. Raises
+    `OutputFileError` if the file cannot be written, on entering or leaving the context.
 
     Parameters
     ----------
     path, experiment_type, kit
         As for `f5py.io.signals.fast5.fast5_writer.Fast5Writer`.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written, on entering or leaving the context.
     """
 
     def __init__(self, path: str | Path, *, experiment_type: str = "genomic_dna", kit: str = "") -> None:

@@ -143,13 +143,7 @@ class Slow5Source(SignalSource):
         return block
 
     def _read(self, names: Names) -> Got:
-        """Read the records of the named reads.
-
-        Raises
-        ------
-        SignalError
-            The file cannot be read any more.
-        """
+        """Read the records of the named reads. Raises `SignalError` if the file cannot be read any more."""
         from f5py.io.signals.slow5._slow5_index import raise_for
         from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, SHORTER, read_lines, read_records
 
@@ -244,10 +238,7 @@ class Slow5Source(SignalSource):
 def read_groups(path: str) -> list[dict[str, str]]:
     """Read the header of a SLOW5 file: for each read group its attributes, without those that have no value.
 
-    Raises
-    ------
-    SignalError
-        The file cannot be read or is not SLOW5, or its header is damaged.
+    Raises `SignalError` if the file cannot be read or is not SLOW5, or its header is damaged.
     """
     return _read_header(path)[0]
 
