@@ -77,12 +77,8 @@ def unavailable(problem: ImportError, need: str, package: str, extra: str) -> Mi
 
     Parameters
     ----------
-    problem : ImportError
-        What the import raised.
     need : str
         What needs the package; the name of the package follows.
-    package : str
-        Its name in Python.
     extra : str
         A key of `EXTRAS`.
     """

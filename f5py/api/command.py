@@ -62,12 +62,8 @@ class Command(NamedTuple):
 
         Parameters
         ----------
-        given : mapping
-            Values by keyword.
         *more : Any
             What its function takes besides the options.
-        progress : function, optional
-            Told of the progress.
 
         Raises
         ------

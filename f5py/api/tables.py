@@ -31,11 +31,8 @@ def collected(command: Command, given: Mapping[str, Any], returns: str | None, p
 
     Parameters
     ----------
-    given : mapping
-        Values by keyword.
     returns : {None, "arrow", "pandas", "polars"}
         What to return: by default what the command returns if an output is named, else a `pyarrow.Table`.
-    progress : function or None
 
     Returns
     -------

@@ -132,15 +132,6 @@ def option_value(name: str, option: Option, value: Any, files: GivenFiles) -> An
     """Convert a value from Python to what the option's command expects.
 
     Raises `UsageError` if it is no value of such an option.
-
-    Parameters
-    ----------
-    name : str
-        The keyword.
-    value : Any
-        As a caller from Python gives it.
-    files : GivenFiles
-        Takes care of open files.
     """
     if value is None:
         if option.default is not None and option.refused is None:

@@ -22,8 +22,6 @@ def expand(words: list[str], options: Iterable[Option]) -> list[str]:
     ----------
     words : list of str
         What stands after the name of the command.
-    options : iterable of Option
-        Those of the command.
 
     Returns
     -------

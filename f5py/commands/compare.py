@@ -31,13 +31,9 @@ _OF_EVENTALIGN = ("genome", "pore", "kmer_model", "rna", "window", *declarations
 
 @obeys_strict
 def run(options: CompareOptions) -> Any:
-    """Compare as `options` say; return the table.
+    """Compare as `options` say; return the `pyarrow.Table`.
 
     Raises `F5pyError` for anything wrong with the options, input or output. No output file is made then.
-
-    Returns
-    -------
-    pyarrow.Table
     """
     arrow, parquet = import_arrow("tables of events")
     is_parquet = _check(options)

@@ -105,10 +105,6 @@ def index_fast5(
         FASTA or FASTQ, plain or gzip. The index is written beside it.
     directories : sequence of str
         Folders to search for fast5 files. Where several files name a read the last one wins.
-    summaries : sequence of str
-        Sequencing summaries.
-    threads : int
-        Compression threads.
     verbose : int
         0: only results and warnings; 1: what is being done; 2: every file that was skipped.
     pod5 : sequence of str
@@ -117,8 +113,6 @@ def index_fast5(
         alignment records, a parent that is not among the basecalled reads.
     sources : sequence of str
         The files of reads, if they are others than `reads_path`.
-    scan : ScanFiles
-        What opens fast5 files.
 
     Returns
     -------
@@ -167,8 +161,6 @@ def index_slow5(
 
     Parameters
     ----------
-    slow5 : str
-        The SLOW5 or BLOW5 file.
     index_signals : bool
         Make the index of the SLOW5 file too, unless it is there.
     reads_path, threads, sources

@@ -261,10 +261,6 @@ class OneAlignment(AlignmentFile):
 
     Parameters
     ----------
-    path, reference_path : str
-        As for `AlignmentFile`.
-    name : str
-        The read's.
     region : str or None
         As samtools writes regions.
     number : int or None

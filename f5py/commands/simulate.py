@@ -97,8 +97,6 @@ def simulate(
     folder : path
         Gets ``ref.fa``, ``reads.fastq`` (or ``.fasta``), ``reads.bam`` (each with its index), ``fast5/``, ``pod5/`` or
         ``reads.blow5``, ``truth.tsv`` and ``truth_reads.tsv``, all at once when the last is complete.
-    settings : SimulationSettings
-        What to simulate.
     reference : path, optional
         FASTA file; without it a random genome is made.
     fasta : bool
@@ -230,12 +228,8 @@ def modified_letters(
         Codes 0 to 3 from the 5' end.
     start : int
         Flat position of the molecule's first base on the forward strand.
-    reverse : bool
-        True if the molecule is of the reverse strand.
     methylated : int64, shape (m,)
         Flat positions of the first bases of the methylated sites on the forward strand.
-    alphabet : str
-        The model's letters, with M.
     """
     letters = np.array([alphabet.index(base) for base in "ACGT"], dtype=np.uint8)[molecule]
     if len(methylated):

@@ -25,14 +25,9 @@ _EDGES = np.arange(-20, 21, dtype=np.float64)
 
 @obeys_strict
 def run(options: SummaryOptions) -> dict[str, Any]:
-    """Read the tables and write what they have in them.
+    """Read the tables, write what they have in them, and return what the JSON report has.
 
     Raises `F5pyError` for anything wrong with the options, input or output.
-
-    Returns
-    -------
-    dict
-        What the JSON report has.
     """
     paths = list(options.tables) or ["-"]
     inputs = [*paths, *options.methylated, *options.unmethylated]

@@ -41,14 +41,9 @@ _COLUMNS = ("chromosome", "read_name", "start", "end", "log_lik_ratio")
 
 @obeys_strict
 def run(options: ValidateOptions) -> dict[str, Any]:
-    """Compare as `options` say.
+    """Compare as `options` say; return what the JSON report has.
 
     Raises `F5pyError` for anything wrong with the options, input or output, and if nothing can be compared.
-
-    Returns
-    -------
-    dict
-        What the JSON report has.
     """
     _check(options)
     motif = chosen_motif(options)

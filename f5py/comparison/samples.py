@@ -26,8 +26,6 @@ def compare_samples(
 
     Parameters
     ----------
-    contigs, kmers : list of str
-        Names by index.
     by_kmer : bool
         Compare all positions with the same k-mer on the read's strand together.
     min_coverage : int

@@ -83,10 +83,6 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
 
     Parameters
     ----------
-    pore : {"r9", "r10", "rna004"} or None
-        ``--pore``.
-    rna : bool
-        ``--rna``.
     run_info : mapping of str to str
         See `f5py.io.signals.source.SignalSource.run_info`; ``basecall_model`` is that of the alignments' header.
     own_model : bool

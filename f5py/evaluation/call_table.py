@@ -45,8 +45,6 @@ def read_calls(
         Columns, named as f5c does; ``strand`` is left out where a table has none.
     motif : str, optional
         Of tables of several motifs, the name of the one whose rows are read.
-    advance : function
-        See `f5py.io.bytes.byte_input.open_bytes`.
 
     Yields
     ------

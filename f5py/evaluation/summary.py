@@ -30,7 +30,6 @@ class CallSummary:
 
     Attributes
     ----------
-    ratios : RatioCounts
     n_sites : int
         Sites of all groups.
     by_sites : int64, shape (MOST_SITES, 3)

@@ -41,8 +41,6 @@ class Truth:
         1 methylated, 0 not, `UNKNOWN` for a site whose reads differ.
     site : int64, shape (n,)
         Index of each entry's site among those of which frequencies are known.
-    by_read : bool
-        Whether the groups are reads.
     """
 
     def __init__(

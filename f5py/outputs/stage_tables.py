@@ -10,13 +10,7 @@ from f5py.text.encoding import encoded
 
 
 class StageTables:
-    """Prints events, aligned pairs or scaling of each batch before its normal rows.
-
-    Parameters
-    ----------
-    events, pairs, scaling : bool
-        What to print.
-    """
+    """Prints events, aligned pairs or scaling of each batch before its normal rows."""
 
     def __init__(self, out: TextOutput, events: bool, pairs: bool, scaling: bool) -> None:
         self._out = out

@@ -152,8 +152,6 @@ def reference_data(
     ----------
     batch : ReadBatch
         With the rows of an event alignment, events, reference segments and samples.
-    read : int
-        Index in the batch.
     region : (int, int) or None
         0-based, half-open interval of the reference that the k-mers' first bases lie in. By default the first
         `DEFAULT_POSITIONS` positions in the order of the signal.

@@ -18,13 +18,7 @@ _HELP = (
 
 
 def write_html(data: PlotData, file: BinaryIO, seconds: bool = False) -> None:
-    """Write the viewer; the same data give the same bytes.
-
-    Parameters
-    ----------
-    seconds : bool
-        Show the time in seconds instead of samples.
-    """
+    """Write the viewer; the same data give the same bytes."""
     legend = [("signal", "signal"), ("event", "event"), ("model", "expected level, with its standard deviation")]
     if data.event_bad.any():
         legend.append(("bad", "event that fits no k-mer"))

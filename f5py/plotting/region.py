@@ -167,10 +167,6 @@ def region_data(
         Natural log-odds at which a call is decided.
     max_reads : int
         The longest overlaps are taken.
-    min_coverage : int or None
-        See `RegionData`.
-    genes : Genes or None
-        What lies there.
     """
     contig, start, end = region
     kept = [record for record in records if has_modifications(record)]

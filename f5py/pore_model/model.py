@@ -63,11 +63,6 @@ def check_same_k(nucleotide: PoreModel, methylation: PoreModel) -> None:
     """Raise unless two models that are to be used together have the same k.
 
     Raises `PoreModelError` if their k-mers differ in length.
-
-    Parameters
-    ----------
-    nucleotide, methylation : PoreModel
-        The models for the alignment and for the methylation calls.
     """
     if nucleotide.k != methylation.k:
         raise PoreModelError(
@@ -85,8 +80,6 @@ def with_methylation(nucleotide: PoreModel, shifts: Sequence[float], name: str, 
         Over the alphabet ACGT.
     shifts : sequence of float, length k
         What an M at each place of a k-mer adds to the level of the k-mer with the canonical base there, in pA.
-    canonical : str
-        The base that M stands for.
 
     Returns
     -------

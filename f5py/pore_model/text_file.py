@@ -45,8 +45,6 @@ def read_model(path: str | os.PathLike[str], alphabet: str, like: Callable[[], P
 
     Parameters
     ----------
-    path : path-like
-        The file.
     alphabet : str
         The bases in lexicographic order: ``"ACGT"`` for ``--kmer-model``, ``"ACGMT"`` for ``--meth-model``.
     like : callable

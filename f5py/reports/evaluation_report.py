@@ -28,15 +28,7 @@ def check_reports(options: EvaluationOptions) -> None:
 def write_reports(
     options: EvaluationOptions, title: str, lines: Sequence[str], data: dict[str, Any], charts: Sequence[Chart]
 ) -> None:
-    """Write every report in the format that its name says, and the text.
-
-    Parameters
-    ----------
-    lines : sequence of str
-        For readers.
-    data : dict
-        For programs.
-    """
+    """Write every report in the format that its name says, and the text."""
     text = "\n".join(lines) + "\n"
     for path in options.report:
         kind = report_kind(path)

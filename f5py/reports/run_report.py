@@ -101,8 +101,6 @@ def write_run_report(
         What the results rest on, as `f5py.compute.facts.Facts`.
     sample : str
         What the run's row is called.
-    options : dataclass
-        The run's parameters.
     inputs : iterable of str or None
         Paths of what was read; those that are no files are left out.
     """

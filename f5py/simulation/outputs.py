@@ -84,8 +84,6 @@ def check_space(folder: Path, n_bytes: int) -> None:
     ----------
     folder : Path
         Where the files will be; it may not exist yet.
-    n_bytes : int
-        Their size, roughly.
     """
     place = folder.absolute()
     while not place.exists():
@@ -130,14 +128,10 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
     ----------
     folder : Path
         An existing, empty folder.
-    genome : Genome
-        What the reads are aligned to.
     settings : SimulationSettings
         Of which the signal format, the reads in one file, the chemistry and the haplotypes count.
     fasta : bool
         Write ``reads.fasta``, and no base qualities anywhere, instead of ``reads.fastq``.
-    read_truth : bool
-        Write ``truth_reads.tsv``.
     """
 
     def __init__(

@@ -127,8 +127,6 @@ def site_counts(
     ----------
     calls, threshold, threshold_per_site, name, chunk_size
         As in `methylation_frequency`.
-    motif : Motif
-        What was called.
     combine_strands : bool
         Count both strands as one. A table without a strand column cannot be counted otherwise.
 

@@ -50,10 +50,6 @@ class FrequencyMerger:
         ----------
         frequencies : binary file
             Uncompressed, with its header. Empty lines are passed over, and so are lines that repeat the header.
-        name : str
-            The table's name for messages.
-        chunk_size : int
-            Bytes that are read at a time; the result does not depend on it.
         """
         from f5py.site_frequencies._frequency_merge_numba import merge_rows
 

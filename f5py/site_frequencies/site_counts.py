@@ -121,8 +121,6 @@ def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None)
     ----------
     batch : ReadBatch
         With calls and reference segments.
-    motif : Motif
-        What was called.
     windows : Windows, optional
         Only groups inside of a window are listed, as in the table of calls.
     """
@@ -160,8 +158,6 @@ class SiteCounts:
         Calls with a smaller absolute ratio count as failed; others as methylated above zero, otherwise canonical.
     threshold_per_site : bool
         Multiply the threshold by the number of sites in the call's group.
-    combine_strands : bool
-        Count both strands as one.
     """
 
     def __init__(
@@ -269,8 +265,6 @@ class SiteCounts:
 
         Parameters
         ----------
-        names : list of bytes
-            Contig names by index.
         offsets : (int, int)
             From a motif's first base to its modified base, on the forward and on the reverse strand.
         """

@@ -10,12 +10,7 @@ from typing import Any
 
 
 class Interrupt:
-    """Sign that Ctrl-C has come.
-
-    Attributes
-    ----------
-    has_come : bool
-    """
+    """Sign that Ctrl-C has come."""
 
     def __init__(self) -> None:
         self.has_come = False

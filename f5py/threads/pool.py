@@ -54,7 +54,6 @@ class WorkerPool:
 
     Parameters
     ----------
-    n_threads : int
     most_per_call : int, optional
         So many threads, at most, work on a call that comes while others are worked on: where there are calls of several
         batches, and each is done within milliseconds, more of them would cost more than they bring. By default all.
@@ -92,8 +91,6 @@ class WorkerPool:
         kernel : compiled function
             Handles ``reads[i]`` for every i that it gets of `f5py.core._turns_numba.own_turns`.
         reads : int64, shape (n,)
-        *arguments
-            Further arguments of the kernel.
         order : int
             Of several calls at the same time the one with the lowest number is served first: the number of the batch.
             By default before all batches, as loading is.

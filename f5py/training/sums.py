@@ -88,8 +88,6 @@ class KmerSums:
 
     Parameters
     ----------
-    model : PoreModel
-        The present model.
     canonical : str
         The base that M stands for.
     share : float64, shape (n_kmers,)

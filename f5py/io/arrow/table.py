@@ -116,10 +116,6 @@ class ArrowTables(AbstractContextManager["ArrowTables"]):
     """Hands rows on as `pyarrow.Table`; a context manager like `ParquetOutput`.
 
     At the end of a run without rows it hands on one table without rows, as that has the columns.
-
-    Parameters
-    ----------
-    take : function of a pyarrow.Table
     """
 
     def __init__(self, take: Callable[[Any], None], fields: Fields) -> None:
@@ -149,8 +145,6 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
         Stays open. It is complete after the context is left without an error.
     encodings : mapping of str to str, optional
         Encodings of columns; all others get a dictionary where that is smaller.
-    level : int, optional
-        Compression level.
     ranges_of : sequence of str, optional
         Columns of which each row group tells the smallest and the largest value; all by default.
     rows_per_group : int
@@ -275,10 +269,6 @@ class ArrowStream(AbstractContextManager["ArrowStream"]):
     ----------
     out : binary file
         Stays open.
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
     """
 
     def __init__(self, out: BinaryIO) -> None:

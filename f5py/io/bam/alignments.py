@@ -59,10 +59,6 @@ class AlignmentFile:
         SAM, BAM or CRAM; ``-`` is standard input.
     reference_path : str or None
         FASTA file, needed to decode CRAM.
-    min_mapq : int
-        Records with a lower mapping quality are left out.
-    secondary, supplementary : bool
-        Keep secondary and supplementary alignments.
     beginning : bytes, optional
         What has been read of standard input already.
     """

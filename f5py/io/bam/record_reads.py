@@ -134,8 +134,6 @@ def sequences_of_records(
         Of `reads`; -1 for a read that is not there.
     is_elsewhere : bool, shape (n,)
         Whose bases are taken from `reads`.
-    pool : WorkerPool, optional
-        Threads that help.
 
     Returns
     -------

@@ -72,8 +72,6 @@ class BlockReader:
         ----------
         begin, end : int64, shape (n,)
             Byte ranges within the text; they must lie in the file and hold at least one byte.
-        pool : WorkerPool, optional
-            Threads that help.
 
         Returns
         -------

@@ -59,8 +59,6 @@ def complete_text_output(
 
     Parameters
     ----------
-    n_threads : int
-        Compression threads.
     before_naming : function of a file's name, optional
         Called with the complete compressed file before that takes its place, which it does not if this raises.
     """

@@ -63,13 +63,6 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
     interrupts. Devices and pipes are written directly; a pipe gets whole rows even if the process ends while it writes,
     as far as rows are not longer than what the system writes at once.
 
-    Parameters
-    ----------
-    n_threads : int
-        Compression threads.
-    is_text : bool
-        What is written has rows.
-
     Raises
     ------
     UsageError

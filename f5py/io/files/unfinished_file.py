@@ -45,7 +45,6 @@ class UnfinishedFile:
     ----------
     path : str
         Name until then.
-    file : binary file
     size_of_whole_blocks : function, optional
         Returns how many bytes of a compressed file are whole blocks.
 

@@ -223,8 +223,6 @@ class IndexedFasta:
             Of the index.
         start, end : int64, shape (n,)
             0-based, half-open, within the sequences.
-        pool : WorkerPool, optional
-            Threads that help.
 
         Returns
         -------

@@ -24,8 +24,6 @@ def reads_in_memory(names: Names, bases: NDArray[np.uint8], offsets: NDArray[np.
         Of n reads; of equal names the first one counts.
     bases : uint8, shape (offsets[-1],)
     offsets : int64, shape (n + 1,)
-    path : str
-        For messages.
     """
     return ReadIndex(IndexedFasta(FastaIndex.of_sequences(names, offsets), MemoryText(bases)), path)
 

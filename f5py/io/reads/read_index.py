@@ -107,8 +107,6 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
         ----------
         names : iterable of str
             Read names, in any order, with or without repeats.
-        pool : WorkerPool, optional
-            Threads that help.
 
         Returns
         -------

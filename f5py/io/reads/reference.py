@@ -136,8 +136,6 @@ class Reference:
         ----------
         contig, start, end : integers, shape (n,)
             Index of the contig; 0-based, half-open.
-        pool : WorkerPool, optional
-            Threads that help.
 
         Returns
         -------

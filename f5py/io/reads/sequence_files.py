@@ -29,8 +29,6 @@ def iterate_sequences(
 
     Parameters
     ----------
-    path : str
-        See `sequence_records`.
     batch_size, max_bases : int
         A batch is closed when it has that many reads or at least that many bases.
 

@@ -102,8 +102,6 @@ class RangedFile:
         Those that it belongs to.
     url, name : str
         The file that it stands for, and what that is called by its file system.
-    size : int
-    path : str
     """
 
     def __init__(self, files: RangedFiles, url: str, name: str, size: int, path: str) -> None:

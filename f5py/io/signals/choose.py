@@ -39,15 +39,8 @@ def reader_processes(n_threads: int, files: Iterable[str]) -> int:
 
     Parameters
     ----------
-    n_threads : int
-        Worker threads.
     files : iterable of str
         The files, each as often as one likes. Small ones get fewer processes.
-
-    Returns
-    -------
-    int
-        At least 1.
     """
     most = max(min(max(2, n_threads // 4), _MOST_PROCESSES, usable_cores()), 1)
     known: set[str] = set()

@@ -26,11 +26,6 @@ class GuardedSource(IndexedSource):
     """A `ParallelSource` that goes on without the files that its processes die of.
 
     Raises `SignalError` if the processes cannot be started.
-
-    Parameters
-    ----------
-    n_processes, paths, reader, kind, cpu_seconds
-        As for `ParallelSource`.
     """
 
     def __init__(

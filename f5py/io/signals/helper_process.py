@@ -52,7 +52,6 @@ class HelperProcess:
     ----------
     function : function
         Of a module, which is imported in the process.
-    *arguments : str
     descriptors : tuple of int
         File descriptors that it keeps under their numbers.
 

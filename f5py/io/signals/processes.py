@@ -58,8 +58,6 @@ class ParallelSource(IndexedSource):
 
     Parameters
     ----------
-    n_processes : int
-        How many reader processes to start.
     paths, kind
         As for `IndexedSource`; a process is sent the paths it needs.
     reader : class
@@ -277,8 +275,6 @@ def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
     ----------
     paths : sequence of str, length n
         The file of each read.
-    n_shares : int
-        How many shares to make.
 
     Returns
     -------

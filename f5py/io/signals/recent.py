@@ -46,8 +46,6 @@ class Recent(Generic[Key, Value]):
     ----------
     make : callable
         From a key to its value. What it raises goes to the caller, and nothing is kept then.
-    most : int
-        How many values to keep.
     drop : callable, optional
         Called with each value that goes.
     """

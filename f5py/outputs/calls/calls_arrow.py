@@ -43,10 +43,6 @@ class CallsArrow(AbstractContextManager["CallsArrow"]):
         the rows as tables; or what keeps them.
     contigs, k, windows, motifs
         As for `f5py.outputs.calls.calls_writer.CallsWriter`.
-    n_threads : int
-        Threads that encode Parquet.
-    metadata : mapping of str to str, optional
-        What a Parquet file says of itself.
     """
 
     def __init__(

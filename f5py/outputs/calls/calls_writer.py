@@ -28,8 +28,6 @@ class CallsWriter:
     ----------
     version : {1, 2}
         Layout: 2 has a strand column and names the count ``num_motifs``, 1 has neither.
-    contigs : list of str
-        Names by contig index.
     k : int
         k-mer size; a row shows k - 1 bases on both sides of its group.
     windows : Windows or None

@@ -128,8 +128,6 @@ class ModbamWriter(AbstractContextManager["ModbamWriter"]):
         That of the file; its contigs are those of the input.
     motifs : sequence of Motif
         Of a batch with calls of several, see `f5py.core.batch.ReadBatch.by_motif`.
-    n_threads : int
-        Threads for compression.
     reference_path : str, optional
         FASTA file, needed for CRAM.
     """

@@ -66,8 +66,6 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         the rows as tables; or what keeps them.
     contigs, model
         As for `f5py.outputs.events.eventalign_table.EventalignTable`.
-    metadata : mapping of str to str, optional
-        What a Parquet file says of itself.
     """
 
     def __init__(

@@ -16,10 +16,6 @@ class EventalignPaf:
 
     Parameters
     ----------
-    contigs : sequence of str
-        Names by contig index.
-    contig_lengths : sequence of int
-        In bases.
     k : int
         k-mer size: positions are those of k-mers, of which a contig has k - 1 fewer than bases.
     rna : bool

@@ -37,8 +37,6 @@ class EventalignSam:
     header : pysam.AlignmentHeader
         Of the alignment file. Batches must have been loaded with their records.
     version : {1, 2}
-    rna : bool
-        Direct RNA.
     """
 
     def __init__(self, header: pysam.AlignmentHeader, version: int, rna: bool) -> None:

@@ -39,8 +39,6 @@ class EventalignTable:
 
     Parameters
     ----------
-    contigs : list of str
-        Names by contig index.
     model : PoreModel
         The nucleotide model that the events were aligned with.
 

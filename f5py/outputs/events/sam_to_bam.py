@@ -24,8 +24,6 @@ class SamToBam(AbstractContextManager["SamToBam"]):
         Must have a file descriptor. It is not closed.
     path : str
         Its name, for messages.
-    n_threads : int
-        Compression threads.
     """
 
     def __init__(self, file: BinaryIO, path: str, header: pysam.AlignmentHeader, n_threads: int) -> None:

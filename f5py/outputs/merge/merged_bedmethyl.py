@@ -25,8 +25,6 @@ def merge_bedmethyls(paths: Sequence[str], path: str, n_threads: int) -> None:
         Plain or compressed; of one modification, and all with or all without both strands combined.
     path : str
         See `f5py.outputs.sites.bedmethyl.write_bedmethyl`.
-    n_threads : int
-        Compression threads.
 
     Raises
     ------

@@ -34,12 +34,6 @@ def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int
         Of alignments to the same reference.
     out : binary file
         Must have a file descriptor.
-    path : str
-        Its name.
-    n_threads : int
-        Compression threads.
-    command_line : str
-        For the @PG line.
 
     Raises
     ------

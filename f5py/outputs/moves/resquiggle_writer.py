@@ -12,15 +12,7 @@ from f5py.text.encoding import PartialTextError, encoded
 
 
 class _Layout:
-    """How k-mers of reads are written.
-
-    Parameters
-    ----------
-    rna : bool
-        Direct RNA.
-    k : int
-        k-mer size.
-    """
+    """How k-mers of reads are written."""
 
     def __init__(self, rna: bool, k: int) -> None:
         self._rna = rna

@@ -69,10 +69,6 @@ def strings_of_kmers(batch: ReadBatch, first: int, end: int, k: int, rna: bool) 
         With `first_event` and `last_event`.
     first, end : int
         The reads wanted, half-open. Reads that have dropped out get no string.
-    k : int
-        k-mer size.
-    rna : bool
-        Direct RNA, whose events are in reverse order of time.
     """
     from f5py.outputs.moves import _signal_strings_numba as jitted
 

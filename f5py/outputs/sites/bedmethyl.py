@@ -77,8 +77,6 @@ def write_bedmethyl(
         bigWig makes such a file instead; see `f5py.options.output_names`.
     names : list of bytes
         Contig names by index.
-    n_threads : int
-        Compression threads.
     lengths : mapping, optional
         Bases of each contig, for bigWig.
     min_coverage : int
@@ -199,8 +197,6 @@ class BedMethylOutput:
     ----------
     path : str
         See `write_bedmethyl`.
-    motif : Motif
-        What is called.
     contigs : mapping of str to int
         Names and lengths, in the order of the contig indices.
     counts : SiteCounts
@@ -210,8 +206,6 @@ class BedMethylOutput:
         may grow until `finish`. With it, there is one file for each of them; see `partition_path`.
     windows : Windows, optional
         Only groups inside of a window count, as in the table of calls.
-    n_threads : int
-        Compression threads.
 
     Raises
     ------

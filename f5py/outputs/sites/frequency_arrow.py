@@ -22,8 +22,6 @@ def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Fre
     ----------
     out : binary file, or function of a pyarrow.Table
         The Parquet file, which stays open; or what takes the rows as tables.
-    n_threads : int
-        Threads that encode Parquet.
     """
     fields = [
         ("chromosome", "names"),

@@ -62,13 +62,7 @@ def write_rows(
 
 
 def write_bedgraph(out: TextOutput, totals: SiteTotals, names: list[bytes]) -> None:
-    """Write chromosome, start, end and percentage of every site.
-
-    Parameters
-    ----------
-    names : list of bytes
-        Chromosomes by index.
-    """
+    """Write chromosome, start, end and percentage of every site."""
     from f5py.outputs.sites._bedmethyl_numba import format_percentages
 
     def format_block(rows: NDArray[np.uint8], text: NDArray, name_ends: NDArray, sites: SiteTotals) -> int:
@@ -87,8 +81,6 @@ def write_bigwig(path: str, shown: str, totals: SiteTotals, names: list[bytes], 
         Where the library writes to.
     shown : str
         The name of the output in errors.
-    names : list of bytes
-        Chromosomes by index.
     lengths : mapping of bytes to int
         Bases of each chromosome.
 

@@ -51,11 +51,6 @@ class Fast5File:
     """An open fast5 file, single-read or multi-read.
 
     Raises `Unreadable` if the file cannot be opened, or its layout is not one of fast5.
-
-    Parameters
-    ----------
-    path : str
-        The file.
     """
 
     def __init__(self, path: str) -> None:

@@ -82,8 +82,6 @@ def scan_fast5(
 
     Parameters
     ----------
-    paths : sequence of str
-        The files.
     processes : int
         Processes that open files at the same time. The result does not depend on it. A file that ends one of them, or
         keeps it in an endless loop, is a file that cannot be used.

@@ -26,8 +26,6 @@ class Fast5Writer:
     ----------
     path : str or Path
         The file; one that exists is replaced.
-    run_id : str
-        Name of the sequencing run.
     experiment_type : str
         ``genomic_dna`` or ``rna``, from which some tools tell DNA from RNA.
     kit : str

@@ -19,11 +19,6 @@ class Fast5Reader(FileReader):
     """Reads signals from fast5 files and keeps the files used last open; VBZ needs its decoder.
 
     A file is a single-read file if it has a group ``/Raw``, whatever its attribute ``file_version`` says.
-
-    Parameters
-    ----------
-    max_open : int
-        How many files to keep open.
     """
 
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:

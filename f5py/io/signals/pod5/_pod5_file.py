@@ -49,13 +49,7 @@ _RUN_FIELDS = {
 
 
 class Pod5File:
-    """An open POD5 file. Raises `Unreadable` if the file cannot be opened; the text is about the file.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    """
+    """An open POD5 file. Raises `Unreadable` if the file cannot be opened; the text is about the file."""
 
     def __init__(self, path: str) -> None:
         self._remote = ranged_file(path)

@@ -30,13 +30,7 @@ _NAMES_AT_ONCE = 1 << 16
 
 
 class Pod5Reader(FileReader):
-    """Reads signals from POD5 files and keeps the files used last open.
-
-    Parameters
-    ----------
-    max_open : int
-        How many files to keep open.
-    """
+    """Reads signals from POD5 files and keeps the files used last open."""
 
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
         self._max_open = max_open
@@ -239,8 +233,6 @@ class Pod5Source(FileSource):
     ----------
     paths : mapping of str to str
         Read name to file path, such as a `Pod5Index`. Not copied.
-    max_open : int
-        How many files to keep open.
     """
 
     def __init__(self, paths: Mapping[str, str], max_open: int = MAX_OPEN_FILES) -> None:
