@@ -231,7 +231,8 @@ def _parameter(name: str, option: Option) -> click.Parameter:
     if option.kind is Kind.FLAG:
         more["is_flag"] = True
     else:
-        more |= {"type": _type(option), "multiple": option.repeated, "metavar": option.value_words()}
+        more |= {"multiple": option.repeated, "metavar": option.value_words()}
+        more["type"] = _Choice(option.choices) if option.choices else _TYPES[option.kind]
     if option.unless:
         return _RequiredUnless([*option.spellings, name], unless=option.unless, **more)
     if option.default is REQUIRED:
@@ -243,20 +244,10 @@ def _parameter(name: str, option: Option) -> click.Parameter:
     return click.Option([*option.spellings, name], **more)
 
 
-def _type(option: Option) -> click.ParamType:
-    if option.choices:
-        return _Choice(option.choices)
-    if option.kind is Kind.YES_NO:
-        return YesNo()
-    if option.kind is Kind.BASES:
-        return BaseCount()
-    if option.kind is Kind.INTEGER:
-        return click.INT
-    if option.kind is Kind.NUMBER:
-        return click.FLOAT
-    if option.kind in (Kind.FILE, Kind.PATH):
-        return _FileName()
-    return click.STRING
+_TYPES = {
+    Kind.YES_NO: YesNo(), Kind.BASES: BaseCount(), Kind.INTEGER: click.INT, Kind.NUMBER: click.FLOAT,
+    Kind.TEXT: click.STRING, Kind.FILE: _FileName(), Kind.PATH: _FileName(),
+}  # fmt: skip
 
 
 def was_given(name: str, ctx: click.Context | None = None) -> bool:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_records import fixed_numbers
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.working_folder import working_folder
 from f5py.options.part_commands import PlanOptions
@@ -114,7 +115,7 @@ def _bases_per_byte(plan: Plan) -> float:
         try:
             with closing(file.chunks()) as chunks:
                 for data, starts, n in chunks:
-                    bases = data[starts[:n, np.newaxis] + np.arange(N_BASES, N_BASES + 4)].view("<i4").sum()
+                    bases = fixed_numbers(data, starts[:n], N_BASES, np.int32).sum()
                     size = os.path.getsize(given["bam"])
                     if plan.ranges.n_records is not None:
                         return float(bases) / n * plan.ranges.n_records / size

@@ -1,4 +1,4 @@
-"""Jitted look-up of names: a hash table of the rows of a list of names."""
+"""Jitted look-up of names: a hash table of the rows of a list of names; and copies of pieces of a text."""
 
 import numpy as np
 
@@ -83,3 +83,23 @@ def find_names(text, offsets, names, name_begin, name_end, table, rows):
     """
     for i in range(rows.shape[0]):
         rows[i] = find_name(text, offsets[i], offsets[i + 1], names, name_begin, name_end, table)
+
+
+@exact_kernel
+def gather(text, starts, sizes, out):
+    """Copy the pieces of `text` to `out`, one after the other.
+
+    Parameters
+    ----------
+    text : uint8
+    starts, sizes : int64, shape (n,)
+        Of the pieces, in bytes.
+    out : uint8, shape (sum of sizes,)
+        Filled.
+    """
+    at = 0
+    for piece in range(starts.shape[0]):
+        begin = starts[piece]
+        for i in range(sizes[piece]):
+            out[at] = text[begin + i]
+            at += 1

@@ -41,6 +41,18 @@ def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:
     return offsets
 
 
+def gathered(
+    text: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.integer]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Copy the pieces of a text, `sizes` bytes from `starts` on, one after the other; also return their offsets."""
+    from f5py.core._name_table_numba import gather
+
+    offsets = offsets_of(sizes)
+    out = np.empty(offsets[-1], np.uint8)
+    gather(text, starts, sizes, out)
+    return out, offsets
+
+
 def rounds_of_reads(offsets: NDArray[np.int64], most: int, n_reads: int) -> Iterator[tuple[int, int]]:
     """Divide reads in their order into rounds that there is room for; (i, i) for a read that is too long.
 

@@ -22,7 +22,7 @@ PLUS = np.uint8(ord("+"))
 MINUS = np.uint8(ord("-"))
 POINT = np.uint8(ord("."))
 
-#: Bytes that `append_int`, `append_general` and, with up to six decimals and for any float32, `append_fixed` need at
+#: Bytes that `append_int`, `write_general` and, with up to six decimals and for any float32, `append_fixed` need at
 #: most.
 MAX_NUMBER = 48
 
@@ -73,15 +73,6 @@ def append_fixed(out, at, value, decimals):
     Exact for every double: ties are rounded to even, NaN and infinity have the sign of their sign bit.
     """
     return write_fixed(address_of(out) + at, value, decimals) - address_of(out)
-
-
-@exact_kernel
-def append_general(out, at, value):
-    """Write a double as ``%g``, that is with six significant digits; return the index after it.
-
-    Exact for every double: ties are rounded to even, NaN and infinity have the sign of their sign bit.
-    """
-    return write_general(address_of(out) + at, value) - address_of(out)
 
 
 @exact_kernel
@@ -200,7 +191,10 @@ def write_fixed_long(at, value, decimals):
 
 @exact_kernel
 def write_general(at, value):
-    """Write a double as ``%g``, that is with six significant digits; return the address after it."""
+    """Write a double as ``%g``, that is with six significant digits; return the address after it.
+
+    Exact for every double: ties are rounded to even, NaN and infinity have the sign of their sign bit.
+    """
     magnitude = abs(value)
     if not 1e-4 <= magnitude < 1e6:
         return print_general(at, value)

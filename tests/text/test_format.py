@@ -8,18 +8,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.jit.kernel import exact_kernel
+from f5py.text._bytes_numba import address_of
 from f5py.text._format_numba import (
     MAX_NUMBER,
     TAB,
     append_bytes,
     append_fixed,
-    append_general,
     append_int,
     fixed_words,
     int_words,
+    write_general,
 )
 
 _GUARD = 7
+
+
+@exact_kernel
+def append_general(out, at, value):
+    """`write_general` with an array and an index."""
+    return write_general(address_of(out) + at, value) - address_of(out)
 
 
 def _text(append, *arguments, room=MAX_NUMBER):

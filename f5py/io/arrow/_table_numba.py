@@ -4,26 +4,6 @@ from f5py.jit.kernel import kernel
 
 
 @kernel
-def gather(text, starts, sizes, out):
-    """Copy the pieces of `text` to `out`, one after the other.
-
-    Parameters
-    ----------
-    text : uint8
-    starts, sizes : int64, shape (n,)
-        Of the pieces, in bytes.
-    out : uint8, shape (sum of sizes,)
-        Filled.
-    """
-    at = 0
-    for piece in range(starts.shape[0]):
-        begin = starts[piece]
-        for i in range(sizes[piece]):
-            out[at] = text[begin + i]
-            at += 1
-
-
-@kernel
 def renumber(indices, out, number_of, values):
     """Renumber the different `indices` in the order of their first occurrence; return how many there are.
 

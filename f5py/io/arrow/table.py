@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import gathered
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow
 from f5py.io.arrow.parquet_groups import ParquetGroups
@@ -36,12 +36,8 @@ def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: N
     text : uint8
         UTF-8.
     """
-    from f5py.io.arrow._table_numba import gather
-
     pyarrow, _ = import_arrow()
-    offsets = offsets_of(sizes)
-    pieces = np.empty(offsets[-1], np.uint8)
-    gather(text, starts, sizes, pieces)
+    pieces, offsets = gathered(text, starts, sizes)
     return pyarrow.LargeStringArray.from_buffers(len(sizes), pyarrow.py_buffer(offsets), pyarrow.py_buffer(pieces))
 
 

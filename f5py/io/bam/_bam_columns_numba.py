@@ -1,4 +1,4 @@
-"""Jitted loops that take columns out of BAM records, or copy these; their layout is in `f5py.io.bam._bam_numba`."""
+"""Jitted loops that take columns out of BAM records; their layout is in `f5py.io.bam._bam_numba`."""
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from f5py.io.bam._bam_numba import (
     tags_begin,
     unsigned16,
 )
-from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.jit.kernel import exact_kernel
 
 _IS_UNMAPPED = 4
@@ -44,26 +43,6 @@ def places_of(data, starts, contig, begin, end):
 
 
 @exact_kernel
-def copy_records(data, starts, chosen, offsets, out):
-    """Fill `out` with the chosen records.
-
-    Parameters
-    ----------
-    data, starts, chosen
-        See `f5py.io.bam._bam_numba.decode`.
-    offsets : int64, shape (n + 1,)
-        Of the chosen records in `out`, in bytes.
-    out : uint8, shape (offsets[-1],)
-        Filled.
-    """
-    for i in range(chosen.shape[0]):
-        begin = starts[chosen[i]]
-        to = offsets[i]
-        for j in range(offsets[i + 1] - to):
-            out[to + j] = data[begin + j]
-
-
-@exact_kernel
 def keys_of(data, starts, n, keys):
     """Fill a number for each of `n` records that is the same for records which differ in their tags only (FNV-1a).
 
@@ -80,42 +59,6 @@ def keys_of(data, starts, n, keys):
         for at in range(starts[i] + CONTIG, tags_begin(data, starts[i])):
             key = (key ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
         keys[i] = key
-
-
-@exact_kernel
-def flags_of(data, starts, n, flags):
-    """Fill the flags of `n` records.
-
-    Parameters
-    ----------
-    data, starts
-        See `f5py.io.bam._bam_numba.decode`.
-    n : int
-    flags : uint16, shape (n,)
-        Filled.
-    """
-    for i in range(n):
-        flags[i] = unsigned16(data, starts[i] + FLAGS)
-
-
-@exact_kernel
-def copy_names(data, starts, chosen, offsets, names):
-    """Fill the names of the chosen records.
-
-    Parameters
-    ----------
-    data, starts, chosen
-        See `f5py.io.bam._bam_numba.decode`.
-    offsets : int64, shape (n + 1,)
-        Of the names, without the zero behind each.
-    names : uint8, shape (offsets[-1],)
-        Filled.
-    """
-    for i in range(chosen.shape[0]):
-        begin = starts[chosen[i]] + FIXED_SIZE
-        to = offsets[i]
-        for j in range(offsets[i + 1] - to):
-            names[to + j] = data[begin + j]
 
 
 @exact_kernel

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from f5py.core.names import Names
-from f5py.core.offsets import joined_tuples, offsets_of
+from f5py.core.offsets import gathered, joined_tuples, offsets_of
 from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, inflated_portions
 from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.io.files.memory_file import memory_file
@@ -162,23 +162,20 @@ def chosen_records(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Copy the chosen records one after the other; also return where they begin and the last one ends."""
-    from f5py.io.bam._bam_columns_numba import copy_records
-
-    offsets = offsets_of(starts[chosen + 1] - starts[chosen])
-    out = np.empty(offsets[-1], np.uint8)
-    copy_records(data, starts, chosen, offsets, out)
-    return out, offsets
+    return gathered(data, starts[chosen], starts[chosen + 1] - starts[chosen])
 
 
 def record_names(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> Names:
     """Collect the names of the chosen records."""
-    from f5py.io.bam._bam_columns_numba import copy_names
     from f5py.io.bam._bam_numba import NAME_LENGTH
 
-    offsets = offsets_of(data[starts[chosen] + NAME_LENGTH].astype(np.int64) - 1)
-    text = np.empty(offsets[-1], np.uint8)
-    copy_names(data, starts, chosen, offsets, text)
-    return Names(text, offsets)
+    sizes = data[starts[chosen] + NAME_LENGTH].astype(np.int64) - 1
+    return Names(*gathered(data, starts[chosen] + FIXED_SIZE, sizes))
+
+
+def fixed_numbers(data: NDArray[np.uint8], starts: NDArray[np.int64], at: int, kind: DTypeLike) -> NDArray:
+    """Read the number of a type that records have at the same place."""
+    return data[starts[:, np.newaxis] + np.arange(at, at + np.dtype(kind).itemsize)].view(kind)[:, 0]
 
 
 def record_name(data: NDArray[np.uint8], start: int) -> str:

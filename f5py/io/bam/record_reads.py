@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.bam_records import record_names
+from f5py.io.bam.bam_records import fixed_numbers, record_names
 from f5py.io.reads.memory_reads import reads_in_memory
 from f5py.io.reads.read_index import ReadIndex
 from f5py.messages import console
@@ -88,7 +88,7 @@ class RecordReads:
 
     def _search(self) -> None:
         """Hold the bases of the reads of all records that have not got them."""
-        from f5py.io.bam._bam_columns_numba import flags_of
+        from f5py.io.bam._bam_numba import FLAGS
 
         self._has_searched = True
         console.info("load_reads", "hard-clipped records get their bases from the primary ones, which are searched")
@@ -101,8 +101,8 @@ class RecordReads:
         found_names: list[Names] = []
         found: list[tuple[NDArray[np.uint8], NDArray[np.int64]]] = []
         for data, starts, n in all_chunks(self._alignments):
-            flags, lengths = np.empty(n, np.uint16), whole_lengths_of(data, starts, np.arange(n))
-            flags_of(data, starts, n, flags)
+            lengths = whole_lengths_of(data, starts, np.arange(n))
+            flags = fixed_numbers(data, starts[:n], FLAGS, np.uint16)
             candidates = np.flatnonzero((flags & _NOT_PRIMARY == 0) & (lengths > 0))
             of_candidates = record_names(data, starts, candidates)
             chosen = candidates[is_wanted.rows_of(of_candidates) >= 0]

@@ -151,25 +151,6 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
 
 
 @exact_kernel
-def copy_names_of(text, rows, n, offsets, out):
-    """Copy the names of `n` rows to where `offsets` say.
-
-    Parameters
-    ----------
-    text, rows
-        See `parse_reads`.
-    n : int
-    offsets : int64, shape (n + 1,)
-    out : uint8, shape (offsets[n],)
-        Filled.
-    """
-    for i in range(n):
-        begin = rows[i, NAME]
-        for j in range(rows[i, NAME_END] - begin):
-            out[offsets[i] + j] = text[begin + j]
-
-
-@exact_kernel
 def copy_qualities(data, starts, chosen, offsets, out):
     """Copy the qualities of BAM records, as sequenced, as letters; 0 for those that have none.
 

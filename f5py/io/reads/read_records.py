@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import gathered, offsets_of
 from f5py.errors import InputFileError
 from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.bytes.decompressed import readable_by_htslib
@@ -168,17 +168,16 @@ def _parsed(
     rows = np.empty((len(data) // _SHORTEST_RECORD + 2, compiled.N_COLUMNS), np.int64)
     n, n_bases, used, problem = compiled.parse_reads(data, len(data), is_last, max_bases, letters, qualities, rows)
     rows = rows[:n]
-    name_offsets = offsets_of(rows[:, compiled.NAME_END] - rows[:, compiled.NAME])
-    names = np.empty(name_offsets[-1], np.uint8)
-    compiled.copy_names_of(data, rows, n, name_offsets, names)
+    name_begins, name_ends = rows[:, [compiled.NAME, compiled.NAME_END]].T.copy()
     tags, tag_offsets = np.empty(0, np.uint8), np.zeros(n + 1, np.int64)
     if with_comments:
         size = int((rows[:, compiled.COMMENT_END] - rows[:, compiled.COMMENT]).sum())
         tags = np.empty(2 * size + 16, np.uint8)
         tags = tags[: compiled.tags_of_comments(data, rows, n, dropped, tags, tag_offsets)].copy()
     n_qualities = n_bases if rows[:, compiled.QUALITIES].any() else 0
+    names = Names(*gathered(data, name_begins, name_ends - name_begins))
     batch = MappingBatch(
-        Names(names, name_offsets), letters[:n_bases].copy(), offsets_of(rows[:, compiled.BASES]),
+        names, letters[:n_bases].copy(), offsets_of(rows[:, compiled.BASES]),
         qualities[:n_qualities].copy(), tags, tag_offsets,
     )  # fmt: skip
     return batch, int(used), int(problem)
@@ -208,19 +207,17 @@ def _record_batches(
     path: str, max_bases: int, dropped: NDArray[np.uint16], reference: str | None, advance: Callable[[int], object]
 ) -> Iterator[MappingBatch]:
     """Read the primary records of an alignment file, put back to the orientation of the read."""
-    from f5py.io.bam._bam_columns_numba import flags_of
+    from f5py.io.bam._bam_numba import FLAGS, N_BASES
     from f5py.io.bam._bam_sequence_numba import copy_sequences
-    from f5py.io.bam.bam_records import record_names
+    from f5py.io.bam.bam_records import fixed_numbers, record_names
     from f5py.io.reads import _read_records_numba as compiled
 
     n_read = 0
     for data, starts, n in _record_chunks(path, reference):
         advance(int(starts[n] - starts[0]))
-        flags = np.empty(n, np.uint16)
-        flags_of(data, starts, n, flags)
-        chosen = np.flatnonzero(flags & _NOT_PRIMARY == 0)
+        chosen = np.flatnonzero(fixed_numbers(data, starts[:n], FLAGS, np.uint16) & _NOT_PRIMARY == 0)
         n_read += n
-        sizes = data[starts[chosen][:, None] + 20 + np.arange(4)].copy().view(np.int32)[:, 0].astype(np.int64)
+        sizes = fixed_numbers(data, starts[chosen], N_BASES, np.int32).astype(np.int64)
         ends = np.cumsum(sizes)
         first = 0
         while first < len(chosen):

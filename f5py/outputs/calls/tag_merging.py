@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import gathered, offsets_of
 from f5py.io.bam.bam_records import RawRecords
 
 
@@ -80,8 +80,6 @@ def tags_of_records(
 
 def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> ModificationTags:
     """Select the tags of some reads; -1 stands for a read without."""
-    from f5py.io.arrow._table_numba import gather
-
     is_there = chosen >= 0
     if not is_there.any():
         nothing = np.zeros(len(chosen) + 1, np.int64)
@@ -90,10 +88,7 @@ def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> Modificati
     columns: list[NDArray] = []
     for values, offsets in ((tags.text, tags.text_offsets), (tags.probability, tags.probability_offsets)):
         sizes = np.where(is_there, np.diff(offsets)[at], 0)
-        new_offsets = offsets_of(sizes)
-        out = np.empty(new_offsets[-1], np.uint8)
-        gather(values, offsets[:-1][at], sizes, out)
-        columns += [out, new_offsets]
+        columns += gathered(values, offsets[:-1][at], sizes)
     length = np.where(is_there, tags.length[at], 0)
     return ModificationTags(columns[0], columns[1], columns[2], columns[3], length)
 

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from f5py.core.motifs import Motif
 from f5py.core.offsets import offsets_of
 from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_records import fixed_numbers
 from f5py.io.reads.reference import Reference
 from f5py.threads.ahead import worked_ahead
 
@@ -112,8 +113,7 @@ def modified_sites(
     from f5py.io.bam.modifications._modified_sites_numba import Segments, Wanted, list_sites
 
     motif = wanted.motif
-    fields = data[starts[:n, None] + np.arange(N_BASES, N_BASES + 4)]
-    n_bases = int(np.ascontiguousarray(fields).view("<i4").sum(dtype=np.int64))
+    n_bases = int(fixed_numbers(data, starts[:n], N_BASES, np.int32).sum(dtype=np.int64))
     room, without_call = n_bases, wanted.without_call and wanted.reference is not None
     if without_call:
         contig, begin, end = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
