@@ -64,21 +64,15 @@ def merge_rows(text, end, stranded, state, sites, names):
     int
         `DONE`, `FULL` or `UNUSUAL`.
     """
-    starts = np.empty(MAX_COLUMNS, np.int64)
-    ends = np.empty(MAX_COLUMNS, np.int64)
+    starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
     slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites[:9]
     n_columns = N_STRANDED_COLUMNS if stranded else N_COLUMNS
     name_slots, name_ends, name_text = names
-    at = state[AT]
-    line = state[LINE]
-    n_sites = state[N_SITES]
-    n_names = state[N_NAMES]
+    at, line, n_sites, n_names = state[AT], state[LINE], state[N_SITES], state[N_NAMES]
     text_end = text_starts[n_sites]
-    name = np.int64(-1)
-    site = np.int64(-1)
+    name, site = np.int64(-1), np.int64(-1)
     status = DONE
-    block = at - LANES
-    separators = np.uint64(0)
+    block, separators = at - LANES, np.uint64(0)
     while at < end:
         columns, newline, block, separators = next_row(text, at, block, separators, starts, ends)
         if columns == 0:
@@ -150,8 +144,5 @@ def merge_rows(text, end, stranded, state, sites, names):
             sites.methylated_reverse[site] += m_reverse
         line += 1
         at = newline + 1
-    state[AT] = at
-    state[LINE] = line
-    state[N_SITES] = n_sites
-    state[N_NAMES] = n_names
+    state[AT], state[LINE], state[N_SITES], state[N_NAMES] = at, line, n_sites, n_names
     return status

@@ -152,6 +152,19 @@ class Listed(NamedTuple):
     size: NDArray[np.int32]  # motifs of the call
 
 
+@kernel
+def _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio):
+    """Parse start, end, number of motifs and ratio of a row; also return whether all of them are plain numbers."""
+    at = n_columns - 9
+    position = natural(text, starts[at], ends[at], MAX_INT)
+    last = natural(text, starts[at + 1], ends[at + 1], MAX_INT)
+    number = natural(text, starts[n_columns - 2], ends[n_columns - 2], MAX_INT)
+    ratio, plain = odd_ratio, True
+    if not has_odd_ratio:
+        ratio, plain = decimal(text, starts[at + 3], ends[at + 3])
+    return position, last, number, ratio, plain and position >= 0 and last >= 0 and number >= 0
+
+
 @exact_kernel
 def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, names):
     """Count the calls in ``text[state[AT]:end]``, which consists of whole lines.
@@ -176,36 +189,24 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
         `DONE`, `FULL` or `UNUSUAL`.
     """
     n_columns, threshold, per_site, split, stranded, masks_forward, masks_reverse = counting
-    starts = np.empty(MAX_COLUMNS, np.int64)
-    ends = np.empty(MAX_COLUMNS, np.int64)
+    starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
     with_strand = n_columns - 10
     places = np.empty(_FIRST_PLACES, np.int64)
     slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites[:9]
     called_reverse, methylated_reverse = sites.called_reverse, sites.methylated_reverse
     name_slots, name_ends, name_text = names
-    at = state[AT]
-    line = state[LINE]
-    n_sites = state[N_SITES]
-    n_names = state[N_NAMES]
+    at, line, n_sites, n_names = state[AT], state[LINE], state[N_SITES], state[N_NAMES]
     text_end = text_starts[n_sites]
-    name = np.int64(-1)
-    site = np.int64(-1)
+    name, site = np.int64(-1), np.int64(-1)
     status = DONE
-    block = at - LANES
-    separators = np.uint64(0)
+    block, separators = at - LANES, np.uint64(0)
     while at < end:
         columns, newline, block, separators = next_row(text, at, block, separators, starts, ends)
         if columns != n_columns:
             status = UNUSUAL
             break
-        position = natural(text, starts[with_strand + 1], ends[with_strand + 1], MAX_INT)
-        last = natural(text, starts[with_strand + 2], ends[with_strand + 2], MAX_INT)
-        number = natural(text, starts[n_columns - 2], ends[n_columns - 2], MAX_INT)
-        if has_odd_ratio:
-            ratio, plain = odd_ratio, True
-        else:
-            ratio, plain = decimal(text, starts[with_strand + 4], ends[with_strand + 4])
-        if position < 0 or last < 0 or number < 0 or not plain:
+        position, last, number, ratio, plain = _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio)
+        if not plain:
             status = UNUSUAL
             break
         needed_ratio = threshold * number if per_site else threshold
@@ -268,10 +269,7 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
         has_odd_ratio = False
         line += 1
         at = newline + 1
-    state[AT] = at
-    state[LINE] = line
-    state[N_SITES] = n_sites
-    state[N_NAMES] = n_names
+    state[AT], state[LINE], state[N_SITES], state[N_NAMES] = at, line, n_sites, n_names
     return status
 
 
@@ -292,33 +290,22 @@ def list_sites(text, end, counting, odd_ratio, has_odd_ratio, state, names, list
     """
     n_columns, masks_forward, masks_reverse = counting.n_columns, counting.masks_forward, counting.masks_reverse
     contig, start, reverse, ratios, sizes = listed
-    starts = np.empty(MAX_COLUMNS, np.int64)
-    ends = np.empty(MAX_COLUMNS, np.int64)
+    starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
     with_strand = n_columns - 10
     width = masks_forward.shape[0]
     name_slots, name_ends, name_text = names
-    at = state[AT]
-    line = state[LINE]
-    n_sites = state[N_SITES]
-    n_names = state[N_NAMES]
+    at, line, n_sites, n_names = state[AT], state[LINE], state[N_SITES], state[N_NAMES]
     name = np.int64(-1)
     status = DONE
-    block = at - LANES
-    separators = np.uint64(0)
+    block, separators = at - LANES, np.uint64(0)
     while at < end:
         columns, newline, block, separators = next_row(text, at, block, separators, starts, ends)
         if columns != n_columns:
             status = UNUSUAL
             break
-        position = natural(text, starts[with_strand + 1], ends[with_strand + 1], MAX_INT)
-        last = natural(text, starts[with_strand + 2], ends[with_strand + 2], MAX_INT)
-        number = natural(text, starts[n_columns - 2], ends[n_columns - 2], MAX_INT)
-        if has_odd_ratio:
-            ratio, plain = odd_ratio, True
-        else:
-            ratio, plain = decimal(text, starts[with_strand + 4], ends[with_strand + 4])
+        position, last, number, ratio, plain = _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio)
         first, stop = starts[n_columns - 1], ends[n_columns - 1]
-        if position < 0 or last < 0 or number < 0 or not plain or position + stop - first > MAX_INT:
+        if not plain or position + stop - first > MAX_INT:
             status = UNUSUAL
             break
         is_reverse = False
@@ -357,8 +344,5 @@ def list_sites(text, end, counting, odd_ratio, has_odd_ratio, state, names, list
         has_odd_ratio = False
         line += 1
         at = newline + 1
-    state[AT] = at
-    state[LINE] = line
-    state[N_SITES] = n_sites
-    state[N_NAMES] = n_names
+    state[AT], state[LINE], state[N_SITES], state[N_NAMES] = at, line, n_sites, n_names
     return status

@@ -17,11 +17,18 @@ import numpy as np
 
 from f5py.core.motifs import Motif, motif_named
 from f5py.errors import F5pyError, InputFileError
-from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.site_frequencies.site_counts import SiteCounts
 from f5py.site_frequencies.site_table import Frequencies, SiteTable, longer, longer_names, name_list
-from f5py.site_frequencies.table_reader import CHUNK_SIZE, MAX_POSITION, Place, TableReader, place_of, shown
+from f5py.site_frequencies.table_reader import (
+    CHUNK_SIZE,
+    MAX_POSITION,
+    Place,
+    TableReader,
+    header_complaint,
+    place_of,
+    shown,
+)
 
 _FIRST_LISTED = 1 << 16
 
@@ -83,20 +90,13 @@ def methylation_frequency(
     header = _read_header(calls, name)
     table = SiteTable(stranded)
     reader = TableReader(calls, header, name, table.state)
-    n_columns = header.count(b"\t") + 1
-    if motif is None:
-        motif = motif_named("cpg")
-    counting = Counting(
-        n_columns, threshold, threshold_per_site, split_groups, stranded, motif.codes(False).masks,
-        motif.codes(True).masks,
-    )  # fmt: skip
-    if stranded and b"\tstrand\t" not in header:
+    motif = motif or motif_named("cpg")
+    masks = motif.codes(False).masks, motif.codes(True).masks
+    counting = Counting(header.count(b"\t") + 1, threshold, threshold_per_site, split_groups, stranded, *masks)
+    needed_by = "--stranded" if stranded else motif.name if split_groups and not motif.is_palindromic else ""
+    if needed_by and b"\tstrand\t" not in header:
         raise InputFileError(
-            f"{place_of(name, 1)}: no column of strands, which --stranded needs; call with --meth-out-version 2"
-        )
-    if split_groups and not motif.is_palindromic and b"\tstrand\t" not in header:
-        raise InputFileError(
-            f"{place_of(name, 1)}: no column of strands, which {motif.name} needs; call with --meth-out-version 2"
+            f"{place_of(name, 1)}: no column of strands, which {needed_by} needs; call with --meth-out-version 2"
         )
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
@@ -151,10 +151,8 @@ def site_counts(
     types = (np.int32, np.int64, np.bool_, np.float64, np.int32)
     listed = Listed._make(np.empty(_FIRST_LISTED, dtype) for dtype in types)
     reader = TableReader(calls, header, name, state)
-    counting = Counting(
-        header.count(b"\t") + 1, threshold, threshold_per_site, True, False, motif.codes(False).masks,
-        motif.codes(True).masks,
-    )  # fmt: skip
+    masks = motif.codes(False).masks, motif.codes(True).masks
+    counting = Counting(header.count(b"\t") + 1, threshold, threshold_per_site, True, False, *masks)
 
     def flush() -> None:
         n = state[jit.N_SITES]
@@ -201,16 +199,11 @@ def _read_header(calls: BinaryIO, name: Place) -> bytes:
 
 def _header_complaint(header: bytes) -> str:
     """Return what is wrong with the first line."""
-    if not header:
-        return "no header; give the table that call-methylation writes"
-    if header.removesuffix(b"\r") in _HEADERS:
-        return "the header ends with a carriage return; convert the line ends with tr -d '\\r'"
     names, newest = header.split(b"\t"), next(iter(_HEADERS)).split(b"\t")
+    other = "not the header of call-methylation; give its table of calls, header included"
     if b"log_lik_ratio" in names and (missing := [name for name in newest if name not in names]):
-        return f"has no column {missing[0].decode()}; give the table of call-methylation with all of its columns"
-    if is_csv_header(header):
-        return CSV_GIVEN
-    return "not the header of call-methylation; give its table of calls, header included"
+        other = f"has no column {missing[0].decode()}; give the table of call-methylation with all of its columns"
+    return header_complaint(header, _HEADERS, "the table that call-methylation writes", other)
 
 
 def _judge(reader: TableReader, line: bytes, split_groups: bool, need_strand: bool = False) -> float:

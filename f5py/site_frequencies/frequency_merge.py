@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import BinaryIO, NoReturn
 
 import numpy as np
 
 from f5py.errors import InputFileError
-from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
 from f5py.site_frequencies.site_table import HEADERS_OF_FREQUENCIES, STRAND_COLUMNS, Frequencies, SiteTable
-from f5py.site_frequencies.table_reader import CHUNK_SIZE, TableReader
+from f5py.site_frequencies.table_reader import CHUNK_SIZE, TableReader, header_complaint
 
 
 class FrequencyMerger:
@@ -55,7 +53,9 @@ class FrequencyMerger:
 
         header = frequencies.readline(max(map(len, HEADERS_OF_FREQUENCIES)) + 2).removesuffix(b"\n")
         if header not in HEADERS_OF_FREQUENCIES:
-            raise InputFileError(f"{name}, line 1: {_header_complaint(header)}")
+            other = "not the header of meth-freq; give its table of frequencies, header included"
+            complaint = header_complaint(header, HEADERS_OF_FREQUENCIES, "tables that meth-freq writes", other)
+            raise InputFileError(f"{name}, line 1: {complaint}")
         self._last_count_column = HEADERS_OF_FREQUENCIES[header]
         self.count_columns.add(self._last_count_column)
         table = self._table
@@ -71,45 +71,31 @@ class FrequencyMerger:
         def loop(text: np.ndarray, size: int, _: float | None) -> int:
             return merge_rows(text, size, is_stranded, table.state, table.sites, table.names)
 
-        reader.read(loop, table.make_room, _judge_with(reader), chunk_size)
+        reader.read(loop, table.make_room, lambda line: _judge(reader, line), chunk_size)
 
     def result(self) -> Frequencies:
         """Return the sums; the column of group sizes is named as in the last table."""
         return self._table.result(self._last_count_column)
 
 
-def _header_complaint(header: bytes) -> str:
-    if not header:
-        return "no header; give tables that meth-freq writes"
-    if header.removesuffix(b"\r") in HEADERS_OF_FREQUENCIES:
-        return "the header ends with a carriage return; convert the line ends with tr -d '\\r'"
-    if is_csv_header(header):
-        return CSV_GIVEN
-    return "not the header of meth-freq; give its table of frequencies, header included"
+def _judge(reader: TableReader, line: bytes) -> NoReturn:
+    """Say what is wrong with a line."""
+    from f5py.site_frequencies._site_table_numba import MAX_COUNT
 
-
-def _judge_with(reader: TableReader) -> Callable[[bytes], NoReturn]:
-    """Make a function that says what is wrong with a line."""
-
-    def judge(line: bytes) -> NoReturn:
-        from f5py.site_frequencies._site_table_numba import MAX_COUNT
-
-        row = reader.columns(line)
-        sizes = [title for title in row if title.endswith("_in_group")]
-        for title in ("start", "end", *sizes):
-            reader.check_natural(title, row[title])
-        for title in ("called_sites", "called_sites_methylated"):
+    row = reader.columns(line)
+    sizes = [title for title in row if title.endswith("_in_group")]
+    for title in ("start", "end", *sizes):
+        reader.check_natural(title, row[title])
+    for title in ("called_sites", "called_sites_methylated"):
+        reader.check_natural(title, row[title], MAX_COUNT)
+    called, methylated = int(row["called_sites"]), int(row["called_sites_methylated"])
+    if methylated > called:
+        reader.refuse(f"{methylated} of {called} sites are methylated; is the file damaged?")
+    if STRAND_COLUMNS[0] in row:
+        for title in STRAND_COLUMNS:
             reader.check_natural(title, row[title], MAX_COUNT)
-        called, methylated = int(row["called_sites"]), int(row["called_sites_methylated"])
-        if methylated > called:
-            reader.refuse(f"{methylated} of {called} sites are methylated; is the file damaged?")
-        if STRAND_COLUMNS[0] in row:
-            for title in STRAND_COLUMNS:
-                reader.check_natural(title, row[title], MAX_COUNT)
-            forward, m_forward, reverse, m_reverse = (int(row[title]) for title in STRAND_COLUMNS)
-            sums = forward + reverse, m_forward + m_reverse
-            if sums != (called, methylated) or m_forward > forward or m_reverse > reverse:
-                reader.refuse("the counts of both strands do not fit those of the site; is the file damaged?")
-        reader.refuse(f"the counts of this site add up to more than {MAX_COUNT}; is the file damaged?")
-
-    return judge
+        forward, m_forward, reverse, m_reverse = (int(row[title]) for title in STRAND_COLUMNS)
+        sums = forward + reverse, m_forward + m_reverse
+        if sums != (called, methylated) or m_forward > forward or m_reverse > reverse:
+            reader.refuse("the counts of both strands do not fit those of the site; is the file damaged?")
+    reader.refuse(f"the counts of this site add up to more than {MAX_COUNT}; is the file damaged?")

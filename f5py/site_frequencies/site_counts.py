@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -128,14 +128,8 @@ def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None)
 
     inside = calls_inside(batch, windows)
     n_sites = int(batch.calls.sites[inside].sum(dtype=np.int64))
-    sites = SiteCalls(
-        np.empty(n_sites, np.int32),
-        np.empty(n_sites, np.int64),
-        np.empty(n_sites, np.bool_),
-        np.empty(n_sites, np.float64),
-        np.empty(n_sites, np.int32),
-        np.empty(n_sites, np.int64),
-    )
+    kinds = (np.int32, np.int64, np.bool_, np.float64, np.int32, np.int64)
+    sites = SiteCalls._make(np.empty(n_sites, kind) for kind in kinds)
     n_found = expand(
         batch.calls, inside,
         Segments(batch.reference, batch.reference_offsets, batch.reference_start, batch.contig, batch.reverse),
@@ -209,23 +203,32 @@ class SiteCounts:
         if size is None:
             size = np.ones(len(llr), np.int32)
         calls = SiteCalls(contig, position, reverse, llr, size, np.empty(0, np.int64))
+        self._add_all(jit.count_sites, len(llr), calls, partition, self._rule)
+
+    def _add_all(self, kernel: Callable[..., tuple[int, int]], n: int, *arguments: object) -> None:
+        """Let a kernel add n counts, with more room whenever it has run out of that."""
         n_done = 0
         while True:
-            n_done, self._n_sites = jit.count_sites(n_done, calls, partition, self._rule, self._n_sites, self._counts)
-            if n_done == len(llr):
+            n_done, self._n_sites = kernel(n_done, *arguments, self._n_sites, self._counts)
+            if n_done == n:
                 return
             self._grow()
 
     def columns(self) -> SiteColumns:
         """All counts, in the order in which the sites came."""
+        n = self._n_sites
+        kinds = self._counts.methylated, self._counts.canonical, self._counts.failed
+        rest = self._counts.rest[: n if self._has_rest else 0]
+        return SiteColumns(*self._keys((0, 0)), *(kind[:n].copy() for kind in (*kinds, rest)))
+
+    def _keys(self, offsets: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
+        """Partitions, contigs, and positions and strands as one number, of all sites."""
         from f5py.site_frequencies._site_counts_numba import split_keys
 
         n = self._n_sites
         partition, contig, step = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64)
-        split_keys(self._counts.name[:n], self._counts.place[:n], 0, 0, partition, contig, step)
-        kinds = self._counts.methylated, self._counts.canonical, self._counts.failed
-        rest = self._counts.rest[: n if self._has_rest else 0]
-        return SiteColumns(partition, contig, step, *(kind[:n].copy() for kind in (*kinds, rest)))
+        split_keys(self._counts.name[:n], self._counts.place[:n], *offsets, partition, contig, step)
+        return partition, contig, step
 
     def join(self, columns: SiteColumns) -> None:
         """Add what others have counted."""
@@ -235,14 +238,7 @@ class SiteCounts:
             self._has_rest = True
         else:
             columns = columns._replace(rest=columns.rest[:0])
-        n_done = 0
-        while True:
-            n_done, self._n_sites = jit.add_counts(
-                n_done, columns.partition, columns.contig, columns.step, columns[3:], self._n_sites, self._counts
-            )
-            if n_done == len(columns.contig):
-                return
-            self._grow()
+        self._add_all(jit.add_counts, len(columns.contig), *columns[:3], columns[3:])
 
     def _grow(self) -> None:
         from f5py.site_frequencies._site_table_numba import SLOTS_PER_ENTRY, fill_site_slots
@@ -268,13 +264,9 @@ class SiteCounts:
         offsets : (int, int)
             From a motif's first base to its modified base, on the forward and on the reverse strand.
         """
-        from f5py.site_frequencies._site_counts_numba import split_keys
         from f5py.site_frequencies.site_table import name_ranks
 
-        n = self._n_sites
-        partition, contig = np.empty(n, np.int32), np.empty(n, np.int32)
-        step = np.empty(n, np.int64)  # position and strand as one number
-        split_keys(self._counts.name[:n], self._counts.place[:n], *offsets, partition, contig, step)
+        partition, contig, step = self._keys(offsets)
         order = np.lexsort((step, partition.astype(np.int64) << 32 | name_ranks(names)[contig]))
         return TotalsByPartition(self._counts, order, partition[order], contig, step)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import BinaryIO, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
+from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
 
 #: The name of a table, or a function that says where a line of it stands.
 Place = str | Callable[[int], str]
@@ -139,6 +140,15 @@ class TableReader:
 def place_of(name: Place, line: int) -> str:
     """Say where a line stands, for messages; counted from 1."""
     return f"{name}, line {line}" if isinstance(name, str) else name(line)
+
+
+def header_complaint(header: bytes, known: Collection[bytes], needed: str, other: str) -> str:
+    """Say what is wrong with the first line of a table: `other`, unless it is one of some common things."""
+    if not header:
+        return f"no header; give {needed}"
+    if header.removesuffix(b"\r") in known:
+        return "the header ends with a carriage return; convert the line ends with tr -d '\\r'"
+    return CSV_GIVEN if is_csv_header(header) else other
 
 
 def shown(value: bytes) -> str:

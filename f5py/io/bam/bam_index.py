@@ -53,17 +53,11 @@ class Scan(NamedTuple):
     def empty(cls, n_contigs: int, n_bytes: int) -> Scan:
         """Arrays for an index of that size."""
         room = n_bytes // 8 + 2
-        return cls(
-            np.zeros(n_contigs, np.int64),
-            np.full(n_contigs, _NOWHERE),
-            np.zeros(n_contigs, np.uint64),
-            np.full(n_contigs, -1),
-            np.empty(room, np.int64),
-            np.empty(room, np.int64),
-            np.empty(room, np.int64),
-            np.empty(room, np.uint64),
-            np.zeros(2, np.int64),
-        )
+        first, last = np.full(n_contigs, _NOWHERE), np.zeros(n_contigs, np.uint64)
+        n_mapped, n_stretches = np.zeros(n_contigs, np.int64), np.full(n_contigs, -1)
+        starts, contigs, stretches = np.empty((3, room), np.int64)
+        offsets, sizes = np.empty(room, np.uint64), np.zeros(2, np.int64)
+        return cls(n_mapped, first, last, n_stretches, starts, contigs, stretches, offsets, sizes)
 
 
 @dataclass(frozen=True)

@@ -90,12 +90,7 @@ class EventalignSam:
 
 
 def _ends(strings: SignalStrings, i: int) -> tuple[int, int, int, int]:
-    return (
-        int(strings.raw_start[i]),
-        int(strings.raw_end[i]),
-        int(strings.kmer_start[i]),
-        int(strings.kmer_end[i]),
-    )
+    return int(strings.raw_start[i]), int(strings.raw_end[i]), int(strings.kmer_start[i]), int(strings.kmer_end[i])
 
 
 def _as_text(record: pysam.AlignedSegment) -> bytes:

@@ -61,16 +61,10 @@ class Got(NamedTuple):
     @classmethod
     def for_reads(cls, n: int, scratch: NDArray[np.int16]) -> Got:
         """Empty arrays for n reads."""
-        return cls(
-            np.zeros(1, np.int64),
-            scratch,
-            np.zeros(n, np.int64),
-            np.zeros(n, np.int64),
-            np.zeros(n, np.bool_),
-            np.zeros(n, np.int32),
-            np.zeros(n, np.int64),
-            np.full((n, len(FIELDS)), np.nan),
-        )
+        places, n_samples, groups = np.zeros((3, n), np.int64)
+        is_packed, codes = np.zeros(n, np.bool_), np.zeros(n, np.int32)
+        calibration = np.full((n, len(FIELDS)), np.nan)
+        return cls(np.zeros(1, np.int64), scratch, places, n_samples, is_packed, codes, groups, calibration)
 
 
 class Slow5Source(SignalSource):
