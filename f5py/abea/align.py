@@ -38,7 +38,7 @@ def align(
     keep_pairs: bool = False,
     here: NDArray[np.bool_] | bool = True,
 ) -> float:
-    """Align the events of every read to its k-mers.
+    """Align the events of every read to its k-mers; return the seconds that all CPU threads together have worked.
 
     `base_map`, `n_pairs`, `events_per_base` and `verdict` are filled, and with `keep_pairs`
     `aligned_pairs`. A read without an acceptable alignment keeps ``n_pairs == 0``; see `drop_unaligned`.
@@ -49,11 +49,6 @@ def align(
         Events, k-mer ranks and scaling are read.
     here : bool, shape (n,), optional
         Only these reads; there is room for the others, which are computed elsewhere.
-
-    Returns
-    -------
-    float
-        Seconds that all CPU threads together have worked.
     """
     from f5py.abea._align_numba import Found, align_all
 

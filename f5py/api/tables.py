@@ -34,11 +34,6 @@ def collected(command: Command, given: Mapping[str, Any], returns: str | None, p
     returns : {None, "arrow", "pandas", "polars"}
         What to return: by default what the command returns if an output is named, else a `pyarrow.Table`.
 
-    Returns
-    -------
-    Any
-        What the command returns, or all rows.
-
     Raises
     ------
     UsageError

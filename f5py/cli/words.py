@@ -16,17 +16,13 @@ _OF_MESSAGES = ("--help-all", "--quiet", "--log-file")
 def expand(words: list[str], options: Iterable[Option]) -> list[str]:
     """Write every option out: long names whole, and a number where one may be missing and is.
 
-    Raises `UsageError` if an abbreviation stands for several options.
+    Raises `UsageError` if an abbreviation stands for several options. What the parser, which knows whole names only,
+    does not understand is left as it is.
 
     Parameters
     ----------
     words : list of str
         What stands after the name of the command.
-
-    Returns
-    -------
-    list of str
-        As `words`, for a parser that knows whole names only. What it does not understand is left as it is.
     """
     by_name: dict[str, Option | None] = {name: None for name in COMMON}
     for option in options:

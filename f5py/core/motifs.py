@@ -138,18 +138,14 @@ def parse_motif(text: str) -> Motif:
     """Read a user's motif such as ``CHG:0`` or ``GATC:1``.
 
     Raises `F5pyError` if the site is empty, too long, too ambiguous or has other letters; the offset is no number or
-    outside of the site; the methylated base is not one of ACGT.
+    outside of the site; the methylated base is not one of ACGT. The motif's name is the text in upper case with the
+    offset; it has no built-in model.
 
     Parameters
     ----------
     text : str
         ``IUPAC[:OFFSET]``: the recognition site in IUPAC letters of either case, and the 0-based place of its
         methylated base; without it, the first base.
-
-    Returns
-    -------
-    Motif
-        Its name is the text in upper case with the offset; it has no built-in model.
     """
     where = f"motif {text!r}"
     pattern, colon, offset_text = text.partition(":")

@@ -49,17 +49,13 @@ def named_model(name: str, alphabet: str) -> PoreModel | None:
 def builtin(name: str) -> PoreModel:
     """Return a model that comes with the package; loaded on first use.
 
-    Raises `PoreModelError` if there is no such model, or its file is missing from the installation or damaged.
+    Raises `PoreModelError` if there is no such model, or its file is missing from the installation or damaged. The
+    model is the same object at every call; its arrays must not be changed.
 
     Parameters
     ----------
     name : str
         A key of `BUILTIN_MODELS`.
-
-    Returns
-    -------
-    PoreModel
-        The same object at every call; its arrays must not be changed.
     """
     if name not in BUILTIN_MODELS:
         known = ", ".join(BUILTIN_MODELS)

@@ -67,10 +67,7 @@ def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 def by_order(levels: NDArray[np.floating], like: PoreModel) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Levels of which only the order is known: normally distributed, with the mean and spread of another model's.
 
-    Returns
-    -------
-    level_mean, level_stdv : float32
-        In pA; the standard deviation is the median of the other model's.
+    In pA, float32; the standard deviation is the median of the other model's.
     """
     from statistics import NormalDist
 

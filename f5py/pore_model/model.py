@@ -72,7 +72,7 @@ def check_same_k(nucleotide: PoreModel, methylation: PoreModel) -> None:
 
 
 def with_methylation(nucleotide: PoreModel, shifts: Sequence[float], name: str, canonical: str = "C") -> PoreModel:
-    """Make a model of methylated k-mers from that of plain ones.
+    """Make a model of methylated k-mers, over the alphabet ACGMT, from that of plain ones.
 
     Parameters
     ----------
@@ -80,11 +80,6 @@ def with_methylation(nucleotide: PoreModel, shifts: Sequence[float], name: str, 
         Over the alphabet ACGT.
     shifts : sequence of float, length k
         What an M at each place of a k-mer adds to the level of the k-mer with the canonical base there, in pA.
-
-    Returns
-    -------
-    PoreModel
-        Over the alphabet ACGMT.
     """
     k = nucleotide.k
     plain = np.ix_(*[[NUCLEOTIDES.index(canonical if base == "M" else base) for base in NUCLEOTIDES_AND_M]] * k)

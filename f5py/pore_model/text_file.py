@@ -41,7 +41,7 @@ def read_model(path: str | os.PathLike[str], alphabet: str, like: Callable[[], P
 
     Raises `PoreModelError` if the file cannot be read; k is not 1..9 or contradicts the k-mers; a k-mer is out of
     order, missing or one too many; a number is malformed or not finite, or a standard deviation is not positive. The
-    message names the file and the line.
+    message names the file and the line. The model's name is the path; decimal numbers become the nearest float32 values.
 
     Parameters
     ----------
@@ -49,11 +49,6 @@ def read_model(path: str | os.PathLike[str], alphabet: str, like: Callable[[], P
         The bases in lexicographic order: ``"ACGT"`` for ``--kmer-model``, ``"ACGMT"`` for ``--meth-model``.
     like : callable
         Returns the built-in model of the same chemistry, or None: asked if the file says less than a model needs.
-
-    Returns
-    -------
-    PoreModel
-        Its name is the path. Decimal numbers become the nearest float32 values.
     """
     file = os.fspath(path)
     if _starts_with(file, MAGIC):

@@ -46,6 +46,8 @@ def _counts_of_strand(text, starts, ends, column):
 def merge_rows(text, end, stranded, state, sites, names):
     """Add the counts of the rows in ``text[state[AT]:end]``, which are whole lines. Empty lines are passed over.
 
+    Returns `DONE`, `FULL` or `UNUSUAL`.
+
     Parameters
     ----------
     text : uint8
@@ -58,11 +60,6 @@ def merge_rows(text, end, stranded, state, sites, names):
         sequence than an earlier row of the same key.
     sites : Sites
     names : Names
-
-    Returns
-    -------
-    int
-        `DONE`, `FULL` or `UNUSUAL`.
     """
     starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
     slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites[:9]

@@ -167,7 +167,7 @@ def _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio):
 
 @exact_kernel
 def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, names):
-    """Count the calls in ``text[state[AT]:end]``, which consists of whole lines.
+    """Count the calls in ``text[state[AT]:end]``, which are whole lines; return `DONE`, `FULL` or `UNUSUAL`.
 
     Parameters
     ----------
@@ -182,11 +182,6 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
         number of motifs than their row says.
     sites : Sites
     names : Names
-
-    Returns
-    -------
-    int
-        `DONE`, `FULL` or `UNUSUAL`.
     """
     n_columns, threshold, per_site, split, stranded, masks_forward, masks_reverse = counting
     starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)

@@ -57,7 +57,8 @@ def methylation_frequency(
     """Count the calls of every site. Memory grows with the number of sites, not with that of calls.
 
     Raises `InputFileError` for another header, a row with another number of columns, or a start, end, count or ratio
-    that is not a number or out of range. The message names the line.
+    that is not a number or out of range. The message names the line. Sites have at least one counted call; group size
+    and sequence are those of the first counted row.
 
     Parameters
     ----------
@@ -79,11 +80,6 @@ def methylation_frequency(
         What to split groups at; CpG by default.
     stranded : bool
         Count the calls of the reverse strand apart, too, for which there must be a column of strands.
-
-    Returns
-    -------
-    Frequencies
-        Sites with at least one counted call. Group size and sequence are those of the first counted row.
     """
     from f5py.site_frequencies._frequency_numba import Counting, count_rows
 
@@ -121,7 +117,7 @@ def site_counts(
     """Count methylated, unmethylated and too uncertain calls of every single site and strand.
 
     Raises `InputFileError` as `methylation_frequency`, and for a sequence that does not hold as many motifs as its row
-    says, a strand other than ``+`` and ``-``, or a missing strand column.
+    says, a strand other than ``+`` and ``-``, or a missing strand column. Also returns the names by contig index.
 
     Parameters
     ----------
@@ -129,11 +125,6 @@ def site_counts(
         As in `methylation_frequency`.
     combine_strands : bool
         Count both strands as one. A table without a strand column cannot be counted otherwise.
-
-    Returns
-    -------
-    list of bytes
-        Names by contig index.
     """
     from f5py.site_frequencies import _site_table_numba as jit
     from f5py.site_frequencies._frequency_numba import OTHER_SITES, Counting, Listed, list_sites

@@ -84,7 +84,7 @@ class WorkerPool:
         """Let all threads call ``kernel(turn, reads, *arguments)``; wait until all of `reads` are done.
 
         May be called from several threads at the same time. Raises the first exception of the kernel, after the reads
-        in progress have ended.
+        in progress have ended. Returns the seconds that all threads together have worked.
 
         Parameters
         ----------
@@ -94,11 +94,6 @@ class WorkerPool:
         order : int
             Of several calls at the same time the one with the lowest number is served first: the number of the batch.
             By default before all batches, as loading is.
-
-        Returns
-        -------
-        float
-            Seconds that all threads together have worked.
         """
         reads = np.ascontiguousarray(reads, np.int64)
         turn = np.zeros(1, np.int64)

@@ -53,11 +53,6 @@ def open_bytes(
         Called with the number of bytes of the file, compressed or not, that have been read since its last call.
     beginning : bytes, optional
         What has been read of standard input already; see `beginning_of_input`.
-
-    Yields
-    ------
-    buffered binary file
-        The uncompressed bytes.
     """
     shown = shown_name(path)
     try:

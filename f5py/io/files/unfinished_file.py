@@ -100,10 +100,8 @@ class UnfinishedFile:
     def keep_rows(self) -> str | None:
         """Close a file that will not be complete, and keep its whole rows under the name that it has.
 
-        Returns
-        -------
-        str or None
-            That name; None if there are no rows, only a header, or the file has its final name: nothing is kept then.
+        Returns that name; None if there are no rows, only a header, or the file has its final name: nothing is kept
+        then.
         """
         if self._is_in_place:
             return None
@@ -140,10 +138,7 @@ class UnfinishedFile:
     def settle(self) -> str | None:
         """Leave the file as it should be found if it will not be complete, while a thread may still write to it.
 
-        Returns
-        -------
-        str or None
-            The name of a file that is kept, as its rows are worth something.
+        Returns the name of a file that is kept, as its rows are worth something.
         """
         with suppress(OSError):
             if self._keeps_rows:

@@ -62,7 +62,7 @@ def _size(path: str) -> int:
 
 
 def open_source(paths: Mapping[str, str], n_processes: int | None = 1, n_threads: int = 1) -> SignalSource:
-    """Open the signals of indexed reads.
+    """Open the signals of indexed reads; the source is to be closed by the caller, as those of the other functions.
 
     Parameters
     ----------
@@ -73,11 +73,6 @@ def open_source(paths: Mapping[str, str], n_processes: int | None = 1, n_threads
         because HDF5 reads one thing at a time in a process. None: `reader_processes`. The result is the same.
     n_threads : int
         Worker threads that are to be kept busy, for `reader_processes`.
-
-    Returns
-    -------
-    SignalSource
-        To be closed by the caller.
     """
     from f5py.io.signals.any_file import AnyFileReader
     from f5py.io.signals.guarded import GuardedSource
@@ -111,11 +106,6 @@ def open_signals(
         Processes that read fast5 and POD5 files; None: `reader_processes`.
     n_threads : int
         Threads that read a SLOW5 file.
-
-    Returns
-    -------
-    SignalSource
-        To be closed by the caller.
 
     Raises
     ------
@@ -179,11 +169,6 @@ def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1) -> Sign
         A SLOW5 or BLOW5 file, a POD5 file, a fast5 file, or a folder that is searched for POD5 and fast5 files.
     n_processes, n_threads
         As for `open_signals`.
-
-    Returns
-    -------
-    SignalSource
-        To be closed by the caller.
 
     Raises
     ------

@@ -27,13 +27,7 @@ _USER_BLOCK, _MOST_USER_BLOCK = 512, 1 << 20
 
 
 def file_kind(path: str) -> Kind | None:
-    """Return the kind of a signal file. Raises `OSError` if the file cannot be read.
-
-    Returns
-    -------
-    {"slow5", "pod5", "fast5"} or None
-        None if it is none of them.
-    """
+    """Return the kind of a signal file, None for another file. Raises `OSError` if it cannot be read."""
     if stat.S_ISFIFO(os.stat(path).st_mode):
         raise OSError(errno.EINVAL, "is a pipe; signals are read from files", path)
     with open(path, "rb") as file:

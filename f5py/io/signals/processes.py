@@ -268,18 +268,14 @@ class _Reader:
 def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
     """Divide reads into shares of equal size, keeping the reads of a file together where possible.
 
-    A file has its home share by a checksum of its path, the same in every call. What is too much for a home
-    goes, file by file, to the shares that have room.
+    A file has its home share by a checksum of its path, the same in every call. What is too much for a home goes, file
+    by file, to the shares that have room. Returns the indices of each share, int64; none has more than an
+    equal share of all, rounded up.
 
     Parameters
     ----------
     paths : sequence of str, length n
         The file of each read.
-
-    Returns
-    -------
-    list of int64 arrays
-        The indices of each share; none has more than ``ceil(n / n_shares)``.
     """
     by_file: dict[str, list[int]] = {}
     for i, path in enumerate(paths):

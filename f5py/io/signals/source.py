@@ -183,17 +183,13 @@ class FileReader(Protocol):
     def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
         """Read each named read from its file.
 
-        Raises `MissingDependencyError` if a package that a file needs is not installed.
+        Raises `MissingDependencyError` if a package that a file needs is not installed. The reads come in the order of
+        `names`; what cannot be read is in ``problems``.
 
         Parameters
         ----------
         names, paths : sequences of str, length n
             Read names and their files; an empty path means that the file is not known.
-
-        Returns
-        -------
-        SignalBlock
-            The reads in the order of `names`; what cannot be read is in ``problems``.
         """
         ...
 

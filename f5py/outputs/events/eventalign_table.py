@@ -79,17 +79,12 @@ class EventalignTable:
         return "\t".join(names).encode() + b"\n"
 
     def format(self, batch: ReadBatch, first: int, end: int) -> NDArray[np.uint8]:
-        """Format the rows of reads `first` to `end` - 1 of a batch.
+        """Format the rows of reads `first` to `end` - 1 of a batch as whole lines: uint8, empty if there are no rows.
 
         Parameters
         ----------
         batch : ReadBatch
             With the rows of an event alignment.
-
-        Returns
-        -------
-        uint8
-            Complete lines; empty if the reads have no rows.
         """
         from f5py.outputs.events._eventalign_table_numba import MAX_FIXED, TOO_SMALL
 

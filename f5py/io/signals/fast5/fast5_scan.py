@@ -24,12 +24,7 @@ def list_fast5(directory: str) -> list[str]:
 
     A file counts if ``.fast5`` stands anywhere in its path, as in f5c and nanopolish. Within a folder the entries come
     in bytewise order of their names; symbolic links are followed, but never in a circle. Raises `SignalError` if a
-    folder cannot be listed.
-
-    Returns
-    -------
-    list of str
-        `directory` as it was given, ``/``, and the path below it. Empty if it is no directory.
+    folder cannot be listed. Paths begin with `directory` as it was given; there are none if it is no directory.
     """
     if not os.path.isdir(directory):
         return []
@@ -78,7 +73,9 @@ def scan_fast5(
     advance: Callable[[int], object] = lambda files: None,
     journal: ScanJournal | None = None,
 ) -> list[Found]:
-    """Read the names of the reads in many fast5 files. Raises `F5pyError` if a process was killed.
+    """Read the names of the reads in many fast5 files; of a file that cannot be used, say why in a str.
+
+    Raises `F5pyError` if a process was killed.
 
     Parameters
     ----------
@@ -89,11 +86,6 @@ def scan_fast5(
         Called with the number of files done since its last call.
     journal : ScanJournal, optional
         What it knows is not scanned again; it gets what is found.
-
-    Returns
-    -------
-    list
-        For each file its read names or, if it cannot be used, a str that says why.
     """
     known = {} if journal is None else {path: one for path in paths if (one := journal.found(path)) is not None}
     if known:
