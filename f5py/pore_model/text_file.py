@@ -41,7 +41,8 @@ def read_model(path: str | os.PathLike[str], alphabet: str, like: Callable[[], P
 
     Raises `PoreModelError` if the file cannot be read; k is not 1..9 or contradicts the k-mers; a k-mer is out of
     order, missing or one too many; a number is malformed or not finite, or a standard deviation is not positive. The
-    message names the file and the line. The model's name is the path; decimal numbers become the nearest float32 values.
+    message names the file and the line. The model's name is the path; decimal
+    numbers become the nearest float32 values.
 
     Parameters
     ----------
