@@ -56,10 +56,7 @@ def align(
     n_events = batch.n_events
     # Not filled here but by the aligners, in their threads: for a batch of long reads that takes as long as aligning.
     first_event, last_event = np.empty(len(batch.bases), np.int32), np.empty(len(batch.bases), np.int32)
-    batch.base_map = batch.base_map._replace(
-        first_event=first_event,
-        last_event=last_event,
-    )
+    batch.base_map = batch.base_map._replace(first_event=first_event, last_event=last_event)
     batch.n_pairs = np.zeros(len(batch), np.int64)
     batch.events_per_base = np.zeros(len(batch), np.float64)
     batch.verdict = np.full(len(batch), Cause.NOT_SPANNING, np.uint8)

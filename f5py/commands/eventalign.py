@@ -25,14 +25,7 @@ from f5py.outputs.events.eventalign_paf import EventalignPaf
 from f5py.outputs.events.eventalign_sam import EventalignSam
 from f5py.outputs.events.eventalign_summary import EventalignSummary
 from f5py.outputs.events.eventalign_table import EventalignTable
-from f5py.outputs.events.events_sinks import (
-    ColumnLayout,
-    EventBam,
-    EventColumns,
-    EventPaf,
-    M6anetSites,
-    ReadSummary,
-)
+from f5py.outputs.events.events_sinks import ColumnLayout, EventBam, EventColumns, EventPaf, M6anetSites, ReadSummary
 from f5py.outputs.events.m6anet_json import path_of_json
 from f5py.outputs.events.table_layout import TableLayout
 from f5py.outputs.formatted_text import FormattedText, Formatting

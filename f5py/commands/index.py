@@ -271,11 +271,7 @@ def _prefix(options: IndexOptions) -> str:
 
 
 def _find_fast5(
-    paths: dict[str, str],
-    directories: Sequence[str],
-    listed: dict[str, list[str]],
-    scan: ScanFiles,
-    verbose: int,
+    paths: dict[str, str], directories: Sequence[str], listed: dict[str, list[str]], scan: ScanFiles, verbose: int
 ) -> None:
     """Put the path of every read that is found below `directories` into `paths`."""
     files: list[str] = []

@@ -8,14 +8,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
-from f5py.commands.counted_sites import (
-    CALLS,
-    Inputs,
-    check_source,
-    counts_of_bedmethyl,
-    counts_of_sites,
-    opened_tables,
-)
+from f5py.commands.counted_sites import CALLS, Inputs, check_source, counts_of_bedmethyl, counts_of_sites, opened_tables
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.errors import InputFileError, UsageError
 from f5py.io.bytes.bgzip_output import is_bgzip_name

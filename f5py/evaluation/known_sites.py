@@ -27,13 +27,7 @@ _BEDMETHYL = {
     "share": (10, float),
 }
 _COUNTED = {"contig": (0, _NAME), "start": (1, np.int64), "end": (2, np.int64), "n": (4, np.int64), "m": (5, np.int64)}
-_SIMULATED = {
-    "contig": (0, _NAME),
-    "start": (1, np.int64),
-    "end": (2, np.int64),
-    "n": (3, np.int64),
-    "m": (4, np.int64),
-}
+_SIMULATED = _COUNTED | {"n": (3, np.int64), "m": (4, np.int64)}
 _HEADERS = {
     b"chromosome\tstart\tend\tnum_motifs_in_group\tcalled_sites\t": _COUNTED,
     b"chromosome\tstart\tend\tnum_cpgs_in_group\tcalled_sites\t": _COUNTED,

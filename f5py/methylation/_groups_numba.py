@@ -268,6 +268,5 @@ def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         n_groups[read], n_sites[read] = count_groups(
-            segment_of(alignments, read),
-            motifs[1 if alignments.reverse[read] else 0],
+            segment_of(alignments, read), motifs[1 if alignments.reverse[read] else 0]
         )

@@ -27,12 +27,7 @@ class OrderedWork(Generic[P, T]):
     """
 
     def __init__(
-        self,
-        n_threads: int,
-        work: Callable[P, T],
-        take: Callable[[T], object],
-        name: str,
-        n_waiting: int | None = None,
+        self, n_threads: int, work: Callable[P, T], take: Callable[[T], object], name: str, n_waiting: int | None = None
     ) -> None:
         self._work = work
         self._take = take

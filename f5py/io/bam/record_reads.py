@@ -156,9 +156,7 @@ def sequences_of_records(
     return bases, offsets
 
 
-def all_chunks(
-    alignments: AlignmentFile,
-) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
+def all_chunks(alignments: AlignmentFile) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
     """Yield all records of a file once more, from its beginning, as `AlignmentFile.chunks` does."""
     again = alignments.reopened()
     try:

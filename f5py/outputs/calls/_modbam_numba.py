@@ -20,11 +20,7 @@ from f5py.io.bam._bam_numba import (
 from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.jit.kernel import exact_kernel
 from f5py.methylation._groups_numba import is_site
-from f5py.outputs.calls.modbam_arrays import (
-    AlignedSequence,
-    CalledBases,
-    CallsOfRead,
-)
+from f5py.outputs.calls.modbam_arrays import AlignedSequence, CalledBases, CallsOfRead
 from f5py.text._format_numba import COMMA, append_bytes, append_int
 
 _SEMICOLON = np.uint8(ord(";"))

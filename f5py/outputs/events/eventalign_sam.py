@@ -117,12 +117,6 @@ def _cigars(batch: ReadBatch, first: int, end: int) -> tuple[NDArray[np.uint8], 
     text = np.empty(int(n_rows.sum()) * MAX_OPERATIONS, np.uint8)  # mostly never touched, so never given memory
     offsets = np.empty(end - first + 1, np.int64)
     format_cigars(
-        text,
-        offsets,
-        n_rows,
-        batch.events.offsets[first:end],
-        batch.rows.event,
-        batch.rows.position,
-        batch.rows.state,
+        text, offsets, n_rows, batch.events.offsets[first:end], batch.rows.event, batch.rows.position, batch.rows.state
     )
     return text, offsets

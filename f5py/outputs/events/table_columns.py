@@ -39,12 +39,7 @@ class TableColumns:
 
 
 def table_columns(
-    batch: ReadBatch,
-    model: PoreModel,
-    first: int,
-    end: int,
-    scale_events: bool = False,
-    collapse_events: bool = False,
+    batch: ReadBatch, model: PoreModel, first: int, end: int, scale_events: bool = False, collapse_events: bool = False
 ) -> TableColumns:
     """Convert the rows of reads `first` to `end` - 1 of a batch to columns.
 
