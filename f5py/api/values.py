@@ -192,8 +192,9 @@ def _text(name: str, option: Option, value: Any, files: GivenFiles) -> str:
             return files.output_name(name, value)
         if option.group is not Group.OUTPUT and hasattr(value, "read"):
             return files.input_name(name, value)
+        use = "writing" if option.group is Group.OUTPUT else "reading"
         more = ", nor a table" if option.is_table else ""
-        _fail(name, f"{_shown(value)} is neither a path nor a file that is open for {_use(option)}{more}")
+        _fail(name, f"{_shown(value)} is neither a path nor a file that is open for {use}{more}")
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, bytes):
         return _joined(name, option, value)
     if option.listed and not isinstance(value, bool) and isinstance(value, int | np.integer):
@@ -204,7 +205,8 @@ def _text(name: str, option: Option, value: Any, files: GivenFiles) -> str:
 def _joined(name: str, option: Option, value: Any) -> str:
     """Join the elements of a sequence to one text, as on the command line."""
     if option.metavar == "REGION":
-        several = [value] if _is_region(value) else value
+        is_one = isinstance(value, tuple) and len(value) == 3 and not isinstance(value[1], str)
+        several = [value] if is_one else value
         return " ".join(_region(name, one) for one in several) or _fail(name, "has no region in it")
     if "SITE:OFFSET" in (option.metavar or "") and len(value) == 2 and isinstance(value[0], str):
         return f"{value[0]}:{_number(name, value[1], operator.index, 'a whole number')}"
@@ -217,10 +219,6 @@ def _joined(name: str, option: Option, value: Any) -> str:
 
 def _plain(value: Any) -> int | float:
     return int(value) if isinstance(value, int | np.integer) else float(value)
-
-
-def _is_region(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 3 and not isinstance(value[1], str)
 
 
 def _region(name: str, value: Any) -> str:
@@ -239,10 +237,6 @@ def _shown(value: Any) -> str:
     """Format a value for messages, on one line."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def _use(option: Option) -> str:
-    return "writing" if option.group is Group.OUTPUT else "reading"
 
 
 def _fail(name: str, why: str) -> NoReturn:

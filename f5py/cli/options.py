@@ -142,7 +142,8 @@ class OptionsCommand(click.Command):
 
     def given(self, ctx: click.Context) -> dict[str, Any]:
         """Collect what a command line gives, by field of the options class."""
-        given = {name: value for name, value in ctx.params.items() if was_given(name, ctx)}
+        source, on_command_line = ctx.get_parameter_source, click.core.ParameterSource.COMMANDLINE
+        given = {name: value for name, value in ctx.params.items() if source(name) is on_command_line}
         if "command_line" in self.options.__dataclass_fields__:
             given["command_line"] = command_line()
         return given
@@ -248,14 +249,6 @@ _TYPES = {
     Kind.YES_NO: YesNo(), Kind.BASES: BaseCount(), Kind.INTEGER: click.INT, Kind.NUMBER: click.FLOAT,
     Kind.TEXT: click.STRING, Kind.FILE: _FileName(), Kind.PATH: _FileName(),
 }  # fmt: skip
-
-
-def was_given(name: str, ctx: click.Context | None = None) -> bool:
-    """Return whether the option of that parameter name stands on the command line that is being run."""
-    from click.core import ParameterSource
-
-    ctx = ctx or click.get_current_context()
-    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def command_line() -> str:

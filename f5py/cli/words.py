@@ -62,26 +62,17 @@ def _whole_name(name: str, by_name: dict[str, Option | None]) -> str:
     """Complete an abbreviated long name; return `name` itself if it is none."""
     if name in by_name:
         return name
-    candidates = [known for known in by_name if known.startswith(name) and known.startswith("--")]
-    candidates = [known for known in candidates if not _is_foreign(known, by_name[known])]
-    old = [known for known in candidates if not _is_ours(by_name[known])]
+    candidates = {
+        known: option
+        for known, option in by_name.items()
+        if known.startswith(name) and known.startswith("--") and known not in _OF_MESSAGES
+        if option is None or known not in option.foreign
+    }
+    old = {known: option for known, option in candidates.items() if option is None or not option.ours}
     candidates = old or candidates  # what f5c understands stays what it was
-    if len({_identity(known, by_name) for known in candidates}) > 1:
+    if len({known if option is None else option.names[-1] for known, option in candidates.items()}) > 1:
         raise UsageError(f"option {name} is ambiguous: it could be {', '.join(sorted(candidates))}")
-    return candidates[0] if candidates else name
-
-
-def _is_ours(option: Option | None) -> bool:
-    return option is not None and option.ours
-
-
-def _is_foreign(name: str, option: Option | None) -> bool:
-    return name in _OF_MESSAGES or (option is not None and name in option.foreign)
-
-
-def _identity(name: str, by_name: dict[str, Option | None]) -> str:
-    option = by_name[name]
-    return name if option is None else option.names[-1]
+    return next(iter(candidates), name)
 
 
 def _last_of_cluster(word: str, by_name: dict[str, Option | None]) -> tuple[Option | None, bool]:

@@ -35,11 +35,6 @@ _READS_NAME = re.compile(r"\.(fastq|fq|fasta|fa)(\.(gz|bgz|bz2|xz|zst))?$", re.I
 ScanFiles = Callable[[Sequence[str], Callable[[int], object]], list[Found]]
 
 
-def scan_in_one_process(paths: Sequence[str], advance: Callable[[int], object]) -> list[Found]:
-    """See `f5py.io.signals.fast5.fast5_scan.scan_fast5`."""
-    return scan_fast5(paths, 1, advance)
-
-
 class IndexSummary(NamedTuple):
     """Numbers of reads that an index knows, basecalled or found in signal files, and of those with a signal file.
 
@@ -95,7 +90,7 @@ def index_fast5(
     verbose: int = 1,
     pod5: Sequence[str] = (),
     sources: Sequence[str] = (),
-    scan: ScanFiles = scan_in_one_process,
+    scan: ScanFiles = lambda paths, advance: scan_fast5(paths, 1, advance),
 ) -> tuple[int, int]:
     """Index basecalled reads and the fast5 or POD5 files of their signals.
 

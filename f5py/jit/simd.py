@@ -207,10 +207,6 @@ def _arm_control(builder, name: str, kind: ir.FunctionType, *values):
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.aarch64.{name}.fpcr"), values)
 
 
-def _arm_read_control(builder):
-    return _arm_control(builder, "get", ir.FunctionType(ir.IntType(64), []))
-
-
 def _arm_write_control(builder, value) -> None:
     _arm_control(builder, "set", ir.FunctionType(ir.VoidType(), [ir.IntType(64)]), value)
 
@@ -238,7 +234,7 @@ def flush_denormals(typingctx):
             _x86_control(builder, "ld", slot)
             return builder.zext(old, ir.IntType(64))
         if _IS_ARM:
-            old = _arm_read_control(builder)
+            old = _arm_control(builder, "get", ir.FunctionType(ir.IntType(64), []))
             _arm_write_control(builder, builder.or_(old, ir.Constant(ir.IntType(64), _ARM_FLUSH)))
             return old
         return ir.Constant(ir.IntType(64), 0)

@@ -32,11 +32,9 @@ _MOST_BYTES = 1 << 28
 _LONGEST_NUMBER = 64
 
 
-def _none() -> None:
-    """No built-in model is known."""
-
-
-def read_model(path: str | os.PathLike[str], alphabet: str, like: Callable[[], PoreModel | None] = _none) -> PoreModel:
+def read_model(
+    path: str | os.PathLike[str], alphabet: str, like: Callable[[], PoreModel | None] = lambda: None
+) -> PoreModel:
     """Read a pore model from a text file, which may be gzip-compressed and may have CRLF line ends, or from npz.
 
     Raises `PoreModelError` if the file cannot be read; k is not 1..9 or contradicts the k-mers; a k-mer is out of

@@ -60,7 +60,8 @@ class WorkerPool:
     """
 
     def __init__(self, n_threads: int, most_per_call: int | None = None) -> None:
-        _share_heaps()
+        if "MALLOC_ARENA_MAX" not in os.environ:
+            _set_malloc(_M_ARENA_MAX, _N_HEAPS)  # where the C library is glibc
         self.n_threads = n_threads
         self._most_per_call = n_threads if most_per_call is None else most_per_call
         self._jobs: list[_Job] = []
@@ -149,7 +150,7 @@ class WorkerPool:
             self._jobs.insert(at, job)
             self._changed.notify()
         job.done.wait()
-        job.work = _nothing  # workers have the job until the next one comes, and its arrays are large
+        job.work = lambda: None  # workers have the job until the next one comes, and its arrays are large
         if job.error is not None:
             raise job.error
         return job.seconds
@@ -205,10 +206,6 @@ def threads_for(pool: WorkerPool, n: int, few: int) -> WorkerPool | CallingThrea
     return pool if n > few else CallingThread()
 
 
-def _nothing() -> None:
-    """Do nothing."""
-
-
 class _Job:
     """A call of `WorkerPool.run`."""
 
@@ -228,12 +225,6 @@ def longest_first(work: NDArray, wanted: NDArray[np.bool_]) -> NDArray[np.int64]
     """Order the wanted reads, those with most work first, so that no long read is left for the end."""
     reads = np.flatnonzero(wanted)
     return reads[np.argsort(-work[reads], kind="stable")]
-
-
-def _share_heaps() -> None:
-    """Limit the number of heaps where the C library is glibc, unless the user has."""
-    if "MALLOC_ARENA_MAX" not in os.environ:
-        _set_malloc(_M_ARENA_MAX, _N_HEAPS)
 
 
 def keep_freed_memory() -> None:

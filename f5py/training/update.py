@@ -42,14 +42,6 @@ class Update(NamedTuple):
     change: float
 
 
-def _plain_features(codes: NDArray[np.int8], n_letters: int) -> NDArray[np.float32]:
-    """Encode k-mers as a constant, and which base is where."""
-    n, k = codes.shape
-    features = np.ones((n, 1 + k * (n_letters - 1)), np.float32)
-    features[:, 1:] = (codes[:, :, None] == np.arange(1, n_letters)).reshape(n, -1)
-    return features
-
-
 def _methylated_features(codes: NDArray[np.int8], methylated: int, canonical: int) -> NDArray[np.float32]:
     """Encode where methylated bases are, and with what before and two after them; added up over those of a k-mer."""
     n, k = codes.shape
@@ -157,7 +149,11 @@ def updated(
             mean = (mean - offset) / gain
 
             def features(ranks: NDArray[np.int64]) -> NDArray[np.float32]:
-                return _plain_features(kmer_digits(ranks, k, n_letters), n_letters)
+                """Encode k-mers as a constant, and which base is where."""
+                encoded = np.ones((len(ranks), 1 + k * (n_letters - 1)), np.float32)
+                is_base = kmer_digits(ranks, k, n_letters)[:, :, None] == np.arange(1, n_letters)
+                encoded[:, 1:] = is_base.reshape(len(ranks), -1)
+                return encoded
 
             beta = _ridge(
                 teachers, mean[teachers] - first_mean[teachers], weight[teachers], features, 1 + k * (n_letters - 1)

@@ -29,7 +29,7 @@ class RecordReads:
 
     def __init__(self, alignments: AlignmentFile) -> None:
         self._alignments = alignments
-        self._held = _no_reads(alignments.name)
+        self._held = reads_in_memory(Names.of([]), np.empty(0, np.uint8), np.zeros(1, np.int64), alignments.name)
         self._has_searched = alignments.is_pipe
 
     @property
@@ -174,7 +174,3 @@ def whole_lengths_of(
     lengths = np.empty(len(chosen), np.int64)
     whole_lengths(data, starts, chosen, lengths)
     return lengths
-
-
-def _no_reads(path: str) -> ReadIndex:
-    return reads_in_memory(Names.of([]), np.empty(0, np.uint8), np.zeros(1, np.int64), path)

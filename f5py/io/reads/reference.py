@@ -54,7 +54,8 @@ class Reference:
         self.path = path
         self._fai, self._gzi = _beside(path)
         try:
-            is_zipped = _is_zipped(path)
+            with open(path, "rb") as file:
+                is_zipped = file.read(2) == b"\x1f\x8b"
             if _is_fastq(path):  # of which htslib would make another kind of index
                 raise InputFileError(f"{path}: is FASTQ, as reads are; give the reference as FASTA")
             self._fai, self._gzi = _indexed(path, is_zipped)
@@ -214,11 +215,6 @@ def _make_index(path: str, fai: str, gzi: str, is_zipped: bool) -> bool:
         options = [] if blocks is None else ["--gzi-idx", blocks.name]
         run_samtools(pysam.faidx, path, "--fai-idx", index.name, *options, target=index.name)
     return os.path.exists(fai)
-
-
-def _is_zipped(path: str) -> bool:
-    with open(path, "rb") as file:
-        return file.read(2) == b"\x1f\x8b"
 
 
 def _is_fastq(path: str) -> bool:

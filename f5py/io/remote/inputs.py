@@ -77,7 +77,8 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         self._n_inputs += 1
         path = self._path(url)
         copy_into(self._copies, url, self._about(url), path)
-        self._files_beside(url, beside)
+        for ending in beside:
+            self._copy_if_there(f"{without_secrets(url)}{ending}")
         return path
 
     def alignments(self, url: str) -> str:
@@ -177,10 +178,6 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         """Do not read a file here and there, which was the last one."""
         self._groups.pop().close()
         os.unlink(file.path)
-
-    def _files_beside(self, url: str, endings: Sequence[str]) -> None:
-        for ending in endings:
-            self._copy_if_there(f"{without_secrets(url)}{ending}")
 
     def _copy_if_there(self, url: str) -> bool:
         system, name = file_system(url)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import NamedTuple, Protocol
@@ -211,23 +212,6 @@ def paths_of(paths: Mapping[str, str], names: Sequence[str]) -> list[str]:
     return [paths.get(name, "") for name in names] if ask_at_once is None else ask_at_once(names)
 
 
-def kind_of_files(paths: Mapping[str, str]) -> Kind:
-    """Return the format of the signal files of an index: "pod5" if the first file is of that kind, else "fast5"."""
-    first = next(filter(None, paths.values()), "")
-    try:
-        return "pod5" if first and file_kind(first) == "pod5" else "fast5"
-    except (OSError, ValueError):
-        return "fast5"
-
-
-def first_run_info(reader: FileReader, names: Sequence[str], paths: Mapping[str, str]) -> dict[str, str]:
-    """Return what a reader knows of the run of the first of the named reads of which it knows anything."""
-    for name, path in zip(names, paths_of(paths, names), strict=True):
-        if path and (found := reader.run_info(name, path)):
-            return found
-    return {}
-
-
 class IndexedSource(SignalSource):
     """The signals of reads whose files are known from an index.
 
@@ -245,7 +229,11 @@ class IndexedSource(SignalSource):
 
     @property
     def kind(self) -> Kind:
-        return self._kind or kind_of_files(self._paths)
+        if self._kind is None:
+            first = next(filter(None, self._paths.values()), "")
+            with suppress(OSError, ValueError):
+                return "pod5" if first and file_kind(first) == "pod5" else "fast5"
+        return self._kind or "fast5"
 
     def first_names(self, n: int) -> list[str]:
         return list(islice(self._paths, n))
@@ -273,7 +261,10 @@ class FileSource(IndexedSource):
         return self._reader.read(names, paths_of(self._paths, names))
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        return first_run_info(self._reader, names, self._paths)
+        for name, path in zip(names, paths_of(self._paths, names), strict=True):
+            if path and (found := self._reader.run_info(name, path)):
+                return found
+        return {}
 
     def close(self) -> None:
         self._reader.close()

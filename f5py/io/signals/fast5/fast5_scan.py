@@ -161,7 +161,8 @@ def _scan_chunks(
                         process.begin()
                     except (EOFError, ConnectionError) as problem:
                         if not (number := process.deadly_signal()):
-                            raise _killed() from problem
+                            why = "was killed, perhaps for lack of memory; try again with a smaller --iop"
+                            raise F5pyError(f"a process that scanned fast5 files {why}") from problem
                         fate = f"ends the library that reads it ({number})"
                     else:
                         if isinstance(answer, F5pyError):
@@ -183,12 +184,6 @@ def _scan_chunks(
     finally:
         for process, _ in busy.values():
             process.close()
-
-
-def _killed() -> F5pyError:
-    return F5pyError(
-        "a process that scanned fast5 files was killed, perhaps for lack of memory; try again with a smaller --iop"
-    )
 
 
 def report_skipped(found: Sequence[Found], everything: bool) -> None:

@@ -62,7 +62,7 @@ class Pod5File:
             raise
         except Exception as error:  # whatever the layers below raise: Arrow, the C++ library, Python
             raise Unreadable(_why_not_opened(path, error)) from None
-        self._reads: Recent[int, _Reads] = Recent(self._read_table, _MOST_READ_TABLES)
+        self._reads: Recent[int, _Reads] = Recent(lambda i: _Reads.of(self._file.get_batch(i)), _MOST_READ_TABLES)
         self._signals: Recent[int, _Signals] = Recent(self._signal_table, _MOST_SIGNAL_TABLES)
 
     def close(self) -> None:
@@ -168,9 +168,6 @@ class Pod5File:
         tags = [*info.context_tags.items(), *info.tracking_id.items()]
         own = [(name, str(getattr(info, field))) for field, name in _RUN_FIELDS.items()]
         return {key.lower(): value for key, value in tags + own if value}
-
-    def _read_table(self, number: int) -> _Reads:
-        return _Reads.of(self._file.get_batch(number))
 
     def _signal_table(self, number: int) -> _Signals:
         signals = _Signals.of(self._file.signal_table.get_batch(number), self._file.is_vbz_compressed)
