@@ -19,7 +19,7 @@ from f5py.compute.mapping_statistics import MapStatistics
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.io.bam.headers import header_of_text
-from f5py.io.bam.sorted_bam import SortedRecords
+from f5py.io.bam.sorting.sorted_bam import SortedRecords
 from f5py.io.bytes.byte_input import size_of
 from f5py.io.files.complete_file import complete_output
 from f5py.io.reads.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers
@@ -115,7 +115,7 @@ def map_all(
     statistics : MapStatistics, optional
         Filled.
     ending : ExitStack, optional
-        See `f5py.io.bam.sorted_bam.SortedRecords`.
+        See `f5py.io.bam.sorting.sorted_bam.SortedRecords`.
     """
     counts = MapCounts()
     names = Names.of(mapper.index.names)
@@ -184,11 +184,6 @@ def map_all(
                 SortedRecords(options.output, header, options.threads, reference, times.begin, ending)
             )
             put = records.write
-            records.start_if_many(n_bytes or 0)
-
-        def settle(_: _Batch) -> None:
-            if records is not None:
-                records.start_if_many()
 
         def stop() -> None:
             mapper.pool.stop()
@@ -201,7 +196,7 @@ def map_all(
             put(item.made.data)
             times.begin("")
 
-        run_pipeline(load(), compute, write, settle=settle, stop=stop, n_lanes=n_lanes, n_ahead=n_ahead)
+        run_pipeline(load(), compute, write, stop=stop, n_lanes=n_lanes, n_ahead=n_ahead)
     return counts
 
 

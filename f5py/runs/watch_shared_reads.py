@@ -95,7 +95,7 @@ def _chunks(path: str) -> _Chunks:
 
 
 def _packed(text: bytes) -> bytes:
-    return b"".join(bgzf_blocks(text, MAX_BLOCK >> 1, level=1))
+    return b"".join(bgzf_blocks(text, MAX_BLOCK >> 1))
 
 
 class _NameSet:

@@ -91,36 +91,6 @@ def end_of_contigs(data, at):
 
 
 @exact_kernel
-def cut_blocks(data, walked, block_size, ends):
-    """Cut text into blocks as `f5py.io.bam.bam_output` says; return how many are full.
-
-    Parameters
-    ----------
-    data : uint8
-        A block begins with it.
-    walked : int
-        Before this there is no end of a block; from here on there are whole records.
-    block_size : int
-    ends : int64
-        Where the full blocks end; with room for two for each size of a block, and two more.
-    """
-    begin = np.int64(0)
-    at = np.int64(walked)
-    n_full = 0
-    while at < data.shape[0]:
-        end = at + 4 + signed32(data, at)
-        if at > begin and end - begin > block_size:
-            ends[n_full] = begin = at
-            n_full += 1
-        at = end
-        while at - begin > block_size:
-            begin += block_size
-            ends[n_full] = begin
-            n_full += 1
-    return n_full
-
-
-@exact_kernel
 def list_records(data, n_contigs, starts):
     """List where the whole records in `data` begin, and where the last one ends; return their number and the damage.
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import errno
 import os
-import zlib
+from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 
 #: Bytes in a block, as htslib has it.
 BLOCK_BYTES = 0xFF00
-_BLOCKS_PER_JOB = 16
-#: Compression as strong as htslib's default.
-_LEVEL = zlib.Z_DEFAULT_COMPRESSION
+#: Blocks that are compressed one after the other in a thread, and written together.
+BLOCKS_PER_JOB = 16
+#: The system takes no more in one call.
+_MOST_PIECES = 512
 _MODES = {".sam": "w", ".cram": "wc"}
 
 
@@ -74,10 +76,11 @@ class RecordOutput:
                 file, mode, header=header, threads=n_threads, reference_filename=reference_path
             )
         self._file = file
-        self._compressor = OrderedWork(n_threads, _compress, self._put, "f5py-bgzf")
+        self._compressor = OrderedWork(n_threads, _made, self._put, "f5py-bgzf")
         self._pending = bytearray()  # of the block that is not full
+        self._n_written = 0
         if self._converted is None:
-            self._compressor.add([bam_header(header)])
+            self._compressor.add(partial(_compress, [bam_header(header)]))
 
     def __enter__(self) -> Self:
         return self
@@ -94,7 +97,7 @@ class RecordOutput:
             cuts = block_ends(np.frombuffer(self._pending, np.uint8), walked)
             self._compress_until(cuts)
         except OSError as problem:
-            raise self._failure(problem) from None
+            raise self._failure(problem) from problem
 
     @property
     def is_bam(self) -> bool:
@@ -121,7 +124,22 @@ class RecordOutput:
             self._compressor.finish()
             self._put(blocks)
         except OSError as problem:
-            raise self._failure(problem) from None
+            raise self._failure(problem) from problem
+
+    def put_later(self, make: Callable[[], list[bytes]]) -> None:
+        """Write the blocks that a compression thread gets by calling `make`; otherwise as `put_blocks`."""
+        try:
+            self._compressor.add(make)
+        except OSError as problem:
+            raise self._failure(problem) from problem
+
+    def finish_blocks(self) -> int:
+        """Write all blocks that have been asked for; return the number of bytes written so far."""
+        try:
+            self._compressor.finish()
+        except OSError as problem:
+            raise self._failure(problem) from problem
+        return self._n_written
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
@@ -129,28 +147,27 @@ class RecordOutput:
                 self._converted.close()
             elif kind is None:
                 if self._pending:
-                    self._compressor.add([bytes(self._pending)])
+                    self._compressor.add(partial(_compress, [bytes(self._pending)]))
                 self._compressor.finish()
                 self._put([END_BLOCK])
         except OSError as problem:
             if kind is None:
-                raise self._failure(problem) from None
+                raise self._failure(problem) from problem
         finally:
             self._compressor.close()
 
     def _compress_until(self, ends: list[int]) -> None:
         """Compress the blocks of what is pending that have these ends."""
         texts = [bytes(self._pending[begin:end]) for begin, end in pairwise([0, *ends])]
-        for first in range(0, len(texts), _BLOCKS_PER_JOB):
-            self._compressor.add(texts[first : first + _BLOCKS_PER_JOB])
+        for first in range(0, len(texts), BLOCKS_PER_JOB):
+            self._compressor.add(partial(_compress, texts[first : first + BLOCKS_PER_JOB]))
         if ends:
             del self._pending[: ends[-1]]
 
     def _put(self, blocks: list[bytes]) -> None:
         # Past the file object's buffer, which would try again at closing what has failed.
-        left = memoryview(b"".join(blocks))
-        while left:
-            left = left[os.write(self._file.fileno(), left) :]
+        write_all(self._file.fileno(), blocks)
+        self._n_written += sum(map(len, blocks))
 
     def _failure(self, problem: OSError) -> OSError | OutputFileError:
         if problem.errno == errno.EPIPE:  # who reads it has seen enough, which is no failure
@@ -162,11 +179,29 @@ class RecordOutput:
 
 def block_ends(text: NDArray[np.uint8], walked: int) -> list[int]:
     """Find the ends of full blocks in text that a block begins with, and that has whole records from `walked` on."""
-    from f5py.io.bam._bam_numba import cut_blocks
+    from f5py.io.bam._block_cuts_numba import cut_blocks
 
     ends = np.empty(2 * (len(text) // BLOCK_BYTES) + 2, np.int64)
     return ends[: cut_blocks(text, walked, BLOCK_BYTES, ends)].tolist()
 
 
+def write_all(descriptor: int, pieces: list[bytes]) -> None:
+    """Write pieces one after the other to an open file, without joining them, which would hold up other threads."""
+    left = [memoryview(piece) for piece in pieces if piece]
+    while left:
+        n_written = os.writev(descriptor, left[:_MOST_PIECES])
+        n_whole = 0
+        while n_whole < len(left) and n_written >= len(left[n_whole]):
+            n_written -= len(left[n_whole])
+            n_whole += 1
+        del left[:n_whole]
+        if n_written:
+            left[0] = left[0][n_written:]
+
+
+def _made(make: Callable[[], list[bytes]]) -> list[bytes]:
+    return make()
+
+
 def _compress(texts: list[bytes]) -> list[bytes]:
-    return [block for text in texts for block in bgzf_blocks(text, BLOCK_BYTES, _LEVEL)]
+    return [block for text in texts for block in bgzf_blocks(text, BLOCK_BYTES)]

@@ -136,7 +136,7 @@ class _RangeFile(io.RawIOBase):
             if len(text) < end & 0xFFFF:
                 self._file.close()
                 raise DamagedBlocksError("a block is damaged")
-            self._tail = b"".join(bgzf_blocks(text[: end & 0xFFFF], MAX_BLOCK >> 1, level=1))
+            self._tail = b"".join(bgzf_blocks(text[: end & 0xFFFF], MAX_BLOCK >> 1))
 
     def readable(self) -> bool:
         return True

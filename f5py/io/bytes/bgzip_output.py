@@ -14,8 +14,6 @@ from f5py.threads.ordered import OrderedWork
 #: Bytes of text in a block, as bgzip has it: a compressed block then never exceeds 64 KiB.
 _BLOCK_BYTES = 0xFF00
 _BYTES_PER_JOB = 16 * _BLOCK_BYTES
-#: Compression is several times faster than with zlib's default level; tables of numbers grow by a tenth.
-_LEVEL = 2
 
 
 class BgzipOutput:
@@ -114,7 +112,7 @@ class BgzipOutput:
 
 
 def _compress(text: bytes) -> list[bytes]:
-    return bgzf_blocks(text, _BLOCK_BYTES, _LEVEL)
+    return bgzf_blocks(text, _BLOCK_BYTES)
 
 
 def is_bgzip_name(path: str) -> bool:

@@ -87,7 +87,7 @@ def _records() -> None:
     reads = reads_in_memory(names, np.empty(0, np.uint8), offsets_of(none), "")
     record = np.array([_SIZE_OF_RECORD - 4, -1, -1, 1, 4 << 16, 0, -1, -1, 0, 0], "<i4")  # unmapped, without a name
     text = b"BAM\1" + bytes(8) + record.tobytes()[:_SIZE_OF_RECORD]
-    stream = io.BytesIO(b"".join([*bgzf_blocks(text, len(text), 1), END_BLOCK]))
+    stream = io.BytesIO(b"".join([*bgzf_blocks(text, len(text)), END_BLOCK]))
     for data, starts, n in record_chunks(stream, 0):
         kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
         classify(data, starts, n, Filter(0, True, True), reads.index.name_table, kinds, rows)

@@ -1,0 +1,62 @@
+"""Jitted cuts of alignment records into blocks, as `f5py.io.bam.bam_output` has them."""
+
+import numpy as np
+
+from f5py.io.bam._bam_numba import signed32
+from f5py.jit.kernel import exact_kernel
+
+
+@exact_kernel
+def cut_blocks(data, walked, block_size, ends):
+    """Cut text into blocks as `f5py.io.bam.bam_output` says; return how many are full.
+
+    Parameters
+    ----------
+    data : uint8
+        A block begins with it.
+    walked : int
+        Before this there is no end of a block; from here on there are whole records.
+    block_size : int
+    ends : int64
+        Where the full blocks end; with room for two for each size of a block, and two more.
+    """
+    begin = np.int64(0)
+    at = np.int64(walked)
+    n_full = 0
+    while at < data.shape[0]:
+        end = at + 4 + signed32(data, at)
+        begin, n_full = _cut_before(begin, at, end, block_size, (ends, n_full))
+        at = end
+    return n_full
+
+
+@exact_kernel
+def cut_records(offsets, block_size, ends):
+    """Cut records of known sizes into blocks as `cut_blocks` does; return how many are full.
+
+    Parameters
+    ----------
+    offsets : int64, shape (n + 1,)
+        Of records that lie one after the other, in bytes.
+    block_size, ends
+        See `cut_blocks`.
+    """
+    begin = np.int64(0)
+    n_full = 0
+    for i in range(offsets.shape[0] - 1):
+        begin, n_full = _cut_before(begin, offsets[i], offsets[i + 1], block_size, (ends, n_full))
+    return n_full
+
+
+@exact_kernel
+def _cut_before(begin, at, end, block_size, cuts):
+    """End blocks before and inside of a record; return where the last one begins, and how many are full."""
+    ends, n_full = cuts
+    if at > begin and end - begin > block_size:
+        ends[n_full] = begin = at
+        n_full += 1
+    while end - begin > block_size:
+        begin += block_size
+        ends[n_full] = begin
+        n_full += 1
+    return begin, n_full

@@ -1,0 +1,1 @@
+"""Alignment records sorted by their places on the reference, and the index of what is written."""

@@ -1,0 +1,297 @@
+"""Records sorted by their places on the reference: BAM, CRAM or SAM.
+
+Records stay in memory as they come, or, where these are too many, in a file beside the output
+(`f5py.io.bam.sorting.record_runs`). At the end their sizes say where every block of a BAM file begins. So threads
+gather the records of some blocks each and compress them, and one writes what they have made. SAM and CRAM are written
+by htslib.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import pairwise
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.offsets import offsets_of
+from f5py.errors import OutputFileError
+from f5py.io.bam.bam_output import BLOCK_BYTES, BLOCKS_PER_JOB, RecordOutput
+from f5py.io.bam.indexed_output import index_suffix, write_index
+from f5py.io.bam.sorting.record_index import Placed, index_of
+from f5py.io.bam.sorting.record_runs import RecordRuns, Records, copied
+from f5py.io.bytes.bgzf_blocks import bgzf_block
+from f5py.io.files.complete_file import complete_output
+from f5py.io.files.disk import free_bytes, remove_folder
+
+if TYPE_CHECKING:
+    import pysam
+    from typing_extensions import Self
+
+#: Megabytes of records that are held before some are written to the disk: for a thread, and altogether.
+_THREAD_MEGABYTES, _MEGABYTES = 256, 768
+#: So many bytes of records are handed to htslib at a time.
+_CONVERTED_BYTES = 4 << 20
+_NO_CONTIG = _LOW = 0xFFFFFFFF
+
+
+class SortedRecords:
+    """Takes records as bytes in any order and writes them sorted, with an index; a context manager.
+
+    The order is that of samtools' sort. The files get their names when all is complete; an error leaves nothing.
+
+    Parameters
+    ----------
+    path : str
+        A name that ends in .sam or .cram makes that format, any other one BAM; ``-`` is standard output.
+    n_threads : int
+        The bytes written do not depend on it.
+    reference_path : str, optional
+        FASTA file, for CRAM.
+    begin : callable of str
+        Called with the name of what begins, at the end of the context: sorting, nothing.
+    ending : ExitStack, optional
+        Its end waits until all is written. By default the end of this context does.
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written, or there is no space.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        header: pysam.AlignmentHeader,
+        n_threads: int = 1,
+        reference_path: str | None = None,
+        begin: Callable[[str], object] = lambda what: None,
+        ending: ExitStack | None = None,
+    ) -> None:
+        self._path = path
+        self._header = header
+        self._n_threads = n_threads
+        self._reference_path = reference_path
+        self._begin = begin
+        self._ending = ending
+        self._is_file = path != "-" and (os.path.isfile(path) or not os.path.exists(path))
+        self._suffix = index_suffix(path, max(header.lengths, default=0)) if self._is_file else None
+        self._folder: str | None = None
+        self._n_bytes = 0
+        self._files = ExitStack()  # ends in the reverse order: the records, the folder
+        if self._is_file:  # that nothing can be written there should be told at once
+            try:
+                self._make_folder()
+            except OSError as problem:
+                raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from None
+        most_bytes = min(_THREAD_MEGABYTES * n_threads, _MEGABYTES) << 20
+        self._runs = self._files.enter_context(RecordRuns(most_bytes, self._open_runs, n_threads))
+        self._thread: threading.Thread | None = None
+        self._problem: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def write(self, records: memoryview | bytes) -> None:
+        """Append whole records, which must stay as they are."""
+        self._n_bytes += len(records)
+        with self._errors():
+            self._runs.add(np.frombuffer(records, np.uint8))
+
+    def stop(self) -> None:
+        """Let a thread that is writing come back, as nothing of this is wanted any more; from any thread."""
+        self._runs.stop()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # A thread that waits for who reads a pipe could not be interrupted.
+        if kind is not None or self._ending is None or not self._is_file:
+            self._end(kind, problem, traceback)
+            return
+        self._ending.push(self._end)
+        self._begin("sorting")
+        self._thread = threading.Thread(target=self._complete_in_thread, name="f5py-sort", daemon=True)
+        self._thread.start()
+
+    def _end(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Wait until all is sorted and written; after an error clean up."""
+        try:
+            with self._files:
+                if kind is not None:
+                    self._abandon()
+                elif self._thread is not None:
+                    self._wait()
+                else:
+                    self._begin("sorting")
+                    self._complete()
+        finally:
+            self._begin("")
+
+    def _wait(self) -> None:
+        """Wait for the thread that writes, and raise what it has met."""
+        assert self._thread is not None
+        try:
+            self._thread.join()
+        except BaseException:  # an interrupt
+            self._abandon()
+            raise
+        if self._problem is not None:
+            raise self._problem
+
+    def _abandon(self) -> None:
+        """End the thread that writes, if there is one."""
+        self.stop()
+        if self._thread is not None:
+            self._thread.join()
+
+    def _complete_in_thread(self) -> None:
+        try:
+            self._complete()
+        except BaseException as problem:
+            self._problem = problem
+
+    def _complete(self) -> None:
+        """Sort, write all files, and give them their names."""
+        free = None if self._folder is None else free_bytes(self._folder)
+        if free is not None and free < self._n_bytes // 4:
+            raise self._no_space(f"{free / 1e6:.0f} MB are free")
+        self._runs.sort()
+        with ExitStack() as outputs:
+            index: BinaryIO | None = None
+            if self._suffix is not None:
+                index = outputs.enter_context(complete_output(self._path + self._suffix))
+            file = outputs.enter_context(complete_output(self._path))
+            with self._errors():
+                tells: NDArray[np.uint64] | None = None
+                with RecordOutput(file, self._path, self._header, self._n_threads, self._reference_path) as out:
+                    if out.is_bam:
+                        tells = self._write_blocks(out)
+                    else:
+                        self._convert(out)
+                if index is not None and tells is not None:
+                    index.write(self._index(tells))
+                elif index is not None:
+                    self._index_by_htslib(file, index)
+
+    def _convert(self, out: RecordOutput) -> None:
+        """Let htslib write the records."""
+        offsets = self._runs.offsets
+        first = 0
+        while first < len(offsets) - 1:
+            end = max(int(np.searchsorted(offsets, offsets[first] + _CONVERTED_BYTES, "right")) - 1, first + 1)
+            records = self._runs.load(first, end)
+            out.write(copied(records, offsets[first : end + 1], int(offsets[first]), int(offsets[end])))
+            first = end
+
+    def _write_blocks(self, out: RecordOutput) -> NDArray[np.uint64]:
+        """Write the records as blocks; return the virtual offsets at which each begins, and the last one ends."""
+        offsets = self._runs.offsets
+        blocks = _block_offsets(offsets)
+        sizes = np.zeros(len(blocks) - 1, np.int64)
+        most_blocks = self._runs.window_bytes // (BLOCK_BYTES * BLOCKS_PER_JOB) * BLOCKS_PER_JOB
+        for begin in range(0, len(sizes), most_blocks):
+            end = min(begin + most_blocks, len(sizes))
+            first, last = _records_in(offsets, blocks[begin], blocks[end])
+            records = self._runs.load(first, last)
+            for block in range(begin, end, BLOCKS_PER_JOB):
+                self._runs.check()
+                cuts = blocks[block : min(block + BLOCKS_PER_JOB, end) + 1]
+                i, j = _records_in(offsets, cuts[0], cuts[-1])
+                these = Records(records.addresses[i - first : j - first], records.memory)
+                out.put_later(partial(_made, these, offsets[i : j + 1], cuts, sizes[block:end]))
+        n_written = out.finish_blocks()
+        places = n_written - sizes.sum() + offsets_of(sizes)
+        block_of = np.searchsorted(blocks, offsets, "right") - 1
+        return (places[block_of] << 16 | offsets - blocks[block_of]).astype(np.uint64)
+
+    def _index(self, tells: NDArray[np.uint64]) -> bytes:
+        """Make the index of a BAM file, whose records begin at these virtual offsets."""
+        noted = self._runs.noted
+        n_placed = int(np.searchsorted(noted.key, np.uint64(_NO_CONTIG << 32)))
+        key, reach = noted.key[:n_placed].astype(np.int64), noted.reach[:n_placed]
+        placed = Placed(key >> 32, ((key & _LOW) >> 1) - 1, reach >> 1, (reach & 1).astype(np.bool_))
+        lengths = np.array(self._header.lengths, np.int64)
+        return index_of(placed, len(noted.key) - n_placed, tells, lengths, self._suffix == ".csi")
+
+    def _index_by_htslib(self, file: BinaryIO, index: BinaryIO) -> None:
+        import pysam
+
+        assert self._suffix is not None
+        loudness = pysam.set_verbosity(0)
+        try:
+            write_index(file.name, index.name, self._suffix, self._n_threads)
+        except pysam.SamtoolsError as problem:
+            raise self._no_space(" ".join(str(problem).split())) from None
+        finally:
+            pysam.set_verbosity(loudness)
+
+    def _make_folder(self) -> str:
+        folder = os.path.dirname(os.path.realpath(self._path)) if self._is_file else tempfile.gettempdir()
+        self._folder = tempfile.mkdtemp(prefix=".unfinished-map-", dir=folder)
+        self._files.callback(remove_folder, self._folder)
+        return self._folder
+
+    def _open_runs(self) -> BinaryIO:
+        """Open the file for records that are not kept in memory."""
+        return open(os.path.join(self._folder or self._make_folder(), "records"), "w+b")
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Tell what goes wrong inside as an error of the output."""
+        try:
+            yield
+        except BrokenPipeError:  # who reads it has seen enough
+            raise
+        except OSError as problem:
+            raise self._no_space(problem.strerror or str(problem)) from None
+        except OutputFileError as problem:
+            if isinstance(problem.__cause__, OSError):
+                raise self._no_space(problem.__cause__.strerror or "is the disk full?") from None
+            raise
+
+    def _no_space(self, reason: str) -> OutputFileError:
+        folder = os.path.dirname(self._folder) if self._folder else tempfile.gettempdir()
+        return OutputFileError(
+            f"{self._path}: cannot be written and sorted ({reason}); it needs about "
+            f"{max(2 * self._n_bytes, 1 << 20) / 1e6:.0f} MB in {folder or '.'}"
+        )
+
+
+def _block_offsets(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Find where blocks begin, and the last one ends, in records that lie one after the other."""
+    from f5py.io.bam._block_cuts_numba import cut_records
+
+    n_bytes = int(offsets[-1])
+    blocks = np.zeros(2 * (n_bytes // BLOCK_BYTES) + 4, np.int64)
+    n = int(cut_records(offsets, BLOCK_BYTES, blocks[1:])) + 1
+    if n_bytes:
+        blocks[n] = n_bytes
+        n += 1
+    return blocks[:n]
+
+
+def _records_in(offsets: NDArray[np.int64], begin: int, end: int) -> tuple[int, int]:
+    """Find the first record that a stretch has a part of, and the one after the last."""
+    return int(np.searchsorted(offsets, begin, "right")) - 1, int(np.searchsorted(offsets, end, "left"))
+
+
+def _made(
+    records: Records, offsets: NDArray[np.int64], cuts: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> list[bytes]:
+    """Make blocks of records; they are cut there. Their sizes are filled in."""
+    begin = int(cuts[0])
+    text = copied(records, offsets, begin, int(cuts[-1]))
+    places = (cuts - begin).tolist()
+    blocks = [bgzf_block(text[i:j]) for i, j in pairwise(places)]
+    sizes[: len(blocks)] = [len(block) for block in blocks]
+    return blocks
