@@ -121,10 +121,11 @@ def _map(
 
 def _parts_of(options: MapOptions) -> list[str]:
     """List what is compiled ahead, the longest first."""
+    sorting = [] if options.is_paf else ["sorted records"]
     if options.is_darwin:
-        return ["tiles", output_part(options), "candidates"]
+        return ["tiles", output_part(options), *sorting, "candidates"]
     seeds = "mem seeds" if options.seeds == "mem" else "seeds"
-    return ["hits", "chained hits", output_part(options), seeds, "ranks"]
+    return ["hits", "chained hits", output_part(options), *sorting, seeds, "ranks"]
 
 
 def _beside_gpu(options: MapOptions) -> list[str]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import gzip
-import os
 import shutil
 import signal
 import subprocess
+import threading
 import time
 from collections import namedtuple
-from contextlib import suppress
-from itertools import count
 from pathlib import Path
 
 import pysam
@@ -19,10 +17,10 @@ import pytest
 import f5py
 from f5py.compute.gpu.mapping import chains, pair_alignments, seeds
 from f5py.compute.mapping import Mapper
-from f5py.io.bam import sorted_bam
+from f5py.io.bam.sorting import sorted_bam
 
 from ..made_data import ReadSet, process_of, refused, run_command, start_process
-from ..patience import PATIENCE, comes_true
+from ..patience import PATIENCE
 from .gpu_runs import give_gpus_all
 
 ECOLI = ("ecoli_r94/ref.fa", "ecoli_r94/reads.fasta")
@@ -82,29 +80,20 @@ def test_the_order_is_that_of_samtools(shared_data: Path, tmp_path: Path):
     assert n_inside > 50
 
 
-@pytest.fixture
-def sorted_beside(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a process of its own sort few records, too."""
-    monkeypatch.setattr(sorted_bam, "_MANY_BYTES", 1)
-    monkeypatch.setattr(sorted_bam, "_FEW_THREADS", 0)
+def limit_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let records be written to the disk before all are there."""
+    monkeypatch.setattr(sorted_bam, "_MEGABYTES", 0)
 
 
 @pytest.mark.parametrize("name", ["out.bam", "out.cram", "out.sam", "-"])
-def test_bytes_do_not_depend_on_what_sorts(made: ReadSet, tmp_path: Path, monkeypatch, capfdbinary, name: str):
+def test_bytes_do_not_depend_on_how_many_records_are_held(
+    made: ReadSet, tmp_path: Path, monkeypatch, capfdbinary, name: str
+):
     found = []
-    n_started = 0
-
-    class Counted(sorted_bam.SortProcess):
-        def __init__(self, *arguments: str, descriptors: tuple[int, ...]) -> None:
-            nonlocal n_started
-            n_started += 1
-            super().__init__(*arguments, descriptors=descriptors)
-
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sorted_bam, "SortProcess", Counted)
-    for few in (2, 0):
-        monkeypatch.setattr(sorted_bam, "_MANY_BYTES", 1)
-        monkeypatch.setattr(sorted_bam, "_FEW_THREADS", few)
+    for is_limited in (False, True):
+        if is_limited:
+            limit_memory(monkeypatch)
         capfdbinary.readouterr()
         assert run_command("map", "-t", 2, "-K", 3000, "--gpu", "off", made.genome, made.reads, "-o", name) == 0
         found.append([capfdbinary.readouterr().out, *(one.read_bytes() for one in sorted(tmp_path.iterdir()))])
@@ -113,102 +102,43 @@ def test_bytes_do_not_depend_on_what_sorts(made: ReadSet, tmp_path: Path, monkey
         }.get(name, [])  # fmt: skip
         for one in list(tmp_path.iterdir()):
             one.unlink()
-    assert n_started == 1
     assert found[0] == found[1]
     assert sum(map(len, found[0])) > 1000
 
 
-def sorting_beside(pid: int) -> list[int]:
-    """List the processes that sort for this one."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            parent = (path / "stat").read_text().rpartition(")")[2].split()[1]
-            if int(parent) == pid and b"sort_process" in (path / "cmdline").read_bytes():
-                found.append(int(path.name))
-    return found
-
-
-def has_ended(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
-    except OSError:
-        return True
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("to_all", [False, True])
-def test_a_run_that_is_ended_while_a_process_sorts_leaves_nothing(number, to_all: bool, made: ReadSet, tmp_path: Path):
-    before = "from f5py.io.bam import sorted_bam; sorted_bam._MANY_BYTES, sorted_bam._FEW_THREADS = 1, 0"
-    command = process_of("map", "-t", 2, "-K", 3000, "--gpu", "off", made.genome, "-", "-o", tmp_path / "out.bam")
-    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with start_process(command, before=before, **pipes, start_new_session=True) as run:
-        assert run.stdin is not None
-        numbers = count()
-
-        def is_handed_on() -> bool:
-            """Whether the process has what was there before; more reads come, and no end."""
-            run.stdin.write(made.reads.read_bytes().replace(b">", b">%d-" % next(numbers)))
-            run.stdin.flush()
-            return sorting_beside(run.pid) != [] and any(
-                one.stat().st_size == 0 for one in tmp_path.glob(".unfinished-map-*/unsorted.bam")
-            )
-
-        assert comes_true(is_handed_on)
-        (sorting,) = sorting_beside(run.pid)
-        if to_all:
-            os.killpg(run.pid, number)
-        else:
-            run.send_signal(number)
-        _, messages = run.communicate(timeout=PATIENCE)
-    assert run.returncode != 0
-    assert b"Traceback" not in messages
-    assert b"sort" not in messages
-    assert comes_true(lambda: has_ended(sorting))
-    assert not [path for path in tmp_path.iterdir() if path.name.startswith("out")]
-    if number != signal.SIGKILL:  # which nobody can clean up after
-        assert list(tmp_path.iterdir()) == []
-
-
-def test_the_mapper_is_closed_while_a_process_sorts(made: ReadSet, tmp_path: Path, monkeypatch, sorted_beside):
-    close = Mapper.close
+def test_the_mapper_is_closed_while_records_are_sorted(made: ReadSet, tmp_path: Path, monkeypatch):
+    close, complete = Mapper.close, sorted_bam.SortedRecords._complete
+    is_closed = threading.Event()
     there: list[list[str]] = []
 
     def closed(self: Mapper) -> None:
-        there.append(sorted(one.name for one in tmp_path.iterdir() if not one.name.startswith(".unfinished-map-")))
         close(self)
+        there.append([one.name for one in tmp_path.glob("out*")])
+        is_closed.set()
+
+    def completed(self: sorted_bam.SortedRecords) -> None:
+        assert is_closed.wait(PATIENCE)
+        complete(self)
 
     monkeypatch.setattr(Mapper, "close", closed)
+    monkeypatch.setattr(sorted_bam.SortedRecords, "_complete", completed)
     f5py.map_reads(made.genome, [made.reads], output=tmp_path / "out.bam", threads=2, batch_bases=3000, gpu="off")
-    assert there == [[".unfinished-out.bam", ".unfinished-out.bam.bai"]]
+    assert there == [[]]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out.bam", "out.bam.bai"]
-
-
-def test_a_sort_that_is_killed_is_told(made: ReadSet, tmp_path: Path, capfd, monkeypatch, sorted_beside):
-    start = sorted_bam.SortProcess.__init__
-
-    def start_and_kill(self, *arguments: str, **more: tuple[int, ...]) -> None:
-        start(self, *arguments, **more)
-        os.kill(self._process.pid, signal.SIGKILL)
-
-    monkeypatch.setattr(sorted_bam.SortProcess, "__init__", start_and_kill)
-    output = tmp_path / "out.bam"
-    line = refused(capfd, "map", "-t", 2, "-K", 3000, "--gpu", "off", made.genome, made.reads, "-o", output)
-    assert f"{output}: cannot be sorted: the process that sorts was killed" in line
-    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_no_half_written_file(number: signal.Signals, made: ReadSet, tmp_path: Path):
     command = process_of("map", "-t", 2, "-K", 3000, "--gpu", "off", made.genome, "-", "-o", tmp_path / "out.bam")
-    with start_process(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+    before = "from f5py.io.bam.sorting import sorted_bam; sorted_bam._MEGABYTES = 0"
+    with start_process(command, before=before, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:
         assert run.stdin is not None
         for i in range(60):
             run.stdin.write(made.reads.read_bytes().replace(b">", b">%d-" % i))  # and no end
         run.stdin.flush()
         deadline = time.monotonic() + PATIENCE
         # the records of the first batches are there
-        while not any(path.stat().st_size > 5000 for path in tmp_path.glob(".unfinished-map-*/unsorted.bam")):
+        while not any(path.stat().st_size > 5000 for path in tmp_path.glob(".unfinished-map-*/records")):
             assert time.monotonic() < deadline
             assert run.poll() is None
             time.sleep(0.05)

@@ -256,6 +256,20 @@ def _mapped_lines() -> None:
     paf_lines_of(batch, index, Names.of([]), RecordStyle(), AT_ONCE)
 
 
+def _sorted_records() -> None:
+    from f5py.io.bam.sorting.record_index import Placed, index_of
+    from f5py.io.bam.sorting.record_runs import RecordRuns, copied
+    from f5py.io.bam.sorting.sorted_bam import block_offsets
+
+    none = np.empty(0, np.int64)
+    with RecordRuns(1, io.BytesIO, 1) as runs:
+        runs.add(np.empty(0, np.uint8))
+        runs.sort()
+        block_offsets(runs.offsets)
+        copied(runs.load(0, 0), runs.offsets, 0, 0)
+    index_of(Placed(none, none, none, np.empty(0, np.bool_)), 0, np.zeros(1, np.uint64), none, False)
+
+
 def _darwin_integers() -> NDArray[np.int64]:
     from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
 
@@ -308,5 +322,6 @@ CPU_PARTS: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "hits": (("f5py.mapping.hits._hit_reads_numba", "align_reads"), _hits),
     "ranks": (("f5py.mapping.hits._mapping_quality_numba", "rank_reads"), _ranks),
     "mapped records": (("f5py.outputs._mapped_records_numba", "records_of_reads"), _mapped_records),
+    "sorted records": (("f5py.io.bam.sorting._sorting_numba", "gather"), _sorted_records),
     "mapped lines": (("f5py.outputs._mapped_paf_numba", "lines_of_reads"), _mapped_lines),
 }

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 #: Megabytes of records that are held before some are written to the disk: for a thread, and altogether.
-_THREAD_MEGABYTES, _MEGABYTES = 256, 768
+_THREAD_MEGABYTES, _MEGABYTES = 128, 768
 #: So many bytes of records are handed to htslib at a time.
 _CONVERTED_BYTES = 4 << 20
 _NO_CONTIG = _LOW = 0xFFFFFFFF
@@ -196,7 +196,7 @@ class SortedRecords:
     def _write_blocks(self, out: RecordOutput) -> NDArray[np.uint64]:
         """Write the records as blocks; return the virtual offsets at which each begins, and the last one ends."""
         offsets = self._runs.offsets
-        blocks = _block_offsets(offsets)
+        blocks = block_offsets(offsets)
         sizes = np.zeros(len(blocks) - 1, np.int64)
         most_blocks = self._runs.window_bytes // (BLOCK_BYTES * BLOCKS_PER_JOB) * BLOCKS_PER_JOB
         for begin in range(0, len(sizes), most_blocks):
@@ -267,7 +267,7 @@ class SortedRecords:
         )
 
 
-def _block_offsets(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+def block_offsets(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     """Find where blocks begin, and the last one ends, in records that lie one after the other."""
     from f5py.io.bam._block_cuts_numba import cut_records
 
