@@ -25,7 +25,10 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGING = ROOT / "packaging"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: Packages that have other names in conda.
-CONDA_NAMES = {"matplotlib": "matplotlib-base", "vbz-h5py-plugin": "ont_vbz_hdf_plugin", "pybigwig": "pybigwig"}
+CONDA_NAMES = {
+    "isal": "python-isal", "matplotlib": "matplotlib-base", "vbz-h5py-plugin": "ont_vbz_hdf_plugin",
+    "pybigwig": "pybigwig",
+}  # fmt: skip
 
 
 @pytest.fixture

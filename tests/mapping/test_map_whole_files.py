@@ -127,6 +127,39 @@ def test_the_mapper_is_closed_while_records_are_sorted(made: ReadSet, tmp_path: 
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out.bam", "out.bam.bai"]
 
 
+SLOWLY = """
+import time
+from f5py.io.bam.sorting import sorted_bam
+make = sorted_bam.bgzf_block
+def make_slowly(text):
+    time.sleep(0.5)
+    return make(text)
+sorted_bam.bgzf_block = make_slowly
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_ended_while_it_sorts_leaves_nothing(number: signal.Signals, made: ReadSet, tmp_path: Path):
+    reads = tmp_path / "reads.fastq"
+    reads.write_bytes(b"".join(made.reads.read_bytes().replace(b">", b">%d-" % i) for i in range(40)))
+    out = tmp_path / "out"
+    out.mkdir()
+    command = process_of("map", "-t", 2, "--gpu", "off", made.genome, reads, "-o", out / "out.bam")
+    with start_process(command, before=SLOWLY, stderr=subprocess.PIPE) as run:
+        deadline = time.monotonic() + PATIENCE
+        while not (out / ".unfinished-out.bam").exists():
+            assert time.monotonic() < deadline
+            assert run.poll() is None
+            time.sleep(0.02)
+        run.send_signal(number)
+        _, messages = run.communicate(timeout=PATIENCE)
+    assert run.returncode != 0
+    assert b"Traceback" not in messages
+    assert not [path for path in out.iterdir() if path.name.startswith("out")]
+    if number != signal.SIGKILL:  # which nobody can clean up after
+        assert list(out.iterdir()) == []
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_no_half_written_file(number: signal.Signals, made: ReadSet, tmp_path: Path):
     command = process_of("map", "-t", 2, "-K", 3000, "--gpu", "off", made.genome, "-", "-o", tmp_path / "out.bam")

@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from f5py.errors import OutputFileError
+from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, bgzf_blocks
 from f5py.io.bytes.bgzip_output import BgzipOutput
 from f5py.io.files.output import open_output
 
@@ -101,19 +102,29 @@ def test_gunzip_does_not_complain(tmp_path):
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_the_bytes_are_those_of_zlib_at_level_2(tmp_path):
-    """Blocks of 0xFF00 bytes of text, whatever makes them."""
+def test_blocks_are_as_bgzip_has_them(tmp_path):
+    """Blocks of 0xFF00 bytes of text, with sizes and checksums that any reader of BGZF finds."""
     path = tmp_path / "table.tsv.gz"
     with open_output(str(path), 2) as out:
         out.write(TEXT)
-    expected = b""
-    for start in range(0, len(TEXT), 0xFF00):
-        piece = TEXT[start : start + 0xFF00]
-        packer = zlib.compressobj(2, zlib.DEFLATED, -15)
-        packed = packer.compress(piece) + packer.flush()
-        head = bytes.fromhex("1f8b08040000000000ff060042430200") + struct.pack("<H", len(packed) + 25)
-        expected += head + packed + struct.pack("<II", zlib.crc32(piece), len(piece))
-    assert path.read_bytes() == expected + pysam_end_block()
+    data = path.read_bytes()
+    texts, at = [], 0
+    while at < len(data):
+        assert data[at : at + 16] == bytes.fromhex("1f8b08040000000000ff060042430200")
+        end = at + 1 + struct.unpack_from("<H", data, at + 16)[0]
+        texts.append(zlib.decompress(data[at + 18 : end - 8], -15))
+        assert struct.unpack_from("<II", data, end - 8) == (zlib.crc32(texts[-1]), len(texts[-1]))
+        at = end
+    assert data.endswith(pysam_end_block())
+    assert texts == [*(TEXT[i : i + 0xFF00] for i in range(0, len(TEXT), 0xFF00)), b""]
+
+
+@pytest.mark.parametrize("n_letters", [1, 2, 100, 256])
+def test_blocks_of_what_cannot_be_packed_are_no_longer_than_allowed(n_letters):
+    text = np.random.default_rng(n_letters).integers(0, n_letters, 0xFF00 * 3 + 1).astype(np.uint8).tobytes()
+    blocks = bgzf_blocks(text, 0xFF00)
+    assert max(map(len, blocks)) <= MAX_BLOCK
+    assert gzip.decompress(b"".join(blocks)) == text
 
 
 def test_nothing_can_be_written_after_the_end(tmp_path):

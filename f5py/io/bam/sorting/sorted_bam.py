@@ -93,7 +93,9 @@ class SortedRecords:
                 raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from None
         most_bytes = min(_THREAD_MEGABYTES * n_threads, _MEGABYTES) << 20
         self._runs = self._files.enter_context(RecordRuns(most_bytes, self._open_runs, n_threads))
-        self._thread: threading.Thread | None = None
+        #: Set when the thread that sorts has done that; it is not joined, as Python 3.11 takes it for dead after an
+        #: interrupt of that.
+        self._is_complete: threading.Event | None = None
         self._problem: BaseException | None = None
 
     def __enter__(self) -> Self:
@@ -118,8 +120,10 @@ class SortedRecords:
             return
         self._ending.push(self._end)
         self._begin("sorting")
-        self._thread = threading.Thread(target=self._complete_in_thread, name="f5py-sort", daemon=True)
-        self._thread.start()
+        self._is_complete = threading.Event()
+        threading.Thread(
+            target=self._complete_in_thread, args=(self._is_complete,), name="f5py-sort", daemon=True
+        ).start()
 
     def _end(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
@@ -129,19 +133,18 @@ class SortedRecords:
             with self._files:
                 if kind is not None:
                     self._abandon()
-                elif self._thread is not None:
-                    self._wait()
+                elif self._is_complete is not None:
+                    self._wait(self._is_complete)
                 else:
                     self._begin("sorting")
                     self._complete()
         finally:
             self._begin("")
 
-    def _wait(self) -> None:
-        """Wait for the thread that writes, and raise what it has met."""
-        assert self._thread is not None
+    def _wait(self, is_complete: threading.Event) -> None:
+        """Wait for the thread that sorts, and raise what it has met."""
         try:
-            self._thread.join()
+            is_complete.wait()
         except BaseException:  # an interrupt
             self._abandon()
             raise
@@ -149,16 +152,18 @@ class SortedRecords:
             raise self._problem
 
     def _abandon(self) -> None:
-        """End the thread that writes, if there is one."""
+        """End the thread that sorts, if there is one."""
         self.stop()
-        if self._thread is not None:
-            self._thread.join()
+        if self._is_complete is not None:
+            self._is_complete.wait()
 
-    def _complete_in_thread(self) -> None:
+    def _complete_in_thread(self, is_complete: threading.Event) -> None:
         try:
             self._complete()
         except BaseException as problem:
             self._problem = problem
+        finally:
+            is_complete.set()
 
     def _complete(self) -> None:
         """Sort, write all files, and give them their names."""
@@ -182,6 +187,7 @@ class SortedRecords:
                     index.write(self._index(tells))
                 elif index is not None:
                     self._index_by_htslib(file, index)
+            self._runs.check()  # what is not wanted any more gets no name
 
     def _convert(self, out: RecordOutput) -> None:
         """Let htslib write the records."""
