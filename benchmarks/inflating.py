@@ -1,8 +1,8 @@
 """Benchmark of inflating: zlib, which f5py calls, against ISA-L and libdeflate.
 
 Blocks of a BAM file and records of a BLOW5 file are inflated one after the other in one thread, each library through
-its package for Python, whose share of the time is that of a call for a block. It needs the packages ``isal`` and
-``deflate``, which f5py does not. That all give the same bytes is checked first.
+its package for Python, whose share of the time is that of a call for a block. It needs the package ``deflate``, which
+f5py does not. That all give the same bytes is checked first.
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import struct
-import zlib
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +99,8 @@ class BlockReader:
         return text, offsets[np.searchsorted(blocks, first)] + begin - self._text_at[first]
 
     def _inflate(self, number: int) -> bytes:
+        from isal import isal_zlib
+
         start = int(self._packed_at[number])
         is_last = number + 1 == len(self._packed_at)
         listed = MAX_BLOCK_SIZE if is_last else int(self._packed_at[number + 1]) - start
@@ -109,11 +110,11 @@ class BlockReader:
             raise InputFileError(self._complaint("has no block where its .gzi says"))
         size = struct.unpack_from("<H", block, 16)[0] + 1
         try:
-            text = zlib.decompress(block[HEADER_SIZE : size - FOOTER_SIZE], -zlib.MAX_WBITS, MAX_BLOCK_SIZE)
+            text = isal_zlib.decompress(block[HEADER_SIZE : size - FOOTER_SIZE], -isal_zlib.MAX_WBITS, MAX_BLOCK_SIZE)
             checksum, length = struct.unpack_from("<II", block, size - FOOTER_SIZE)
-        except (zlib.error, struct.error) as problem:
+        except (isal_zlib.error, struct.error) as problem:  # type: ignore[misc]
             raise InputFileError(self._complaint(f"is damaged at byte {start}")) from problem
-        if checksum != zlib.crc32(text) or length != len(text):
+        if checksum != isal_zlib.crc32(text) or length != len(text):
             raise InputFileError(self._complaint(f"is damaged at byte {start}"))
         if is_last:
             self._last_end = start + size

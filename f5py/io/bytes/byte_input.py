@@ -74,7 +74,9 @@ def open_bytes(
             return
         source: BinaryIO = io.BufferedReader(raw, _BUFFER_SIZE)
         if beginning.startswith(_GZIP_MAGIC):
-            source = gzip.GzipFile(fileobj=source)  # type: ignore[assignment]
+            from isal import igzip  # three times as fast as zlib
+
+            source = igzip.IGzipFile(fileobj=source)  # type: ignore[assignment]
         yield io.BufferedReader(_Checked(source, shown), _BUFFER_SIZE)
 
 
@@ -153,9 +155,11 @@ class _Checked(io.RawIOBase):
         return True
 
     def readinto(self, target: memoryview) -> int:  # type: ignore[override]
+        from isal import isal_zlib
+
         try:
             return self._file.readinto(target)  # type: ignore[attr-defined]
-        except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        except (EOFError, isal_zlib.error, gzip.BadGzipFile) as problem:  # type: ignore[misc]
             raise InputFileError(
                 f"{self._name}: damaged or truncated gzip data ({problem}); copy or make the file again"
             ) from problem

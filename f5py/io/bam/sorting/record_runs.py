@@ -8,7 +8,6 @@ before any of them is read again, and of each run only the pieces are there that
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import BinaryIO, NamedTuple
@@ -210,7 +209,7 @@ class RecordRuns:
         packed = os.pread(self._file.fileno(), size, int(self._piece_at[piece]))
         text_size = int(np.diff(self._filed_at[self._piece_first[piece : piece + 2]])[0])
         try:
-            text = isal_zlib.decompress(packed, -zlib.MAX_WBITS, text_size)
+            text = isal_zlib.decompress(packed, -isal_zlib.MAX_WBITS, text_size)
         except isal_zlib.error:  # type: ignore[misc]
             text = b""
         if len(text) != text_size:
@@ -232,4 +231,4 @@ def _pack(addresses: NDArray[np.int64], offsets: NDArray[np.int64]) -> bytes:
     from isal import isal_zlib
 
     text = copied(Records(addresses, None), offsets, int(offsets[0]), int(offsets[-1]))
-    return isal_zlib.compress(text, _LEVEL, -zlib.MAX_WBITS)
+    return isal_zlib.compress(text, _LEVEL, -isal_zlib.MAX_WBITS)
