@@ -112,7 +112,7 @@ class BlockReader:
         try:
             text = isal_zlib.decompress(block[HEADER_SIZE : size - FOOTER_SIZE], -isal_zlib.MAX_WBITS, MAX_BLOCK_SIZE)
             checksum, length = struct.unpack_from("<II", block, size - FOOTER_SIZE)
-        except (isal_zlib.error, struct.error) as problem:  # type: ignore[misc]
+        except (isal_zlib.error, struct.error) as problem:
             raise InputFileError(self._complaint(f"is damaged at byte {start}")) from problem
         if checksum != isal_zlib.crc32(text) or length != len(text):
             raise InputFileError(self._complaint(f"is damaged at byte {start}"))

@@ -76,7 +76,7 @@ def open_bytes(
         if beginning.startswith(_GZIP_MAGIC):
             from isal import igzip  # three times as fast as zlib
 
-            source = igzip.IGzipFile(fileobj=source)  # type: ignore[assignment]
+            source = igzip.IGzipFile(fileobj=source)
         yield io.BufferedReader(_Checked(source, shown), _BUFFER_SIZE)
 
 
@@ -159,7 +159,7 @@ class _Checked(io.RawIOBase):
 
         try:
             return self._file.readinto(target)  # type: ignore[attr-defined]
-        except (EOFError, isal_zlib.error, gzip.BadGzipFile) as problem:  # type: ignore[misc]
+        except (EOFError, isal_zlib.error, gzip.BadGzipFile) as problem:
             raise InputFileError(
                 f"{self._name}: damaged or truncated gzip data ({problem}); copy or make the file again"
             ) from problem

@@ -210,7 +210,7 @@ class RecordRuns:
         text_size = int(np.diff(self._filed_at[self._piece_first[piece : piece + 2]])[0])
         try:
             text = isal_zlib.decompress(packed, -isal_zlib.MAX_WBITS, text_size)
-        except isal_zlib.error:  # type: ignore[misc]
+        except isal_zlib.error:
             text = b""
         if len(text) != text_size:
             raise OSError(None, "a temporary file has changed")
