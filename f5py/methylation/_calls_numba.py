@@ -22,6 +22,7 @@ from f5py.methylation._groups_numba import (
     is_site,
     order_groups,
     some_of,
+    window_length,
 )
 from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes, work_size
 from f5py.methylation._noise_numba import forward_correlated
@@ -33,24 +34,6 @@ TOGETHER, _LEAST_TOGETHER, _PARTS = 2048, 256, 64
 #: Letters of the methylation alphabet ACGMT, and the code of M.
 CODES = 5
 METHYLATED = 3
-
-
-class Fit(NamedTuple):
-    """Relation of a read's events to the model."""
-
-    # shift, scale, var: a k-mer's events are about ``scale * level_mean + shift``, with ``var * level_stdv`` around
-    # that; shift in pA
-    shift: np.float32
-    scale: np.float32
-    var: np.float32
-    events_per_base: float
-
-
-class ReadEvents(NamedTuple):
-    """A read's events."""
-
-    mean: NDArray[np.float32]  # shape (n_events,): in pA
-    fit: Fit
 
 
 class Scores(NamedTuple):
@@ -109,12 +92,6 @@ def fill_methylated(segment, first, length, motif, overlapping, plain, changed):
             i += 1 if overlapping else motif.masks.shape[0]
         else:
             i += 1
-
-
-@kernel
-def same_fit(fit):
-    """Return the `Fit` of a read as `fill_emissions` takes it, for all lanes."""
-    return simd.splat(fit.shift), simd.splat(fit.scale), simd.splat(fit.var), simd.splat(np.float32(np.log(fit.var)))
 
 
 @kernel
@@ -272,16 +249,6 @@ def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
 
 
 @kernel
-def read_events(batch, read):
-    """Return the `ReadEvents` of a read of a `f5py.core.batch.BatchView`."""
-    events, scaling = batch.events, batch.scaling
-    return ReadEvents(
-        events.mean[events.offsets[read] : events.offsets[read + 1]],
-        Fit(scaling.shift[read], scaling.scale[read], scaling.var[read], batch.events_per_base[read]),
-    )
-
-
-@kernel
 def calls_between(calls, first, end):
     """Return the `ReadCalls` in some slots of a batch's `f5py.core.batch.Calls`."""
     return ReadCalls(
@@ -291,14 +258,14 @@ def calls_between(calls, first, end):
 
 
 @kernel
-def _call_listed(listed, place, batch, model, motifs, noise, calls):
+def _call_listed(listed, place, batch, model, motifs, noise, overlapping, calls):
     """Score groups, and fill the calls at their places."""
     groups = listed.groups
     count = place.shape[0]
     if count == 0:
         return
     scores = Scores(np.empty(count, np.float32), np.empty(count, np.float32))
-    score_groups(batch, model, motifs, noise, False, listed, scores)
+    score_groups(batch, model, motifs, noise, overlapping, listed, scores)
     for g in range(count):
         start, at = batch.alignments.start[listed.read[g]], place[g]
         calls.first[at], calls.last[at] = groups.first[g] + start, groups.last[g] + start
@@ -307,18 +274,15 @@ def _call_listed(listed, place, batch, model, motifs, noise, calls):
 
 
 @kernel
-def call_all(turn, reads, batch, model, motifs, noise, calls):
+def call_groups(turn, reads, batch, model, motifs, noise, listing, calls):
     """Find and score the site groups of `reads`.
 
     Parameters
     ----------
-    batch : f5py.core.batch.BatchView
-    model, noise
-        As of `score_groups`.
-    motifs : pair of MotifCodes
-        Of forward and of reverse reads.
-    calls : f5py.core.batch.Calls
-        Filled.
+    listing : f5py.methylation._group_list_numba.Listing or None
+        Filled. If there is one, sites that overlap each other count all; see `fill_methylated`.
+    others
+        Those of `call_all`.
     """
     most, total = np.int64(0), np.int64(0)
     for i in range(reads.shape[0]):
@@ -335,16 +299,40 @@ def call_all(turn, reads, batch, model, motifs, noise, calls):
             np.empty(most, np.int64),
         ),
     )  # fmt: skip
+    overlapping = listing is not None
     count = 0
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         view = read_view(batch, read, model.k)
-        found = find_groups(view, model.k, motifs[1 if view.reverse else 0], groups_from(listed.groups, count))
+        groups = groups_from(listed.groups, count)
+        found = find_groups(view, model.k, motifs[1 if view.reverse else 0], groups)
         calls.n[read] = found
         for g in range(found):
-            listed.read[count + g], place[count + g] = read, calls.offsets[read] + g
+            at = calls.offsets[read] + g
+            listed.read[count + g], place[count + g] = read, at
+            if listing is not None:
+                listing.window[at] = groups.first[g] - FLANK
+                listing.n_bases[at] = window_length(view.segment, groups.first[g], groups.last[g])
+                listing.begin[at], listing.end[at] = groups.begin[g], groups.end[g]
         count += found
         if count >= together:
-            _call_listed(some_of(listed, count), place[:count], batch, model, motifs, noise, calls)
+            _call_listed(some_of(listed, count), place[:count], batch, model, motifs, noise, overlapping, calls)
             count = 0
-    _call_listed(some_of(listed, count), place[:count], batch, model, motifs, noise, calls)
+    _call_listed(some_of(listed, count), place[:count], batch, model, motifs, noise, overlapping, calls)
+
+
+@kernel
+def call_all(turn, reads, batch, model, motifs, noise, calls):
+    """Find and score the site groups of `reads`.
+
+    Parameters
+    ----------
+    batch : f5py.core.batch.BatchView
+    model, noise
+        As of `score_groups`.
+    motifs : pair of MotifCodes
+        Of forward and of reverse reads.
+    calls : f5py.core.batch.Calls
+        Filled.
+    """
+    call_groups(turn, reads, batch, model, motifs, noise, None, calls)

@@ -1,4 +1,4 @@
-"""Jitted loops for groups that are scored elsewhere; see `f5py.methylation.calls`."""
+"""Jitted loops for groups that are listed, or scored elsewhere; see `f5py.methylation.calls`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from f5py.core._read_view_numba import read_view
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import P_BAD, P_SKIP
 from f5py.jit.kernel import kernel
+from f5py.methylation._calls_numba import call_groups
 from f5py.methylation._groups_numba import FLANK, Groups, find_groups, window_length
 from f5py.methylation._hmm_numba import log_score, stay_probability
 
@@ -78,6 +79,20 @@ def list_all(turn, reads, batch, k, motifs, calls, listing):
         view = read_view(batch, read, k)
         motif = motifs[1 if view.reverse else 0]
         calls.n[read] = list_read(view, k, motif, calls, calls.offsets[read], calls.offsets[read + 1], listing)
+
+
+@kernel
+def call_and_list(turn, reads, batch, model, motifs, noise, listing, calls):
+    """Find, list and score the site groups of `reads`.
+
+    Parameters
+    ----------
+    listing : Listing
+        Filled.
+    others
+        Those of `f5py.methylation._calls_numba.call_all`. Sites that overlap each other count all.
+    """
+    call_groups(turn, reads, batch, model, motifs, noise, listing, calls)
 
 
 @kernel

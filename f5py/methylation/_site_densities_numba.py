@@ -1,4 +1,7 @@
-"""Jitted densities of a pack's events in all k-mers and lanes; see `f5py.methylation._site_hmm_numba`."""
+"""Packs of windows whose sites are scored: what they hold, their memory, and jitted densities of their events.
+
+See `f5py.methylation._site_hmm_numba`.
+"""
 
 from __future__ import annotations
 
@@ -13,22 +16,63 @@ from f5py.jit.kernel import kernel
 from f5py.methylation._hmm_numba import background
 
 LANES = wide.LANES
+#: Stands for the logarithm of zero.
+NEVER = -1e30
 #: Densities that are kept for the backward algorithm; of windows with more they are computed again.
 _MOST_DENSITIES = 1 << 19
+
+
+class Course(NamedTuple):
+    """What happens to the states of a pack's sites on the way through its k-mers."""
+
+    # place: shape (V * n_kmers,): first element that each vector's emissions have; those of vectors that differ in bits
+    # which do not matter are the same
+    place: NDArray[np.int64]
+    # onward, back: shape (n_kmers,): bits of the number of a vector that matter on the way forward, and back
+    onward: NDArray[np.int64]
+    back: NDArray[np.int64]
+    last: NDArray[np.int64]  # shape (n_kmers,): the lanes, as bits, whose last k-mer it is
+    # changes: shape (n_kmers,): bits of the state that change from one site to another on the way into the k-mer
+    changes: NDArray[np.int64]
+    changed: NDArray[np.int64]  # shape (w * n_kmers,): the lanes in which each of the w bits does
+    # slot: shape (n_kmers,): number of the k-mer among those into which bit 0 changes in any of the windows, or -1
+    slot: NDArray[np.int64]
+
+
+class Pack(NamedTuple):
+    """Windows that are solved side by side."""
+
+    width: int  # the most sites that share a k-mer in each window
+    low: int  # bits of a state that are in the lanes
+    course: Course
+    # stay, step: shape (8,): probabilities of each lane's read
+    stay: NDArray[np.float64]
+    step: NDArray[np.float64]
+    # events: shape (16 * rows,): means: each row's eight lanes twice; a window that has fewer repeats its last one
+    events: NDArray[np.float32]
+    # after: shape (8 * rows,): base-two logarithm of the probability of the events after the row as background, in each
+    # lane; `NEVER` in rows that a window does not have
+    after: NDArray[np.float64]
+    # inverse, offset, constant: emissions as `f5py.methylation._hmm_numba.forward_lanes` has them; after a window's
+    # last k-mer `inverse` is 0 and `constant` never
+    inverse: NDArray[np.float32]
+    offset: NDArray[np.float32]
+    constant: NDArray[np.float32]
+    # inverse_before, offset_before: those of the k-mer before; used with correlated noise only
+    inverse_before: NDArray[np.float32]
+    offset_before: NDArray[np.float32]
 
 
 class Densities(NamedTuple):
     """Densities of the events in all k-mers and lanes, row by row if there is room for all rows, else of one row.
 
-    `stay` and `step` are used with correlated noise only. `w` has the residuals of a row, one k-mer further on, and
-    `w_before` those of the row before.
+    `stay` and `step` are used with correlated noise only.
     """
 
     free: NDArray[np.float32]
     stay: NDArray[np.float32]
     step: NDArray[np.float32]
-    w: NDArray[np.float32]
-    w_before: NDArray[np.float32]
+    is_kept: bool  # whether they are of all rows
 
 
 class Room(NamedTuple):
@@ -70,12 +114,6 @@ def empty_floats(room, n):
 
 
 @kernel
-def float_zeros(room, n):
-    """Take an array of single precision, filled with zeros."""
-    return zeros(room, (n + 1) // 2).view(np.float32)[:n]
-
-
-@kernel
 def numbers(room, n, value):
     """Take an array of integers that are all `value`."""
     array = empty(room, n).view(np.int64)
@@ -87,22 +125,20 @@ def numbers(room, n, value):
 def room_needed(rows, n_kmers, per_kmer, n_slots):
     """Doubles that a pack of that size takes, at most."""
     size = n_kmers * per_kmer + 2 * LANES
-    densities = min(max(size * rows, size), _MOST_DENSITIES + size)
-    of_pack = 2 * LANES * rows + 3 * size + 3 * n_kmers
+    densities = min(size * rows, _MOST_DENSITIES) + size
+    of_pack = 2 * LANES * rows + 4 * size + (per_kmer + 5) * n_kmers
     of_rows = rows * (LANES + per_kmer) + n_slots * rows * 3 * per_kmer
-    return of_pack + of_rows + 2 * densities + 8 * size + (n_slots + 16) * per_kmer + 40 * LANES
+    of_states = 14 * (size + per_kmer)
+    return of_pack + of_rows + 2 * densities + of_states + (n_slots + 1) * per_kmer + 50 * LANES
 
 
 @kernel
-def room_for_densities(room, size, rows, vectors, noise):
-    """Arrays for the densities of all rows, or of one: `size` of them in a row, with so many vectors for a k-mer."""
-    n = size * rows if size * rows <= _MOST_DENSITIES else size
-    further = 0 if noise is None else size + vectors * LANES
+def room_for_densities(room, size, rows, noise):
+    """Arrays for the densities of all rows, or of one: `size` of them in a row."""
+    is_kept = size * rows <= _MOST_DENSITIES
+    n = size * rows if is_kept else size
     some = 0 if noise is None else n
-    return Densities(
-        empty_floats(room, n), empty_floats(room, some), empty_floats(room, some), float_zeros(room, further),
-        float_zeros(room, further),
-    )  # fmt: skip
+    return Densities(empty_floats(room, n), empty_floats(room, some), empty_floats(room, some), is_kept)
 
 
 @kernel
@@ -121,31 +157,30 @@ def fill_independent(events, inverse, offset, constant, row, free, first):
 
 
 @kernel
-def fill_correlated(events, inverse, offset, constant, row, before, noise, free, stay, step, w, w_before, first):
+def fill_correlated(
+    events, inverse, offset, constant, inverse_before, offset_before, row, before, noise, free, stay, step, first
+):
     """Fill the densities of the events of `row`, after those of the row `before`, from `first` on."""
     event = simd.load(events, row * simd.LANES)
     event_before = simd.load(events, before * simd.LANES)
     one = simd.splat(np.float32(1.0))
-    further = w.shape[0] - inverse.shape[0]
-    for at in range(0, inverse.shape[0], simd.LANES):
-        slope = simd.load(inverse, at)
-        shift = simd.load(offset, at)
-        simd.store(w, further + at, simd.madd(event, slope, shift))
-        simd.store(w_before, further + at, simd.madd(event_before, slope, shift))
     stay_now = simd.splat(np.float32(noise.stay_now))
     stay_before = simd.splat(np.float32(noise.stay_before))
     step_now = simd.splat(np.float32(noise.step_now))
     step_before = simd.splat(np.float32(noise.step_before))
     square = simd.splat(np.float32(noise.square))
     for at in range(0, inverse.shape[0], simd.LANES):
-        z = simd.load(w, further + at)
-        u_stay = simd.madd(simd.load(w_before, further + at), stay_before, z * stay_now)
-        u_step = simd.madd(simd.load(w_before, at), step_before, z * step_now)
+        slope, shift = simd.load(inverse, at), simd.load(offset, at)
+        z = simd.madd(event, slope, shift)
+        # residuals of the event before, in this k-mer and in the one before
+        same = simd.madd(event_before, slope, shift)
+        last = simd.madd(event_before, simd.load(inverse_before, at), simd.load(offset_before, at))
+        u_stay = simd.madd(same, stay_before, z * stay_now)
+        u_step = simd.madd(last, step_before, z * step_now)
         if noise.is_student:
-            peak = simd.load(inverse, at)
-            of_stay = peak * _fourth_power(simd.reciprocal(simd.madd(u_stay, u_stay, one)))
-            of_step = peak * _fourth_power(simd.reciprocal(simd.madd(u_step, u_step, one)))
-            of_free = peak * _fourth_power(simd.reciprocal(simd.madd(z * square, z, one)))
+            of_stay = slope * _fourth_power(simd.reciprocal(simd.madd(u_stay, u_stay, one)))
+            of_step = slope * _fourth_power(simd.reciprocal(simd.madd(u_step, u_step, one)))
+            of_free = slope * _fourth_power(simd.reciprocal(simd.madd(z * square, z, one)))
         else:
             top = simd.load(constant, at)
             of_stay = simd.exp2(top - u_stay * u_stay)

@@ -1,4 +1,6 @@
-"""Jitted loops for single sites that are scored elsewhere; see `f5py.methylation.calls`."""
+"""Jitted loops that list the sites of groups and score them, or take what has been found elsewhere; see
+`f5py.methylation.calls`.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +13,19 @@ from f5py.core._read_view_numba import segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import Calls
 from f5py.jit.kernel import kernel
-from f5py.methylation._calls_numba import Scores
+from f5py.methylation._calls_numba import Scores, fill_plain
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation._groups_numba import is_site, sites_per_kmer
-from f5py.methylation._hmm_numba import log_base, log_of_share, log_score
+from f5py.methylation._hmm_numba import log_base, log_of_share
 from f5py.methylation._per_site_numba import weigh_sites
+from f5py.methylation._site_densities_numba import room_of
+from f5py.methylation._site_windows_numba import Fits, Shares, SiteWindows, find_shares
+
+#: Windows that a thread scores at a time.
+WINDOWS_PER_TURN = 128
+# Bits of the keys by which windows are sorted, the last ones first.
+_ROW_BITS, _PLACE_BITS, _KMER_BITS, _WIDTH_BITS = 14, 36, 9, 4
+_DIGIT_BITS = 8
 
 
 class ListedGroups(NamedTuple):
@@ -36,10 +46,8 @@ class SiteListing(NamedTuple):
 
 
 class FoundSites(NamedTuple):
-    """What scoring elsewhere has found."""
+    """What scoring has found."""
 
-    # shape (n_group_slots, 2, 2): what `log_score` takes, for each group with its sites methylated and with none
-    groups: NDArray[np.float32]
     # shape (n_site_slots, 2): probability of the events with the site methylated and with it unmethylated, over two to
     # the power of the group's exponent; not of sites that are alone in their group
     sites: NDArray[np.float64]
@@ -85,16 +93,142 @@ def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
 
 
 @kernel
+def order_sites(turn, one, reads, k, listed, sites, order, of_read):
+    """Order the windows of groups of several sites so that those of a pack are alike.
+
+    By how many sites share a k-mer, the number of k-mers, the places of the sites and the number of events.
+
+    Parameters
+    ----------
+    turn, one
+        There is one turn.
+    reads : int64, shape (n,)
+    k : int
+    listed : ListedGroups
+    sites : SiteListing
+    order, of_read : int64, shape (>= n_windows,)
+        Filled with the slots of their groups, and with the reads.
+    """
+    groups, windows = listed
+    for _ in own_turns(counter(turn), one.shape[0]):
+        most = order.shape[0]
+        keys = np.empty((2, most), np.int64)
+        slots = np.empty((2, most), np.int64)
+        n = 0
+        for i in range(reads.shape[0]):
+            for slot in range(groups.offsets[reads[i]], groups.offsets[reads[i]] + groups.n[reads[i]]):
+                if groups.sites[slot] > 1:
+                    first = sites.first[slot]
+                    places = np.int64(0)
+                    for site in range(first + 1, first + groups.sites[slot]):
+                        further = np.int64(sites.place[site] - sites.place[first])
+                        if further <= _PLACE_BITS:
+                            places |= 1 << (_PLACE_BITS - further)
+                    rows = min(abs(np.int64(windows.end[slot]) - windows.begin[slot]), (1 << _ROW_BITS) - 1)
+                    n_kmers = min(np.int64(windows.n_bases[slot]) - k + 1, (1 << _KMER_BITS) - 1)
+                    width = min(np.int64(sites.width[slot]), (1 << _WIDTH_BITS) - 1)
+                    keys[0, n] = (((width << _KMER_BITS) + n_kmers << _PLACE_BITS) + places << _ROW_BITS) + rows
+                    slots[0, n] = slot
+                    of_read[slot] = reads[i]
+                    n += 1
+        starts = np.empty((1 << _DIGIT_BITS) + 1, np.int64)
+        now = 0
+        for shift in range(0, _ROW_BITS + _PLACE_BITS + _KMER_BITS + _WIDTH_BITS, _DIGIT_BITS):
+            starts[:] = 0
+            for i in range(n):
+                starts[(keys[now, i] >> shift & (1 << _DIGIT_BITS) - 1) + 1] += 1
+            for digit in range(1 << _DIGIT_BITS):
+                starts[digit + 1] += starts[digit]
+            for i in range(n):
+                digit = keys[now, i] >> shift & (1 << _DIGIT_BITS) - 1
+                keys[1 - now, starts[digit]] = keys[now, i]
+                slots[1 - now, starts[digit]] = slots[now, i]
+                starts[digit] += 1
+            now = 1 - now
+        order[:n] = slots[now, :n]
+
+
+@kernel
+def score_sites(turn, turns, order, of_read, batch, model, motifs, noise, listed, sites, found):
+    """Score the sites of windows.
+
+    Parameters
+    ----------
+    turns : int64, shape (ceil(n_windows / WINDOWS_PER_TURN),)
+        Numbers of turns.
+    order : int64, shape (n_windows,)
+        Slots of the windows' groups.
+    of_read : int64, shape (n_group_slots,)
+    batch : f5py.core.batch.BatchView
+    model, motifs, noise
+        Those of `f5py.methylation._calls_numba.score_groups`.
+    listed : ListedGroups
+    sites : SiteListing
+    found : FoundSites
+        Filled.
+    """
+    groups, listing = listed
+    alignments, events, scaling = batch.alignments, batch.events, batch.scaling
+    room = room_of(0)
+    for i in own_turns(counter(turn), turns.shape[0]):
+        chosen = order[turns[i] * WINDOWS_PER_TURN : (turns[i] + 1) * WINDOWS_PER_TURN]
+        n = chosen.shape[0]
+        n_bases = 0
+        n_sites = 0
+        for w in range(n):
+            n_bases += listing.n_bases[chosen[w]]
+            n_sites += groups.sites[chosen[w]]
+        of_all = np.empty((7, n), np.int64)
+        fits = np.empty((3, n), np.float32)
+        windows = SiteWindows(
+            np.empty(n_bases, np.uint8), np.empty(n_sites, np.int64), of_all[0], of_all[1], of_all[2], of_all[3],
+            of_all[4], of_all[5], of_all[6], np.empty(n, np.bool_),
+            Fits(fits[0], fits[1], fits[2], np.empty(n, np.float64)),
+        )  # fmt: skip
+        base = 0
+        site = 0
+        for w in range(n):
+            slot = chosen[w]
+            read = of_read[slot]
+            reverse = alignments.reverse[read]
+            length = listing.n_bases[slot]
+            motif = motifs[1 if reverse else 0]
+            codes = windows.codes[base : base + length]
+            fill_plain(segment_of(alignments, read), listing.window[slot], length, motif, reverse, codes)
+            windows.base[w], windows.n_bases[w] = base, length
+            windows.site[w], windows.n_sites[w] = site, groups.sites[slot]
+            first_event = events.offsets[read]
+            windows.begin[w], windows.end[w] = first_event + listing.begin[slot], first_event + listing.end[slot]
+            windows.width[w], windows.reverse[w] = sites.width[slot], reverse
+            windows.fits.shift[w], windows.fits.scale[w] = scaling.shift[read], scaling.scale[read]
+            windows.fits.var[w] = scaling.var[read]
+            windows.fits.events_per_base[w] = batch.events_per_base[read]
+            for s in range(groups.sites[slot]):
+                windows.modified[site + s] = sites.place[sites.first[slot] + s]
+            base += length
+            site += groups.sites[slot]
+        shares = Shares(np.empty((n_sites, 2)), np.empty(n))
+        room = find_shares(windows, events.mean, model, noise, room, shares)
+        for w in range(n):
+            slot = chosen[w]
+            found.exponents[slot] = shares.exponents[w]
+            for s in range(groups.sites[slot]):
+                at, source = sites.first[slot] + s, windows.site[w] + s
+                found.sites[at, 0], found.sites[at, 1] = shares.sites[source, 0], shares.sites[source, 1]
+
+
+@kernel
 def finish_sites(turn, reads, groups, sites, found, noise, agreement, calls):
-    """Make log-likelihoods of what has been found elsewhere for the sites of `reads`.
+    """Make log-likelihoods of what has been found for the sites of `reads`.
 
     Parameters
     ----------
     groups : f5py.core.batch.Calls
+        With the log-likelihoods of groups.
     sites : SiteListing
     found : FoundSites
     noise, agreement
-        As of `f5py.methylation._per_site_numba.call_read_sites`.
+        As of `f5py.methylation._per_site_numba.weigh_sites`.
     calls : f5py.core.batch.Calls
         Of sites; their log-likelihoods are filled.
     """
@@ -102,12 +236,10 @@ def finish_sites(turn, reads, groups, sites, found, noise, agreement, calls):
         read = reads[i]
         first_group, n = groups.offsets[read], groups.n[read]
         first, end = calls.offsets[read], calls.offsets[read] + calls.n[read]
-        all_methylated = np.empty(n, np.float32)
-        none_methylated = np.empty(n, np.float32)
+        of_groups = slice(first_group, first_group + n)
+        all_methylated, none_methylated = groups.methylated[of_groups], groups.unmethylated[of_groups]
         for g in range(n):
             group = first_group + g
-            all_methylated[g] = log_score(found.groups[group, 0, 0], found.groups[group, 0, 1])
-            none_methylated[g] = log_score(found.groups[group, 1, 0], found.groups[group, 1, 1])
             site = sites.first[group]
             if groups.sites[group] == 1:
                 calls.methylated[site] = all_methylated[g]
@@ -118,6 +250,6 @@ def finish_sites(turn, reads, groups, sites, found, noise, agreement, calls):
                 calls.methylated[one] = log_of_share(base, found.sites[one, 0])
                 calls.unmethylated[one] = log_of_share(base, found.sites[one, 1])
         weigh_sites(
-            groups.sites[first_group : first_group + n], Scores(all_methylated, none_methylated), noise, agreement,
+            groups.sites[of_groups], Scores(all_methylated, none_methylated), noise, agreement,
             Scores(calls.methylated[first:end], calls.unmethylated[first:end]),
         )  # fmt: skip

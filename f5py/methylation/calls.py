@@ -126,16 +126,18 @@ def call_methylation(
     # Of sites that overlap each other what scores groups elsewhere takes the first; here each of them is a call.
     if per_site and any(_may_overlap(codes) for codes in motifs):
         elsewhere = None
+    sites = batch.calls
+    if per_site:
+        batch.calls = Calls.of(offsets_of(n_groups), np.zeros(len(batch), np.int64))
     if elsewhere is not None and (others := elsewhere.scores(batch, motifs)).any():
         if per_site:
-            sites, batch.calls = batch.calls, Calls.of(offsets_of(n_groups), np.zeros(len(batch), np.int64))
             return seconds + call_sites_with(batch, elsewhere, others, model, motifs, (*inputs, prior, sites), pool)
         return seconds + call_with(batch, elsewhere, others, model, motifs, inputs, pool)
     if not per_site:
         return seconds + pool.run(call_all, reads, *inputs, batch.calls, order=batch.number)
-    from f5py.methylation._per_site_numba import call_all_sites
-
-    return seconds + pool.run(call_all_sites, reads, *inputs, prior, batch.calls, order=batch.number)
+    seconds += call_sites(batch, reads, (*inputs, prior, sites), pool)
+    batch.calls = sites
+    return seconds
 
 
 def _may_overlap(motif: MotifCodes) -> bool:
@@ -165,6 +167,59 @@ def call_with(
     return seconds + pool.run(finish_all, np.flatnonzero(others), found, batch.calls, order=batch.number)
 
 
+def call_sites(batch: ReadBatch, reads: NDArray[np.int64], inputs: tuple, pool: WorkerPool) -> float:
+    """Call the sites of `reads`; return the seconds that all threads together have worked.
+
+    The windows of all reads are scored in one order, as those that are solved side by side should be alike.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+        With room for the calls of groups.
+    inputs : tuple
+        The view of the batch, the model's levels, motifs, noise, prior and the calls of sites, which are filled.
+    """
+    from f5py.methylation._group_list_numba import call_and_list
+    from f5py.methylation._site_list_numba import (
+        WINDOWS_PER_TURN,
+        FoundSites,
+        ListedGroups,
+        finish_sites,
+        list_sites,
+        order_sites,
+        score_sites,
+    )  # fmt: skip
+
+    view, model, motifs, noise, prior, calls = inputs
+    groups, number = batch.calls, batch.number
+    n_groups, n_sites = len(groups.first), len(calls.first)
+    listing, sites = _empty_listing(n_groups), _empty_sites(n_groups, n_sites)
+    listed = ListedGroups(groups, listing)
+    seconds = pool.run(call_and_list, reads, view, model, motifs, noise, listing, groups, order=number)
+    span = _span(model.k, noise)
+    seconds += pool.run(list_sites, reads, batch.alignments, motifs, span, listed, sites, calls, order=number)
+    order = np.empty(int((groups.sites[elements_of(groups.offsets[reads], groups.n[reads])] > 1).sum()), np.int64)
+    of_read = np.empty(n_groups, np.int64)
+    one = np.zeros(1, np.int64)
+    seconds += pool.run(order_sites, one, reads, model.k, listed, sites, order, of_read, order=number)
+    found = FoundSites(np.empty((n_sites, 2)), np.empty(n_groups))
+    turns = np.arange(-(-len(order) // WINDOWS_PER_TURN))
+    windows = order, of_read, view, model, motifs, noise, listed, sites, found
+    seconds += pool.run(score_sites, turns, *windows, order=number)
+    return seconds + pool.run(finish_sites, reads, groups, sites, found, noise, prior, calls, order=number)
+
+
+def _empty_sites(n_groups: int, n_sites: int) -> SiteListing:
+    from f5py.methylation._site_list_numba import SiteListing
+
+    return SiteListing(np.empty(n_sites, np.int32), np.empty(n_groups, np.int64), np.empty(n_groups, np.int32))
+
+
+def _span(k: int, noise: Terms | None) -> int:
+    """Return how many bases a k-mer's densities depend on: with correlated noise that of a step is of two k-mers."""
+    return k if noise is None else k + 1
+
+
 def call_sites_with(
     batch: ReadBatch,
     elsewhere: ScoredElsewhere,
@@ -181,30 +236,27 @@ def call_sites_with(
     batch : ReadBatch
         With room for the calls of groups, in whose place those of sites come.
     inputs : tuple
-        What `call_all_sites` takes, from the batch to the calls of sites.
+        What `call_sites` takes.
     others
         Those of `call_with`.
     """
-    from f5py.methylation._per_site_numba import call_all_sites
-    from f5py.methylation._site_list_numba import FoundSites, ListedGroups, SiteListing, finish_sites, list_sites
+    from f5py.methylation._group_list_numba import finish_all
+    from f5py.methylation._site_list_numba import FoundSites, ListedGroups, finish_sites, list_sites
 
     *_, noise, prior, calls = inputs
     groups, number = batch.calls, batch.number
     listing, seconds = _list_groups(batch, others, model, motifs, pool)
     others = others & ~elsewhere.begin_scores(batch, model, motifs, listing, noise)
-    sites = SiteListing(
-        np.empty(len(calls.first), np.int32), np.empty(len(groups.first), np.int64),
-        np.empty(len(groups.first), np.int32),
-    )  # fmt: skip
-    # A step's density with correlated noise is that of two k-mers.
-    span = model.k if noise is None else model.k + 1
+    sites = _empty_sites(len(groups.first), len(calls.first))
     reads = longest_first(batch.read_length, others)
-    lists = motifs, span, ListedGroups(groups, listing), sites, calls
+    lists = motifs, _span(model.k, noise), ListedGroups(groups, listing), sites, calls
     seconds += pool.run(list_sites, reads, batch.alignments, *lists, order=number)
     others = others & ~elsewhere.begin_sites(batch, others, sites, calls)
-    seconds += pool.run(call_all_sites, _all_but(batch, others), *inputs, order=number)
-    found = FoundSites(elsewhere.fetch_scores(), *elsewhere.fetch_sites())
-    seconds += pool.run(finish_sites, np.flatnonzero(others), groups, sites, found, noise, prior, calls, order=number)
+    seconds += call_sites(batch, _all_but(batch, others), inputs, pool)
+    reads = np.flatnonzero(others)
+    seconds += pool.run(finish_all, reads, elsewhere.fetch_scores(), groups, order=number)
+    found = FoundSites(*elsewhere.fetch_sites())
+    seconds += pool.run(finish_sites, reads, groups, sites, found, noise, prior, calls, order=number)
     batch.calls = calls
     return seconds
 
@@ -217,13 +269,18 @@ def _list_groups(
     pool: WorkerPool,
 ) -> tuple[Listing, float]:
     """List the groups of `reads`, in the batch's calls too; return the seconds that all threads have worked as well."""
-    from f5py.methylation._group_list_numba import Listing, list_all
+    from f5py.methylation._group_list_numba import list_all
 
-    n = len(batch.calls.first)
-    listing = Listing(*(np.empty(n, np.int32) for _ in Listing._fields))
+    listing = _empty_listing(len(batch.calls.first))
     order = longest_first(batch.read_length, reads)
     inputs = batch.view, model.k, motifs, batch.calls, listing
     return listing, pool.run(list_all, order, *inputs, order=batch.number)
+
+
+def _empty_listing(n_groups: int) -> Listing:
+    from f5py.methylation._group_list_numba import Listing
+
+    return Listing(*(np.empty(n_groups, np.int32) for _ in Listing._fields))
 
 
 def _all_but(batch: ReadBatch, others: NDArray[np.bool_]) -> NDArray[np.int64]:

@@ -2,16 +2,70 @@
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from f5py.core.motifs import Motif
 from f5py.core.noise import Noise
-from f5py.methylation._calls_numba import Fit, ReadEvents, Scores, fill_plain
-from f5py.methylation._groups_numba import is_site
-from f5py.methylation._site_windows_numba import SiteWindows, score_windows
+from f5py.methylation._calls_numba import fill_plain
+from f5py.methylation._groups_numba import is_site, sites_per_kmer
+from f5py.methylation._hmm_numba import log_base, log_of_share
+from f5py.methylation._site_densities_numba import room_of
+from f5py.methylation._site_windows_numba import Fits, Shares, SiteWindows, find_shares
 from f5py.methylation.correlated import terms_of
 from f5py.pore_model.model import PoreModel
+
+
+class ReadWindows(NamedTuple):
+    """Windows of one read."""
+
+    # modified: sites; the others are those of `SiteWindows`
+    codes: NDArray[np.uint8]
+    modified: NDArray[np.int64]
+    base: ArrayLike
+    n_bases: ArrayLike
+    site: ArrayLike
+    n_sites: ArrayLike
+    begin: ArrayLike
+    end: ArrayLike
+
+    def shares(
+        self,
+        events: NDArray[np.float32],
+        fit: tuple[float, float, float, float],
+        reverse: bool,
+        model: PoreModel,
+        noise: Noise | None,
+    ) -> tuple[Shares, NDArray[np.int64]]:
+        """Find what `find_shares` does, and the widths; `fit` is shift, scale, var and events per base."""
+        base, n_bases, site, n_sites, begin, end = (np.array(values, np.int64) for values in self[2:])
+        n = len(base)
+        span = model.k if noise is None else model.k + 1
+        width = np.array(
+            [
+                sites_per_kmer(self.modified[first : first + count], span)
+                for first, count in zip(site, n_sites, strict=True)
+            ]
+        )
+        fits = Fits(*(np.full(n, value, np.float32) for value in fit[:3]), np.full(n, fit[3]))
+        windows = SiteWindows(
+            self.codes, self.modified, base, n_bases, site, n_sites, begin, end, width, np.full(n, reverse), fits
+        )
+        shares = Shares(np.empty((len(self.modified), 2)), np.empty(n))
+        find_shares(windows, events, model.levels, terms_of(noise), room_of(0), shares)
+        return shares, width
+
+    def likelihoods(self, *arguments: Any) -> NDArray[np.float32]:
+        """Return logarithms of what `shares` finds: those with each site methylated, and with it unmethylated."""
+        shares, widths = self.shares(*arguments)
+        found = np.empty((2, len(self.modified)), np.float32)
+        for window, width in enumerate(widths):
+            base = log_base(shares.exponents[window], width)
+            for site in range(self.site[window], self.site[window] + self.n_sites[window]):
+                found[:, site] = [log_of_share(base, share) for share in shares.sites[site]]
+        return found
 
 
 def site_likelihoods(
@@ -40,13 +94,6 @@ def site_likelihoods(
     assert modified[0] >= model.k
     plain = np.empty(len(segment), np.uint8)
     fill_plain(segment, 0, len(segment), codes, reverse, plain)
-    methylated = np.empty(len(modified), np.float32)
-    unmethylated = np.empty_like(methylated)
-    shift, scale, var = map(np.float32, scaling)
-    fit = Fit(shift, scale, var, float(events_per_base))
-    numbers = np.array([[0], [len(segment)], [0], [len(modified)], [0], [len(x) - 1]], np.int64)
-    windows = SiteWindows(plain, modified, *numbers)
-    score_windows(
-        windows, 1, ReadEvents(x, fit), reverse, model.levels, terms_of(noise), Scores(methylated, unmethylated)
-    )
+    windows = ReadWindows(plain, modified, [0], [len(segment)], [0], [len(modified)], [0], [len(x) - 1])
+    methylated, unmethylated = windows.likelihoods(x, (*scaling, events_per_base), reverse, model, noise)
     return methylated, unmethylated

@@ -22,7 +22,7 @@ from f5py.pore_model import PoreModel, builtin
 from f5py.simulation.settings import SimulationSettings
 
 from ..made_data import ReadSet, run_main
-from .site_likelihoods import site_likelihoods
+from .site_likelihoods import ReadWindows, site_likelihoods
 
 LANES = 16
 
@@ -207,9 +207,6 @@ def test_long_groups_add_up_to_one_probability_of_the_events(window: str) -> Non
 @pytest.mark.parametrize("noise", [None, OF_PORES["r9"]], ids=["independent", "correlated"])
 def test_windows_do_not_depend_on_those_beside_them(noise: Noise | None) -> None:
     """Windows of all widths and lengths at once, against each one alone: the same bits."""
-    from f5py.methylation._calls_numba import Fit, ReadEvents, Scores
-    from f5py.methylation._site_windows_numba import SiteWindows, score_windows
-
     rng = np.random.default_rng(3)
     texts = ["".join(rng.choice([*"ACGT", "CG", "CG"], rng.integers(5, 60))) for _ in range(60)]
     texts = ["ACTTGACCAT" + text + "CGTTGACCATAA" for text in texts]
@@ -228,11 +225,8 @@ def test_windows_do_not_depend_on_those_beside_them(noise: Noise | None) -> None
 
     first, n_events = counted(events)
     modified = np.concatenate(places).astype(np.int64)
-    windows = SiteWindows(codes, modified, *counted(texts), *counted(places), first, first + n_events - 1)
-    fit = Fit(np.float32(0), np.float32(1), np.float32(1), 2.0)
-    found = np.empty((2, len(modified)), np.float32)
-    of_all = ReadEvents(np.concatenate(events), fit)
-    score_windows(windows, len(texts), of_all, False, CPG.levels, terms_of(noise), Scores(*found))
+    windows = ReadWindows(codes, modified, *counted(texts), *counted(places), first, first + n_events - 1)
+    found = windows.likelihoods(np.concatenate(events), (0.0, 1.0, 1.0, 2.0), False, CPG, noise)
     np.testing.assert_array_equal(found, np.concatenate(alone, axis=1))
 
 

@@ -15,7 +15,8 @@ import pytest
 #: run longer than all of the rest: the correlations of the noise, and columns of the table of events.
 BY_CHOICE = {
     "f5py.methylation._calls_numba.call_all": 2,
-    "f5py.methylation._per_site_numba.call_all_sites": 2,
+    "f5py.methylation._group_list_numba.call_and_list": 2,
+    "f5py.methylation._site_list_numba.score_sites": 2,
     "f5py.methylation._site_list_numba.finish_sites": 2,
     "f5py.outputs.events._eventalign_table_numba.format_table": 3,
 }

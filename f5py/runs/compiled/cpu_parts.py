@@ -305,10 +305,10 @@ CPU_PARTS: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "recalibration": (("f5py.signal._scaling_numba", "recalibrate_all"), _recalibration),
     "calls": (("f5py.methylation._calls_numba", "call_all", INDEPENDENT), _calls),
-    "site calls": (("f5py.methylation._per_site_numba", "call_all_sites", INDEPENDENT), lambda: _calls(per_site=True)),
+    "site calls": (("f5py.methylation._site_list_numba", "score_sites", INDEPENDENT), lambda: _calls(per_site=True)),
     "correlated calls": (("f5py.methylation._calls_numba", "call_all", CORRELATED), lambda: _calls(correlated=True)),
     "correlated site calls": (
-        ("f5py.methylation._per_site_numba", "call_all_sites", CORRELATED),
+        ("f5py.methylation._site_list_numba", "score_sites", CORRELATED),
         lambda: _calls(per_site=True, correlated=True),
     ),
     "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),

@@ -14,9 +14,9 @@ from f5py.core.motifs import MOTIFS, Motif, parse_motif
 from f5py.core.noise import GAUSSIAN, OF_PORES, STUDENT, Noise
 from f5py.core.offsets import used_elements
 from f5py.methylation.calls import call_methylation
-from f5py.methylation.correlated import terms_of
 from f5py.pore_model import PoreModel, builtin
 
+from ...methylation.site_likelihoods import ReadWindows
 from .test_scores import CPG, Scorer, Small, made_aligned_batch
 
 NOISES = [None, *OF_PORES.values(), Noise(-0.3, 0.6, GAUSSIAN), Noise(0.5, -0.2, STUDENT)]
@@ -62,8 +62,7 @@ def _assert_same(found: dict, expected: dict) -> None:
 
 def _assert_same_shares(scorer: _SiteScorer, batch: ReadBatch, motif: Motif, model: PoreModel, noise) -> int:
     """Compare probabilities in doubles, before logarithms round them; return how many windows there were."""
-    from f5py.methylation._calls_numba import Fit, ReadEvents, fill_plain
-    from f5py.methylation._site_windows_numba import Shares, SiteWindows, find_shares
+    from f5py.methylation._calls_numba import fill_plain
 
     (sites, exponents), groups, listing = scorer.found, scorer.groups, scorer.listing
     total = 0
@@ -83,21 +82,15 @@ def _assert_same_shares(scorer: _SiteScorer, batch: ReadBatch, motif: Motif, mod
         ]
         at = np.concatenate(of_windows)
         site = np.cumsum(groups.sites[slots]) - groups.sites[slots]
-        windows = SiteWindows(
-            codes, scorer.of_sites.place[at].astype(np.int64),
-            *(
-                np.ascontiguousarray(values, np.int64)
-                for values in (
-                    base, listing.n_bases[slots], site, groups.sites[slots], listing.begin[slots], listing.end[slots],
-                )
-            ),
+        windows = ReadWindows(
+            codes, scorer.of_sites.place[at].astype(np.int64), base, listing.n_bases[slots], site, groups.sites[slots],
+            listing.begin[slots], listing.end[slots],
         )  # fmt: skip
-        fit = Fit(batch.shift[read], batch.scale[read], batch.var[read], float(batch.events_per_base[read]))
+        fit = batch.shift[read], batch.scale[read], batch.var[read], float(batch.events_per_base[read])
         events = batch.events.mean[batch.events.offsets[read] : batch.events.offsets[read + 1]]
-        shares = Shares(np.empty((len(at), 2)), np.empty(len(slots)), np.empty(len(slots), np.int64))
-        find_shares(windows, len(slots), ReadEvents(events, fit), reverse, model.levels, terms_of(noise), shares)
+        shares, widths = windows.shares(events, fit, reverse, model, noise)
         np.testing.assert_array_equal(exponents[slots], shares.exponents)
-        np.testing.assert_array_equal(scorer.of_sites.width[slots], shares.widths)
+        np.testing.assert_array_equal(scorer.of_sites.width[slots], widths)
         np.testing.assert_array_equal(sites[at], shares.sites)
         total += len(slots)
     return total
