@@ -45,6 +45,15 @@ class SiteListing(NamedTuple):
     width: NDArray[np.int32]
 
 
+class OrderedWindows(NamedTuple):
+    """Groups of several sites, in the order in which their sites are scored."""
+
+    listed: ListedGroups
+    sites: SiteListing
+    slots: NDArray[np.int64]  # shape (n_windows,): their slots in the batch's calls
+    read: NDArray[np.int64]  # shape (n_group_slots,): the read of each group
+
+
 class FoundSites(NamedTuple):
     """What scoring has found."""
 
@@ -93,7 +102,7 @@ def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
 
 
 @kernel
-def order_sites(turn, one, reads, k, listed, sites, order, of_read):
+def order_sites(turn, one, reads, k, ordered):
     """Order the windows of groups of several sites so that those of a pack are alike.
 
     By how many sites share a k-mer, the number of k-mers, the places of the sites and the number of events.
@@ -104,12 +113,10 @@ def order_sites(turn, one, reads, k, listed, sites, order, of_read):
         There is one turn.
     reads : int64, shape (n,)
     k : int
-    listed : ListedGroups
-    sites : SiteListing
-    order, of_read : int64, shape (>= n_windows,)
-        Filled with the slots of their groups, and with the reads.
+    ordered : OrderedWindows
+        Slots and reads are filled.
     """
-    groups, windows = listed
+    (groups, windows), sites, order, of_read = ordered
     for _ in own_turns(counter(turn), one.shape[0]):
         most = order.shape[0]
         keys = np.empty((2, most), np.int64)
@@ -149,25 +156,21 @@ def order_sites(turn, one, reads, k, listed, sites, order, of_read):
 
 
 @kernel
-def score_sites(turn, turns, order, of_read, batch, model, motifs, noise, listed, sites, found):
+def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
     """Score the sites of windows.
 
     Parameters
     ----------
     turns : int64, shape (ceil(n_windows / WINDOWS_PER_TURN),)
         Numbers of turns.
-    order : int64, shape (n_windows,)
-        Slots of the windows' groups.
-    of_read : int64, shape (n_group_slots,)
     batch : f5py.core.batch.BatchView
     model, motifs, noise
         Those of `f5py.methylation._calls_numba.score_groups`.
-    listed : ListedGroups
-    sites : SiteListing
+    ordered : OrderedWindows
     found : FoundSites
         Filled.
     """
-    groups, listing = listed
+    (groups, listing), sites, order, of_read = ordered
     alignments, events, scaling = batch.alignments, batch.events, batch.scaling
     room = room_of(0)
     for i in own_turns(counter(turn), turns.shape[0]):

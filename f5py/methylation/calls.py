@@ -184,11 +184,12 @@ def call_sites(batch: ReadBatch, reads: NDArray[np.int64], inputs: tuple, pool: 
         WINDOWS_PER_TURN,
         FoundSites,
         ListedGroups,
+        OrderedWindows,
         finish_sites,
         list_sites,
         order_sites,
         score_sites,
-    )  # fmt: skip
+    )
 
     view, model, motifs, noise, prior, calls = inputs
     groups, number = batch.calls, batch.number
@@ -198,14 +199,12 @@ def call_sites(batch: ReadBatch, reads: NDArray[np.int64], inputs: tuple, pool: 
     seconds = pool.run(call_and_list, reads, view, model, motifs, noise, listing, groups, order=number)
     span = _span(model.k, noise)
     seconds += pool.run(list_sites, reads, batch.alignments, motifs, span, listed, sites, calls, order=number)
-    order = np.empty(int((groups.sites[elements_of(groups.offsets[reads], groups.n[reads])] > 1).sum()), np.int64)
-    of_read = np.empty(n_groups, np.int64)
-    one = np.zeros(1, np.int64)
-    seconds += pool.run(order_sites, one, reads, model.k, listed, sites, order, of_read, order=number)
+    n_windows = int((groups.sites[elements_of(groups.offsets[reads], groups.n[reads])] > 1).sum())
+    ordered = OrderedWindows(listed, sites, np.empty(n_windows, np.int64), np.empty(n_groups, np.int64))
+    seconds += pool.run(order_sites, np.zeros(1, np.int64), reads, model.k, ordered, order=number)
     found = FoundSites(np.empty((n_sites, 2)), np.empty(n_groups))
-    turns = np.arange(-(-len(order) // WINDOWS_PER_TURN))
-    windows = order, of_read, view, model, motifs, noise, listed, sites, found
-    seconds += pool.run(score_sites, turns, *windows, order=number)
+    turns = np.arange(-(-n_windows // WINDOWS_PER_TURN))
+    seconds += pool.run(score_sites, turns, view, model, motifs, noise, ordered, found, order=number)
     return seconds + pool.run(finish_sites, reads, groups, sites, found, noise, prior, calls, order=number)
 
 
