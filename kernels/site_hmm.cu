@@ -90,7 +90,8 @@ __device__ __forceinline__ double forward(const Lane& lane, const Transitions& p
         const double change = power2(scale - new_scale);
         scale = new_scale;
         lane.scales[LANES * row] = scale;
-        double entered = times(factor, exp2_of(entering - scale));
+        const double whole = floor(entering);
+        double entered = times(times(factor, exp2_of(entering - whole)), power2(whole - scale));
         const double row_stay = times(change, p.stay), row_bad = times(change, p.bad);
         const double row_from_bad = times(change, p.from_bad);
         greatest = 0.0;
@@ -190,7 +191,8 @@ __device__ __forceinline__ void backward(
         const double end = is_row ? p.background(lane.own_rows - 1 - row) : NEVER_DOUBLE;
         const double below = scale;
         scale = greater_of(below + exponent_of(greatest), floor(end));
-        const double change = power2(below - scale), ended = is_row ? exp2_of(end - scale) : 0.0;
+        const double change = power2(below - scale), whole = floor(end);
+        const double ended = is_row ? times(exp2_of(end - whole), power2(whole - scale)) : 0.0;
         const double row_bad = times(change, p.bad);
         const float event = lane.event(row);
         // With correlated noise `match` is without the densities of the row below, of which these are.

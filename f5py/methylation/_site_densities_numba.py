@@ -22,16 +22,34 @@ NEVER = -1e30
 _MOST_DENSITIES = 1 << 19
 
 
+class Way(NamedTuple):
+    """The cells of all k-mers, on the way forward or back: vectors that differ.
+
+    Those of a k-mer are in the order of the states that they stand for.
+    """
+
+    first: NDArray[np.int64]  # shape (n_kmers + 1,): first cell of each k-mer
+    # source: shape (n_cells,): the cell of the k-mer before, or on the way back of the next one, with the same states;
+    # `n_cells` where there is no such k-mer
+    source: NDArray[np.int64]
+    # pairs: shape (w * n_kmers,): for each of the w bits of a state, which bit of the number of the k-mer's cell it is;
+    # -1 if it does not matter there
+    pairs: NDArray[np.int64]
+    # stops: k-mers at which something is done before the next ones: a stretch from one of them to the next is gone
+    # through at once
+    stops: NDArray[np.int64]
+
+
 class Course(NamedTuple):
     """What happens to the states of a pack's sites on the way through its k-mers."""
 
-    # place: shape (V * n_kmers,): first element that each vector's emissions have; those of vectors that differ in bits
-    # which do not matter are the same
-    place: NDArray[np.int64]
-    # onward, back: shape (n_kmers,): bits of the number of a vector that matter on the way forward, and back
-    onward: NDArray[np.int64]
-    back: NDArray[np.int64]
+    onward: Way
+    back: Way  # with a cell for every density; those of the k-mers come one after the other here, too
+    place: NDArray[np.int64]  # shape (n_cells,): where each cell on the way forward has its densities
+    # across: shape (n_cells,): for each cell on the way forward, that of the next k-mer on the way back
+    across: NDArray[np.int64]
     last: NDArray[np.int64]  # shape (n_kmers,): the lanes, as bits, whose last k-mer it is
+    last_kmers: NDArray[np.int64]  # the k-mers that are the last one in any lane
     # changes: shape (n_kmers,): bits of the state that change from one site to another on the way into the k-mer
     changes: NDArray[np.int64]
     changed: NDArray[np.int64]  # shape (w * n_kmers,): the lanes in which each of the w bits does
@@ -122,14 +140,134 @@ def numbers(room, n, value):
 
 
 @kernel
+def next_vector(v, bits):
+    """Return the number of the next vector of those that differ in some bits only; 0 after the last one."""
+    return ((v | ~bits) + 1) & bits
+
+
+@kernel
+def cell_of(v, bits):
+    """Return which of the cells that differ in some bits stands for vector v."""
+    cell = 0
+    n = 0
+    while bits > 0:
+        if bits & 1:
+            cell |= (v & 1) << n
+            n += 1
+        v >>= 1
+        bits >>= 1
+    return cell
+
+
+@kernel
+def _way(bits, shape, stops, room):
+    """Count the cells of each k-mer, whose vectors differ in `bits`; sources are left out."""
+    width, low = shape
+    n_kmers = bits.shape[0]
+    first, pairs = numbers(room, n_kmers + 1, 0), numbers(room, n_kmers * width, -1)
+    for j in range(n_kmers):
+        n = 0
+        for bit in range(low, width):
+            if bits[j] >> (bit - low) & 1:
+                pairs[j * width + bit] = n
+                n += 1
+        first[j + 1] = first[j] + (1 << n)
+    return Way(first, numbers(room, first[n_kmers], first[n_kmers]), pairs, stops)
+
+
+@kernel
+def make_course(windows, chosen, size, k, is_correlated, room):
+    """Find where the states of sites matter and where they change, in a pack of the windows `chosen`.
+
+    Return the course, the bits in which the vectors of each k-mer differ, and the number of slots. `windows` are
+    `f5py.methylation._site_windows_numba.SiteWindows`, and `size` is the width, its bits in lanes and the most k-mers.
+    """
+    width, low, n_kmers = size
+    onward, back = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0)
+    last, changes, changed = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0), numbers(room, n_kmers * width, 0)
+    slot = numbers(room, n_kmers, -1)
+    for i in range(chosen.shape[0]):
+        window = chosen[i]
+        own_kmers = windows.n_bases[window] - k + 1
+        of_window = (1 << (1 << low)) - 1 << (i << low)
+        last[own_kmers - 1] |= of_window
+        first = windows.site[window]
+        bit = -1
+        for site in range(windows.n_sites[window]):
+            bit = bit + 1 if bit + 1 < width else 0
+            modified = windows.modified[first + site]
+            enters = modified - k + 1
+            for j in range(enters, min(modified + 1, own_kmers)):
+                back[j] |= 1 << bit
+            onward[enters] |= 1 << bit
+            if site >= width:
+                changes[enters] |= 1 << bit
+                changed[enters * width + bit] |= of_window
+                if bit == 0:
+                    slot[enters] = 0
+    if is_correlated:  # the density of a step is that of two k-mers
+        for j in range(n_kmers - 1, 0, -1):
+            back[j] |= back[j - 1]
+    entered = 0
+    n_slots = 0
+    n_stops, n_last, n_stops_back = 0, 0, 0
+    stops, last_kmers, stops_back = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0), numbers(room, n_kmers, 0)
+    for j in range(n_kmers):
+        entered |= onward[j]
+        onward[j] = entered >> low
+        back[j] >>= low
+        if slot[j] >= 0:
+            slot[j] = n_slots
+            n_slots += 1
+        if last[j]:
+            last_kmers[n_last] = j
+            n_last += 1
+        if j == 1 or changes[j]:  # only the first k-mer is entered
+            stops[n_stops] = j
+            n_stops += 1
+    stops[n_stops] = n_kmers
+    for j in range(n_kmers - 1, -1, -1):
+        if changes[j] or last[j] or (j > 0 and last[j - 1]):
+            stops_back[n_stops_back] = j
+            n_stops_back += 1
+        if slot[j] == 0:
+            break
+    shape = width, low
+    way, way_back = (
+        _way(onward, shape, stops[: n_stops + 1], room), _way(back, shape, stops_back[:n_stops_back], room)
+    )  # fmt: skip
+    place, across = numbers(room, way.source.shape[0], 0), numbers(room, way.source.shape[0], 0)
+    cell = 0
+    cell_back = 0
+    for j in range(n_kmers):
+        v = 0
+        while True:
+            if j > 0:
+                way.source[cell] = way.first[j - 1] + cell_of(v, onward[j - 1])
+            place[cell] = (way_back.first[j] + cell_of(v, back[j])) * LANES
+            if j + 1 < n_kmers:
+                across[cell] = way_back.first[j + 1] + cell_of(v, back[j + 1])
+            cell += 1
+            v = next_vector(v, onward[j])
+            if v == 0:
+                break
+        while j + 1 < n_kmers:
+            way_back.source[cell_back] = way_back.first[j + 1] + cell_of(v, back[j + 1])
+            cell_back += 1
+            v = next_vector(v, back[j])
+            if v == 0:
+                break
+    return Course(way, way_back, place, across, last, last_kmers[:n_last], changes, changed, slot), back, n_slots
+
+
+@kernel
 def room_needed(rows, n_kmers, per_kmer, n_slots):
     """Doubles that a pack of that size takes, at most."""
-    size = n_kmers * per_kmer + 2 * LANES
+    size = (n_kmers + 1) * per_kmer + 2 * LANES
     densities = min(size * rows, _MOST_DENSITIES) + size
-    of_pack = 2 * LANES * rows + 4 * size + (per_kmer + 5) * n_kmers
+    of_pack = 2 * LANES * rows + 5 * size + 20 * n_kmers
     of_rows = rows * (LANES + per_kmer) + n_slots * rows * 3 * per_kmer
-    of_states = 14 * (size + per_kmer)
-    return of_pack + of_rows + 2 * densities + of_states + (n_slots + 1) * per_kmer + 50 * LANES
+    return of_pack + of_rows + 2 * densities + 14 * size + (n_slots + 1) * per_kmer + 60 * LANES
 
 
 @kernel

@@ -3,17 +3,17 @@
 Several windows are solved side by side, a pack. Each has a lane, and each state of the sites under a k-mer a vector.
 With many sites under a k-mer that would be much memory; then the lowest bits of a state are in the lanes, and a window
 has as many lanes side by side as these bits have states. The windows of a pack have the same width w; state s of window
-i is in vector ``s >> low`` and lane ``2 ** low * i + s % 2 ** low``. State arrays hold, for k-mer j and vector v of V,
-lane l at element ``8 * (V * j + v) + l``.
+i is in vector ``s >> low`` and lane ``2 ** low * i + s % 2 ** low``.
 
-Vectors that cannot differ are computed once. Before a site of any of the windows comes under the k-mer, its bit of the
-state makes no difference, and on the way back none where no such site is under it. Of vectors that differ in such bits
-only, the one in which they are 0 stands for all: vector v is read at ``v & bits``, where `bits` are those that
-matter at the k-mer that is read.
+Vectors that cannot differ are computed once, as a cell. Before a site of any of the windows comes under the k-mer, its
+bit of the state makes no difference, and on the way back none where no such site is under it. The cells of all k-mers
+are gone through one after the other, see `f5py.methylation._site_densities_numba.Way`.
 
 All is in double precision and probability space: a window's true values in a row are the stored ones times
 ``2 ** scale``, with a whole number, and no state that matters lies more than a few hundred orders of e below the row's
-greatest, as the last k-mer can be reached from every other within a row.
+greatest, as the last k-mer can be reached from every other within a row. The scale is that of the greatest value two
+rows before, or of what has entered since: a row need not wait for the end of the one before it. Scales change no digit
+of what is stored.
 
 With independent noise an event has one density in a k-mer and lane. With correlated noise it has three, by where the
 path comes from (`f5py.methylation.correlated`); then flows that come from match states are kept apart from the others.
@@ -21,20 +21,12 @@ path comes from (`f5py.methylation.correlated`); then flows that come from match
 
 from __future__ import annotations
 
-import numpy as np
-
 from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
 from f5py.methylation._site_densities_numba import NEVER, entry, fill_correlated, fill_independent, zeros
 
 LANES = wide.LANES
-
-
-@kernel
-def next_vector(v, bits):
-    """Return the number of the next vector of those that differ in some bits only; 0 after the last one."""
-    return ((v | ~bits) + 1) & bits
 
 
 @kernel
@@ -58,53 +50,47 @@ def _swapped(values, bit):
 
 
 @kernel
-def _forget(values, j, bits, shape, change, changed):
-    """Forget the states of the sites that are left on the way into k-mer j, whose vectors differ in `bits`.
+def _forget(values, cells, shape, change, pairs, first_pair, changed, first_changed):
+    """Forget the states of the sites that are left on the way into a k-mer.
 
-    Of states that differ in such a site only, both get the mean. `shape` is a pack's width and its bits in lanes,
-    `change` is the k-mer's of its changes.
+    Of states that differ in such a site only, both get the mean.
+
+    Parameters
+    ----------
+    values : float64
+    cells : tuple of four ints
+        Element of the first cell's vector, number of cells, elements from one to the next, and vectors of each.
+    shape : tuple of two ints
+        A pack's width and its bits in lanes.
+    change : int
+        Bits that change.
+    pairs, first_pair
+        See `Way`, and the element of the k-mer that the cells are of.
+    changed, first_changed
+        See `Course`, and the element of the k-mer.
     """
     half = wide.splat(0.5)
     width, low = shape
-    first = (j << (width - low)) * LANES
+    first, n, stride, n_vectors = cells
     for bit in range(width):
-        if change >> bit & 1 == 0:
+        pair = pairs[first_pair + bit]
+        if change >> bit & 1 == 0 or (bit >= low and pair < 0):
             continue
-        lanes = wide.lanes_of(changed[j * width + bit])
-        if bit < low:
-            v = 0
-            while True:
-                at = first + v * LANES
+        lanes = wide.lanes_of(changed[first_changed + bit])
+        other = 0 if bit < low else 1 << pair
+        for i in range(n):
+            if i & other:
+                continue
+            for at in range(first + i * stride, first + i * stride + n_vectors * LANES, LANES):
                 x = wide.load(values, at)
-                wide.store(values, at, wide.select(lanes, half * (x + _swapped(x, bit)), x))
-                v = next_vector(v, bits)
-                if v == 0:
-                    break
-            continue
-        far = 1 << (bit - low)
-        if bits & far == 0:
-            continue
-        v = 0
-        while True:
-            at, other = first + v * LANES, first + (v + far) * LANES
-            x, y = wide.load(values, at), wide.load(values, other)
-            mean = half * (x + y)
-            wide.store(values, at, wide.select(lanes, mean, x))
-            wide.store(values, other, wide.select(lanes, mean, y))
-            v = next_vector(v, bits & ~far)
-            if v == 0:
-                break
-
-
-@kernel
-def _copy(source, first, bits, to, at):
-    """Copy the vectors of a k-mer."""
-    v = 0
-    while True:
-        wide.store(to, at + v * LANES, wide.load(source, first + v * LANES))
-        v = next_vector(v, bits)
-        if v == 0:
-            break
+                if bit < low:
+                    wide.store(values, at, wide.select(lanes, half * (x + _swapped(x, bit)), x))
+                    continue
+                to = at + other * stride
+                y = wide.load(values, to)
+                mean = half * (x + y)
+                wide.store(values, at, wide.select(lanes, mean, x))
+                wide.store(values, to, wide.select(lanes, mean, y))
 
 
 @kernel
@@ -119,9 +105,9 @@ def forward(pack, noise, densities, scales, ends, kept, room):
         Filled.
     scales : float64, shape (8 * rows,)
     ends : float64, shape (8 * V * rows,)
-    kept : float64, shape (n_slots * rows * 3 * V * 8,)
-        Flow towards the match state in the next row, from match states and from others, and towards the skip state in
-        the same row. With independent noise all of the first two is in the first.
+    kept : float64, shape (n_slots * rows * V * 8 * 2,), or 3 with correlated noise
+        Of each vector the flow towards the match state in the next row, from match states and, with correlated noise,
+        from others, and the flow towards the skip state in the same row.
     room : Room
         For what is forgotten afterwards.
     """
@@ -132,26 +118,25 @@ def forward(pack, noise, densities, scales, ends, kept, room):
     skip_self = wide.splat(P_SKIP_SELF)
     zero = wide.splat(0.0)
     # In a loop each use of a tuple's array would change the count of its users.
-    place, of_kmer, _, last, changes, changed, slot = pack.course
+    (first, source, pairs, stops), _, place, _, last, last_kmers, changes, changed, slot = pack.course
     events, inverse, offset, constant = pack.events, pack.inverse, pack.offset, pack.constant
     inverse_before, offset_before = pack.inverse_before, pack.offset_before
     shape = pack.width, pack.low
+    width = pack.width
     n_kmers = last.shape[0]
+    n_cells = source.shape[0]
     vectors = 1 << (pack.width - pack.low)
-    per_kmer = vectors * LANES
-    size = n_kmers * per_kmer
     rows = pack.after.shape[0] // LANES
     per_row = inverse.shape[0] if densities.is_kept else 0
     free, stay_densities, step_densities = densities.free, densities.stay, densities.step
-    match = zeros(room, size)
-    wrong = zeros(room, size)
-    arriving = zeros(room, size + per_kmer)  # at each k-mer's match state, from the k-mer before in the row before
-    leaving = zeros(room, size + per_kmer)
-    arriving_free = zeros(room, 0 if noise is None else size + per_kmer)  # what of it is not from match states
-    leaving_free = zeros(room, 0 if noise is None else size + per_kmer)
-    skips = zeros(room, size + per_kmer)  # at each k-mer's skip state, from the k-mer before in the same row
-    scale = wide.splat(NEVER)
-    greatest = zero
+    n_out = 2 if noise is None else 3
+    stride = n_out * LANES
+    states = zeros(room, n_cells * 2 * LANES)  # of each cell the match state and that of bad events
+    # Out of each cell, in the row before and in this one: to the match state of the next k-mer in the next row, with
+    # correlated noise from match states and from others, and to its skip state in the same row. At last one of zeros.
+    out_before = zeros(room, (n_cells + 1) * stride)
+    out = zeros(room, (n_cells + 1) * stride)
+    scale = whole = top = new_top = wide.splat(NEVER)
     for row in range(rows):
         of_row = row * per_row
         if noise is None:
@@ -164,74 +149,72 @@ def forward(pack, noise, densities, scales, ends, kept, room):
         # No site's base lies under the first k-mer, so all lanes of a window enter alike. The exponent may be far below
         # what the emissions hold, and the first event has no other way in.
         factor, entering = entry(events, inverse, offset, constant, row, noise)
-        new_scale = wide.maximum(scale + wide.exponent(greatest), wide.floor(entering))
+        new_whole = wide.floor(entering)
+        new_scale = wide.maximum(wide.maximum(top, whole), new_whole)
         change = wide.power2(scale - new_scale)
-        scale = new_scale
+        scale, whole = new_scale, new_whole
         wide.store(scales, row * LANES, scale)
-        entered = factor * wide.exp2(entering - scale)
+        entered = factor * wide.exp2(entering - whole) * wide.power2(whole - scale)
         row_stay = change * p_stay
         row_bad = change * wide.splat(P_BAD)
         row_from_bad = change * from_bad
         greatest = zero
-        before = 0
-        for j in range(n_kmers):
-            bits = of_kmer[j]
-            first = j * per_kmer
-            v = 0
-            while True:
-                at = first + v * LANES
-                source = first + (v & before) * LANES
-                density_at = of_row + place[j * vectors + v]
-                match_same = wide.load(match, at)
-                wrong_same = wide.load(wrong, at)
-                skipped = wide.load(skips, source)
+        begin = 0
+        for stretch in range(stops.shape[0]):
+            kmer = stops[stretch]
+            end = first[kmer]
+            for cell in range(begin, end):
+                at = cell * 2 * LANES
+                to = cell * stride
+                came = source[cell] * stride
+                density_at = of_row + place[cell]
+                match_same = wide.load(states, at)
+                wrong_same = wide.load(states, at + LANES)
+                skipped = wide.load(out, came + stride - LANES)
                 density = wide.widened(free, density_at)
                 if noise is None:
-                    into = wide.madd(row_from_bad, wrong_same, change * wide.load(arriving, source))
+                    into = wide.madd(row_from_bad, wrong_same, change * wide.load(out_before, came))
                     good = wide.madd(density, wide.madd(row_stay, match_same, into), entered)
                 else:
-                    into = wide.madd(row_from_bad, wrong_same, change * wide.load(arriving_free, source))
+                    into = wide.madd(row_from_bad, wrong_same, change * wide.load(out_before, came + LANES))
                     into = wide.madd(wide.widened(stay_densities, density_at), row_stay * match_same, density * into)
-                    stepping = change * wide.load(arriving, source)
+                    stepping = change * wide.load(out_before, came)
                     into = wide.madd(wide.widened(step_densities, density_at), stepping, into)
                     good = into + entered
                 bad = row_bad * (match_same + wrong_same)
-                both = good + bad
-                greatest = wide.maximum(greatest, both)
-                wide.store(match, at, good)
-                wide.store(wrong, at, bad)
-                if last[j]:
-                    end = row * per_kmer + v * LANES
-                    is_last = wide.lanes_of(last[j])
-                    wide.store(ends, end, wide.select(is_last, both + skipped, wide.load(ends, end)))
+                greatest = wide.maximum(greatest, good + bad)
+                wide.store(states, at, good)
+                wide.store(states, at + LANES, bad)
                 left = from_bad * bad
                 onward = wide.madd(from_skip, skipped, left)
                 if noise is None:
-                    wide.store(leaving, at + per_kmer, wide.madd(step, good, onward))
+                    wide.store(out, to, wide.madd(step, good, onward))
                 else:
-                    wide.store(leaving, at + per_kmer, step * good)
-                    wide.store(leaving_free, at + per_kmer, onward)
-                wide.store(skips, at + per_kmer, wide.madd(skip_self, skipped, wide.madd(skip, good, left)))
-                v = next_vector(v, bits)
-                if v == 0:
-                    break
+                    wide.store(out, to, step * good)
+                    wide.store(out, to + LANES, onward)
+                wide.store(out, to + stride - LANES, wide.madd(skip_self, skipped, wide.madd(skip, good, left)))
+            begin = end
             entered = zero
-            before = bits
-            if j + 1 < n_kmers and changes[j + 1]:
-                first = (j + 1) * per_kmer
-                if slot[j + 1] >= 0:
-                    to = (slot[j + 1] * rows + row) * 3 * per_kmer
-                    _copy(leaving, first, bits, kept, to)
-                    if noise is not None:
-                        _copy(leaving_free, first, bits, kept, to + per_kmer)
-                    _copy(skips, first, bits, kept, to + 2 * per_kmer)
-                _forget(leaving, j + 1, bits, shape, changes[j + 1], changed)
-                if noise is not None:
-                    _forget(leaving_free, j + 1, bits, shape, changes[j + 1], changed)
-                _forget(skips, j + 1, bits, shape, changes[j + 1], changed)
-        greatest = greatest_of_window(greatest, pack.low)
-        arriving, leaving = leaving, arriving
-        arriving_free, leaving_free = leaving_free, arriving_free
+            if kmer < n_kmers and changes[kmer]:
+                at = first[kmer - 1] * stride
+                n = end - first[kmer - 1]
+                if slot[kmer] >= 0:
+                    to = (slot[kmer] * rows + row) * vectors * stride
+                    for i in range(0, n * stride, LANES):
+                        wide.store(kept, to + i, wide.load(out, at + i))
+                to = kmer * width
+                _forget(out, (at, n, stride, n_out), shape, changes[kmer], pairs, to - width, changed, to)
+        for i in range(last_kmers.shape[0]):
+            kmer = last_kmers[i]
+            is_last = wide.lanes_of(last[kmer])
+            end = row * vectors * LANES
+            for cell in range(first[kmer], first[kmer + 1]):
+                both = wide.load(states, cell * 2 * LANES) + wide.load(states, cell * 2 * LANES + LANES)
+                mass = both + wide.load(out, source[cell] * stride + stride - LANES)
+                wide.store(ends, end, wide.select(is_last, mass, wide.load(ends, end)))
+                end += LANES
+        top, new_top = new_top, scale + wide.exponent(greatest_of_window(greatest, pack.low))
+        out_before, out = out, out_before
 
 
 @kernel
@@ -264,37 +247,35 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
     skip = wide.splat(P_SKIP)
     skip_self = wide.splat(P_SKIP_SELF)
     zero = wide.splat(0.0)
-    place, of_kmer_onward, of_kmer, last, changes, changed, slot = pack.course
+    onward, (first, source, pairs, stops), _, across, last, _, changes, changed, slot = pack.course
+    first_onward = onward.first
     after, events, inverse, offset, constant = pack.after, pack.events, pack.inverse, pack.offset, pack.constant
     inverse_before, offset_before = pack.inverse_before, pack.offset_before
     shape = pack.width, pack.low
-    n_kmers = last.shape[0]
+    width = pack.width
+    n_cells = source.shape[0]
     vectors = 1 << (pack.width - pack.low)
-    per_kmer = vectors * LANES
-    size = (n_kmers + 1) * per_kmer
     rows = pack.after.shape[0] // LANES
-    first_slot = np.int64(0)  # no k-mer before it matters
-    while slot[first_slot] < 0:
-        first_slot += 1
     per_row = inverse.shape[0] if densities.is_kept else 0
     free, stay_densities, step_densities = densities.free, densities.stay, densities.step
-    # What may follow each match state of the row below, times that row's density. After the last k-mer nothing does.
+    n_out = 2 if noise is None else 3
+    size = (n_cells + 1) * LANES  # at last a cell of zeros
+    # What may follow each match state of the row below, times that row's density.
     match, match_now = zeros(room, size), zeros(room, size)
-    wrong = zeros(room, size)
     # With correlated noise the match state one k-mer on counts with the density of a step, or, after a bad event or a
     # skip, with that of neither.
-    stepped = zeros(room, 0 if noise is None else size)
-    stepped_free = zeros(room, 0 if noise is None else size)
-    skips = zeros(room, size)  # what may follow each skip state in the same row
-    scale = wide.splat(NEVER)
-    greatest = zero
+    stepped = zeros(room, 0 if noise is None else 2 * size)
+    states = zeros(room, 2 * size)  # what may follow each bad event of the row below, and each skip of this one
+    scale = whole = top = new_top = wide.splat(NEVER)
     for row in range(rows - 1, -1, -1):
         end = wide.load(after, row * LANES)
         below = scale
-        scale = wide.maximum(below + wide.exponent(greatest), wide.floor(end))
+        new_whole = wide.floor(end)
+        scale = wide.maximum(wide.maximum(top, whole), new_whole)
+        whole = new_whole
         change = wide.power2(below - scale)
         is_row = wide.ge(end, wide.splat(0.5 * NEVER))
-        ended = wide.select(is_row, wide.exp2(end - scale), zero)
+        ended = wide.select(is_row, wide.exp2(end - whole) * wide.power2(whole - scale), zero)
         row_bad = change * wide.splat(P_BAD)
         # With correlated noise those of the row below, which `match` is without.
         dense = row if noise is None else min(row + 1, rows - 1)
@@ -312,72 +293,68 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
         same_1, same_2 = _halves(ahead + scale)
         of_dense = dense * per_row
         greatest = zero
-        behind = 0
-        for j in range(n_kmers - 1, first_slot - 2, -1):
-            on = (j + 1) * per_kmer
-            if j + 1 < n_kmers and changes[j + 1]:
-                if noise is None:
-                    _forget(match, j + 1, behind, shape, changes[j + 1], changed)
-                else:
-                    _forget(stepped, j + 1, behind, shape, changes[j + 1], changed)
-                    _forget(stepped_free, j + 1, behind, shape, changes[j + 1], changed)
-                _forget(skips, j + 1, behind, shape, changes[j + 1], changed)
-                if slot[j + 1] >= 0:
-                    first = (slot[j + 1] * rows + row) * 3 * per_kmer
-                    v = 0
-                    while True:
-                        to = slot[j + 1] * per_kmer + v * LANES
-                        at, source = first + v * LANES, on + (v & behind) * LANES
-                        from_match = wide.load(kept, at) * below_1
-                        skipping = wide.load(kept, at + 2 * per_kmer) * same_1
-                        into_skips = wide.load(skips, source) * same_2
-                        if noise is None:
-                            flow = wide.madd(from_match, wide.load(match, source) * below_2, skipping * into_skips)
-                        else:
-                            from_others = wide.load(kept, at + per_kmer) * below_1
-                            flow = from_others * (wide.load(stepped_free, source) * below_2)
-                            flow = wide.madd(from_match, wide.load(stepped, source) * below_2, flow)
-                            flow = wide.madd(skipping, into_skips, flow)
-                        wide.store(flows, to, wide.load(flows, to) + flow)
-                        v = next_vector(v, of_kmer_onward[j])
-                        if v == 0:
-                            break
-            if j < first_slot:
-                break
-            bits = of_kmer[j]
+        begin = n_cells
+        for stretch in range(stops.shape[0]):
+            kmer = stops[stretch]
             finish = zero
-            if last[j]:
-                finish = wide.select(wide.lanes_of(last[j]), ended, zero)
-            v = 0
-            while True:
-                at = j * per_kmer + v * LANES
-                source = on + (v & behind) * LANES
-                density_at = of_dense + place[j * vectors + v]
+            if last[kmer]:
+                finish = wide.select(wide.lanes_of(last[kmer]), ended, zero)
+            for cell in range(begin - 1, first[kmer] - 1, -1):
+                at = cell * LANES
+                came = source[cell] * LANES
                 match_below = wide.load(match, at)
-                skipped = wide.load(skips, source)
-                bad = wide.madd(row_bad, wide.load(wrong, at), finish)
-                density = wide.widened(free, density_at)
+                skipped = wide.load(states, 2 * came + LANES)
+                bad = wide.madd(row_bad, wide.load(states, 2 * at), finish)
+                density = wide.widened(free, of_dense + at)
                 same = change * match_below
                 if noise is None:
-                    onto_free = change * wide.load(match, source)
+                    onto_free = change * wide.load(match, came)
                     onto = wide.madd(step, onto_free, wide.madd(skip, skipped, bad))
                     good = density * wide.madd(stay, same, onto)
                     any_match = same + onto_free
                 else:
-                    onto = wide.madd(step, change * wide.load(stepped, source), wide.madd(skip, skipped, bad))
-                    good = wide.madd(stay, same * wide.widened(stay_densities, density_at), onto)
-                    onto_free = change * wide.load(stepped_free, source)
-                    wide.store(stepped, at, match_below * wide.widened(step_densities, density_at))
-                    wide.store(stepped_free, at, match_below * density)
+                    onto = wide.madd(step, change * wide.load(stepped, 2 * came), wide.madd(skip, skipped, bad))
+                    good = wide.madd(stay, same * wide.widened(stay_densities, of_dense + at), onto)
+                    onto_free = change * wide.load(stepped, 2 * came + LANES)
+                    wide.store(stepped, 2 * at, match_below * wide.widened(step_densities, of_dense + at))
+                    wide.store(stepped, 2 * at + LANES, match_below * density)
                     any_match = wide.madd(same, density, onto_free)
                 wrong_now = wide.madd(from_bad, any_match + skipped, bad)
                 wide.store(match_now, at, good)
-                wide.store(wrong, at, wrong_now)
-                wide.store(skips, at, wide.madd(skip_self, skipped, wide.madd(from_skip, onto_free, finish)))
+                wide.store(states, 2 * at, wrong_now)
+                wide.store(
+                    states, 2 * at + LANES, wide.madd(skip_self, skipped, wide.madd(from_skip, onto_free, finish))
+                )
                 greatest = wide.maximum(greatest, wide.maximum(good, wrong_now))
-                v = next_vector(v, bits)
-                if v == 0:
-                    break
-            behind = bits
-        greatest = greatest_of_window(greatest, pack.low)
+            begin = first[kmer]
+            if changes[kmer] == 0:
+                continue
+            n = first[kmer + 1] - begin
+            to = kmer * width
+            at = begin * LANES
+            if noise is None:
+                _forget(match, (at, n, LANES, 1), shape, changes[kmer], pairs, to, changed, to)
+            else:
+                _forget(stepped, (2 * at, n, 2 * LANES, 2), shape, changes[kmer], pairs, to, changed, to)
+            _forget(states, (2 * at + LANES, n, 2 * LANES, 1), shape, changes[kmer], pairs, to, changed, to)
+            if slot[kmer] < 0:
+                continue
+            at = (slot[kmer] * rows + row) * vectors * n_out * LANES
+            to = slot[kmer] * vectors * LANES
+            for cell in range(first_onward[kmer - 1], first_onward[kmer]):
+                came = across[cell] * LANES
+                from_match = wide.load(kept, at) * below_1
+                skipping = wide.load(kept, at + (n_out - 1) * LANES) * same_1
+                into_skips = wide.load(states, 2 * came + LANES) * same_2
+                if noise is None:
+                    flow = wide.madd(from_match, wide.load(match, came) * below_2, skipping * into_skips)
+                else:
+                    from_others = wide.load(kept, at + LANES) * below_1
+                    flow = from_others * (wide.load(stepped, 2 * came + LANES) * below_2)
+                    flow = wide.madd(from_match, wide.load(stepped, 2 * came) * below_2, flow)
+                    flow = wide.madd(skipping, into_skips, flow)
+                wide.store(flows, to, wide.load(flows, to) + flow)
+                at += n_out * LANES
+                to += LANES
+        top, new_top = new_top, scale + wide.exponent(greatest_of_window(greatest, pack.low))
         match, match_now = match_now, match

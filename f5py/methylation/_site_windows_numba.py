@@ -15,17 +15,19 @@ from f5py.methylation._calls_numba import CODES, METHYLATED, fill_emissions, fil
 from f5py.methylation._hmm_numba import Emissions, background, stay_probability
 from f5py.methylation._site_densities_numba import (
     NEVER,
-    Course,
     Pack,
+    cell_of,
     empty,
     empty_floats,
+    make_course,
+    next_vector,
     numbers,
     room_for_densities,
     room_needed,
     room_of,
     zeros,
 )
-from f5py.methylation._site_hmm_numba import LANES, backward, forward, greatest_of_window, next_vector
+from f5py.methylation._site_hmm_numba import LANES, backward, forward, greatest_of_window
 
 #: Bits of a state that are numbers of vectors, at most, unless the lanes have no room for the others.
 _MOST_HIGH = 3
@@ -99,78 +101,35 @@ def _size_of(windows, chosen, k):
 
 
 @kernel
-def _make_course(windows, chosen, size, k, is_correlated, room):
-    """Find where the states of sites matter and where they change; return the number of emissions as well."""
-    width, low, _, n_kmers = size
-    vectors = 1 << (width - low)
-    course = Course(
-        numbers(room, n_kmers * vectors, 0), numbers(room, n_kmers, 0), numbers(room, n_kmers, 0),
-        numbers(room, n_kmers, 0), numbers(room, n_kmers, 0), numbers(room, n_kmers * width, 0),
-        numbers(room, n_kmers, -1),
-    )  # fmt: skip
-    place, onward, back, last, changes, changed, slot = course
-    for i in range(chosen.shape[0]):
-        window = chosen[i]
-        own_kmers = windows.n_bases[window] - k + 1
-        of_window = (1 << (1 << low)) - 1 << (i << low)
-        last[own_kmers - 1] |= of_window
-        first = windows.site[window]
-        for site in range(windows.n_sites[window]):
-            modified = windows.modified[first + site]
-            bit = site % width
-            enters = modified - k + 1
-            for j in range(enters, min(modified + 1, own_kmers)):
-                back[j] |= 1 << bit
-            onward[enters] |= 1 << bit
-            if site >= width:
-                changes[enters] |= 1 << bit
-                changed[enters * width + bit] |= of_window
-                if bit == 0:
-                    slot[enters] = 0
-    if is_correlated:  # the density of a step is that of two k-mers
-        for j in range(n_kmers - 1, 0, -1):
-            back[j] |= back[j - 1]
-    entered = 0
-    n_elements = 0
-    n_slots = 0
-    for j in range(n_kmers):
-        entered |= onward[j]
-        onward[j] = entered >> low
-        bits = back[j] = back[j] >> low
-        for v in range(vectors):
-            if v & ~bits == 0:
-                place[j * vectors + v] = n_elements
-                n_elements += LANES
-            else:
-                place[j * vectors + v] = place[j * vectors + (v & bits)]
-        if slot[j] >= 0:
-            slot[j] = n_slots
-            n_slots += 1
-    return course, n_elements, n_slots
-
-
-@kernel
-def _fill_kmers(window, k, powers, shape, course, first_lane, kmers):
+def _fill_kmers(window, powers, shape, bits, work, first_lane, kmers):
     """Fill the ranks of the k-mers of a window, given by its codes, its sites and its ranks without methylated bases.
 
     A state's k-mer is that of another one where the states that the two differ in are of no site here. `powers` are the
-    weights of a k-mer's bases in its rank, `shape` is a pack's width and its bits in lanes.
+    weights of a k-mer's bases in its rank, `shape` is a pack's width and its bits in lanes, and in `bits` the vectors
+    of each k-mer differ. `work`, of ``width + 2 ** width`` integers, is overwritten.
     """
+    k = powers.shape[0]
+    changes, sums = work[: shape[0]], work[shape[0] :]
     codes, modified, ranks = window
     width, low = shape
-    vectors = 1 << (width - low)
-    place, back = course.place, course.back
-    changes = np.empty(width, np.int64)
-    sums = np.empty(1 << width, np.int64)
     first = 0
+    bit_of_first = 0
+    at = first_lane
     for j in range(ranks.shape[0]):
         while first < modified.shape[0] and modified[first] < j:
             first += 1
+            bit_of_first = bit_of_first + 1 if bit_of_first + 1 < width else 0
+        if bits[j] == 0 and low == 0:
+            kmers[at] = ranks[j]
+            at += LANES
+            continue
         changes[:] = 0  # of the rank, by the state of the site with that bit
         i = first
+        bit = bit_of_first
         while i < modified.shape[0] and modified[i] < j + k:
-            changes[i % width] = (METHYLATED - np.int64(codes[modified[i]])) * powers[modified[i] - j]
+            changes[bit] = (METHYLATED - np.int64(codes[modified[i]])) * powers[modified[i] - j]
             i += 1
+            bit = bit + 1 if bit + 1 < width else 0
         sums[0] = ranks[j]
         n = 1
         for bit in range(width):
@@ -179,25 +138,28 @@ def _fill_kmers(window, k, powers, shape, course, first_lane, kmers):
             n *= 2
         v = 0
         while True:
-            at = place[j * vectors + v] + first_lane
             for lane in range(1 << low):
                 kmers[at + lane] = sums[(v << low) + lane]
-            v = next_vector(v, back[j])
+            at += LANES
+            v = next_vector(v, bits[j])
             if v == 0:
                 break
 
 
 @kernel
-def _fill_before(pack, n_kmers, vectors):
-    """Copy the emissions of each k-mer to the next one's."""
-    place, inverse, offset = pack.course.place, pack.inverse_before, pack.offset_before
+def _fill_before(bits, pack):
+    """Copy the emissions of each k-mer to the next one's, whose vectors differ in `bits`."""
+    first, inverse, offset = pack.course.back.first, pack.inverse_before, pack.offset_before
     inverse[:] = np.float32(0.0)
     offset[:] = np.float32(0.0)
-    for i in range(vectors, n_kmers * vectors):
-        at, source = place[i], place[i - vectors]
-        for lane in range(LANES):
-            inverse[at + lane] = pack.inverse[source + lane]
-            offset[at + lane] = pack.offset[source + lane]
+    for j in range(1, bits.shape[0]):
+        v = 0
+        for cell in range(first[j], first[j + 1]):
+            source = (first[j - 1] + cell_of(v, bits[j - 1])) * LANES
+            for lane in range(LANES):
+                inverse[cell * LANES + lane] = pack.inverse[source + lane]
+                offset[cell * LANES + lane] = pack.offset[source + lane]
+            v = next_vector(v, bits[j])
 
 
 @kernel
@@ -219,16 +181,11 @@ def _fill_rows(windows, chosen, low, event_mean, pack):
 
 
 @kernel
-def _make_pack(windows, chosen, size, event_mean, model, noise, room):
-    """Make the pack of the windows `chosen`, one for each lane or lanes; a window may be in it several times.
-
-    Return it with the number of its slots.
-    """
+def _make_pack(windows, chosen, size, course, bits, event_mean, model, noise, room):
+    """Make the pack of the windows `chosen`, one for each lane or lanes; a window may be in it several times."""
     width, low, rows, n_kmers = size
     k = model.k
-    vectors = 1 << (width - low)
-    course, n_elements, n_slots = _make_course(windows, chosen, size, k, noise is not None, room)
-    n_elements = (n_elements + simd.LANES - 1) // simd.LANES * simd.LANES
+    n_elements = (course.back.source.shape[0] * LANES + simd.LANES - 1) // simd.LANES * simd.LANES
     of_before = 0 if noise is None else n_elements
     pack = Pack(
         width, low, course, empty(room, LANES), empty(room, LANES), empty_floats(room, rows * simd.LANES),
@@ -236,9 +193,8 @@ def _make_pack(windows, chosen, size, event_mean, model, noise, room):
         empty_floats(room, n_elements), empty_floats(room, of_before), empty_floats(room, of_before),
     )  # fmt: skip
     kmers = numbers(room, n_elements, -1)
-    ranks = np.empty(n_kmers, np.int64)
-    powers = np.empty(k, np.int64)
-    fits = np.empty(4 * simd.LANES, np.float32)
+    ranks, powers, work = numbers(room, n_kmers, 0), numbers(room, k, 0), numbers(room, width + (1 << width), 0)
+    fits = empty_floats(room, 4 * simd.LANES)
     for i in range(chosen.shape[0]):
         window = chosen[i]
         codes = windows.codes[windows.base[window] : windows.base[window] + windows.n_bases[window]]
@@ -250,7 +206,7 @@ def _make_pack(windows, chosen, size, event_mean, model, noise, room):
             powers[base if reverse else k - 1 - base] = power
             power *= CODES
         fill_ranks(codes, k, reverse, own_kmers, ranks)
-        _fill_kmers((codes, modified, ranks[:own_kmers]), k, powers, (width, low), course, i << low, kmers)
+        _fill_kmers((codes, modified, ranks[:own_kmers]), powers, (width, low), bits, work, i << low, kmers)
         var, p_stay = windows.fits.var[window], stay_probability(windows.fits.events_per_base[window])
         ln_var = np.float32(np.log(var))
         for lane in range(i << low, (i + 1) << low):
@@ -265,8 +221,8 @@ def _make_pack(windows, chosen, size, event_mean, model, noise, room):
     )  # fmt: skip
     fill_emissions(kmers, model, of_lanes, Emissions(pack.inverse, pack.offset, pack.constant))
     if noise is not None:
-        _fill_before(pack, n_kmers, vectors)
-    return pack, n_slots
+        _fill_before(bits, pack)
+    return pack
 
 
 @kernel
@@ -278,7 +234,7 @@ def _score_pack(pack, n_slots, noise, reference, room):
     """
     rows = pack.after.shape[0] // LANES
     per_kmer = LANES << (pack.width - pack.low)
-    kept = empty(room, n_slots * rows * 3 * per_kmer)
+    kept = empty(room, n_slots * rows * (2 if noise is None else 3) * per_kmer)
     scales = empty(room, rows * LANES)
     ends = zeros(room, rows * per_kmer)
     densities = room_for_densities(room, pack.inverse.shape[0], rows, noise)
@@ -348,6 +304,19 @@ def _finish_window(windows, window, k, pack, masses, first_lane, shares):
 
 
 @kernel
+def _are_alike(windows, one, other):
+    """Return whether the sites of two windows lie in the same places, and these have as many bases."""
+    n = windows.n_sites[one]
+    if windows.n_bases[one] != windows.n_bases[other] or n != windows.n_sites[other]:
+        return False
+    same = True
+    for i in range(n):
+        if windows.modified[windows.site[one] + i] != windows.modified[windows.site[other] + i]:
+            same = False
+    return same
+
+
+@kernel
 def find_shares(windows, event_mean, model, noise, room, shares):
     """Find the probability of each window's events with each of its sites methylated or not, whatever the others are.
 
@@ -370,6 +339,7 @@ def find_shares(windows, event_mean, model, noise, room, shares):
     several = np.empty(LANES, np.int64)
     mode = simd.flush_denormals()
     first = 0
+    like = -1  # the window that all of the pack before are like
     while first < count:
         width = windows.width[first]
         low = _lane_bits(width)
@@ -383,9 +353,20 @@ def find_shares(windows, event_mean, model, noise, room, shares):
         needed = room_needed(rows, n_kmers, LANES << (width - low), most_slots)
         if needed > room.work.shape[0]:
             room = room_of(needed + needed // 2)
-        room.used[0] = 0
+            like = -1
+        is_alike = True
+        for i in range(1, n):
+            is_alike = is_alike and _are_alike(windows, first, first + i)
+        if not (is_alike and like >= 0 and windows.width[like] == width and _are_alike(windows, like, first)):
+            room.used[0] = 0
+            course, bits, n_slots = make_course(
+                windows, chosen, (width, low, n_kmers), model.k, noise is not None, room
+            )  # fmt: skip
+            of_course = room.used[0]
+            like = first if is_alike else -1
+        room.used[0] = of_course
         size = PackSize(width, low, rows, n_kmers)
-        pack, n_slots = _make_pack(windows, chosen, size, event_mean, model, noise, room)
+        pack = _make_pack(windows, chosen, size, course, bits, event_mean, model, noise, room)
         masses = _score_pack(pack, n_slots, noise, reference, room)
         for i in range(n):
             shares.exponents[first + i] = reference[i << low]
