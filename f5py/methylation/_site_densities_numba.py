@@ -28,6 +28,7 @@ class Way(NamedTuple):
     Those of a k-mer are in the order of the states that they stand for.
     """
 
+    bits: NDArray[np.int64]  # shape (n_kmers,): bits of the number of a vector in which those of a k-mer differ
     first: NDArray[np.int64]  # shape (n_kmers + 1,): first cell of each k-mer
     # source: shape (n_cells,): the cell of the k-mer before, or on the way back of the next one, with the same states;
     # `n_cells` where there is no such k-mer
@@ -172,15 +173,15 @@ def _way(bits, shape, stops, room):
                 pairs[j * width + bit] = n
                 n += 1
         first[j + 1] = first[j] + (1 << n)
-    return Way(first, numbers(room, first[n_kmers], first[n_kmers]), pairs, stops)
+    return Way(bits, first, numbers(room, first[n_kmers], first[n_kmers]), pairs, stops)
 
 
 @kernel
 def make_course(windows, chosen, size, k, is_correlated, room):
     """Find where the states of sites matter and where they change, in a pack of the windows `chosen`.
 
-    Return the course, the bits in which the vectors of each k-mer differ, and the number of slots. `windows` are
-    `f5py.methylation._site_windows_numba.SiteWindows`, and `size` is the width, its bits in lanes and the most k-mers.
+    Return the number of slots as well. `windows` are `f5py.methylation._site_windows_numba.SiteWindows`, and `size` is
+    the width, its bits in lanes and the most k-mers.
     """
     width, low, n_kmers = size
     onward, back = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0)
@@ -257,7 +258,7 @@ def make_course(windows, chosen, size, k, is_correlated, room):
             v = next_vector(v, back[j])
             if v == 0:
                 break
-    return Course(way, way_back, place, across, last, last_kmers[:n_last], changes, changed, slot), back, n_slots
+    return Course(way, way_back, place, across, last, last_kmers[:n_last], changes, changed, slot), n_slots
 
 
 @kernel

@@ -118,7 +118,7 @@ def forward(pack, noise, densities, scales, ends, kept, room):
     skip_self = wide.splat(P_SKIP_SELF)
     zero = wide.splat(0.0)
     # In a loop each use of a tuple's array would change the count of its users.
-    (first, source, pairs, stops), _, place, _, last, last_kmers, changes, changed, slot = pack.course
+    (_, first, source, pairs, stops), _, place, _, last, last_kmers, changes, changed, slot = pack.course
     events, inverse, offset, constant = pack.events, pack.inverse, pack.offset, pack.constant
     inverse_before, offset_before = pack.inverse_before, pack.offset_before
     shape = pack.width, pack.low
@@ -247,7 +247,7 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
     skip = wide.splat(P_SKIP)
     skip_self = wide.splat(P_SKIP_SELF)
     zero = wide.splat(0.0)
-    onward, (first, source, pairs, stops), _, across, last, _, changes, changed, slot = pack.course
+    onward, (_, first, source, pairs, stops), _, across, last, _, changes, changed, slot = pack.course
     first_onward = onward.first
     after, events, inverse, offset, constant = pack.after, pack.events, pack.inverse, pack.offset, pack.constant
     inverse_before, offset_before = pack.inverse_before, pack.offset_before

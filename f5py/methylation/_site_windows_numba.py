@@ -147,9 +147,10 @@ def _fill_kmers(window, powers, shape, bits, work, first_lane, kmers):
 
 
 @kernel
-def _fill_before(bits, pack):
-    """Copy the emissions of each k-mer to the next one's, whose vectors differ in `bits`."""
-    first, inverse, offset = pack.course.back.first, pack.inverse_before, pack.offset_before
+def _fill_before(pack):
+    """Copy the emissions of each k-mer to the next one's."""
+    bits, first = pack.course.back.bits, pack.course.back.first
+    inverse, offset = pack.inverse_before, pack.offset_before
     inverse[:] = np.float32(0.0)
     offset[:] = np.float32(0.0)
     for j in range(1, bits.shape[0]):
@@ -181,7 +182,7 @@ def _fill_rows(windows, chosen, low, event_mean, pack):
 
 
 @kernel
-def _make_pack(windows, chosen, size, course, bits, event_mean, model, noise, room):
+def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
     """Make the pack of the windows `chosen`, one for each lane or lanes; a window may be in it several times."""
     width, low, rows, n_kmers = size
     k = model.k
@@ -206,7 +207,7 @@ def _make_pack(windows, chosen, size, course, bits, event_mean, model, noise, ro
             powers[base if reverse else k - 1 - base] = power
             power *= CODES
         fill_ranks(codes, k, reverse, own_kmers, ranks)
-        _fill_kmers((codes, modified, ranks[:own_kmers]), powers, (width, low), bits, work, i << low, kmers)
+        _fill_kmers((codes, modified, ranks[:own_kmers]), powers, (width, low), course.back.bits, work, i << low, kmers)
         var, p_stay = windows.fits.var[window], stay_probability(windows.fits.events_per_base[window])
         ln_var = np.float32(np.log(var))
         for lane in range(i << low, (i + 1) << low):
@@ -221,7 +222,7 @@ def _make_pack(windows, chosen, size, course, bits, event_mean, model, noise, ro
     )  # fmt: skip
     fill_emissions(kmers, model, of_lanes, Emissions(pack.inverse, pack.offset, pack.constant))
     if noise is not None:
-        _fill_before(bits, pack)
+        _fill_before(pack)
     return pack
 
 
@@ -359,14 +360,13 @@ def find_shares(windows, event_mean, model, noise, room, shares):
             is_alike = is_alike and _are_alike(windows, first, first + i)
         if not (is_alike and like >= 0 and windows.width[like] == width and _are_alike(windows, like, first)):
             room.used[0] = 0
-            course, bits, n_slots = make_course(
-                windows, chosen, (width, low, n_kmers), model.k, noise is not None, room
-            )  # fmt: skip
+            of_pack = width, low, n_kmers
+            course, n_slots = make_course(windows, chosen, of_pack, model.k, noise is not None, room)
             of_course = room.used[0]
             like = first if is_alike else -1
         room.used[0] = of_course
         size = PackSize(width, low, rows, n_kmers)
-        pack = _make_pack(windows, chosen, size, course, bits, event_mean, model, noise, room)
+        pack = _make_pack(windows, chosen, size, course, event_mean, model, noise, room)
         masses = _score_pack(pack, n_slots, noise, reference, room)
         for i in range(n):
             shares.exponents[first + i] = reference[i << low]
