@@ -66,6 +66,8 @@ class SignalStages:
     limits: AlignmentLimits = F5C_LIMITS
     quality: QualityLimits = field(default_factory=QualityLimits)
     means_only: bool = False  # of the events only the means are needed
+    # the events are needed only by what scores them: a share that does so itself keeps those of its reads
+    leaves_events: bool = False
     keep_pairs: bool = False  # the aligned pairs are wanted too
     keep_samples: bool = False  # do not release the samples after event detection
     results: str = ""  # what `finish` makes: ``calls``, ``sites``, ``rows`` or nothing that a share helps with

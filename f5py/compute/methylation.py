@@ -71,6 +71,7 @@ class Caller(AlignmentStage):
         # The second scores after --rescale are of fits that a GPU does not have: the CPU threads compute them of the
         # events that it has aligned.
         self.stages.results = "" if options.rescale else "sites" if options.per_site else "calls"
+        self.stages.leaves_events = self.stages.means_only and bool(self.stages.results)
         self.stages.finish = self._call
         self.stages.finish_part = part_of(options)
         self._keep_cigar = options.modbam is not None

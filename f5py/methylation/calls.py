@@ -123,9 +123,6 @@ def call_methylation(
     batch.calls = Calls.of(offsets_of(n_sites if per_site else n_groups), np.zeros(len(batch), np.int64))
     inputs = batch.view, model.levels, motifs, terms_of(noise)
     prior = -1.0 if agreement is None else float(agreement)
-    # Of sites that overlap each other what scores groups elsewhere takes the first; here each of them is a call.
-    if per_site and any(_may_overlap(codes) for codes in motifs):
-        elsewhere = None
     sites = batch.calls
     if per_site:
         batch.calls = Calls.of(offsets_of(n_groups), np.zeros(len(batch), np.int64))
@@ -138,12 +135,6 @@ def call_methylation(
     seconds += call_sites(batch, reads, (*inputs, prior, sites), pool)
     batch.calls = sites
     return seconds
-
-
-def _may_overlap(motif: MotifCodes) -> bool:
-    """Return whether an occurrence of the motif may begin inside of another one."""
-    masks = motif.masks
-    return any(bool((masks[i:] & masks[:-i]).all()) for i in range(1, len(masks)))
 
 
 def call_with(

@@ -137,7 +137,7 @@ def batch_size(options: AlignmentOptions) -> int:
 
 def batches_ahead(options: AlignmentOptions) -> int:
     """Choose how many batches are loaded at the same time, or wait; each takes some 100 MB."""
-    return 2 if _may_use_gpu(options) else 1
+    return 3 if _may_use_gpu(options) else 1
 
 
 def _threads_to_feed(options: AlignmentOptions) -> int:

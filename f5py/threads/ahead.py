@@ -34,8 +34,8 @@ def worked_ahead(portions: Iterator[P], work: Callable[[P], T], n_threads: int, 
 
     Portions are taken from their iterator in one thread, which may wait for them: what is done is yielded meanwhile. No
     more than `n_threads` results are there or being made at any time, the one that has been yielded last included until
-    the next one is asked for. Raises what `portions` or `work` has raised, after the results before it have been
-    yielded.
+    the next one is asked for; one more portion may have been taken. Raises what `portions` or `work` has raised, after
+    the results before it have been yielded.
 
     Parameters
     ----------
@@ -73,8 +73,11 @@ def worked_ahead(portions: Iterator[P], work: Callable[[P], T], n_threads: int, 
     def feed() -> None:
         nonlocal error
         try:
-            while room.acquire() and not stopping.is_set():
-                task = _Task(next(portions))
+            while not stopping.is_set():
+                task = _Task(next(portions))  # before there is room: taking it may last, too
+                room.acquire()
+                if stopping.is_set():
+                    break
                 if len(threads) < n_threads:
                     threads.append(threading.Thread(target=run, name=f"{name}-{len(threads)}", daemon=True))
                     threads[-1].start()

@@ -34,19 +34,23 @@ def threads_left() -> list[str]:
 )
 def test_results_in_order_up_to_the_first_error(n, n_threads, pauses, broken, where):
     lock = threading.Lock()
-    begun = taken = most = 0
+    asked = begun = taken = most_asked = most = 0
 
     def portions():
-        nonlocal begun, most
+        nonlocal asked, most_asked
         for i in range(n):
             if where == "portions" and i == broken:
                 raise Broken
             with lock:
-                begun += 1
-                most = max(most, begun - taken)
+                asked += 1
+                most_asked = max(most_asked, asked - taken)
             yield i
 
     def work(i):
+        nonlocal begun, most
+        with lock:
+            begun += 1
+            most = max(most, begun - taken)
         time.sleep(pauses[i] / 1000)
         if where == "work" and i == broken:
             raise Broken
@@ -65,6 +69,7 @@ def test_results_in_order_up_to_the_first_error(n, n_threads, pauses, broken, wh
         assert not fails
     assert results == [i * i for i in range(broken if fails else n)]
     assert most <= n_threads
+    assert most_asked <= n_threads + 1
     assert not threads_left()
 
 

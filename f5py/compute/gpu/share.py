@@ -109,6 +109,9 @@ class GpuShare:
         self._max_events_per_base = max_events_per_base
         self.timing = BatchTiming()
         self._started, self._ended = cupy.cuda.Event(), cupy.cuda.Event()
+        self._event_arrays = (
+            () if stages.leaves_events else ("event_mean",) if stages.means_only else ("event_mean", *_EVENTS)
+        )
         self._scores: GpuScores | None = None
         self._find_events()
         self.reads = self._mask(self._found)
@@ -175,7 +178,7 @@ class GpuShare:
     def align(self, batch: ReadBatch) -> None:
         """See `Share.align`."""
         started = time.perf_counter()
-        part, k, means_only = self._part, self._stages.model.k, self._stages.means_only
+        part, k = self._part, self._stages.model.k
         self._aligned = reads = np.flatnonzero(self.reads & (batch.status == ReadStatus.OK))
         lengths, n_events = batch.read_length[reads], self._n_events[reads]
         self._q = q = offsets_of(n_events)
@@ -191,10 +194,8 @@ class GpuShare:
             part.put("lp_stay", lp_stay)
             if n:
                 self._queue_alignment(n, k)
-            part.download("event_mean", int(q[-1]))
-            if not means_only:
-                for name in _EVENTS:
-                    part.download(name, int(q[-1]))
+            for name in self._event_arrays:
+                part.download(name, int(q[-1]))
             for name in _MAP:
                 part.download(name, int(p[-1]))
             for name in _OF_READS:
@@ -239,7 +240,7 @@ class GpuShare:
         self.timing.gpu = cupy.cuda.get_elapsed_time(self._started, self._ended) / 1e3
         started = time.perf_counter()
         host, n = part.host, len(reads)
-        for name in ("event_mean",) if self._stages.means_only else ("event_mean", *_EVENTS):
+        for name in self._event_arrays:
             values = getattr(batch.events, name.removeprefix("event_"))
             take_reads(host[name], self._q, reads, values, batch.events.offsets, pool)
         maps = BaseMap(self._p, batch.base_map.kmer_rank[:0], host["first_event"], host["last_event"])
@@ -267,14 +268,26 @@ class GpuShare:
 
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
         """See `f5py.methylation.calls.ScoredElsewhere`."""
-        if not self._part.size.scores or not can_be_scored(motifs):
+        if not self._part.size.scores or not can_be_scored(motifs, self._part.size.site_scores):
+            self._fetch_means(batch, self.reads)
             return np.zeros(len(batch), np.bool_)
         if self._scores is None:
             self._scores = GpuScores(
                 self._part, self._device.functions, self._device.tables, self._aligned, self._stages.pool
             )
             self._chosen = self._that_fit(batch)
+            self._fetch_means(batch, ~self._chosen)
         return self._chosen
+
+    def _fetch_means(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
+        """Fill the means of the events of those reads of the share that the CPU threads score, if it has kept them."""
+        at = np.flatnonzero((reads & (batch.status == ReadStatus.OK))[self._aligned])
+        if not self._stages.leaves_events or not len(at):
+            return
+        self._part.download("event_mean", int(self._q[-1]))
+        self._part.wait()
+        host, events = self._part.host["event_mean"], batch.events
+        take_reads(host, self._q[at], self._aligned[at], events.mean, events.offsets, self._stages.pool)
 
     def begin_scores(
         self,
@@ -286,7 +299,9 @@ class GpuShare:
     ) -> NDArray[np.bool_]:
         """See `ScoredElsewhere`."""
         assert self._scores is not None
-        return self._scores.begin(batch, self._chosen, model, motifs, listing, noise)
+        given_back = self._scores.begin(batch, self._chosen, model, motifs, listing, noise)
+        self._fetch_means(batch, given_back)
+        return given_back
 
     def fetch_scores(self) -> NDArray[np.float32]:
         """See `ScoredElsewhere`."""
@@ -302,7 +317,9 @@ class GpuShare:
         assert self._scores is not None
         device = self._device
         self._sites = GpuSites(self._part, device.functions, device.tables, self._aligned, self._stages.pool)
-        return self._sites.begin(batch, reads, self._scores.scoring, sites, calls)
+        given_back = self._sites.begin(batch, reads, self._scores.scoring, sites, calls)
+        self._fetch_means(batch, given_back)
+        return given_back
 
     def fetch_sites(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """See `ScoredElsewhere`."""

@@ -1,7 +1,11 @@
 """Jitted loops over the sequences in BAM records."""
 
-import numpy as np
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import HARD_CLIP
 from f5py.io.bam._bam_numba import FLAGS, N_BASES, cigar_of, sequence_begins, signed32, unsigned16
 from f5py.jit.kernel import exact_kernel
@@ -11,7 +15,8 @@ _IS_REVERSE = 16
 _LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
 #: The complement of a base is its four bits in the reverse order.
 _COMPLEMENT_LETTERS = _LETTERS[[int(f"{i:04b}"[::-1], 2) for i in range(16)]]
-_EQUALS = _LETTERS[0]
+#: A bit that all of these have but "=".
+_BIT_OF_BASES = np.uint8(0x40)
 
 
 @exact_kernel
@@ -35,27 +40,45 @@ def whole_lengths(data, starts, chosen, lengths):
                 lengths[i] = 0
 
 
+class Held(NamedTuple):
+    """Sequences of reads whose records have not got all of them."""
+
+    row: NDArray[np.int64]  # shape (n,): which of these each chosen record's read has; -1: that of the record
+    bases: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+
+class Sequences(NamedTuple):
+    """Sequences of n reads, as sequenced."""
+
+    bases: NDArray[np.uint8]
+    offsets: NDArray[np.int64]  # shape (n + 1,)
+    is_short: NDArray[np.bool_]  # shape (1,): a record has "=", the reference's base, in it
+
+
 @exact_kernel
-def copy_sequences(data, starts, chosen, held_row, held, held_offsets, offsets, out):
-    """Fill `out` with the reads' bases as sequenced; return whether a record has "=", the reference's base, in it.
+def copy_sequences(turn, reads, data, starts, chosen, held, made):
+    """Fill in the bases of some of the chosen records' reads.
 
     Parameters
     ----------
-    chosen : int64, shape (n,)
-        The records.
-    held_row : int64, shape (n,)
-        Which of the sequences in `held`, with `held_offsets`, a record's read has; -1: that of the record.
-    offsets : int64, shape (n + 1,)
-        Of the reads in `out`.
+    turn, reads
+        See `f5py.threads.pool.WorkerPool.run`; which of `chosen`.
+    data, starts, chosen
+        See `f5py.io.bam._bam_numba.decode`.
+    held : Held
+    made : Sequences
+        Its bases are filled, and `is_short` is set if that is so.
     """
-    lowest = np.uint8(255)
-    for i in range(chosen.shape[0]):
-        to = offsets[i]
-        size = offsets[i + 1] - to
-        if held_row[i] >= 0:
-            first = held_offsets[held_row[i]]
+    common = np.uint8(255)  # bits that all letters have
+    for turn_of in own_turns(counter(turn), reads.shape[0]):
+        i = reads[turn_of]
+        to = made.offsets[i]
+        size = made.offsets[i + 1] - to
+        if held.row[i] >= 0:
+            first = held.offsets[held.row[i]]
             for j in range(size):
-                out[to + j] = held[first + j]
+                made.bases[to + j] = held.bases[first + j]
             continue
         at = starts[chosen[i]]
         begin = sequence_begins(data, at)
@@ -63,9 +86,16 @@ def copy_sequences(data, starts, chosen, held_row, held, held_offsets, offsets, 
         letters = _COMPLEMENT_LETTERS if reverse else _LETTERS
         place = to + size - 1 if reverse else to
         step = -1 if reverse else 1
-        for j in range(size):
-            pair = np.int64(data[begin + (j >> 1)])
-            letter = letters[pair & 15 if j & 1 == 1 else pair >> 4]
-            lowest = min(lowest, letter ^ _EQUALS)
-            out[place + step * j] = letter
-    return lowest == 0
+        for j in range(size >> 1):
+            pair = data[begin + j]
+            first_letter, second_letter = letters[pair >> 4], letters[pair & 15]
+            common &= first_letter & second_letter
+            made.bases[place] = first_letter
+            made.bases[place + step] = second_letter
+            place += 2 * step
+        if size & 1 == 1:
+            letter = letters[data[begin + (size >> 1)] >> 4]
+            common &= letter
+            made.bases[place] = letter
+    if common & _BIT_OF_BASES == 0:
+        made.is_short[0] = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,10 @@ from f5py.io.bam.bam_records import fixed_numbers, record_names
 from f5py.io.reads.memory_reads import reads_in_memory
 from f5py.io.reads.read_index import ReadIndex
 from f5py.messages import console
-from f5py.threads.pool import WorkerPool
+from f5py.threads.pool import CallingThread, WorkerPool
+
+if TYPE_CHECKING:
+    from f5py.io.bam._bam_sequence_numba import Held, Sequences
 
 #: Primary records do not have these flags: unmapped reads have bases too, but nobody asks for them.
 _NOT_PRIMARY = 0x4 | 0x100 | 0x800
@@ -140,7 +144,7 @@ def sequences_of_records(
     bases : uint8, shape (offsets[-1],)
     offsets : int64, shape (n + 1,)
     """
-    from f5py.io.bam._bam_sequence_numba import copy_sequences
+    from f5py.io.bam._bam_sequence_numba import Held
 
     held_at = np.flatnonzero(is_elsewhere)
     held, held_offsets = reads.sequences_of(rows[held_at], pool)
@@ -148,12 +152,35 @@ def sequences_of_records(
     sizes[held_at] = np.diff(held_offsets)
     held_row = np.full(len(chosen), -1)
     held_row[held_at] = np.arange(len(held_at))
-    offsets = offsets_of(sizes)
-    bases = np.empty(offsets[-1], np.uint8)
-    is_short = copy_sequences(data, starts, chosen, held_row, held, held_offsets, offsets, bases)
-    if is_short and not (is_elsewhere | (rows < 0)).all():
+    made = copied_sequences(data, starts, chosen, sizes, Held(held_row, held, held_offsets), pool)
+    if made.is_short[0] and not (is_elsewhere | (rows < 0)).all():
         return sequences_of_records(data, starts, chosen, rows, is_elsewhere | (rows >= 0), reads, pool)
-    return bases, offsets
+    return made.bases, made.offsets
+
+
+def copied_sequences(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    held: Held | None = None,
+    pool: WorkerPool | None = None,
+) -> Sequences:
+    """Copy the sequences of records' reads, of these sizes; see `sequences_of_records`.
+
+    Parameters
+    ----------
+    held : Held, optional
+        Sequences that are not taken from the records.
+    """
+    from f5py.io.bam._bam_sequence_numba import Held, Sequences, copy_sequences
+
+    if held is None:
+        held = Held(np.full(len(chosen), -1), np.empty(0, np.uint8), np.zeros(1, np.int64))
+    offsets = offsets_of(sizes)
+    made = Sequences(np.empty(offsets[-1], np.uint8), offsets, np.zeros(1, np.bool_))
+    (pool or CallingThread()).run(copy_sequences, np.arange(len(chosen)), data, starts, chosen, held, made)
+    return made
 
 
 def all_chunks(alignments: AlignmentFile) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:

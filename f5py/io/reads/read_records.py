@@ -208,8 +208,8 @@ def _record_batches(
 ) -> Iterator[MappingBatch]:
     """Read the primary records of an alignment file, put back to the orientation of the read."""
     from f5py.io.bam._bam_numba import FLAGS, N_BASES
-    from f5py.io.bam._bam_sequence_numba import copy_sequences
     from f5py.io.bam.bam_records import fixed_numbers, record_names
+    from f5py.io.bam.record_reads import copied_sequences
     from f5py.io.reads import _read_records_numba as compiled
 
     n_read = 0
@@ -223,10 +223,9 @@ def _record_batches(
         while first < len(chosen):
             done = ends[first - 1] if first else 0
             last = max(first + 1, int(np.searchsorted(ends, done + max_bases, "right")))
-            part, offsets = chosen[first:last], offsets_of(sizes[first:last])
-            letters, qualities = np.empty(offsets[-1], np.uint8), np.empty(offsets[-1], np.uint8)
-            nothing, none = np.empty(0, np.uint8), np.zeros(1, np.int64)
-            copy_sequences(data, starts, part, np.full(len(part), -1), nothing, none, offsets, letters)
+            part = chosen[first:last]
+            letters, offsets, _ = copied_sequences(data, starts, part, sizes[first:last])
+            qualities = np.empty(offsets[-1], np.uint8)
             compiled.copy_qualities(data, starts, part, offsets, qualities)
             tags = np.empty(int((starts[part + 1] - starts[part]).sum()), np.uint8)
             tag_offsets = np.empty(len(part) + 1, np.int64)

@@ -93,7 +93,10 @@ class Scorer:
 
     def scores(self, batch, motifs):
         from f5py.compute.gpu.results.references import reads_that_fit
+        from f5py.compute.gpu.results.scores import can_be_scored
 
+        if not can_be_scored(motifs, self.part.size.site_scores):
+            return np.zeros(len(batch), np.bool_)
         return reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.part)
 
     def begin_scores(self, batch, model, motifs, listing, noise):
@@ -243,7 +246,7 @@ def test_reads_whose_reference_does_not_fit_are_left_to_the_cpu(device, pool):
     batch = made_aligned_batch(9, 24)
     scorer = Scorer(pool, batch, 20_000)
     object.__setattr__(scorer.part, "size", Small(scorer.part.size, references=2500))
-    assert 2 < scorer.scores(batch, None).sum() < 15
+    assert 2 < scorer.scores(batch, (MOTIFS["cpg"].codes(False),) * 2).sum() < 15
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
 
 

@@ -140,6 +140,15 @@ class GpuScores(OfPart):
             part.download("found", 4 * n)
 
 
-def can_be_scored(motifs: tuple[MotifCodes, MotifCodes]) -> bool:
-    """Return whether the kernel takes that motif."""
-    return len(motifs[0].masks) <= MAX_MOTIF
+def can_be_scored(motifs: tuple[MotifCodes, MotifCodes], per_site: bool) -> bool:
+    """Return whether the kernels take that motif.
+
+    Of sites that overlap each other they score the first; on the CPU each of them is a call of `per_site`.
+    """
+    return len(motifs[0].masks) <= MAX_MOTIF and not (per_site and any(_may_overlap(codes) for codes in motifs))
+
+
+def _may_overlap(motif: MotifCodes) -> bool:
+    """Return whether an occurrence of the motif may begin inside of another one."""
+    masks = motif.masks
+    return any(bool((masks[i:] & masks[:-i]).all()) for i in range(1, len(masks)))
