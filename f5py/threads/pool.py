@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -66,7 +67,9 @@ class WorkerPool:
         self._most_per_call = n_threads if most_per_call is None else most_per_call
         self._jobs: list[_Job] = []
         self._n_under_way = 0  # calls that have come and are not done
-        self._changed = threading.Condition()
+        self._n_idle = 0  # threads that wait to be woken, and have not been yet
+        self._lock = threading.Lock()  # of all these
+        self._wakes: queue.SimpleQueue[None] = queue.SimpleQueue()  # something for each idle thread that is woken
         self._closing = False
         self._stopped = False
         self._threads: list[threading.Thread] = []
@@ -114,7 +117,7 @@ class WorkerPool:
 
     def stop(self) -> None:
         """Let every call end after the reads in progress; to be called when the results are not wanted any more."""
-        with self._changed:
+        with self._lock:
             self._stopped = True
             for job in self._jobs:
                 job.turn[0] = _NO_MORE
@@ -126,9 +129,9 @@ class WorkerPool:
 
     def close(self) -> None:
         """End the threads; nothing may be running."""
-        with self._changed:
+        with self._lock:
             self._closing = True
-            self._changed.notify_all()
+            self._wake(len(self._threads))
         for thread in self._threads:
             thread.join()
         self._threads = []
@@ -136,7 +139,7 @@ class WorkerPool:
     def _run(self, job: _Job) -> float:
         if job.n_reads == 0:
             return 0.0
-        with self._changed:
+        with self._lock:
             if self._closing:
                 raise RuntimeError("the worker threads have ended")
             if self._stopped:
@@ -148,43 +151,58 @@ class WorkerPool:
             while at and self._jobs[at - 1].order > job.order:
                 at -= 1
             self._jobs.insert(at, job)
-            self._changed.notify()
-        job.done.wait()
+            self._wake(1)
+        job.done.acquire()
         job.work = lambda: None  # workers have the job until the next one comes, and its arrays are large
         if job.error is not None:
             raise job.error
         return job.seconds
 
+    def _wake(self, n: int) -> None:
+        """Wake up to `n` idle threads; the lock is held."""
+        for _ in range(min(n, self._n_idle)):
+            self._n_idle -= 1
+            self._wakes.put(None)
+
     def _work(self) -> None:
-        while (job := self._next_job()) is not None:
+        job = self._next_job(None, 0.0)
+        while job is not None:
             started = time.perf_counter()
             try:
                 job.work()
             except BaseException as error:
                 job.error = job.error or error
                 job.turn[0] = _NO_MORE
-            with self._changed:
-                job.seconds += time.perf_counter() - started
-                job.n_workers -= 1
-                if job in self._jobs:  # the first one to come back: nothing is left to be begun
-                    self._jobs.remove(job)
-                if job.n_workers == 0:
-                    self._n_under_way -= 1
-                    job.done.set()
+            job = self._next_job(job, time.perf_counter() - started)
 
-    def _next_job(self) -> _Job | None:
-        with self._changed:
-            while not self._jobs:
+    def _next_job(self, done: _Job | None, seconds: float) -> _Job | None:
+        """Come back from a job after so many seconds, and wait for the next one; None at the end."""
+        while True:
+            with self._lock:
+                if done is not None:
+                    self._come_back(done, seconds)
+                    done = None
+                if self._jobs:
+                    job = self._jobs[0]
+                    job.n_workers += 1
+                    if job.n_workers >= job.most_workers:
+                        del self._jobs[0]
+                    if self._jobs:
+                        self._wake(1)
+                    return job
                 if self._closing:
                     return None
-                self._changed.wait()
-            job = self._jobs[0]
-            job.n_workers += 1
-            if job.n_workers >= job.most_workers:
-                self._jobs.remove(job)
-            if self._jobs:
-                self._changed.notify()
-            return job
+                self._n_idle += 1
+            self._wakes.get()
+
+    def _come_back(self, job: _Job, seconds: float) -> None:
+        job.seconds += seconds
+        job.n_workers -= 1
+        if job in self._jobs:  # the first one to come back: nothing is left to be begun
+            self._jobs.remove(job)
+        if job.n_workers == 0:
+            self._n_under_way -= 1
+            job.done.release()
 
 
 class CallingThread:
@@ -218,7 +236,8 @@ class _Job:
         self.n_workers = 0
         self.seconds = 0.0
         self.error: BaseException | None = None
-        self.done = threading.Event()
+        self.done = threading.Lock()  # free when it is
+        self.done.acquire()
 
 
 def longest_first(work: NDArray, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
