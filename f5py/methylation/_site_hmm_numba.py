@@ -7,7 +7,7 @@ i is in vector ``s >> low`` and lane ``2 ** low * i + s % 2 ** low``.
 
 Vectors that cannot differ are computed once, as a cell. Before a site of any of the windows comes under the k-mer, its
 bit of the state makes no difference, and on the way back none where no such site is under it. The cells of all k-mers
-are gone through one after the other, see `f5py.methylation._site_densities_numba.Way`.
+are gone through one after the other, see `f5py.methylation._site_course_numba.Way`.
 
 All is in double precision and probability space: a window's true values in a row are the stored ones times
 ``2 ** scale``, with a whole number, and no state that matters lies more than a few hundred orders of e below the row's

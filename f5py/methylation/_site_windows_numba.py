@@ -13,14 +13,11 @@ from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import CODES, METHYLATED, fill_emissions, fill_ranks
 from f5py.methylation._hmm_numba import Emissions, background, stay_probability
+from f5py.methylation._site_course_numba import Pack, are_alike, cell_of, lane_bits, make_course, next_vector
 from f5py.methylation._site_densities_numba import (
     NEVER,
-    Pack,
-    cell_of,
     empty,
     empty_floats,
-    make_course,
-    next_vector,
     numbers,
     room_for_densities,
     room_needed,
@@ -28,10 +25,6 @@ from f5py.methylation._site_densities_numba import (
     zeros,
 )
 from f5py.methylation._site_hmm_numba import LANES, backward, forward, greatest_of_window
-
-#: Bits of a state that are numbers of vectors, at most, unless the lanes have no room for the others.
-_MOST_HIGH = 3
-_LANE_BITS = 3
 
 
 class Fits(NamedTuple):
@@ -78,12 +71,6 @@ class PackSize(NamedTuple):
     # rows, n_kmers: most events and k-mers of a window
     rows: int
     n_kmers: int
-
-
-@kernel
-def _lane_bits(width):
-    """Return how many bits of a state are in the lanes, so that a pack of windows with many sites stays small."""
-    return min(max(width - _MOST_HIGH, 0), _LANE_BITS)
 
 
 @kernel
@@ -305,19 +292,6 @@ def _finish_window(windows, window, k, pack, masses, first_lane, shares):
 
 
 @kernel
-def _are_alike(windows, one, other):
-    """Return whether the sites of two windows lie in the same places, and these have as many bases."""
-    n = windows.n_sites[one]
-    if windows.n_bases[one] != windows.n_bases[other] or n != windows.n_sites[other]:
-        return False
-    same = True
-    for i in range(n):
-        if windows.modified[windows.site[one] + i] != windows.modified[windows.site[other] + i]:
-            same = False
-    return same
-
-
-@kernel
 def find_shares(windows, event_mean, model, noise, room, shares):
     """Find the probability of each window's events with each of its sites methylated or not, whatever the others are.
 
@@ -340,14 +314,15 @@ def find_shares(windows, event_mean, model, noise, room, shares):
     several = np.empty(LANES, np.int64)
     mode = simd.flush_denormals()
     first = 0
-    like = -1  # the window that all of the pack before are like
+    like = low_before = -1  # the window that all of the pack before are like, and that pack's bits in lanes
     while first < count:
         width = windows.width[first]
-        low = _lane_bits(width)
-        chosen = several[: LANES >> low]
         n = 1
-        while n < chosen.shape[0] and first + n < count and windows.width[first + n] == width:
+        while n < LANES and first + n < count and windows.width[first + n] == width:
             n += 1
+        low = lane_bits(windows, first, n, model.k)
+        chosen = several[: LANES >> low]
+        n = min(n, chosen.shape[0])
         for i in range(chosen.shape[0]):
             chosen[i] = first + min(i, n - 1)
         rows, n_kmers, most_slots = _size_of(windows, chosen, model.k)
@@ -357,13 +332,14 @@ def find_shares(windows, event_mean, model, noise, room, shares):
             like = -1
         is_alike = True
         for i in range(1, n):
-            is_alike = is_alike and _are_alike(windows, first, first + i)
-        if not (is_alike and like >= 0 and windows.width[like] == width and _are_alike(windows, like, first)):
+            is_alike = is_alike and are_alike(windows, first, first + i)
+        is_known = is_alike and like >= 0 and low == low_before and windows.width[like] == width
+        if not (is_known and are_alike(windows, like, first)):
             room.used[0] = 0
             of_pack = width, low, n_kmers
             course, n_slots = make_course(windows, chosen, of_pack, model.k, noise is not None, room)
             of_course = room.used[0]
-            like = first if is_alike else -1
+            like, low_before = first if is_alike else -1, low
         room.used[0] = of_course
         size = PackSize(width, low, rows, n_kmers)
         pack = _make_pack(windows, chosen, size, course, event_mean, model, noise, room)

@@ -261,7 +261,7 @@ def test_far_sites_do_not_matter() -> None:
 @pytest.mark.parametrize("power", [0.5, 1.0])
 def test_the_share_of_agreeing_groups_is_its_expectation(power: float) -> None:
     """Against numerical integration of the prior's two parts on a fine grid."""
-    from f5py.methylation._per_site_numba import learn_agreement
+    from f5py.methylation._site_list_numba import learn_agreement
 
     rng = np.random.default_rng(2)
     shares = np.append((np.arange(4000) + 0.5) / 4000, 0.995)
@@ -276,7 +276,7 @@ def test_the_share_of_agreeing_groups_is_its_expectation(power: float) -> None:
 
 def test_few_groups_do_not_make_a_read_one_of_independent_sites() -> None:
     """Three groups that seem to differ, as in a short read of one state with a poor fit, hardly count; thirty do."""
-    from f5py.methylation._per_site_numba import learn_agreement
+    from f5py.methylation._site_list_numba import learn_agreement
 
     assert learn_agreement(np.full(3, -1.5), 0.5) > 0.9
     assert learn_agreement(np.full(3, -1.5), 1.0) > 0.65
@@ -337,7 +337,7 @@ def test_agreement_of_one_is_the_groups_call_and_of_zero_the_uniform_prior(
     from f5py.compute import methylation as caller
     from f5py.core.batch import ReadStatus
     from f5py.methylation import calls
-    from f5py.methylation._per_site_numba import learn_agreement
+    from f5py.methylation._site_list_numba import learn_agreement
 
     seen = []
 

@@ -1,0 +1,282 @@
+"""Jitted loops that find how the states of sites go through the k-mers of windows.
+
+See `f5py.methylation._site_hmm_numba`.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.jit.kernel import kernel
+from f5py.methylation._site_densities_numba import LANES, numbers
+
+#: Bits of a state that are numbers of vectors, at most, unless the lanes have no room for the others: a pack of windows
+#: with many sites stays small.
+_MOST_HIGH = 3
+_LANE_BITS = 3
+#: What a row takes besides its cells, on the way forward or back, in cells.
+_CELLS_OF_ROW = 35
+
+
+class Way(NamedTuple):
+    """The cells of all k-mers, on the way forward or back: vectors that differ.
+
+    Those of a k-mer are in the order of the states that they stand for.
+    """
+
+    bits: NDArray[np.int64]  # shape (n_kmers,): bits of the number of a vector in which those of a k-mer differ
+    first: NDArray[np.int64]  # shape (n_kmers + 1,): first cell of each k-mer
+    # source: shape (n_cells,): the cell of the k-mer before, or on the way back of the next one, with the same states;
+    # `n_cells` where there is no such k-mer
+    source: NDArray[np.int64]
+    # pairs: shape (w * n_kmers,): for each of the w bits of a state, which bit of the number of the k-mer's cell it is;
+    # -1 if it does not matter there
+    pairs: NDArray[np.int64]
+    # stops: k-mers at which something is done before the next ones: a stretch from one of them to the next is gone
+    # through at once
+    stops: NDArray[np.int64]
+
+
+class Course(NamedTuple):
+    """What happens to the states of a pack's sites on the way through its k-mers."""
+
+    onward: Way
+    back: Way  # with a cell for every density; those of the k-mers come one after the other here, too
+    place: NDArray[np.int64]  # shape (n_cells,): where each cell on the way forward has its densities
+    # across: shape (n_cells,): for each cell on the way forward, that of the next k-mer on the way back
+    across: NDArray[np.int64]
+    last: NDArray[np.int64]  # shape (n_kmers,): the lanes, as bits, whose last k-mer it is
+    last_kmers: NDArray[np.int64]  # the k-mers that are the last one in any lane
+    # changes: shape (n_kmers,): bits of the state that change from one site to another on the way into the k-mer
+    changes: NDArray[np.int64]
+    changed: NDArray[np.int64]  # shape (w * n_kmers,): the lanes in which each of the w bits does
+    # slot: shape (n_kmers,): number of the k-mer among those into which bit 0 changes in any of the windows, or -1
+    slot: NDArray[np.int64]
+
+
+class Pack(NamedTuple):
+    """Windows that are solved side by side."""
+
+    width: int  # the most sites that share a k-mer in each window
+    low: int  # bits of a state that are in the lanes
+    course: Course
+    # stay, step: shape (8,): probabilities of each lane's read
+    stay: NDArray[np.float64]
+    step: NDArray[np.float64]
+    # events: shape (16 * rows,): means: each row's eight lanes twice; a window that has fewer repeats its last one
+    events: NDArray[np.float32]
+    # after: shape (8 * rows,): base-two logarithm of the probability of the events after the row as background, in each
+    # lane; `NEVER` in rows that a window does not have
+    after: NDArray[np.float64]
+    # inverse, offset, constant: emissions as `f5py.methylation._hmm_numba.forward_lanes` has them; after a window's
+    # last k-mer `inverse` is 0 and `constant` never
+    inverse: NDArray[np.float32]
+    offset: NDArray[np.float32]
+    constant: NDArray[np.float32]
+    # inverse_before, offset_before: those of the k-mer before; used with correlated noise only
+    inverse_before: NDArray[np.float32]
+    offset_before: NDArray[np.float32]
+
+
+@kernel
+def are_alike(windows, one, other):
+    """Return whether the sites of two windows lie in the same places, and these have as many bases."""
+    n = windows.n_sites[one]
+    if windows.n_bases[one] != windows.n_bases[other] or n != windows.n_sites[other]:
+        return False
+    same = True
+    for i in range(n):
+        if windows.modified[windows.site[one] + i] != windows.modified[windows.site[other] + i]:
+            same = False
+    return same
+
+
+@kernel
+def _cells_of(windows, first, n, low, k, bits):
+    """Count the cells of all rows of a pack of `n` windows from `first` on; `bits` is scratch space."""
+    width = windows.width[first]
+    n_kmers = windows.n_bases[first : first + n].max() - k + 1
+    under, entered = bits[0, :n_kmers], bits[1, :n_kmers]
+    under[:] = 0
+    entered[:] = 0
+    rows = np.int64(0)
+    first_slot = n_kmers
+    for window in range(first, first + n):
+        rows = max(rows, abs(windows.end[window] - windows.begin[window]) + 1)
+        bit = -1
+        for site in range(windows.n_sites[window]):
+            bit = bit + 1 if bit + 1 < width else 0
+            modified = windows.modified[windows.site[window] + site]
+            enters = modified - k + 1
+            for j in range(enters, min(modified + 1, n_kmers)):
+                under[j] |= 1 << bit
+            entered[enters] |= 1 << bit
+            if site == width:
+                first_slot = min(first_slot, enters)
+    cells = 2 * _CELLS_OF_ROW if first_slot < n_kmers else _CELLS_OF_ROW
+    now = 0
+    for j in range(n_kmers):
+        now |= entered[j]
+        cells += 1 << _number_of_bits(now >> low)
+        if j >= first_slot:
+            cells += 1 << _number_of_bits(under[j] >> low)
+    return rows * cells
+
+
+@kernel
+def _number_of_bits(value):
+    n = 0
+    while value > 0:
+        value &= value - 1
+        n += 1
+    return n
+
+
+@kernel
+def lane_bits(windows, first, n, k):
+    """Choose how many bits of a state are in the lanes of the pack of the next of `n` windows that have one width.
+
+    The fewer, the more windows are in the pack, and if they are not alike, the more is computed for nothing.
+    """
+    width = windows.width[first]
+    least = min(max(width - _MOST_HIGH, 0), _LANE_BITS)
+    if n == 1:
+        return min(width, _LANE_BITS)
+    is_alike = True
+    for i in range(1, n):
+        is_alike = is_alike and are_alike(windows, first, first + i)
+    if is_alike and n == LANES:
+        return least
+    bits = np.empty((2, windows.n_bases[first : first + n].max()), np.int64)
+    best = least
+    least_cells = np.inf
+    for low in range(least, min(width, _LANE_BITS) + 1):
+        together = min(n, LANES >> low)
+        cells = _cells_of(windows, first, together, low, k, bits) / together
+        if cells < least_cells:
+            best, least_cells = low, cells
+    return best
+
+
+@kernel
+def next_vector(v, bits):
+    """Return the number of the next vector of those that differ in some bits only; 0 after the last one."""
+    return ((v | ~bits) + 1) & bits
+
+
+@kernel
+def cell_of(v, bits):
+    """Return which of the cells that differ in some bits stands for vector v."""
+    cell = 0
+    n = 0
+    while bits > 0:
+        if bits & 1:
+            cell |= (v & 1) << n
+            n += 1
+        v >>= 1
+        bits >>= 1
+    return cell
+
+
+@kernel
+def _way(bits, shape, stops, room):
+    """Count the cells of each k-mer, whose vectors differ in `bits`; sources are left out."""
+    width, low = shape
+    n_kmers = bits.shape[0]
+    first, pairs = numbers(room, n_kmers + 1, 0), numbers(room, n_kmers * width, -1)
+    for j in range(n_kmers):
+        n = 0
+        for bit in range(low, width):
+            if bits[j] >> (bit - low) & 1:
+                pairs[j * width + bit] = n
+                n += 1
+        first[j + 1] = first[j] + (1 << n)
+    return Way(bits, first, numbers(room, first[n_kmers], first[n_kmers]), pairs, stops)
+
+
+@kernel
+def make_course(windows, chosen, size, k, is_correlated, room):
+    """Find where the states of sites matter and where they change, in a pack of the windows `chosen`.
+
+    Return the number of slots as well. `windows` are `f5py.methylation._site_windows_numba.SiteWindows`, and `size` is
+    the width, its bits in lanes and the most k-mers.
+    """
+    width, low, n_kmers = size
+    onward, back = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0)
+    last, changes, changed = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0), numbers(room, n_kmers * width, 0)
+    slot = numbers(room, n_kmers, -1)
+    for i in range(chosen.shape[0]):
+        window = chosen[i]
+        own_kmers = windows.n_bases[window] - k + 1
+        of_window = (1 << (1 << low)) - 1 << (i << low)
+        last[own_kmers - 1] |= of_window
+        first = windows.site[window]
+        bit = -1
+        for site in range(windows.n_sites[window]):
+            bit = bit + 1 if bit + 1 < width else 0
+            modified = windows.modified[first + site]
+            enters = modified - k + 1
+            for j in range(enters, min(modified + 1, own_kmers)):
+                back[j] |= 1 << bit
+            onward[enters] |= 1 << bit
+            if site >= width:
+                changes[enters] |= 1 << bit
+                changed[enters * width + bit] |= of_window
+                if bit == 0:
+                    slot[enters] = 0
+    if is_correlated:  # the density of a step is that of two k-mers
+        for j in range(n_kmers - 1, 0, -1):
+            back[j] |= back[j - 1]
+    entered = 0
+    n_slots = 0
+    n_stops, n_last, n_stops_back = 0, 0, 0
+    stops, last_kmers, stops_back = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0), numbers(room, n_kmers, 0)
+    for j in range(n_kmers):
+        entered |= onward[j]
+        onward[j] = entered >> low
+        back[j] >>= low
+        if slot[j] >= 0:
+            slot[j] = n_slots
+            n_slots += 1
+        if last[j]:
+            last_kmers[n_last] = j
+            n_last += 1
+        if j == 1 or changes[j]:  # only the first k-mer is entered
+            stops[n_stops] = j
+            n_stops += 1
+    stops[n_stops] = n_kmers
+    for j in range(n_kmers - 1, -1, -1):
+        if changes[j] or last[j] or (j > 0 and last[j - 1]):
+            stops_back[n_stops_back] = j
+            n_stops_back += 1
+        if slot[j] == 0:
+            break
+    shape = width, low
+    way, way_back = (
+        _way(onward, shape, stops[: n_stops + 1], room), _way(back, shape, stops_back[:n_stops_back], room)
+    )  # fmt: skip
+    place, across = numbers(room, way.source.shape[0], 0), numbers(room, way.source.shape[0], 0)
+    cell = 0
+    cell_back = 0
+    for j in range(n_kmers):
+        v = 0
+        while True:
+            if j > 0:
+                way.source[cell] = way.first[j - 1] + cell_of(v, onward[j - 1])
+            place[cell] = (way_back.first[j] + cell_of(v, back[j])) * LANES
+            if j + 1 < n_kmers:
+                across[cell] = way_back.first[j + 1] + cell_of(v, back[j + 1])
+            cell += 1
+            v = next_vector(v, onward[j])
+            if v == 0:
+                break
+        while j + 1 < n_kmers:
+            way_back.source[cell_back] = way_back.first[j + 1] + cell_of(v, back[j + 1])
+            cell_back += 1
+            v = next_vector(v, back[j])
+            if v == 0:
+                break
+    return Course(way, way_back, place, across, last, last_kmers[:n_last], changes, changed, slot), n_slots
