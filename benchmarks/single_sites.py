@@ -1,16 +1,20 @@
 """Calls of single sites against calls of groups: on reads of one state, real and simulated, and of independent sites.
 
     python benchmarks/single_sites.py FOLDER            # FOLDER gets the simulated reads
+    python benchmarks/single_sites.py SET --cost        # processor time, on a set of large_set.py with its indices
 
 Of sites in groups of several. The real reads are of E. coli, which has no methylated CpG; "pieces" are alignments of
 300 bases of them, in which few groups can tell whether sites agree, as in reads of amplicons. Writes a Markdown report
-to results/single_sites.md, or where --output says.
+to results/single_sites.md, or where --output says. With --cost only the part on the processor time is written anew:
+whole runs on the CPU threads, in turn with those of an earlier version, whose checkout is given with --before.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
+import sys
+from collections import defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -18,7 +22,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pysam
-from report import ROOT
+from measure import Usage, measure
+from report import ROOT, cpu, first_line, least, machine, table
 
 import f5py
 from f5py.evaluation.ranking import area_under_curve
@@ -26,6 +31,8 @@ from f5py.evaluation.ranking import area_under_curve
 ECOLI = ROOT.parent / "shared" / "data" / "ecoli_r94"
 PIECE = 300
 THRESHOLD = 2.0
+#: Title of the part of the report that --cost writes.
+COST = "## Processor time"
 #: Normal noise that is less than that of real reads.
 QUIET = {
     "level_noise": 0.4, "sample_noise": 1.5, "level_correlation": 0.0, "level_tails": "gaussian",
@@ -116,11 +123,61 @@ def simulated(folder: Path, **options: Any) -> tuple[dict[str, Any], pd.DataFram
     return inputs, pd.read_csv(folder / "truth_reads.tsv", sep="\t")
 
 
+def cost(data: Path, before: Path | None, rounds: int) -> list[str]:
+    """Lines on the processor time of whole runs, and which part of it single sites take."""
+    versions = (
+        {} if before is None else {first_line(["git", "-C", str(before), "rev-parse", "--short", "HEAD"]): before}
+    )
+    versions[first_line(["git", "-C", str(ROOT), "rev-parse", "--short", "HEAD"])] = ROOT
+    kinds = [[], ["--accurate"]]
+    found: dict[tuple[str, str, bool], list[Usage]] = defaultdict(list)
+    report = [
+        "",
+        COST,
+        "",
+        *machine(),
+        f"* {data.name}: calls of {data / 'reads.bam'}, least of {rounds} runs in turn",
+        "",
+    ]
+    for turn in range(rounds + 1):
+        for kind in kinds:
+            for name, folder in versions.items():
+                for per_site in (False, True):
+                    command = [
+                        sys.executable, "-m", "f5py", "call-methylation", "-b", "reads.bam", "-g", "ref.fa", "-r",
+                        "reads.fasta", "--slow5", "reads.blow5", "--gpu", "off", "-o", "/dev/null", *kind,
+                        *["--per-site"] * per_site,
+                    ]  # fmt: skip
+                    usage = measure(command, cwd=data, environment={"PYTHONPATH": str(folder)})
+                    if turn > 0:  # the first one may compile
+                        found[name, " ".join(kind), per_site].append(usage)
+    rows = []
+    for name in versions:
+        for kind in kinds:
+            groups, sites = (least(found[name, " ".join(kind), per_site], cpu) for per_site in (False, True))
+            of_kind = kind[0] if kind else "independent noise"
+            rows.append(
+                [name, of_kind, f"{groups:.2f}", f"{sites:.2f}", f"{sites - groups:.2f}", f"{sites / groups:.2f}"]
+            )
+    head = ["version", "calls", "groups, s", "`--per-site`, s", "more, s", "times"]
+    return [*report, *table(head, rows)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "single_sites.md")
+    parser.add_argument("--cost", action="store_true", help="measure the processor time of runs on a set")
+    parser.add_argument("--before", type=Path, help="checkout of an earlier version, measured in turn")
+    parser.add_argument("--rounds", type=int, default=5)
     arguments = parser.parse_args()
+    written = arguments.output.read_text() if arguments.output.is_file() else ""
+    calls, title, times = written.partition(f"\n{COST}\n")
+    if arguments.cost:
+        lines_of_cost = cost(arguments.folder, arguments.before, arguments.rounds)
+        arguments.output.write_text(calls + "\n".join(lines_of_cost) + "\n")
+        print(*lines_of_cost, sep="\n")
+        return
     arguments.folder.mkdir(parents=True, exist_ok=True)
     rows: list[str] = []
     if ECOLI.is_dir():
@@ -158,7 +215,7 @@ def main() -> None:
         "|---|---|---|---:|---:|---:|---:|---:|---:|",
         *rows,
     ]
-    arguments.output.write_text("\n".join(report) + "\n")
+    arguments.output.write_text("\n".join(report) + "\n" + title + times)
     print(*report, sep="\n")
 
 
