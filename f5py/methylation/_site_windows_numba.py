@@ -159,13 +159,16 @@ def _fill_rows(windows, chosen, low, event_mean, pack):
         begin, end = windows.begin[chosen[i]], windows.end[chosen[i]]
         stride = 1 if begin < end else -1
         own_rows = abs(end - begin) + 1
-        for row in range(rows):
-            x = event_mean[begin + stride * min(row, own_rows - 1)]
-            after = np.float64(background(own_rows - 1 - row)) if row < own_rows else NEVER
-            for lane in range(i << low, (i + 1) << low):
+        for lane in range(i << low, (i + 1) << low):
+            for row in range(own_rows):
+                x = event_mean[begin + stride * row]
                 events[row * simd.LANES + lane] = x
                 events[row * simd.LANES + LANES + lane] = x
-                background_after[row * LANES + lane] = after
+                background_after[row * LANES + lane] = np.float64(background(own_rows - 1 - row))
+            for row in range(own_rows, rows):
+                events[row * simd.LANES + lane] = event_mean[end]
+                events[row * simd.LANES + LANES + lane] = event_mean[end]
+                background_after[row * LANES + lane] = NEVER
 
 
 @kernel
