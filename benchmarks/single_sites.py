@@ -136,7 +136,7 @@ def cost(data: Path, before: Path | None, rounds: int) -> list[str]:
         COST,
         "",
         *machine(),
-        f"* {data.name}: calls of {data / 'reads.bam'}, least of {rounds} runs in turn",
+        f"* set {data.name}, all processors of the machine, user and system time, least of {rounds} runs in turn",
         "",
     ]
     for turn in range(rounds + 1):
