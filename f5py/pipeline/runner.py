@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 _END = object()
 _POLL_SECONDS = 0.1
+#: So many items may have been computed while one before them has not.
+_MOST_BEHIND = 2
 #: After an error the loader, and after an interrupt the writer too, are waited for no longer than this: they may be
 #: in a library call that does not return, such as reading from or writing to a pipe that nobody serves.
 _PATIENCE_SECONDS = 0.8
@@ -62,10 +64,10 @@ def run_pipeline(
 
     `load` runs in one thread, `compute` in `n_lanes` others, each with an item of its own, `settle` in the calling
     thread and `write` in one more thread. `load`, `settle` and `write` see the items in order. At any time there are at
-    most `n_ahead` items that are loaded and wait, `n_lanes` that are computed, one that waits to be written and one
-    that is written. When a stage fails or is interrupted, the items before it are still written, in order, and its
-    exception is raised here; after an interrupt the writer is given up if that takes long. If `load` is a generator, it
-    is closed in its thread.
+    most `n_ahead` items that are loaded and wait, `n_lanes` that are computed, two that have been and wait for one
+    before them, one that waits to be written and one that is written. When a stage fails or is interrupted, the items
+    before it are still written, in order, and its exception is raised here; after an interrupt the writer is given up
+    if that takes long. If `load` is a generator, it is closed in its thread.
 
     Parameters
     ----------
@@ -82,20 +84,30 @@ def run_pipeline(
     sink: _Sink[T] = _Sink(write)
     lanes = _Lanes(compute, n_lanes)
 
-    def pass_on(n_left: int) -> None:
-        while len(lanes) > n_left or lanes.first_is_done:
-            with waits.of("computing"):
-                item = lanes.take()
-            settle(item)
-            with waits.of("writing"):
-                sink.put(item)
+    def pass_on() -> None:
+        with waits.of("computing"):
+            item = lanes.take()
+        settle(item)
+        with waits.of("writing"):
+            sink.put(item)
+
+    def pass_on_what_is_done() -> None:
+        while lanes.first_is_done:
+            pass_on()
 
     try:
-        for item in source.until_end(lambda: pass_on(n_lanes), waits):
-            pass_on(n_lanes - 1)
+        for item in source.until_end(pass_on_what_is_done, waits):
+            pass_on_what_is_done()
+            while not lanes.have_room:
+                if lanes.first_is_done:
+                    pass_on()
+                    continue
+                with waits.of("computing"):
+                    lanes.wait_for_any()
             lanes.put(item)
             del item
-        pass_on(0)
+        while lanes.first is not None:
+            pass_on()
         source.raise_error()
         with waits.of("writing"):
             sink.finish()
@@ -199,19 +211,37 @@ class _Lanes(Generic[T]):
         self._compute = compute
         self._waiting: queue.SimpleQueue[tuple[T, _Result] | None] = queue.SimpleQueue()
         self._in_flight: deque[tuple[T, _Result]] = deque()
+        self._n_lanes = n_lanes
+        self._done: queue.SimpleQueue[None] = queue.SimpleQueue()  # something for each item that has been computed
+        self._n_busy = 0  # lanes, as far as has been taken from there
         self._stages = [_Stage(f"{THREAD_PREFIX}compute-{i}", self._run) for i in range(n_lanes)]
 
-    def __len__(self) -> int:
-        return len(self._in_flight)
+    @property
+    def first(self) -> _Result | None:
+        """What becomes of the first item that has not been taken back, if there is one."""
+        return self._in_flight[0][1] if self._in_flight else None
+
+    @property
+    def first_is_done(self) -> bool:
+        return self.first is not None and self.first.done.is_set()
+
+    @property
+    def have_room(self) -> bool:
+        """Whether a lane is free, and not too many items wait for one before them."""
+        while not self._done.empty():
+            self.wait_for_any()
+        return self._n_busy < self._n_lanes and len(self._in_flight) < self._n_lanes + _MOST_BEHIND
+
+    def wait_for_any(self) -> None:
+        """Wait until an item has been computed that this has not told of."""
+        self._done.get()
+        self._n_busy -= 1
 
     def put(self, item: T) -> None:
         entry = item, _Result()
         self._in_flight.append(entry)
+        self._n_busy += 1
         self._waiting.put(entry)
-
-    @property
-    def first_is_done(self) -> bool:
-        return bool(self._in_flight) and self._in_flight[0][1].done.is_set()
 
     def take(self) -> T:
         """Wait for the first item; raise what computing it has raised."""
@@ -239,6 +269,7 @@ class _Lanes(Generic[T]):
             except BaseException as error:
                 result.error = error
             result.done.set()
+            self._done.put(None)
             del entry, item
 
 

@@ -173,7 +173,7 @@ def test_not_more_than_one_item_is_loaded_ahead(n_lanes):
         settled += 1
 
     run_pipeline(load(), compute, lambda _: None, settle=settle, n_lanes=n_lanes)
-    assert max(ahead) <= n_lanes + 1  # being loaded, or loaded and waiting
+    assert max(ahead) <= n_lanes + 3  # being loaded, or loaded and waiting; or computed before another one
 
 
 def test_stages_run_at_the_same_time():
@@ -352,3 +352,17 @@ def test_an_idle_writer_does_not_count_as_stuck():
     finally:
         release.set()
     wait_for_the_end()
+
+
+def test_items_are_computed_while_one_before_them_is_not_done():
+    later = threading.Event()
+    written = []
+
+    def compute(item):
+        if item == 0:
+            assert later.wait(PATIENCE)
+        if item == 3:
+            later.set()
+
+    run_pipeline(range(6), compute, written.append, n_lanes=2)
+    assert written == list(range(6))
