@@ -46,6 +46,14 @@ from f5py.pipeline.seen_records import SeenRecords
 from f5py.threads.ahead import worked_ahead
 from f5py.threads.pool import WorkerPool
 
+#: Reads of a batch from which on the first batches are smaller, so that computing begins sooner.
+_LARGE_BATCH = 512
+
+
+def _part_of_first(number: int) -> int:
+    """Return by what the size of a batch with that number is divided: 4, 4, 2, 2, 1 and so on."""
+    return max(4 >> number // 2, 1)
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoaderSettings:
@@ -185,7 +193,10 @@ class Loader:
                 first = 0
                 while first < n:
                     threshold = self.settings.ultra_threshold if ultra is not None else -1
-                    limits = Limits(self.batch_size, self.max_bases, threshold, self.settings.keep_passed_over)
+                    part = _part_of_first(number) if self.batch_size >= _LARGE_BATCH else 1
+                    limits = Limits(
+                        self.batch_size // part, self.max_bases // part, threshold, self.settings.keep_passed_over
+                    )
                     end = cut(kinds, lengths, first, n, limits, state)
                     if ultra is not None:
                         self._write_ultra(ultra, data, starts, kinds, first, end)

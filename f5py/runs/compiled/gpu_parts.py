@@ -52,14 +52,22 @@ class _Elsewhere:
         listing: Listing,
         noise: Terms | None,
     ) -> NDArray[np.bool_]:
-        from f5py.compute.gpu.results._group_order_numba import Limits, PartCalls, empty_order, order_groups
+        from f5py.compute.gpu.results._group_order_numba import (
+            Limits,
+            PartCalls,
+            describe_groups,
+            empty_order,
+            order_groups,
+        )
         from f5py.methylation._group_list_numba import numbers_of_reads
 
         self._k, self._is_correlated, self._listing = model.k, noise is not None, listing
         numbers_of_reads(batch.events_per_base, batch.var, 1.0, 1.0, np.empty((0, 3), np.float32))
         calls = PartCalls(_NO_READS, batch.calls.offsets, batch.calls.n)
         given_back = np.zeros(len(batch), np.bool_)
-        AT_ONCE.run(order_groups, _NO_READS, _NO_READS, calls, listing, Limits(model.k, 1), empty_order(0), given_back)
+        order = empty_order(0)
+        AT_ONCE.run(order_groups, _NO_READS, _NO_READS, calls, listing, Limits(model.k, 1), order, given_back)
+        AT_ONCE.run(describe_groups, _NO_READS, listing, model.k, order)
         return given_back
 
     def fetch_scores(self) -> NDArray[np.float32]:

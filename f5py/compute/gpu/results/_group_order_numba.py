@@ -15,6 +15,8 @@ from f5py.methylation.hmm_gpu import LANES
 #: Groups of a warp: two problems each.
 GROUPS = LANES // 2
 BUCKETS = 2048
+#: What a thread takes at a time, of warps and of what comes back.
+WARPS_OF_PIECE, SLOTS_OF_PIECE = 512, 8192
 
 
 class GroupOrder(NamedTuple):
@@ -122,6 +124,8 @@ class Limits(NamedTuple):
 def order_groups(turn, one, at, calls, listing, limits, order, given_back):
     """Order the groups of reads by size, those with most k-mers first, of equals those with most events.
 
+    The slots and reads are filled in; `describe_groups` does the rest.
+
     Parameters
     ----------
     turn, one
@@ -132,7 +136,6 @@ def order_groups(turn, one, at, calls, listing, limits, order, given_back):
     listing : Listing
     limits : Limits
     order : GroupOrder
-        Filled.
     given_back : bool
         Set for reads of the batch that have a group too large for `room`; none of theirs is in the order.
     """
@@ -165,36 +168,55 @@ def order_groups(turn, one, at, calls, listing, limits, order, given_back):
 
         order.n[0] = n
         for i in range(n):
-            slot = slots[by_size[i]]
-            order.slots[i] = slot
-            order.groups[i, 0] = of_read[by_size[i]]
-            order.groups[i, 1] = listing.window[slot]
-            order.groups[i, 2] = listing.n_bases[slot]
-            order.groups[i, 3] = listing.begin[slot]
-            order.groups[i, 4] = listing.end[slot]
-        for warp in range((n + GROUPS - 1) // GROUPS):
-            widest = longest = np.int64(0)
-            for i in range(warp * GROUPS, min(warp * GROUPS + GROUPS, n)):
-                widest = max(widest, _columns_of(listing, order.slots[i], k))
-                longest = max(longest, _rows_of(listing, order.slots[i]))
-            order.columns[warp], order.rows[warp] = widest, longest
-            order.work[warp + 1] = order.work[warp] + work_elements(widest, longest)
+            order.slots[i], order.groups[i, 0] = slots[by_size[i]], of_read[by_size[i]]
 
 
 @kernel
-def put_back(turn, one, slots, scores, found):
+def describe_groups(turn, pieces, listing, k, order):
+    """Fill what the order says of its groups but for their reads, and of its warps, whose work is not added up yet.
+
+    Parameters
+    ----------
+    turn, pieces
+        See `f5py.threads.pool`; piece i has the `WARPS_OF_PIECE` warps from ``i * WARPS_OF_PIECE`` on.
+    listing : Listing
+    k : int
+    order : GroupOrder
+        Filled.
+    """
+    n = order.n[0]
+    n_warps = (n + GROUPS - 1) // GROUPS
+    for i in own_turns(counter(turn), pieces.shape[0]):
+        first_warp = pieces[i] * WARPS_OF_PIECE
+        for warp in range(first_warp, min(first_warp + WARPS_OF_PIECE, n_warps)):
+            widest = longest = np.int64(0)
+            for j in range(warp * GROUPS, min(warp * GROUPS + GROUPS, n)):
+                slot = order.slots[j]
+                order.groups[j, 1] = listing.window[slot]
+                order.groups[j, 2] = listing.n_bases[slot]
+                order.groups[j, 3] = listing.begin[slot]
+                order.groups[j, 4] = listing.end[slot]
+                widest = max(widest, _columns_of(listing, slot, k))
+                longest = max(longest, _rows_of(listing, slot))
+            order.columns[warp], order.rows[warp] = widest, longest
+            order.work[warp + 1] = work_elements(widest, longest)
+
+
+@kernel
+def put_back(turn, pieces, slots, scores, found):
     """``found[slots[i]] = scores[i]`` for all i; the scores have four numbers.
 
     Parameters
     ----------
-    turn, one
-        See `f5py.threads.pool`; of one element, as one thread does it all.
+    turn, pieces
+        See `f5py.threads.pool`; piece i has the `SLOTS_OF_PIECE` slots from ``i * SLOTS_OF_PIECE`` on.
     slots : int64, shape (n,)
     scores : float32, shape (>= 4 * n,)
     found : float32, shape (n_slots, 4)
         Filled at `slots`.
     """
-    for _ in own_turns(counter(turn), one.shape[0]):
-        for i in range(slots.shape[0]):
+    for piece in own_turns(counter(turn), pieces.shape[0]):
+        first = pieces[piece] * SLOTS_OF_PIECE
+        for i in range(first, min(first + SLOTS_OF_PIECE, slots.shape[0])):
             for j in range(4):
                 found[slots[i], j] = scores[4 * i + j]

@@ -51,7 +51,15 @@ class GpuScores(OfPart):
 
         Return which reads have a group of so many events that it does not fit at all.
         """
-        from f5py.compute.gpu.results._group_order_numba import Limits, PartCalls, empty_order, order_groups
+        from f5py.compute.gpu.results._group_order_numba import (
+            GROUPS,
+            WARPS_OF_PIECE,
+            Limits,
+            PartCalls,
+            describe_groups,
+            empty_order,
+            order_groups,
+        )
 
         if not self._has_reads:
             self._put_reads(batch, reads)
@@ -69,6 +77,8 @@ class GpuScores(OfPart):
             Limits(model.k, self._part.size.trace_words), order, given_back,
         )  # fmt: skip
         self._n = int(order.n[0])
+        self._run_pieces(describe_groups, self._n, GROUPS * WARPS_OF_PIECE, listing, model.k, order)
+        np.cumsum(order.work, out=order.work)
         self._found = np.empty((len(batch.calls.first), 4), np.float32)
         self._next = 0
         self._queue_chunk()
@@ -76,13 +86,13 @@ class GpuScores(OfPart):
 
     def fetch(self) -> NDArray[np.float32]:
         """Wait; return what `finish_all` takes of each slot and hypothesis."""
-        from f5py.compute.gpu.results._group_order_numba import put_back
+        from f5py.compute.gpu.results._group_order_numba import SLOTS_OF_PIECE, put_back
 
         host = self._part.host["found"]
         while True:
             self._part.wait()
             first, end = self._chunk
-            self._run(put_back, self._order.slots[first:end], host, self._found)
+            self._run_pieces(put_back, end - first, SLOTS_OF_PIECE, self._order.slots[first:end], host, self._found)
             if self._next == self._n:
                 return self._found.reshape(-1, 2, 2)
             self._queue_chunk()
