@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <sched.h>
 #include <unistd.h>
 
@@ -104,6 +105,15 @@ TRANSFER_AT(pread, "read", void *)
 TRANSFER_AT(pread64, "read", void *)
 TRANSFER_AT(pwrite, "write", const void *)
 TRANSFER_AT(pwrite64, "write", const void *)
+
+ssize_t writev(int descriptor, const struct iovec *pieces, int n)
+{
+    REAL(ssize_t, "writev", int, const struct iovec *, int);
+    int fault = fails_at("write", descriptor);
+    if (fault == 2 && n > 0)
+        return write(descriptor, pieces[0].iov_base, FEW(pieces[0].iov_len));
+    return fault == 1 ? -1 : real(descriptor, pieces, n);
+}
 
 int close(int descriptor)
 {
