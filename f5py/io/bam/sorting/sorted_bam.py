@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 #: Megabytes of records that are held before some are written to the disk: for a thread, and altogether.
 _THREAD_MEGABYTES, _MEGABYTES = 128, 768
+#: Blocks that a thread makes at a time: so many that each has some jobs to do, but no more than these. The fewer jobs,
+#: the less threads wait for the interpreter: with 16 threads 64 blocks take four fifths of the time of 16.
+_JOBS_OF_THREAD, _MOST_BLOCKS_PER_JOB = 8, 64
 #: So many bytes of records are handed to htslib at a time.
 _CONVERTED_BYTES = 4 << 20
 _NO_CONTIG = _LOW = 0xFFFFFFFF
@@ -204,14 +207,15 @@ class SortedRecords:
         offsets = self._runs.offsets
         blocks = block_offsets(offsets)
         sizes = np.zeros(len(blocks) - 1, np.int64)
-        most_blocks = self._runs.window_bytes // (BLOCK_BYTES * BLOCKS_PER_JOB) * BLOCKS_PER_JOB
+        of_job = min(max(len(sizes) // (_JOBS_OF_THREAD * self._n_threads), BLOCKS_PER_JOB), _MOST_BLOCKS_PER_JOB)
+        most_blocks = max(self._runs.window_bytes // (BLOCK_BYTES * of_job), 1) * of_job
         for begin in range(0, len(sizes), most_blocks):
             end = min(begin + most_blocks, len(sizes))
             first, last = _records_in(offsets, blocks[begin], blocks[end])
             records = self._runs.load(first, last)
-            for block in range(begin, end, BLOCKS_PER_JOB):
+            for block in range(begin, end, of_job):
                 self._runs.check()
-                cuts = blocks[block : min(block + BLOCKS_PER_JOB, end) + 1]
+                cuts = blocks[block : min(block + of_job, end) + 1]
                 i, j = _records_in(offsets, cuts[0], cuts[-1])
                 these = Records(records.addresses[i - first : j - first], records.memory)
                 out.put_later(partial(_made, these, offsets[i : j + 1], cuts, sizes[block:end]))
