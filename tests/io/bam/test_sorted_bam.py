@@ -10,6 +10,7 @@ import struct
 import subprocess
 import sys
 import threading
+import time
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -233,7 +234,7 @@ def test_files_appear_at_the_end_of_what_ends_later(unsorted: Unsorted, tmp_path
         assert file.has_index()
         assert sum(1 for _ in file.fetch(until_eof=True)) == N_RECORDS
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out.bam", "out.bam.bai"]
-    assert "f5py-sort" not in [thread.name for thread in threading.enumerate()]
+    assert sorted_bam._THREAD not in [thread.name for thread in threading.enumerate()]
 
 
 PROGRAM = """
@@ -318,7 +319,7 @@ def test_an_interrupt_leaves_nothing(unsorted: Unsorted, tmp_path: Path, monkeyp
         run()
     assert list(tmp_path.iterdir()) == []
     assert n_made < len(unsorted.records) // 0xFF00  # the others were not wanted any more
-    assert "f5py-sort" not in [thread.name for thread in threading.enumerate()]
+    assert sorted_bam._THREAD not in [thread.name for thread in threading.enumerate()]
 
 
 def test_a_thread_that_writes_comes_back_when_all_stops(unsorted: Unsorted, tmp_path: Path, monkeypatch):
@@ -354,3 +355,45 @@ def test_a_reader_that_has_seen_enough(unsorted: Unsorted, tmp_path: Path):
 def test_a_folder_that_cannot_be_written_is_told_at_once(unsorted: Unsorted, tmp_path: Path):
     with pytest.raises(OutputFileError, match="cannot write: No such file or directory"):
         SortedRecords(str(tmp_path / "none" / "out.bam"), unsorted.header)
+
+
+def test_an_interrupt_instead_of_waiting(unsorted: Unsorted, tmp_path: Path, monkeypatch):
+    class Interrupted:
+        """Stands for an event: who waits for it is interrupted once."""
+
+        def __init__(self, event: threading.Event) -> None:
+            self._waits = iter([self._interrupt, event.wait])
+
+        def _interrupt(self) -> None:
+            raise KeyboardInterrupt
+
+        def wait(self) -> None:
+            next(self._waits)()
+
+    bgzf_block = sorted_bam.bgzf_block
+    monkeypatch.setattr(sorted_bam, "bgzf_block", lambda text: [time.sleep(0.05), bgzf_block(text)][1])
+
+    def run() -> None:
+        with ExitStack() as ending:
+            records = SortedRecords(str(tmp_path / "out.bam"), unsorted.header, ending=ending)
+            with records:
+                write_all(records, unsorted)
+            records._is_complete = Interrupted(records._is_complete)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_thread_that_sorts_can_be_started(unsorted: Unsorted, tmp_path: Path, monkeypatch):
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def run() -> None:
+        with ExitStack() as ending, SortedRecords(str(tmp_path / "out.bam"), unsorted.header, ending=ending) as records:
+            write_all(records, unsorted)
+            monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    with pytest.raises(RuntimeError, match="new thread"):
+        run()
+    assert list(tmp_path.iterdir()) == []

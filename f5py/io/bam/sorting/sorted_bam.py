@@ -43,6 +43,9 @@ _JOBS_OF_THREAD, _MOST_BLOCKS_PER_JOB = 8, 64
 #: So many bytes of records are handed to htslib at a time.
 _CONVERTED_BYTES = 4 << 20
 _NO_CONTIG = _LOW = 0xFFFFFFFF
+#: Of the thread that sorts; names of a pipeline's threads begin so. If it is there after an interrupt, because nobody
+#: was waiting for it yet, the program ends without it, and what it is writing gets no name.
+_THREAD = "f5py-stage-sort"
 
 
 class SortedRecords:
@@ -123,10 +126,9 @@ class SortedRecords:
             return
         self._ending.push(self._end)
         self._begin("sorting")
-        self._is_complete = threading.Event()
-        threading.Thread(
-            target=self._complete_in_thread, args=(self._is_complete,), name="f5py-sort", daemon=True
-        ).start()
+        is_complete = threading.Event()
+        threading.Thread(target=self._complete_in_thread, args=(is_complete,), name=_THREAD, daemon=True).start()
+        self._is_complete = is_complete
 
     def _end(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
@@ -134,25 +136,21 @@ class SortedRecords:
         """Wait until all is sorted and written; after an error clean up."""
         try:
             with self._files:
+                try:
+                    if kind is None and self._is_complete is not None:
+                        self._is_complete.wait()
+                    elif kind is None:
+                        self._begin("sorting")
+                        self._complete()
+                except BaseException:  # an interrupt, among others
+                    self._abandon()
+                    raise
                 if kind is not None:
                     self._abandon()
-                elif self._is_complete is not None:
-                    self._wait(self._is_complete)
-                else:
-                    self._begin("sorting")
-                    self._complete()
+                elif self._problem is not None:
+                    raise self._problem
         finally:
             self._begin("")
-
-    def _wait(self, is_complete: threading.Event) -> None:
-        """Wait for the thread that sorts, and raise what it has met."""
-        try:
-            is_complete.wait()
-        except BaseException:  # an interrupt
-            self._abandon()
-            raise
-        if self._problem is not None:
-            raise self._problem
 
     def _abandon(self) -> None:
         """End the thread that sorts, if there is one."""
