@@ -128,10 +128,12 @@ def test_the_mapper_is_closed_while_records_are_sorted(made: ReadSet, tmp_path: 
 
 
 SLOWLY = """
-import time
+import os, time
 from f5py.io.bam.sorting import sorted_bam
 make = sorted_bam.bgzf_block
 def make_slowly(text):
+    while not os.path.exists({sign!r}):
+        time.sleep(0.02)
     time.sleep(0.5)
     return make(text)
 sorted_bam.bgzf_block = make_slowly
@@ -144,14 +146,16 @@ def test_a_run_that_is_ended_while_it_sorts_leaves_nothing(number: signal.Signal
     reads.write_bytes(b"".join(made.reads.read_bytes().replace(b">", b">%d-" % i) for i in range(40)))
     out = tmp_path / "out"
     out.mkdir()
+    sign = tmp_path / "go-on"  # nothing is compressed before
     command = process_of("map", "-t", 2, "--gpu", "off", made.genome, reads, "-o", out / "out.bam")
-    with start_process(command, before=SLOWLY, stderr=subprocess.PIPE) as run:
+    with start_process(command, before=SLOWLY.format(sign=str(sign)), stderr=subprocess.PIPE) as run:
         deadline = time.monotonic() + PATIENCE
         while not (out / ".unfinished-out.bam").exists():
             assert time.monotonic() < deadline
             assert run.poll() is None
             time.sleep(0.02)
         run.send_signal(number)
+        sign.touch()
         _, messages = run.communicate(timeout=PATIENCE)
     assert run.returncode != 0
     assert b"Traceback" not in messages

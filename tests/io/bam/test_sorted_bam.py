@@ -365,13 +365,21 @@ def test_an_interrupt_instead_of_waiting(unsorted: Unsorted, tmp_path: Path, mon
             self._waits = iter([self._interrupt, event.wait])
 
         def _interrupt(self) -> None:
+            going_on.set()
             raise KeyboardInterrupt
 
         def wait(self) -> None:
             next(self._waits)()
 
+    going_on = threading.Event()
+
+    def held_up(text: np.ndarray) -> bytes:
+        going_on.wait()
+        time.sleep(0.2)  # until all that was to be made is not wanted any more
+        return bgzf_block(text)
+
     bgzf_block = sorted_bam.bgzf_block
-    monkeypatch.setattr(sorted_bam, "bgzf_block", lambda text: [time.sleep(0.05), bgzf_block(text)][1])
+    monkeypatch.setattr(sorted_bam, "bgzf_block", held_up)
 
     def run() -> None:
         with ExitStack() as ending:
