@@ -101,12 +101,12 @@ def run_pipeline(
             while not lanes.have_room:
                 if lanes.first_is_done:
                     pass_on()
-                    continue
-                with waits.of("computing"):
-                    lanes.wait_for_any()
+                else:
+                    with waits.of("computing"):
+                        lanes.wait_for_any()
             lanes.put(item)
             del item
-        while lanes.first is not None:
+        while len(lanes):
             pass_on()
         source.raise_error()
         with waits.of("writing"):
@@ -211,36 +211,30 @@ class _Lanes(Generic[T]):
         self._compute = compute
         self._waiting: queue.SimpleQueue[tuple[T, _Result] | None] = queue.SimpleQueue()
         self._in_flight: deque[tuple[T, _Result]] = deque()
-        self._n_lanes = n_lanes
-        self._done: queue.SimpleQueue[None] = queue.SimpleQueue()  # something for each item that has been computed
-        self._n_busy = 0  # lanes, as far as has been taken from there
+        self._any_done = threading.Event()  # an item has been computed since `have_room` looked
         self._stages = [_Stage(f"{THREAD_PREFIX}compute-{i}", self._run) for i in range(n_lanes)]
 
-    @property
-    def first(self) -> _Result | None:
-        """What becomes of the first item that has not been taken back, if there is one."""
-        return self._in_flight[0][1] if self._in_flight else None
+    def __len__(self) -> int:
+        return len(self._in_flight)
 
     @property
     def first_is_done(self) -> bool:
-        return self.first is not None and self.first.done.is_set()
+        return bool(self._in_flight) and self._in_flight[0][1].done.is_set()
 
     @property
     def have_room(self) -> bool:
         """Whether a lane is free, and not too many items wait for one before them."""
-        while not self._done.empty():
-            self.wait_for_any()
-        return self._n_busy < self._n_lanes and len(self._in_flight) < self._n_lanes + _MOST_BEHIND
+        self._any_done.clear()
+        n_busy = sum(not result.done.is_set() for _, result in self._in_flight)
+        return n_busy < len(self._stages) and len(self) < len(self._stages) + _MOST_BEHIND
 
     def wait_for_any(self) -> None:
-        """Wait until an item has been computed that this has not told of."""
-        self._done.get()
-        self._n_busy -= 1
+        """Wait until an item has been computed since `have_room` was asked for."""
+        self._any_done.wait()
 
     def put(self, item: T) -> None:
         entry = item, _Result()
         self._in_flight.append(entry)
-        self._n_busy += 1
         self._waiting.put(entry)
 
     def take(self) -> T:
@@ -269,7 +263,7 @@ class _Lanes(Generic[T]):
             except BaseException as error:
                 result.error = error
             result.done.set()
-            self._done.put(None)
+            self._any_done.set()
             del entry, item
 
 
