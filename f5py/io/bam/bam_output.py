@@ -19,15 +19,13 @@ from numpy.typing import NDArray
 
 from f5py.errors import OutputFileError
 from f5py.io.bam.bam_records import bam_header, segments_of
-from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
+from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, bgzf_blocks
 from f5py.threads.ordered import OrderedWork
 
 if TYPE_CHECKING:
     import pysam
     from typing_extensions import Self
 
-#: Bytes in a block, as htslib has it.
-BLOCK_BYTES = 0xFF00
 #: Blocks that are compressed one after the other in a thread, and written together.
 BLOCKS_PER_JOB = 16
 #: The system takes no more in one call.
@@ -204,4 +202,4 @@ def _made(make: Callable[[], list[bytes]]) -> list[bytes]:
 
 
 def _compress(texts: list[bytes]) -> list[bytes]:
-    return [block for text in texts for block in bgzf_blocks(text, BLOCK_BYTES)]
+    return [block for text in texts for block in bgzf_blocks(text)]

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 BLOCK_MAGIC = b"\x1f\x8b\x08\x04"
 #: Bytes of a block at most, compressed or not.
 MAX_BLOCK = 1 << 16
+#: Bytes of text in a block, as htslib and bgzip have it: a compressed block then never exceeds 64 KiB.
+BLOCK_BYTES = 0xFF00
 #: Our blocks: the magic; no time; unknown system; extra field of 6 bytes: "BC", 2 bytes.
 HEADER_START = BLOCK_MAGIC + bytes.fromhex("0000000000ff060042430200")
 HEADER_SIZE = 18
@@ -26,7 +28,7 @@ END_BLOCK = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000
 _LEVEL = 3
 
 
-def bgzf_blocks(text: bytes, block_size: int) -> list[bytes]:
+def bgzf_blocks(text: bytes, block_size: int = BLOCK_BYTES) -> list[bytes]:
     """Compress text into complete blocks.
 
     Parameters

@@ -7,13 +7,11 @@ import threading
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
+from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, bgzf_blocks
 from f5py.options.output_names import PACKED
 from f5py.threads.ordered import OrderedWork
 
-#: Bytes of text in a block, as bgzip has it: a compressed block then never exceeds 64 KiB.
-_BLOCK_BYTES = 0xFF00
-_BYTES_PER_JOB = 16 * _BLOCK_BYTES
+_BYTES_PER_JOB = 16 * BLOCK_BYTES
 
 
 class BgzipOutput:
@@ -36,7 +34,7 @@ class BgzipOutput:
 
     def __init__(self, file: BinaryIO, n_threads: int) -> None:
         self._file = file
-        self._compressor = OrderedWork(n_threads, _compress, self._put, "f5py-bgzf")
+        self._compressor = OrderedWork(n_threads, bgzf_blocks, self._put, "f5py-bgzf")
         self._pending = bytearray()
         self._closed = False
         self._is_broken = False
@@ -109,10 +107,6 @@ class BgzipOutput:
         self._compressor.close()
         with suppress(OSError):
             self._file.close()
-
-
-def _compress(text: bytes) -> list[bytes]:
-    return bgzf_blocks(text, _BLOCK_BYTES)
 
 
 def is_bgzip_name(path: str) -> bool:

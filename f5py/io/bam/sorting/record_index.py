@@ -19,7 +19,6 @@ _MORE_BASES = 256
 #: A bin whose records lie within less of the file than this is joined with the one around it.
 _LEAST_BYTES = np.uint64(1 << 16)
 _OF_BLOCK = np.uint64(16)
-_TEXT_BYTES = 0xFF00
 
 
 class Placed(NamedTuple):
@@ -73,7 +72,7 @@ def index_of(
     n_bytes = write_contigs(parts, _n_bins(depth) + 1, csi, out)
     magic = struct.pack("<4siii", _CSI_MAGIC, _SHIFT, depth, 0) if csi else _BAI_MAGIC
     content = magic + struct.pack("<i", len(lengths)) + out[:n_bytes].tobytes() + struct.pack("<Q", n_unplaced)
-    return b"".join([*bgzf_blocks(content, _TEXT_BYTES), END_BLOCK]) if csi else content
+    return b"".join([*bgzf_blocks(content), END_BLOCK]) if csi else content
 
 
 def _csi_depth(longest: int) -> int:

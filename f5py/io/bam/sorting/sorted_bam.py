@@ -23,11 +23,11 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import OutputFileError
-from f5py.io.bam.bam_output import BLOCK_BYTES, BLOCKS_PER_JOB, RecordOutput
+from f5py.io.bam.bam_output import BLOCKS_PER_JOB, RecordOutput
 from f5py.io.bam.indexed_output import index_suffix, write_index
 from f5py.io.bam.sorting.record_index import Placed, index_of
 from f5py.io.bam.sorting.record_runs import RecordRuns, Records, copied
-from f5py.io.bytes.bgzf_blocks import bgzf_block
+from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, bgzf_block
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.disk import free_bytes, remove_folder
 
