@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.jit.bits import count_bits
 from f5py.jit.kernel import kernel
 from f5py.methylation._site_densities_numba import LANES, numbers
 
@@ -120,19 +121,10 @@ def _cells_of(windows, first, n, low, k, bits):
     now = 0
     for j in range(n_kmers):
         now |= entered[j]
-        cells += 1 << _number_of_bits(now >> low)
+        cells += 1 << count_bits(np.uint64(now >> low))
         if j >= first_slot:
-            cells += 1 << _number_of_bits(under[j] >> low)
+            cells += 1 << count_bits(np.uint64(under[j] >> low))
     return rows * cells
-
-
-@kernel
-def _number_of_bits(value):
-    n = 0
-    while value > 0:
-        value &= value - 1
-        n += 1
-    return n
 
 
 @kernel
