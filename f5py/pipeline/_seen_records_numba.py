@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.io.bam._bam_numba import DUPLICATE, FLAGS, KEPT, NAME_LENGTH, cigar_of, unsigned16
+from f5py.io.bam._bam_numba import DUPLICATE, FLAGS, IS_REVERSE, KEPT, NAME_LENGTH, cigar_of, unsigned16
 from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.jit.kernel import exact_kernel
 
@@ -10,7 +10,7 @@ from f5py.jit.kernel import exact_kernel
 _BASIS = np.array([0xCBF29CE484222325, 0x84222325CBF29CE4], np.uint64)
 _PRIME = np.array([0x100000001B3, 0x9E3779B97F4A7C15], np.uint64)
 _SHIFT = np.uint64(29)
-_IS_REVERSE, _IS_DUPLICATE = 16, 1024
+_IS_DUPLICATE = 1024
 #: Contig and position.
 _PLACE = (4, 12)
 
@@ -34,7 +34,7 @@ def _key_of(data, at, end, key):
     _with_bytes(data, at + _PLACE[0], at + _PLACE[1], key)
     begin, n = cigar_of(data, at, end)
     _with_bytes(data, begin, begin + 4 * n, key)
-    key[0] ^= np.uint64(unsigned16(data, at + FLAGS) & _IS_REVERSE)
+    key[0] ^= np.uint64(unsigned16(data, at + FLAGS) & IS_REVERSE)
     key[0] |= np.uint64(1)  # 0 is an empty slot
 
 

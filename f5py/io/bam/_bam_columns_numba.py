@@ -5,6 +5,7 @@ import numpy as np
 from f5py.io.bam._bam_numba import (
     CONTIG,
     FLAGS,
+    IS_UNMAPPED,
     POSITION,
     cigar_of,
     find_tag,
@@ -14,8 +15,6 @@ from f5py.io.bam._bam_numba import (
     unsigned16,
 )
 from f5py.jit.kernel import exact_kernel
-
-_IS_UNMAPPED = 4
 
 
 @exact_kernel
@@ -36,7 +35,7 @@ def places_of(data, starts, contig, begin, end):
         contig[i] = signed32(data, at + CONTIG)
         begin[i] = signed32(data, at + POSITION)
         span = np.int64(0)
-        if unsigned16(data, at + FLAGS) & _IS_UNMAPPED == 0:
+        if unsigned16(data, at + FLAGS) & IS_UNMAPPED == 0:
             cigar, n = cigar_of(data, at, starts[i + 1])
             span = reference_span(data, cigar, n)
         end[i] = begin[i] + max(span, 1)

@@ -21,7 +21,8 @@ from f5py.jit.kernel import exact_kernel
 KEPT, UNMAPPED, LOW_MAPQ, SECONDARY, SUPPLEMENTARY, NO_BASES, ULTRA, UNMAPPED_LOW_MAPQ, DUPLICATE = range(9)
 #: Where its fields are.
 CONTIG, POSITION, NAME_LENGTH, MAPQ, BIN, N_CIGAR, FLAGS, N_BASES = 4, 8, 12, 13, 14, 16, 18, 20
-_IS_UNMAPPED, _IS_REVERSE, _IS_SECONDARY, _IS_SUPPLEMENTARY = 4, 16, 256, 2048
+#: Its flags.
+IS_UNMAPPED, IS_REVERSE, IS_SECONDARY, IS_SUPPLEMENTARY = 4, 16, 256, 2048
 #: Tags with the place of a split read in its parent.
 _PARENT, _CG = (np.uint16(a + 256 * b) for a, b in (b"pi", b"CG"))
 _SPLIT = np.array([a + 256 * b for a, b in (b"sp", b"ns")], np.uint16)
@@ -164,16 +165,16 @@ def classify(data, starts, n, wanted, name_table, kinds, rows):
         flags = unsigned16(data, at + FLAGS)
         mapq = np.int64(data[at + MAPQ])
         # a position or the CIGAR can be missing without the flag that says so
-        unmapped = flags & _IS_UNMAPPED != 0 or signed32(data, at + CONTIG) < 0 or signed32(data, at + POSITION) < 0
+        unmapped = flags & IS_UNMAPPED != 0 or signed32(data, at + CONTIG) < 0 or signed32(data, at + POSITION) < 0
         unmapped = unmapped or unsigned16(data, at + N_CIGAR) == 0
         rows[i] = -1
         if mapq < min_mapq:
             kinds[i] = UNMAPPED_LOW_MAPQ if unmapped else LOW_MAPQ
         elif unmapped:
             kinds[i] = UNMAPPED
-        elif flags & _IS_SECONDARY != 0 and not secondary:
+        elif flags & IS_SECONDARY != 0 and not secondary:
             kinds[i] = SECONDARY
-        elif flags & _IS_SUPPLEMENTARY != 0 and not supplementary:
+        elif flags & IS_SUPPLEMENTARY != 0 and not supplementary:
             kinds[i] = SUPPLEMENTARY
         else:
             kinds[i] = KEPT
@@ -330,7 +331,7 @@ def decode(data, starts, chosen, places, columns):
         columns.contig[i] = signed32(data, at + CONTIG)
         position = signed32(data, at + POSITION)
         columns.start[i] = position
-        columns.reverse[i] = unsigned16(data, at + FLAGS) & _IS_REVERSE != 0
+        columns.reverse[i] = unsigned16(data, at + FLAGS) & IS_REVERSE != 0
         to = columns.name_offsets[i]
         for j in range(columns.name_offsets[i + 1] - to):
             columns.names[to + j] = data[at + FIXED_SIZE + j]

@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import HARD_CLIP
-from f5py.io.bam._bam_numba import FLAGS, N_BASES, cigar_of, sequence_begins, signed32, unsigned16
+from f5py.io.bam._bam_numba import FLAGS, IS_REVERSE, N_BASES, cigar_of, sequence_begins, signed32, unsigned16
 from f5py.jit.kernel import exact_kernel
 
-_IS_REVERSE = 16
 #: Letters by the four bits that BAM stores.
 _LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
 #: The complement of a base is its four bits in the reverse order.
@@ -82,7 +81,7 @@ def copy_sequences(turn, reads, data, starts, chosen, held, made):
             continue
         at = starts[chosen[i]]
         begin = sequence_begins(data, at)
-        reverse = unsigned16(data, at + FLAGS) & _IS_REVERSE != 0
+        reverse = unsigned16(data, at + FLAGS) & IS_REVERSE != 0
         letters = _COMPLEMENT_LETTERS if reverse else _LETTERS
         place = to + size - 1 if reverse else to
         step = -1 if reverse else 1

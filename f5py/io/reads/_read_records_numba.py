@@ -3,7 +3,16 @@
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
-from f5py.io.bam._bam_numba import FLAGS, N_BASES, sequence_begins, signed32, size_of_value, tags_begin, unsigned16
+from f5py.io.bam._bam_numba import (
+    FLAGS,
+    IS_REVERSE,
+    N_BASES,
+    sequence_begins,
+    signed32,
+    size_of_value,
+    tags_begin,
+    unsigned16,
+)
 from f5py.jit.kernel import exact_kernel
 
 #: What may be wrong with a file.
@@ -13,7 +22,6 @@ NAME, NAME_END, COMMENT, COMMENT_END, BASES, QUALITIES, BEGIN = range(7)
 N_COLUMNS = 7
 _NEWLINE, _TAB, _SPACE, _AT, _GREATER, _PLUS = 10, 9, 32, 64, 62, 43
 _LONGEST_NAME = 254
-_IS_REVERSE = 16
 #: Bytes of a line that are copied at a time.
 _TOGETHER = 64
 
@@ -167,7 +175,7 @@ def copy_qualities(data, starts, chosen, offsets, out):
         at = starts[chosen[i]]
         n = signed32(data, at + N_BASES)
         begin = sequence_begins(data, at) + ((n + 1) >> 1)
-        reverse = unsigned16(data, at + FLAGS) & _IS_REVERSE != 0
+        reverse = unsigned16(data, at + FLAGS) & IS_REVERSE != 0
         to = offsets[i]
         for j in range(n):
             value = data[begin + j]

@@ -11,6 +11,9 @@ from f5py.core.cigar import ALIGNED, DELETION, OF_RECORD, OF_REFERENCE
 from f5py.io.bam._bam_numba import (
     CONTIG,
     FLAGS,
+    IS_REVERSE,
+    IS_SECONDARY,
+    IS_UNMAPPED,
     N_BASES,
     N_CIGAR,
     POSITION,
@@ -34,8 +37,6 @@ from f5py.jit.kernel import exact_kernel
 CANONICAL, MODIFIED, OTHER, FAILED, DELETED, DIFFERENT, MISSING = range(7)
 #: Where counts of records and calls are.
 N_RECORDS, N_WITHOUT, N_DAMAGED, N_LISTED, N_NOT_ALIGNED, N_NOT_AT_SITE = range(6)
-
-_IS_UNMAPPED, _IS_REVERSE, _IS_SECONDARY = 4, 16, 256
 #: Bases as bits, by the four-bit codes of BAM; 0 for whatever is not one base.
 _BITS_OF_CODE = np.array([0, 1, 2, 0, 4, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0], np.uint8)
 
@@ -97,7 +98,7 @@ def is_used(data, at):
     """Return whether a record is aligned and not a secondary alignment."""
     flags = unsigned16(data, at + FLAGS)
     is_placed = signed32(data, at + CONTIG) >= 0 and signed32(data, at + POSITION) >= 0
-    return flags & (_IS_UNMAPPED | _IS_SECONDARY) == 0 and is_placed and unsigned16(data, at + N_CIGAR) > 0
+    return flags & (IS_UNMAPPED | IS_SECONDARY) == 0 and is_placed and unsigned16(data, at + N_CIGAR) > 0
 
 
 @exact_kernel
@@ -258,7 +259,7 @@ def list_sites(data, starts, n, wanted, segments, columns, counts):
             all_bases = new_bases(room)
         bases = first_bases(all_bases, n_bases)
         _decode(data, at, bases.bits)
-        is_reverse = unsigned16(data, at + FLAGS) & _IS_REVERSE != 0
+        is_reverse = unsigned16(data, at + FLAGS) & IS_REVERSE != 0
         reference, reference_start = bases.bits[:0], np.int64(0)
         if segments.offsets.shape[0]:
             reference = BITS_OF_LETTER[segments.letters[segments.offsets[i] : segments.offsets[i + 1]]]

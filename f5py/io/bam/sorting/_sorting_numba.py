@@ -2,11 +2,20 @@
 
 import numpy as np
 
-from f5py.io.bam._bam_numba import CONTIG, FLAGS, POSITION, cigar_of, reference_span, signed32, unsigned16
+from f5py.io.bam._bam_numba import (
+    CONTIG,
+    FLAGS,
+    IS_REVERSE,
+    IS_UNMAPPED,
+    POSITION,
+    cigar_of,
+    reference_span,
+    signed32,
+    unsigned16,
+)
 from f5py.jit.c_memory import copy_from
 from f5py.jit.kernel import exact_kernel
 
-_IS_UNMAPPED, _IS_REVERSE = 4, 16
 _LOW = 0xFFFFFFFF
 
 
@@ -45,11 +54,11 @@ def note_records(data, address, noted):
         flags = unsigned16(data, at + FLAGS)
         position = signed32(data, at + POSITION)
         contig = signed32(data, at + CONTIG) & _LOW  # without one: behind all others
-        place = ((position + 1) << 1 & _LOW) | np.int64(flags & _IS_REVERSE != 0)
+        place = ((position + 1) << 1 & _LOW) | np.int64(flags & IS_REVERSE != 0)
         noted.key[i] = np.uint64(contig) << np.uint64(32) | np.uint64(place)
         noted.address[i] = address + at
         noted.size[i] = end - at
-        is_mapped = flags & _IS_UNMAPPED == 0
+        is_mapped = flags & IS_UNMAPPED == 0
         span = np.int64(0)
         if is_mapped:
             cigar, n = cigar_of(data, at, end)
