@@ -46,7 +46,10 @@ class Share(EventsElsewhere, ScoredElsewhere, RowsElsewhere, Protocol):
         ...
 
     def fetch_maps(self, batch: ReadBatch) -> None:
-        """Wait until all is done, and fill what `abea.align.align` fills, and the events."""
+        """Wait until all is done, and fill what `abea.align.align` fills, and the events.
+
+        With `SignalStages.leaves_events` neither the events nor the maps of bases to them.
+        """
         ...
 
     def fetch_fit(self, batch: ReadBatch) -> None:
@@ -66,7 +69,8 @@ class SignalStages:
     limits: AlignmentLimits = F5C_LIMITS
     quality: QualityLimits = field(default_factory=QualityLimits)
     means_only: bool = False  # of the events only the means are needed
-    # the events are needed only by what scores them: a share that does so itself keeps those of its reads
+    # the events, and the first one of each base, are needed only by what scores them: a share that does so itself keeps
+    # those of its reads
     leaves_events: bool = False
     keep_pairs: bool = False  # the aligned pairs are wanted too
     keep_samples: bool = False  # do not release the samples after event detection

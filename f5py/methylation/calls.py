@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import Calls, ReadBatch, ReadStatus
+from f5py.core.batch import BatchView, Calls, ReadBatch, ReadStatus
 from f5py.core.motifs import Motif, MotifCodes
 from f5py.core.noise import Noise
 from f5py.core.offsets import elements_of, offsets_of
@@ -31,6 +31,10 @@ class ScoredElsewhere(Protocol):
 
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
         """Select the reads that it scores."""
+        ...
+
+    def view(self, batch: ReadBatch) -> BatchView:
+        """Return the arrays of the batch that the groups of these reads are found in; those of other reads may lack."""
         ...
 
     def begin_scores(
@@ -150,7 +154,7 @@ def call_with(
     from f5py.methylation._calls_numba import call_all
     from f5py.methylation._group_list_numba import finish_all
 
-    listing, seconds = _list_groups(batch, others, model, motifs, pool)
+    listing, seconds = _list_groups(batch, elsewhere, others, model, motifs, pool)
     others = others & ~elsewhere.begin_scores(batch, model, motifs, listing, inputs[-1])
     here = _all_but(batch, others)
     seconds += pool.run(call_all, here, *inputs, batch.calls, order=batch.number)
@@ -235,7 +239,7 @@ def call_sites_with(
 
     *_, noise, prior, calls = inputs
     groups, number = batch.calls, batch.number
-    listing, seconds = _list_groups(batch, others, model, motifs, pool)
+    listing, seconds = _list_groups(batch, elsewhere, others, model, motifs, pool)
     others = others & ~elsewhere.begin_scores(batch, model, motifs, listing, noise)
     sites = _empty_sites(len(groups.first), len(calls.first))
     reads = longest_first(batch.read_length, others)
@@ -253,17 +257,21 @@ def call_sites_with(
 
 def _list_groups(
     batch: ReadBatch,
+    elsewhere: ScoredElsewhere,
     reads: NDArray[np.bool_],
     model: PoreModel,
     motifs: tuple[MotifCodes, MotifCodes],
     pool: WorkerPool,
 ) -> tuple[Listing, float]:
-    """List the groups of `reads`, in the batch's calls too; return the seconds that all threads have worked as well."""
+    """List the groups of `reads`, which are scored elsewhere, in the batch's calls too.
+
+    Return the seconds that all threads have worked as well.
+    """
     from f5py.methylation._group_list_numba import list_all
 
     listing = _empty_listing(len(batch.calls.first))
     order = longest_first(batch.read_length, reads)
-    inputs = batch.view, model.k, motifs, batch.calls, listing
+    inputs = elsewhere.view(batch), model.k, motifs, batch.calls, listing
     return listing, pool.run(list_all, order, *inputs, order=batch.number)
 
 

@@ -21,7 +21,7 @@ from f5py.compute.gpu.placement import Placement, Reason
 from f5py.compute.gpu.results.references import reads_that_fit
 from f5py.compute.gpu.results.rows import GpuRows
 from f5py.compute.gpu.results.scores import GpuScores, can_be_scored
-from f5py.core.batch import BaseMap, Calls, ReadBatch, ReadStatus
+from f5py.core.batch import BaseMap, BatchView, Calls, ReadBatch, ReadStatus, empty
 from f5py.core.motifs import MotifCodes
 from f5py.core.offsets import offsets_of
 from f5py.methylation._group_list_numba import Listing
@@ -112,6 +112,7 @@ class GpuShare:
         self._event_arrays = (
             () if stages.leaves_events else ("event_mean",) if stages.means_only else ("event_mean", *_EVENTS)
         )
+        self._map_arrays = ("first_event",) if stages.leaves_events else _MAP
         self._scores: GpuScores | None = None
         self._find_events()
         self.reads = self._mask(self._found)
@@ -196,7 +197,7 @@ class GpuShare:
                 self._queue_alignment(n, k)
             for name in self._event_arrays:
                 part.download(name, int(q[-1]))
-            for name in _MAP:
+            for name in self._map_arrays:
                 part.download(name, int(p[-1]))
             for name in _OF_READS:
                 part.download(name, n)
@@ -243,8 +244,9 @@ class GpuShare:
         for name in self._event_arrays:
             values = getattr(batch.events, name.removeprefix("event_"))
             take_reads(host[name], self._q, reads, values, batch.events.offsets, pool)
-        maps = BaseMap(self._p, batch.base_map.kmer_rank[:0], host["first_event"], host["last_event"])
-        pool.run(scatter_maps, reads, k, self._p, maps, batch.base_map)
+        if not self._stages.leaves_events:
+            maps = BaseMap(self._p, empty(np.int32), host["first_event"], host["last_event"])
+            pool.run(scatter_maps, reads, k, self._p, maps, batch.base_map)
         batch.n_pairs[reads] = host["n_pairs"][:n]
         batch.verdict[reads] = host["verdict"][:n]
         batch.events_per_base[reads] = host["span"][:n] / (batch.read_length[reads] - k + 1)
@@ -269,25 +271,36 @@ class GpuShare:
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
         """See `f5py.methylation.calls.ScoredElsewhere`."""
         if not self._part.size.scores or not can_be_scored(motifs, self._part.size.site_scores):
-            self._fetch_means(batch, self.reads)
+            self._fetch_left(batch, self.reads)
             return np.zeros(len(batch), np.bool_)
         if self._scores is None:
             self._scores = GpuScores(
                 self._part, self._device.functions, self._device.tables, self._aligned, self._stages.pool
             )
             self._chosen = self._that_fit(batch)
-            self._fetch_means(batch, ~self._chosen)
+            self._fetch_left(batch, ~self._chosen)
         return self._chosen
 
-    def _fetch_means(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
-        """Fill the means of the events of those reads of the share that the CPU threads score, if it has kept them."""
+    def view(self, batch: ReadBatch) -> BatchView:
+        """See `ScoredElsewhere`. The maps are read where they came from the device, if they have been left there."""
+        if not self._stages.leaves_events:
+            return batch.view
+        # the reads of the share stand there in the order of the batch
+        offsets = offsets_of(batch.read_length * self._mask(self._aligned))
+        maps = BaseMap(offsets, empty(np.int32), self._part.host["first_event"], empty(np.int32))
+        return batch.view._replace(base_map=maps)
+
+    def _fetch_left(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
+        """Fill means of events and maps of those reads of the share that the CPU threads score, if it has kept them."""
         at = np.flatnonzero((reads & (batch.status == ReadStatus.OK))[self._aligned])
         if not self._stages.leaves_events or not len(at):
             return
         self._part.download("event_mean", int(self._q[-1]))
         self._part.wait()
-        host, events = self._part.host["event_mean"], batch.events
-        take_reads(host, self._q[at], self._aligned[at], events.mean, events.offsets, self._stages.pool)
+        host, events, base_map = self._part.host, batch.events, batch.base_map
+        given, pool = self._aligned[at], self._stages.pool
+        take_reads(host["event_mean"], self._q[at], given, events.mean, events.offsets, pool)
+        take_reads(host["first_event"], self._p[at], given, base_map.first_event, base_map.offsets, pool)
 
     def begin_scores(
         self,
@@ -300,7 +313,7 @@ class GpuShare:
         """See `ScoredElsewhere`."""
         assert self._scores is not None
         given_back = self._scores.begin(batch, self._chosen, model, motifs, listing, noise)
-        self._fetch_means(batch, given_back)
+        self._fetch_left(batch, given_back)
         return given_back
 
     def fetch_scores(self) -> NDArray[np.float32]:
@@ -318,7 +331,7 @@ class GpuShare:
         device = self._device
         self._sites = GpuSites(self._part, device.functions, device.tables, self._aligned, self._stages.pool)
         given_back = self._sites.begin(batch, reads, self._scores.scoring, sites, calls)
-        self._fetch_means(batch, given_back)
+        self._fetch_left(batch, given_back)
         return given_back
 
     def fetch_sites(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

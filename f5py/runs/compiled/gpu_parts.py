@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import BaseMap, Calls, ReadBatch
+from f5py.core.batch import BaseMap, BatchView, Calls, ReadBatch
 from f5py.core.motifs import MotifCodes
 from f5py.runs.compiled.cpu_parts import (
     AT_ONCE,
@@ -43,6 +43,9 @@ class _Elsewhere:
 
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
         return np.zeros(len(batch), np.bool_)
+
+    def view(self, batch: ReadBatch) -> BatchView:
+        return batch.view
 
     def begin_scores(
         self,

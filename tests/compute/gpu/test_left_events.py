@@ -1,4 +1,4 @@
-"""Events that stay on the GPU, which scores them itself, but for those of reads that the CPU threads score."""
+"""Events and maps that stay on the GPU, which scores them itself, but for those of reads that the CPU threads score."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from f5py.compute.gpu import backend as backend_module
 from f5py.compute.gpu import share as share_module
 from f5py.compute.gpu.backend import GpuBackend, GpuLimits
 from f5py.compute.gpu.self_check import differences, made_batch
-from f5py.core.batch import Events, ReadBatch, ReadStatus
+from f5py.core.batch import BaseMap, Events, ReadBatch, ReadStatus
 from f5py.core.motifs import Motif, parse_motif
 from f5py.methylation.calls import call_methylation
 
@@ -62,6 +62,12 @@ def test_calls_of_events_that_stay(device, pool, monkeypatch, case):
     for read in np.flatnonzero(fetched).tolist():
         of_read = slice(*expected.events.offsets[read : read + 2])
         np.testing.assert_array_equal(found.events.mean[of_read], expected.events.mean[of_read])
+        if is_ok[read]:
+            of_read = slice(expected.base_offsets[read], expected.base_offsets[read + 1] - DNA.k + 1)
+            first_event = expected.base_map.first_event[of_read]
+            np.testing.assert_array_equal(found.base_map.first_event[of_read], first_event)
+            assert (first_event >= 0).sum() > 100
     found.events = expected.events = Events.none()
+    found.base_map = expected.base_map = BaseMap.none()
     assert differences(found, expected) == []
     assert expected.calls.n.sum() > 20

@@ -99,6 +99,9 @@ class Scorer:
             return np.zeros(len(batch), np.bool_)
         return reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.part)
 
+    def view(self, batch):
+        return batch.view
+
     def begin_scores(self, batch, model, motifs, listing, noise):
         self.listing = listing
         given_back = self._scores.begin(batch, self.scores(batch, motifs), model, motifs, listing, noise)
