@@ -67,41 +67,85 @@ def sites_per_kmer(modified, k):
 
 
 @kernel
-def count_groups(segment, motif):
-    """Count the site groups in a reference segment, callable or not, and all sites."""
-    groups = 0
-    sites = 0
-    last = -motif.separation - 1
-    for position in range(segment.shape[0]):
-        if is_site(segment, position, motif):
-            if position - last > motif.separation:
-                groups += 1
-            sites += 1
-            last = position
-    return groups, sites
+def find_sites(segment, motif, sites):
+    """List the positions at which recognition sites start, as `is_site` finds them; return their number.
+
+    Each step is a loop without branches: a site in fourteen bases would mislead a processor that guesses.
+
+    Parameters
+    ----------
+    segment, motif
+        See `is_site`.
+    sites : int32, shape (len(segment) + 1,)
+        Filled from the beginning.
+    """
+    masks = motif.masks
+    n = segment.shape[0] - masks.shape[0] + 1
+    bits = np.empty(segment.shape[0], np.uint8)
+    for i in range(segment.shape[0]):
+        bits[i] = motif.letter_bits[segment[i]]
+    fits = np.empty(max(n, 0), np.uint8)
+    for i in range(n):
+        fits[i] = 1
+    for m in range(masks.shape[0]):
+        mask, later = masks[m], bits[m:]
+        for i in range(n):
+            fits[i] = fits[i] if later[i] & mask else np.uint8(0)
+    count = 0
+    for i in range(n):
+        sites[count] = i
+        count += fits[i]
+    return count
 
 
 @kernel
-def _aligned_pairs(cigar, reference_start, read_length, k, pair_reference, pair_read):
-    """List the (reference, read) positions of aligned bases that start a usable k-mer; return their number."""
-    reference = np.int64(reference_start)
-    read = np.int64(0)
+def count_groups(segment, motif):
+    """Count the site groups in a reference segment, callable or not, and all sites."""
+    sites = np.empty(segment.shape[0] + 1, np.int32)
+    n_sites = find_sites(segment, motif, sites)
+    groups = min(n_sites, 1)
+    for i in range(1, n_sites):
+        groups += sites[i] - sites[i - 1] > motif.separation
+    return groups, n_sites
+
+
+class AlignedBlocks(NamedTuple):
+    """Stretches of aligned bases of a read that start usable k-mers, in the order of the reference; none is empty."""
+
+    # begin, end: positions in the reference
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    read: NDArray[np.int64]  # the read's base at the begin
+
+
+@kernel
+def _list_blocks(cigar, reference_start, read_length, k, blocks):
+    """Fill `blocks`, which has room for one a CIGAR operation; return their number."""
+    reference, read = np.int64(reference_start), np.int64(0)
     count = 0
     for c in range(cigar.shape[0]):
         operation = cigar[c] & 15
         length = np.int64(cigar[c] >> 4)
-        if ALIGNED >> operation & 1:
-            first = min(max(k - read, 0), length)
-            end = min(read_length - k - read, length)
-            for i in range(first, end):
-                pair_reference[count] = reference + i
-                pair_read[count] = read + i
-                count += 1
-        if OF_REFERENCE >> operation & 1:
-            reference += length
-        if OF_READ >> operation & 1:
-            read += length
+        first, end = max(k - read, 0), min(read_length - k - read, length)
+        blocks.begin[count], blocks.end[count], blocks.read[count] = reference + first, reference + end, read + first
+        count += (ALIGNED >> operation & 1) & (first < end)
+        reference += length * (OF_REFERENCE >> operation & 1)
+        read += length * (OF_READ >> operation & 1)
     return count
+
+
+@kernel
+def _block_until(blocks, count, block, position):
+    """Return the number of the first block, from `block` on, that does not end before a position; `count` if none."""
+    while block < count and blocks.end[block] <= position:
+        block += 1
+    return block
+
+
+@kernel
+def _read_base(blocks, block, position):
+    """Return the read's base at the first position of a block that is not before `position`."""
+    return blocks.read[block] + max(position - blocks.begin[block], 0)
 
 
 @kernel
@@ -123,59 +167,44 @@ def find_groups(read, k, motif, groups):
         Filled; there must be room for all groups of sites.
     """
     segment, reference_start, cigar, reverse, first_event, read_length = read
-    length = segment.shape[0]
-    matched = np.int64(0)
-    for c in range(cigar.shape[0]):
-        if ALIGNED >> (cigar[c] & 15) & 1:
-            matched += np.int64(cigar[c] >> 4)
-    pair_reference = np.empty(matched, np.int64)
-    pair_read = np.empty(matched, np.int64)
-    n_pairs = _aligned_pairs(cigar, reference_start, read_length, k, pair_reference, pair_read)
-    if n_pairs == 0:
+    room = np.empty((3, cigar.shape[0] + 1), np.int64)
+    blocks = AlignedBlocks(room[0], room[1], room[2])
+    n_blocks = _list_blocks(cigar, reference_start, read_length, k, blocks)
+    if n_blocks == 0:
         return 0
-    if reverse:
-        for i in range(n_pairs):
-            pair_read[i] = read_length - pair_read[i] - k
-    if closest_event(first_event, pair_read[0]) == closest_event(first_event, pair_read[n_pairs - 1]):
+    # where the k-mer of a base is in the map, which is that of the read as sequenced
+    turn, sign = (read_length - k, -1) if reverse else (0, 1)
+    last_base = blocks.read[n_blocks - 1] + blocks.end[n_blocks - 1] - blocks.begin[n_blocks - 1] - 1
+    if closest_event(first_event, turn + sign * blocks.read[0]) == closest_event(first_event, turn + sign * last_base):
         return 0
 
+    sites = np.empty(segment.shape[0] + 1, np.int32)
+    n_sites = find_sites(segment, motif, sites)
     count = 0
-    pair_a = 0
-    pair_b = 0
-    position = np.int64(0)  # not a literal, for which `is_site` would be compiled once more
-    while position < length:
-        if not is_site(segment, position, motif):
-            position += 1
-            continue
-        first = position
-        last = position
-        sites = 1
-        position += 1
-        while position < length and position - last <= motif.separation:
-            if is_site(segment, position, motif):
-                last = position
-                sites += 1
-            position += 1
+    block_a = block_b = 0
+    next_site = 0
+    while next_site < n_sites:
+        first_site = next_site
+        next_site += 1
+        while next_site < n_sites and sites[next_site] - sites[next_site - 1] <= motif.separation:
+            next_site += 1
+        first, last = np.int64(sites[first_site]), np.int64(sites[next_site - 1])
         if first - FLANK <= motif.separation or last - first > _MAX_SPAN:
             continue
-        begin = reference_start + first - FLANK
-        end = reference_start + last + FLANK
-        while pair_a < n_pairs and pair_reference[pair_a] < begin:
-            pair_a += 1
-        pair_b = max(pair_b, pair_a)
-        while pair_b < n_pairs and pair_reference[pair_b] < end:
-            pair_b += 1
-        if pair_b == n_pairs:
+        begin, end = reference_start + first - FLANK, reference_start + last + FLANK
+        block_a = _block_until(blocks, n_blocks, block_a, begin)
+        block_b = _block_until(blocks, n_blocks, block_b, end)
+        if block_b == n_blocks:
             break
-        if pair_reference[pair_a] != begin and pair_a == 0:
+        if begin < blocks.begin[0]:
             continue
-        e1 = closest_event(first_event, pair_read[pair_a])
-        e2 = closest_event(first_event, pair_read[pair_b])
+        e1 = closest_event(first_event, turn + sign * _read_base(blocks, block_a, begin))
+        e2 = closest_event(first_event, turn + sign * _read_base(blocks, block_b, end))
         if e1 < 0 or e2 < 0 or abs(e2 - e1) <= _MIN_EVENTS:
             continue
         groups.first[count] = first
         groups.last[count] = last
-        groups.sites[count] = sites
+        groups.sites[count] = next_site - first_site
         groups.begin[count] = e1
         groups.end[count] = e2
         count += 1
