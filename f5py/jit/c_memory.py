@@ -65,6 +65,18 @@ def _call(result: ir.Type, numba_type: types.Type, n_arguments: int):
 
 
 @intrinsic
+def call_with_none(typingctx, function):
+    """Call the function at that address; it returns an integer of 64 bits or a pointer."""
+    return _call(_WORD, types.int64, 0)
+
+
+@intrinsic
+def call_with_five(typingctx, function, first, second, third, fourth, fifth):
+    """Call the function at that address with five integers or pointers; it returns one of 64 bits."""
+    return _call(_WORD, types.int64, 5)
+
+
+@intrinsic
 def call_with_four(typingctx, function, first, second, third, fourth):
     """Call the function at that address with four integers or pointers; it returns one of 64 bits."""
     return _call(_WORD, types.int64, 4)

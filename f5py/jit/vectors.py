@@ -1,6 +1,7 @@
 """Foundations of vectors of all kinds: how they lie in memory, and operations lane by lane.
 
-Only for `f5py.jit.simd`, `f5py.jit.simd_double` and `f5py.jit.simd_int`, which say what kernels may use.
+For `f5py.jit.simd`, `f5py.jit.simd_double` and `f5py.jit.simd_int`, which say what kernels may use, and for functions
+of single kernels that are made of instructions themselves.
 """
 
 from __future__ import annotations

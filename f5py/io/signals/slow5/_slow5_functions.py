@@ -18,6 +18,8 @@ from f5py.io.bytes.c_functions import address_of, zlib_library
 #: Methods of compression of records, as headers number them.
 NO_PRESS, ZLIB, ZSTD = 0, 1, 2
 
+_OF_ZSTD = ("ZSTD_getFrameContentSize", "ZSTD_createDCtx", "ZSTD_freeDCtx", "ZSTD_decompressDCtx")
+
 
 class Functions(NamedTuple):
     """Addresses of C functions for compiled code."""
@@ -28,8 +30,11 @@ class Functions(NamedTuple):
     strtod: int
     realloc: int
     uncompress: int  # that of zlib
-    # zstd_size, zstd_decompress: ``ZSTD_getFrameContentSize`` and ``ZSTD_decompress``; 0 if no record is compressed so
+    # zstd_size, zstd_create, zstd_free, zstd_decompress: ``ZSTD_getFrameContentSize``, ``ZSTD_createDCtx``,
+    # ``ZSTD_freeDCtx`` and ``ZSTD_decompressDCtx``; 0 if no record is compressed so
     zstd_size: int
+    zstd_create: int
+    zstd_free: int
     zstd_decompress: int
 
 
@@ -39,14 +44,15 @@ def functions(path: str, record_press: int) -> Functions:
     Raises `MissingDependencyError` if there is no library for the method.
     """
     system = ctypes.CDLL(None)
-    uncompress = zstd_size = zstd_decompress = 0
+    uncompress = 0
+    of_zstd = [0] * len(_OF_ZSTD)
     if record_press == ZLIB:
         uncompress = address_of(zlib_library().uncompress)
     elif record_press == ZSTD:
         library = _zstd(path)
-        zstd_size, zstd_decompress = map(address_of, (library.ZSTD_getFrameContentSize, library.ZSTD_decompress))
+        of_zstd = [address_of(getattr(library, name)) for name in _OF_ZSTD]
     pread, free, strtod, realloc = map(address_of, (system.pread, system.free, system.strtod, system.realloc))
-    return Functions(pread, free, strtod, realloc, uncompress, zstd_size, zstd_decompress)
+    return Functions(pread, free, strtod, realloc, uncompress, *of_zstd)
 
 
 def _zstd(path: str) -> Any:

@@ -8,9 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.io.signals.slow5._slow5_numba import DAMAGED, FRAME, GOOD, expand, read_bytes
+from f5py.io.signals.slow5._slow5_numba import (
+    DAMAGED,
+    FRAME,
+    GOOD,
+    expand,
+    free_memory,
+    read_bytes,
+    work_memory,
+)
 from f5py.jit.atomics import add_to
-from f5py.jit.c_memory import address_of_data, call_with_one, load_int64, load_uint8, load_uint16
+from f5py.jit.c_memory import address_of_data, load_int64, load_uint8, load_uint16
 from f5py.jit.kernel import exact_kernel
 
 _PLACE_AND_SIZE = 16
@@ -152,12 +160,11 @@ def read_names(turn, rows, file, places, sizes, used, names, codes):
     """
     scratch, name_begin, name_end = names
     buffer = np.empty(1 << 16, np.uint8)
-    found = np.zeros(3, np.int64)
+    work = work_memory()
     for i in own_turns(counter(turn), rows.shape[0]):
         row = rows[i]
         if sizes[row] > buffer.shape[0]:
             buffer = np.empty(sizes[row] + sizes[row] // 4, np.uint8)
-        found[2] = 0
         code = read_bytes(file, places[row], sizes[row], buffer)
         size, address = np.int64(0), address_of_data(buffer)
         if code == GOOD and file.is_text != 0:
@@ -166,9 +173,9 @@ def read_names(turn, rows, file, places, sizes, used, names, codes):
             if size >= min(sizes[row], 1 << 16):
                 code = DAMAGED
         elif code == GOOD:
-            code = expand(file, buffer, sizes[row], found)
+            code = expand(file, buffer, sizes[row], work)
             if code == GOOD:
-                size, address = np.int64(load_uint16(found[0])), found[0] + 2
+                size, address = np.int64(load_uint16(work[0])), work[0] + 2
         codes[row] = code
         if code == GOOD:
             begin = add_to(used, size)
@@ -178,5 +185,4 @@ def read_names(turn, rows, file, places, sizes, used, names, codes):
             else:
                 for j in range(size):
                     scratch[begin + j] = load_uint8(address + j)
-        if found[2] != 0:
-            call_with_one(file.called.free, found[2])
+    free_memory(file, work)

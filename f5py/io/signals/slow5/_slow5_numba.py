@@ -12,10 +12,12 @@ from f5py.core._name_table_numba import find_name
 from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._slow5_functions import NO_PRESS, ZSTD
 from f5py.io.signals.slow5._slow5_text_numba import parse_text, take_room
-from f5py.io.signals.slow5._svb_numba import SUMMED, running_sums, svb_size, take_ex_zd
+from f5py.io.signals.slow5._svb_numba import expand_svb_zd, svb_size, take_ex_zd
 from f5py.jit.c_memory import (
     address_of_data,
+    call_with_five,
     call_with_four,
+    call_with_none,
     call_with_one,
     call_with_two,
     copy_from,
@@ -42,6 +44,8 @@ FRAME = 8
 _FIXED = 44
 _N_CALIBRATION = 4
 _FIRST_BUFFER = 1 << 16
+#: What `work_memory` has.
+_AT, _SIZE, _MEMORY, _ROOM, _CONTEXT = range(5)
 #: How often reading is tried.
 _TRIES = 4
 
@@ -66,54 +70,75 @@ def read_bytes(file, place, size, buffer):
 
 
 @exact_kernel
-def _unpack(file, address, size, found):
-    """Decompress bytes into new memory; return its address, or 0. ``found[1]`` gets the number of bytes."""
-    memory = np.int64(0)
-    if file.record_press == ZSTD:
-        n = call_with_two(file.called.zstd_size, address, size)  # negative: not known, or no zstd
-        if n < 0 or n > _MOST_CONTENTS:
-            return np.int64(0)
-        memory = call_with_two(file.called.realloc, 0, n + 1)
-        if memory != 0 and call_with_four(file.called.zstd_decompress, memory, n, address, size) != n:
-            call_with_one(file.called.free, memory)
-            return np.int64(0)
-        found[1] = n
-        return memory
-    room = _FIRST_ROOM + 4 * size
-    while room <= _FIRST_ROOM + 4 * _MOST_SHRINKING * size:
-        larger = call_with_two(file.called.realloc, memory, room)
-        if larger == 0:
-            break
-        memory = larger
-        found[1] = room
-        code = call_with_four(file.called.uncompress, memory, address_of_data(found) + 8, address, size) & 0xFFFFFFFF
-        if code == 0:
-            return memory
-        if code != _MORE_ROOM:
-            break
-        room *= 4
-    if memory != 0:
-        call_with_one(file.called.free, memory)
-    return np.int64(0)
+def work_memory():
+    """Make what `expand` works with: address and size of the last contents, address and size of memory, a context."""
+    return np.zeros(_CONTEXT + 1, np.int64)
 
 
 @exact_kernel
-def expand(file, buffer, size, found):
-    """Decompress a framed record that lies in `buffer`.
+def free_memory(file, work):
+    """Free what `expand` has kept for the next record."""
+    if work[_MEMORY] != 0:
+        call_with_one(file.called.free, work[_MEMORY])
+    if work[_CONTEXT] != 0:
+        call_with_one(file.called.zstd_free, work[_CONTEXT])
+    work[:] = 0
 
-    Returns the code; `found` gets the address and the number of bytes of the contents, and the address of memory that
-    is to be freed or 0.
+
+@exact_kernel
+def _has_room(file, n, work):
+    """Let there be memory for n bytes; whether that could be had."""
+    if n >= work[_ROOM]:
+        call_with_one(file.called.free, work[_MEMORY])
+        size = n + n // 4 + 1
+        work[_MEMORY] = call_with_two(file.called.realloc, 0, size)
+        work[_ROOM] = size if work[_MEMORY] != 0 else 0
+    return work[_MEMORY] != 0
+
+
+@exact_kernel
+def _unpack(file, address, size, work):
+    """Decompress bytes into memory; whether they are sound."""
+    if file.record_press == ZSTD:
+        n = call_with_two(file.called.zstd_size, address, size)  # negative: not known, or no zstd
+        if n < 0 or n > _MOST_CONTENTS or not _has_room(file, n, work):
+            return False
+        if work[_CONTEXT] == 0:  # one for all records: to make it takes a sixth of the time of one
+            work[_CONTEXT] = call_with_none(file.called.zstd_create)
+        work[_SIZE] = n
+        decompress = file.called.zstd_decompress
+        return work[_CONTEXT] != 0 and (
+            call_with_five(decompress, work[_CONTEXT], work[_MEMORY], n, address, size) == n
+        )
+    room = _FIRST_ROOM + 4 * size
+    while room <= _FIRST_ROOM + 4 * _MOST_SHRINKING * size and _has_room(file, room, work):
+        work[_SIZE] = work[_ROOM]
+        code = (
+            call_with_four(file.called.uncompress, work[_MEMORY], address_of_data(work) + 8 * _SIZE, address, size)
+            & 0xFFFFFFFF
+        )
+        if code != _MORE_ROOM:
+            return code == 0
+        room = 4 * work[_ROOM]
+    return False
+
+
+@exact_kernel
+def expand(file, buffer, size, work):
+    """Decompress a framed record that lies in `buffer`; return the code.
+
+    `work` is that of `work_memory`, for all records of a call: address and size of the contents are the first of it.
     """
     address = address_of_data(buffer) + FRAME
-    found[0], found[1], found[2] = address, size - FRAME, 0
+    work[_AT], work[_SIZE] = address, size - FRAME
     if size < FRAME or load_int64(address - FRAME) != size - FRAME:
         return DAMAGED
     if file.record_press != NO_PRESS:
-        memory = _unpack(file, address, size - FRAME, found)
-        if memory == 0:
+        if not _unpack(file, address, size - FRAME, work):
+            free_memory(file, work)  # which may be as large as a damaged record says
             return CANNOT_DECOMPRESS
-        found[0], found[2] = memory, memory
-    if found[1] < 2 or 2 + np.int64(load_uint16(found[0])) + _FIXED > found[1]:
+        work[_AT] = work[_MEMORY]
+    if work[_SIZE] < 2 or 2 + np.int64(load_uint16(work[_AT])) + _FIXED > work[_SIZE]:
         return DAMAGED
     return GOOD
 
@@ -149,7 +174,7 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
         Filled.
     """
     buffer = np.empty(_FIRST_BUFFER, np.uint8)
-    found = np.zeros(3, np.int64)
+    work = work_memory()
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         row = _row_of(read, names, name_offsets, index, got)
@@ -157,14 +182,13 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
             continue
         code, buffer = _bytes_of(file, index.places[row], index.sizes[row], buffer)
         if code == GOOD:
-            code = expand(file, buffer, index.sizes[row], found)
+            code = expand(file, buffer, index.sizes[row], work)
             if code == GOOD:
-                code = _take(file, found, names, name_offsets[read], name_offsets[read + 1], read, got)
+                code = _take(file, work, names, name_offsets[read], name_offsets[read + 1], read, got)
             if code == GOOD and file.start_field.shape[0] > 0:
-                _take_start(file, found, read, got)
-            if found[2] != 0:
-                call_with_one(file.called.free, found[2])
+                _take_start(file, work, read, got)
         got.codes[read] = code
+    free_memory(file, work)
 
 
 @exact_kernel
@@ -192,9 +216,9 @@ def read_lines(turn, reads, names, name_offsets, index, file, got):
 
 
 @exact_kernel
-def _take(file, found, names, begin, end, read, got):
+def _take(file, work, names, begin, end, read, got):
     """Take the fields of an expanded record."""
-    address = found[0]
+    address = work[_AT]
     name_size = np.int64(load_uint16(address))
     if name_size != end - begin:
         return OTHER_NAME
@@ -202,7 +226,7 @@ def _take(file, found, names, begin, end, read, got):
         if load_uint8(address + 2 + j) != names[begin + j]:
             return OTHER_NAME
     fixed = address + 2 + name_size
-    left = found[1] - 2 - name_size - _FIXED
+    left = work[_SIZE] - 2 - name_size - _FIXED
     got.groups[read] = load_uint32(fixed)
     for j in range(_N_CALIBRATION):
         got.calibration[read, j] = load_float64(fixed + 4 + 8 * j)
@@ -236,10 +260,10 @@ def _take(file, found, names, begin, end, read, got):
 
 
 @exact_kernel
-def _take_start(file, found, read, got):
+def _take_start(file, work, read, got):
     """Take the start of a read, which is not known if the fields are not there or the number stands for none."""
-    last = found[0] + found[1]
-    at = found[0] + 2 + np.int64(load_uint16(found[0])) + _FIXED
+    last = work[_AT] + work[_SIZE]
+    at = work[_AT] + 2 + np.int64(load_uint16(work[_AT])) + _FIXED
     length = load_int64(at - 8)  # has been checked
     at += 2 * length if file.signal_press == NO_PRESS else length
     for j in range(file.start_field.shape[0]):
@@ -269,37 +293,6 @@ def _store(got, read, address, n):
 
 
 @exact_kernel
-def _expand_some(control, at, n, level, out, to):
-    """Expand n numbers whose control bytes begin at `control`; return where the next one begins, and the level."""
-    for i in range(n):
-        size = 1 + (np.int64(load_uint8(control + i // 4)) >> (2 * (i % 4)) & 3)
-        coded = np.int64(0)
-        for j in range(size):
-            coded |= np.int64(load_uint8(at + j)) << (8 * j)
-        level += (coded >> 1) ^ -(coded & 1)
-        out[to + i] = np.int16(level)
-        at += size
-    return at, level
-
-
-@exact_kernel
-def _expand_svb_zd(address, out, to, n):
-    """Expand n samples: differences, zigzag coded, in StreamVByte, whose bytes have been counted."""
-    control, at = address, address + (n + 3) // 4
-    level = np.int64(0)
-    i = 0
-    while i + SUMMED <= n:
-        if load_uint16(control) == 0:  # a byte each, as nearly all have
-            level = running_sums(at, out, to + i, level)
-            at += SUMMED
-        else:
-            at, level = _expand_some(control, at, SUMMED, level, out, to + i)
-        control += SUMMED // 4
-        i += SUMMED
-    _expand_some(control, at, n - i, level, out, to + i)
-
-
-@exact_kernel
 def copy_samples(turn, reads, got, offsets, samples):
     """Bring the samples of `reads` from their places in `got.scratch` to those in `samples`.
 
@@ -316,7 +309,7 @@ def copy_samples(turn, reads, got, offsets, samples):
         n = offsets[read + 1] - to
         place = got.places[read]
         if got.is_packed[read]:
-            _expand_svb_zd(address_of_data(got.scratch) + 2 * place, samples, to, n)
+            expand_svb_zd(address_of_data(got.scratch) + 2 * place, samples, to, n)
         else:
             for j in range(n):  # compiled ten times faster than an assignment to a slice
                 samples[to + j] = got.scratch[place + j]

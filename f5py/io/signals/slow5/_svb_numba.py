@@ -6,20 +6,59 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from f5py.io.signals.slow5._slow5_text_numba import take_room
+from f5py.jit.bits import count_bits
 from f5py.jit.c_memory import load_int64, load_uint8, load_uint16, load_uint32
 from f5py.jit.kernel import exact_kernel
+from f5py.jit.vectors import broadcast
 
 #: Values that four 2-bit codes of a control byte say to take so many bytes.
 _BYTES_OF_CONTROL = np.array([4 + sum(code >> shift & 3 for shift in (0, 2, 4, 6)) for code in range(256)], np.uint8)
+#: The bits of each code, in eight control bytes.
+_LOWER_BITS, _HIGHER_BITS = np.uint64(0x5555555555555555), np.uint64(0xAAAAAAAAAAAAAAAA)
 #: Exceptions of ex-zd are stored less this.
 _ONE_BYTE = 256
-#: Numbers that `running_sums` takes.
-SUMMED = 8
-_BYTES, _SHORTS = ir.VectorType(ir.IntType(8), SUMMED), ir.VectorType(ir.IntType(16), SUMMED)
+#: Numbers that are expanded at once.
+_N = 8
+#: Bits that codes of numbers of more than two bytes have, of as many control bytes.
+_MORE_THAN_TWO = 0xAAAA
+_BYTES, _SHORTS, _WORDS = (ir.VectorType(ir.IntType(bits), _N) for bits in (8, 16, 64))
+
+
+def _firsts(sizes: list[int]) -> list[int]:
+    return [sum(sizes[:lane]) for lane in range(4)]
+
+
+_SIZES = [[1 + (control >> shift & 3) for shift in (0, 2, 4, 6)] for control in range(256)]
+#: By the control byte of four numbers of one or two bytes: the first bits of each of them, a byte for each, and the
+#: bits that they have, two bytes for each.
+_FIRST_BITS = np.array([[8 * at & 63 for at in _firsts(one)] for one in _SIZES], np.uint8).view(np.uint32).ravel()
+_ALL_BITS = np.array([[0xFF if size == 1 else 0xFFFF for size in one] for one in _SIZES], "<u2").view(np.int64).ravel()
+
+
+def _lanes(builder, vector, places):
+    """Take lanes of a vector; those of the number `_N` are zero."""
+    zeros = ir.Constant(vector.type, [0] * _N)
+    return builder.shuffle_vector(vector, zeros, ir.Constant(ir.VectorType(ir.IntType(32), _N), places))
+
+
+def _store_sums(context, builder, array_type, coded, array, index, before):
+    """Store the running sums of eight differences, zigzag coded; return the last one, as int64."""
+    ones, zeros = ir.Constant(_SHORTS, [1] * _N), ir.Constant(_SHORTS, [0] * _N)
+    sums = builder.xor(builder.lshr(coded, ones), builder.sub(zeros, builder.and_(coded, ones)))
+    for distance in (1, 2, 4):  # each lane has the sum of twice as many differences then
+        order = [lane - distance if lane >= distance else _N for lane in range(_N)]
+        sums = builder.add(sums, _lanes(builder, sums, order))
+    # added to what was before by itself: so the next eight wait for this addition alone
+    last = builder.sext(builder.extract_element(sums, ir.Constant(ir.IntType(32), _N - 1)), ir.IntType(64))
+    sums = builder.add(sums, broadcast(builder, builder.trunc(before, ir.IntType(16)), _SHORTS))
+    view = context.make_array(array_type)(context, builder, array)
+    store = builder.store(sums, builder.bitcast(builder.gep(view.data, [index]), _SHORTS.as_pointer()))
+    store.align = 2
+    return builder.add(before, last)
 
 
 @intrinsic
-def running_sums(typingctx, address, out, index, before):
+def _sums_of_bytes(typingctx, address, out, index, before):
     """Store the running sums of eight differences, zigzag coded in a byte each, in an int16 array; return the last.
 
     Parameters
@@ -33,24 +72,84 @@ def running_sums(typingctx, address, out, index, before):
     """
 
     def generate(context, builder, signature, arguments):
-        address, array, index, before = arguments
+        address, *others = arguments
         coded = builder.load(builder.inttoptr(address, _BYTES.as_pointer()))
         coded.align = 1
-        sums = builder.zext(coded, _SHORTS)
-        ones, zeros = ir.Constant(_SHORTS, [1] * SUMMED), ir.Constant(_SHORTS, [0] * SUMMED)
-        sums = builder.xor(builder.lshr(sums, ones), builder.sub(zeros, builder.and_(sums, ones)))
-        numbers = ir.VectorType(ir.IntType(32), SUMMED)
-        for distance in (1, 2, 4):  # each lane has the sum of twice as many differences then
-            order = [lane - distance if lane >= distance else SUMMED for lane in range(SUMMED)]
-            sums = builder.add(sums, builder.shuffle_vector(sums, zeros, ir.Constant(numbers, order)))
-        first = builder.insert_element(zeros, builder.trunc(before, ir.IntType(16)), ir.Constant(ir.IntType(32), 0))
-        sums = builder.add(sums, builder.shuffle_vector(first, zeros, ir.Constant(numbers, [0] * SUMMED)))
-        view = context.make_array(signature.args[1])(context, builder, array)
-        store = builder.store(sums, builder.bitcast(builder.gep(view.data, [index]), _SHORTS.as_pointer()))
-        store.align = 2
-        return builder.sext(builder.extract_element(sums, ir.Constant(ir.IntType(32), SUMMED - 1)), ir.IntType(64))
+        return _store_sums(context, builder, signature.args[1], builder.zext(coded, _SHORTS), *others)
 
     return types.int64(types.int64, out, types.intp, types.int64), generate
+
+
+@intrinsic
+def _sums_of_words(typingctx, words, first_bits, all_bits, out, index, before):
+    """Store the running sums of eight differences, zigzag coded in one or two bytes each; see `_sums_of_bytes`.
+
+    Parameters
+    ----------
+    words : tuple of two int64
+        The bytes of the first and the last four of them, and what follows.
+    first_bits, all_bits : tuples of two
+        See `_FIRST_BITS` and `_ALL_BITS`.
+    """
+
+    def generate(context, builder, signature, arguments):
+        words, first_bits, all_bits, *others = arguments
+        halves = [broadcast(builder, builder.extract_value(words, i), _WORDS) for i in range(2)]
+        both = ir.Constant(ir.VectorType(ir.IntType(32), _N), [0, 0, 0, 0, _N, _N, _N, _N])
+        coded = builder.shuffle_vector(*halves, both)
+        coded = builder.trunc(builder.lshr(coded, builder.zext(_joined(builder, first_bits, _BYTES), _WORDS)), _SHORTS)
+        coded = builder.and_(coded, _joined(builder, all_bits, _SHORTS))
+        return _store_sums(context, builder, signature.args[3], coded, *others)
+
+    return types.int64(words, first_bits, all_bits, out, types.intp, types.int64), generate
+
+
+def _joined(builder, halves, kind):
+    """Make a vector of two integers with four lanes each."""
+    both = ir.Constant(ir.VectorType(halves.type.element, 2), ir.Undefined)
+    for i in range(2):
+        both = builder.insert_element(both, builder.extract_value(halves, i), ir.Constant(ir.IntType(32), i))
+    return builder.bitcast(both, kind)
+
+
+@exact_kernel
+def _expand_some(control, at, n, level, out, to):
+    """Expand n numbers whose control bytes begin at `control`; return where the next one begins, and the level."""
+    for i in range(n):
+        size = 1 + (np.int64(load_uint8(control + i // 4)) >> (2 * (i % 4)) & 3)
+        coded = np.int64(0)
+        for j in range(size):
+            coded |= np.int64(load_uint8(at + j)) << (8 * j)
+        level += (coded >> 1) ^ -(coded & 1)
+        out[to + i] = np.int16(level)
+        at += size
+    return at, level
+
+
+@exact_kernel
+def expand_svb_zd(address, out, to, n):
+    """Expand n samples: differences, zigzag coded, in StreamVByte, whose bytes have been counted."""
+    control, at = address, address + (n + 3) // 4
+    level = np.int64(0)
+    i = 0
+    while i + _N <= n:
+        codes = load_uint16(control)
+        if codes == 0:  # a byte each, as nearly all have
+            level = _sums_of_bytes(at, out, to + i, level)
+            at += _N
+        elif codes & _MORE_THAN_TWO == 0 and i + 2 * _N <= n:  # behind them are the bytes of others
+            first, last = codes & 255, codes >> 8
+            behind = at + _BYTES_OF_CONTROL[first]
+            level = _sums_of_words(
+                (load_int64(at), load_int64(behind)), (_FIRST_BITS[first], _FIRST_BITS[last]),
+                (_ALL_BITS[first], _ALL_BITS[last]), out, to + i, level,
+            )  # fmt: skip
+            at = behind + _BYTES_OF_CONTROL[last]
+        else:
+            at, level = _expand_some(control, at, _N, level, out, to + i)
+        control += _N // 4
+        i += _N
+    _expand_some(control, at, n - i, level, out, to + i)
 
 
 @exact_kernel
@@ -60,7 +159,11 @@ def svb_size(address, left, n):
     if n_control > left:
         return np.int64(-1)
     total = n_control
-    for i in range(n // 4):
+    n_words = n // 32
+    for i in range(n_words):
+        codes = np.uint64(load_int64(address + 8 * i))
+        total += 32 + count_bits(codes & _LOWER_BITS) + 2 * count_bits(codes & _HIGHER_BITS)
+    for i in range(8 * n_words, n // 4):
         total += _BYTES_OF_CONTROL[load_uint8(address + i)]
     if n % 4 != 0:
         last = np.int64(load_uint8(address + n_control - 1))
