@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import elements_of, offsets_of
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -62,7 +62,7 @@ def align(
     batch.verdict = np.full(len(batch), Cause.NOT_SPANNING, np.uint8)
     alignable = batch.status == ReadStatus.OK
     if not alignable.all():
-        unaligned = np.repeat(~alignable, lengths)
+        unaligned = elements_of(batch.base_offsets[:-1][~alignable], lengths[~alignable])
         first_event[unaligned] = last_event[unaligned] = -1
     pair_offsets = np.zeros(len(batch) + 1, np.int64)
     if keep_pairs:

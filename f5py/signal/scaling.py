@@ -41,7 +41,8 @@ def rank_kmers(batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArr
     """
     from f5py.signal._scaling_numba import rank_all
 
-    batch.base_map = batch.base_map._replace(kmer_rank=np.zeros(len(batch.bases), np.int32))
+    # no memory is given to, nor cleared for, what is computed elsewhere
+    batch.base_map = batch.base_map._replace(kmer_rank=np.empty(len(batch.bases), np.int32))
     reads = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & here)
     return pool.run(
         rank_all,
