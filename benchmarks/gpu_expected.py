@@ -32,8 +32,16 @@ sys.path.append(str(ROOT))
 from f5py.abea.align_gpu import macros
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.gpu import sources
-from f5py.compute.gpu.results._group_order_numba import GROUPS, Limits, PartCalls, empty_order, order_groups
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.compute.gpu.results._group_order_numba import (
+    GROUPS,
+    WARPS_OF_PIECE,
+    Limits,
+    PartCalls,
+    describe_groups,
+    empty_order,
+    order_groups,
+)
+from f5py.core.batch import BatchView, ReadBatch, ReadStatus
 from f5py.core.motifs import motif_named
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.calls import call_methylation
@@ -163,6 +171,9 @@ class _Counter:
     def scores(self, batch: ReadBatch, motifs: object) -> NDArray[np.bool_]:
         return batch.status == ReadStatus.OK
 
+    def view(self, batch: ReadBatch) -> BatchView:
+        return batch.view
+
     def begin_scores(
         self, batch: ReadBatch, model: PoreModel, motifs: object, listing: Listing, noise: object
     ) -> NDArray[np.bool_]:
@@ -173,6 +184,8 @@ class _Counter:
             one, one.copy(), reads, PartCalls(np.arange(len(batch)), batch.calls.offsets, batch.calls.n), listing,
             Limits(model.k, 1 << 60), order, given_back,
         )  # fmt: skip
+        pieces = np.arange(-(-order.n[0] // (GROUPS * WARPS_OF_PIECE)))
+        describe_groups(one.copy(), pieces, listing, model.k, order)
         self.cells = int((order.columns.astype(np.int64) * order.rows)[: -(-order.n[0] // GROUPS)].sum())
         return np.ones(len(batch), np.bool_)
 

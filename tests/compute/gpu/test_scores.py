@@ -229,10 +229,11 @@ def test_several_motifs_and_batches_one_after_the_other(device, pool):
         _assert_same(_called(batch, pool, motif, model, scorer), _called(batch, pool, motif, model))
 
 
-def test_groups_that_do_not_fit_at_once_are_scored_in_turns(device, pool):
+@pytest.mark.parametrize("limits", [{"trace_words": 40_000}, {"groups": 48}], ids=["scratch memory", "groups"])
+def test_groups_that_do_not_fit_at_once_are_scored_in_turns(device, pool, limits):
     batch = made_aligned_batch(8, 40)
     scorer = Scorer(pool, batch, 20_000)
-    object.__setattr__(scorer.part, "size", Small(scorer.part.size, trace_words=40_000))
+    object.__setattr__(scorer.part, "size", Small(scorer.part.size, **limits))
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
     assert scorer.n_launches > 3
 

@@ -14,7 +14,10 @@ from f5py.methylation.hmm_gpu import LANES
 
 #: Groups of a warp: two problems each.
 GROUPS = LANES // 2
-BUCKETS = 2048
+_BITS = 11
+_SLOT = (1 << 32) - 1
+BUCKETS = 1 << _BITS
+_NO_ROOM = np.empty(0, np.int32)
 #: What a thread takes at a time, of warps and of what comes back.
 WARPS_OF_PIECE, SLOTS_OF_PIECE = 512, 8192
 
@@ -26,10 +29,11 @@ class GroupOrder(NamedTuple):
     ----------
     n : int64, shape (1,)
         Number of groups; the arrays have room for more.
-    slots : int64, shape (m,)
-        Where the batch has each group's calls.
+    places : int64, shape (m,)
+        Where the batch has each group's calls, the number of the slot, which is below 2 ** 32; plus 2 ** 32 times the
+        read, as the part counts them.
     groups : int32, shape (m, 5)
-        The read, as the part counts them, and the fields of `f5py.methylation._group_list_numba.Listing`.
+        The read and the fields of `f5py.methylation._group_list_numba.Listing`.
     columns, rows : int32, shape (m // GROUPS + 1,)
         Largest numbers of k-mers and events of each warp.
     work : int64, shape (m // GROUPS + 2,)
@@ -37,20 +41,20 @@ class GroupOrder(NamedTuple):
     """
 
     n: NDArray[np.int64]
-    slots: NDArray[np.int64]
+    places: NDArray[np.int64]
     groups: NDArray[np.int32]
     columns: NDArray[np.int32]
     rows: NDArray[np.int32]
     work: NDArray[np.int64]
 
 
-def empty_order(most: int) -> GroupOrder:
-    """Room for so many groups."""
+def empty_order(most: int, room: NDArray[np.int32] = _NO_ROOM) -> GroupOrder:
+    """Room for so many groups; they are described in this `room`, int32, if there is enough of it."""
     n_warps = most // GROUPS + 1
     return GroupOrder(
         np.zeros(1, np.int64),
         np.empty(most, np.int64),
-        np.empty((most, 5), np.int32),
+        (room[: 5 * most] if 5 * most <= len(room) else np.empty(5 * most, np.int32)).reshape(most, 5),
         np.empty(n_warps, np.int32),
         np.empty(n_warps, np.int32),
         np.zeros(n_warps + 1, np.int64),
@@ -124,7 +128,7 @@ class Limits(NamedTuple):
 def order_groups(turn, one, at, calls, listing, limits, order, given_back):
     """Order the groups of reads by size, those with most k-mers first, of equals those with most events.
 
-    The slots and reads are filled in; `describe_groups` does the rest.
+    Number and places are filled in; `describe_groups` does the rest.
 
     Parameters
     ----------
@@ -142,38 +146,47 @@ def order_groups(turn, one, at, calls, listing, limits, order, given_back):
     aligned, offsets, n_calls = calls
     k, room = limits
     for _ in own_turns(counter(turn), one.shape[0]):
-        most = order.slots.shape[0]
-        slots, of_read = np.empty(most, np.int64), np.empty(most, np.int32)
-        columns, rows = np.empty(most, np.int32), np.empty(most, np.int32)
+        keys = np.empty(order.places.shape[0], np.int32)
+        most_columns = most_rows = np.int64(0)
         n = 0
         for i in range(at.shape[0]):
             read = aligned[at[i]]
-            first, end = offsets[read], offsets[read] + n_calls[read]
-            fits = True
-            for slot in range(first, end):
-                # the widest and the longest group of a warp may be two
-                needed = work_elements(_columns_of(listing, slot, k), _rows_of(listing, slot))
-                fits = fits and needed <= room // 2
-            if not fits:
-                given_back[read] = True
-                continue
-            for slot in range(first, end):
-                slots[n], of_read[n] = slot, at[i]
-                columns[n] = min(_columns_of(listing, slot, k), BUCKETS - 1)
-                rows[n] = min(_rows_of(listing, slot), BUCKETS - 1)
+            begin = n
+            needed = np.int64(0)
+            for slot in range(offsets[read], offsets[read] + n_calls[read]):
+                columns, rows = _columns_of(listing, slot, k), _rows_of(listing, slot)
+                needed = max(needed, work_elements(columns, rows))
+                columns, rows = min(columns, BUCKETS - 1), min(rows, BUCKETS - 1)
+                most_columns, most_rows = max(most_columns, columns), max(most_rows, rows)
+                keys[n] = columns << _BITS | rows
                 n += 1
-        by_rows, by_size = np.empty(n, np.int64), np.empty(n, np.int64)
-        sort_by(rows, np.arange(n), by_rows)
-        sort_by(columns, by_rows, by_size)
-
+            given_back[read] = needed > room // 2  # the widest and the longest group of a warp may be two
+            if given_back[read]:
+                n = begin
         order.n[0] = n
+
+        # by both at once: there are fewer pairs of them than groups
+        width = most_rows + 1
+        begins = np.zeros((most_columns + 1) * width + 1, np.int32)
         for i in range(n):
-            order.slots[i], order.groups[i, 0] = slots[by_size[i]], of_read[by_size[i]]
+            keys[i] = (most_columns - (keys[i] >> _BITS)) * width + most_rows - (keys[i] & BUCKETS - 1)
+            begins[keys[i] + 1] += 1
+        for key in range(1, begins.shape[0]):
+            begins[key] += begins[key - 1]
+        n = 0
+        for i in range(at.shape[0]):
+            read = aligned[at[i]]
+            if given_back[read]:
+                continue
+            for slot in range(offsets[read], offsets[read] + n_calls[read]):
+                order.places[begins[keys[n]]] = at[i] << 32 | slot
+                begins[keys[n]] += 1
+                n += 1
 
 
 @kernel
 def describe_groups(turn, pieces, listing, k, order):
-    """Fill what the order says of its groups but for their reads, and of its warps, whose work is not added up yet.
+    """Fill what the order says of its groups, and of its warps, whose work is not added up yet.
 
     Parameters
     ----------
@@ -191,7 +204,8 @@ def describe_groups(turn, pieces, listing, k, order):
         for warp in range(first_warp, min(first_warp + WARPS_OF_PIECE, n_warps)):
             widest = longest = np.int64(0)
             for j in range(warp * GROUPS, min(warp * GROUPS + GROUPS, n)):
-                slot = order.slots[j]
+                slot = order.places[j] & _SLOT
+                order.groups[j, 0] = order.places[j] >> 32
                 order.groups[j, 1] = listing.window[slot]
                 order.groups[j, 2] = listing.n_bases[slot]
                 order.groups[j, 3] = listing.begin[slot]
@@ -203,20 +217,22 @@ def describe_groups(turn, pieces, listing, k, order):
 
 
 @kernel
-def put_back(turn, pieces, slots, scores, found):
-    """``found[slots[i]] = scores[i]`` for all i; the scores have four numbers.
+def put_back(turn, pieces, places, scores, found):
+    """``found[slot of places[i]] = scores[i]`` for all i; the scores have four numbers.
 
     Parameters
     ----------
     turn, pieces
-        See `f5py.threads.pool`; piece i has the `SLOTS_OF_PIECE` slots from ``i * SLOTS_OF_PIECE`` on.
-    slots : int64, shape (n,)
+        See `f5py.threads.pool`; piece i has the `SLOTS_OF_PIECE` places from ``i * SLOTS_OF_PIECE`` on.
+    places : int64, shape (n,)
+        See `GroupOrder`.
     scores : float32, shape (>= 4 * n,)
     found : float32, shape (n_slots, 4)
-        Filled at `slots`.
+        Filled at these slots.
     """
     for piece in own_turns(counter(turn), pieces.shape[0]):
         first = pieces[piece] * SLOTS_OF_PIECE
-        for i in range(first, min(first + SLOTS_OF_PIECE, slots.shape[0])):
+        for i in range(first, min(first + SLOTS_OF_PIECE, places.shape[0])):
+            slot = places[i] & _SLOT
             for j in range(4):
-                found[slots[i], j] = scores[4 * i + j]
+                found[slot, j] = scores[4 * i + j]

@@ -71,7 +71,9 @@ class GpuScores(OfPart):
         self._places = len(motifs[0].masks), motifs[0].offset, motifs[1].offset
         at = np.flatnonzero(reads[self._aligned])
         given_back = np.zeros(len(batch), np.bool_)
-        self._order = order = empty_order(int(batch.calls.n[self._aligned[at]].sum()))
+        most, room = int(batch.calls.n[self._aligned[at]].sum()), self._part.size.groups
+        self._order = order = empty_order(most, self._part.host["groups"][: 5 * room])
+        self._is_described_there = most <= room
         self._run(
             order_groups, at, PartCalls(self._aligned, batch.calls.offsets, batch.calls.n), listing,
             Limits(model.k, self._part.size.trace_words), order, given_back,
@@ -92,7 +94,7 @@ class GpuScores(OfPart):
         while True:
             self._part.wait()
             first, end = self._chunk
-            self._run_pieces(put_back, end - first, SLOTS_OF_PIECE, self._order.slots[first:end], host, self._found)
+            self._run_pieces(put_back, end - first, SLOTS_OF_PIECE, self._order.places[first:end], host, self._found)
             if self._next == self._n:
                 return self._found.reshape(-1, 2, 2)
             self._queue_chunk()
@@ -131,7 +133,10 @@ class GpuScores(OfPart):
         warps = slice(warp, warp + -(-n // GROUPS))
         model, motifs, k, terms, _ = self.scoring
         with part.stream:
-            part.put("groups", order.groups[first:end].reshape(-1))
+            if self._is_described_there and first == 0:
+                part.upload("groups", 5 * n)
+            else:
+                part.put("groups", order.groups[first:end].reshape(-1))
             part.put("work_offsets", work[warps] - work[warp])
             part.put("warp_columns", order.columns[warps])
             part.put("warp_rows", order.rows[warps])
