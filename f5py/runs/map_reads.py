@@ -28,7 +28,7 @@ from f5py.runs.compile_ahead import CompileAhead
 from f5py.runs.map_flow import MapCounts, MapTimes, map_all, most_per_call, output_part
 from f5py.runs.map_report import write_map_report
 from f5py.runs.overlaps import find_overlaps, is_overlaps
-from f5py.threads.pool import WorkerPool
+from f5py.threads.pool import WorkerPool, share_heap
 
 _WHO = "map"
 
@@ -74,6 +74,7 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
     if not options.reads:
         prepared(options)
         return MapCounts()
+    share_heap()
     parts = _parts_of(options) + (_beside_gpu(options) if begin_gpu(options) else [])
     times = MapTimes()
     with console.recorded_warnings() as warnings, closing(CompileAhead(parts)) as ahead:

@@ -19,6 +19,7 @@ from f5py.runs.outcome import Outcome
 from f5py.runs.parts.job import Job, WriteBatch
 from f5py.runs.parts.part_outputs import outputs_of_parts
 from f5py.runs.recipe import Recipe, Run, Take
+from f5py.threads.pool import share_heap
 
 
 class Ended(NamedTuple):
@@ -64,6 +65,7 @@ def run_parts(options: Any, recipe: Recipe, job: Job) -> Ended:
 @contextmanager
 def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = None) -> Iterator[Ended]:
     """Load, compute and write everything, or the parts of a job; the warnings are recorded until the block ends."""
+    share_heap()
     of_all = job is None or job.of_all
     has_gpu = begin_gpu(options, of_all)
     with ExitStack() as workers, ExitStack() as inputs:

@@ -28,7 +28,7 @@ from f5py.errors import F5pyError
 #: A turn beyond every list of reads.
 _NO_MORE = 1 << 62
 #: Heaps that all threads share. Else each thread gets one of its own, in which stays what it has freed: with 16 threads
-#: that is a fifth of a run's memory. Only the first one can keep large arrays.
+#: that is a fifth of a run's memory. Only the first one can keep large arrays: the others give them back to the system.
 _N_HEAPS = 1
 _M_ARENA_MAX = -8  # malloc.h of glibc
 #: Freed memory is kept up to this size, and arrays below the other one are made of it: glibc comes to these limits by
@@ -61,8 +61,7 @@ class WorkerPool:
     """
 
     def __init__(self, n_threads: int, most_per_call: int | None = None) -> None:
-        if "MALLOC_ARENA_MAX" not in os.environ:
-            _set_malloc(_M_ARENA_MAX, _N_HEAPS)  # where the C library is glibc
+        share_heap()
         self.n_threads = n_threads
         self._most_per_call = n_threads if most_per_call is None else most_per_call
         self._jobs: list[_Job] = []
@@ -244,6 +243,15 @@ def longest_first(work: NDArray, wanted: NDArray[np.bool_]) -> NDArray[np.int64]
     """Order the wanted reads, those with most work first, so that no long read is left for the end."""
     reads = np.flatnonzero(wanted)
     return reads[np.argsort(-work[reads], kind="stable")]
+
+
+def share_heap() -> None:
+    """Let all threads that start from now on share one heap, where the C library is glibc.
+
+    One that an earlier thread has got is shared, too: so this comes before all threads of a run.
+    """
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        _set_malloc(_M_ARENA_MAX, _N_HEAPS)
 
 
 def keep_freed_memory() -> None:

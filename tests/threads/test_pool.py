@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import weakref
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from f5py.jit.kernel import kernel
 from f5py.threads.pool import WorkerPool, longest_first
 
 from ..examples import examples
+from ..made_data import ReadSet
 from ..patience import PATIENCE
 
 
@@ -235,6 +237,38 @@ def test_large_arrays_are_given_back_at_once_during_a_run():
     n_faults, given_back = _in_threads(True, "np.ones(80 << 20, np.uint8)")
     assert n_faults > 10_000
     assert given_back < 10 << 20
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+def test_all_threads_of_a_run_share_one_heap(made: ReadSet, tmp_path: Path):
+    """Those too that begin before the worker threads."""
+    script = (
+        "import ctypes, sys\n"
+        "from f5py.cli import main\n"
+        "try:\n"
+        "    main(sys.argv[2:])\n"
+        "except SystemExit as end:\n"
+        "    assert not end.code\n"
+        "libc = ctypes.CDLL(None)\n"
+        "libc.fopen.restype = ctypes.c_void_p\n"
+        "out = ctypes.c_void_p(libc.fopen(sys.argv[1].encode(), b'w'))\n"
+        "libc.malloc_info(0, out)\n"
+        "libc.fclose(out)\n"
+    )
+    heaps = tmp_path / "heaps.xml"
+    command = [
+        sys.executable,
+        "-c",
+        script,
+        str(heaps),
+        "call-methylation",
+        *made.options(),
+        "-o",
+        str(tmp_path / "o.tsv"),
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
+    subprocess.run(command, env=environment, capture_output=True, check=True)
+    assert heaps.read_text().count("<heap nr=") == 1
 
 
 def _in_threads(keeps: bool, make: str) -> tuple[int, int]:
