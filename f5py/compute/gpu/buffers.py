@@ -2,80 +2,29 @@
 
 from __future__ import annotations
 
-import mmap
 import time
-from collections.abc import Callable, Hashable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import ArenaSize
+from f5py.compute.gpu.pinned_memory import PinnedMemory, room
 from f5py.core.offsets import offsets_of, rounds_of_reads
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool
 
-_PAGE, _ALIGNMENT = 4096, 64
 #: Samples are by far the most that is copied; they pass through no more of the host's memory than this.
 _STAGED_BYTES = 64 << 20
-
-
-def _room(count: int, dtype: np.dtype) -> int:
-    """Bytes of an array, up to where the next one may begin."""
-    return -(-count * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
-
-
-#: What could not be taken from a device.
-_never_freed: list[NDArray[np.uint8]] = []
-
-
-class _Registered:
-    """Memory of the host that the device can copy from and to while the CPU does other things.
-
-    It takes a third of the time that CUDA needs to allocate such memory itself.
-
-    Parameters
-    ----------
-    size : int
-        Bytes.
-    """
-
-    def __init__(self, size: int) -> None:
-        import cupy
-
-        size = max(-(-size // _PAGE), 1) * _PAGE
-        mapped = mmap.mmap(-1, size)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            with suppress(OSError):  # a kernel without them
-                mapped.madvise(mmap.MADV_HUGEPAGE)
-        self._bytes: NDArray[np.uint8] | None = None
-        held = np.frombuffer(mapped, np.uint8)
-        self._used = 0
-        cupy.cuda.runtime.hostRegister(held.ctypes.data, size, 0)
-        self._bytes = held
-        self._unregister = cupy.cuda.runtime.hostUnregister  # whoever collects garbage may be importing something
-
-    def take(self, count: int, dtype: np.dtype) -> NDArray:
-        """Take an array in the next part of the memory."""
-        assert self._bytes is not None
-        first = self._used
-        self._used += _room(count, dtype)
-        return self._bytes[first : first + count * dtype.itemsize].view(dtype)
-
-    def close(self) -> None:
-        """Take the memory from the device; it goes with the last array in it. May be called twice."""
-        held, self._bytes = self._bytes, None
-        if held is None:
-            return
-        try:
-            self._unregister(held.ctypes.data)
-        except Exception:  # a lost device; other memory at this address could not be registered
-            _never_freed.append(held)
-
-    def __del__(self) -> None:
-        with suppress(Exception):
-            self.close()
+#: What is copied for all reads at the same time: before the events, before the alignment and after it; and for warps.
+#: Every copy costs the interpreter as much as the bytes of a few thousand reads.
+_TOGETHER = (
+    "sample_offsets slots sample_order offset unit",
+    "p q slot_of order lp_step lp_stay",
+    "n_pairs span verdict n_used shift scale fit_shift fit_scale fit_var",
+    "work_offsets warp_columns warp_rows",
+)
 
 
 class TransferredArrays:
@@ -87,6 +36,8 @@ class TransferredArrays:
         Names, with spaces between them, and number of elements and type of the arrays that are copied.
     zero_copy : bool
         The device works on the host's memory.
+    together : sequence of str
+        Names, with spaces between them, of arrays that are copied at once: they lie one after the other.
 
     Attributes
     ----------
@@ -97,7 +48,7 @@ class TransferredArrays:
         Seconds that `wait` has taken.
     """
 
-    def __init__(self, arrays: Iterable[tuple[str, int, type]], zero_copy: bool) -> None:
+    def __init__(self, arrays: Iterable[tuple[str, int, type]], zero_copy: bool, together: Sequence[str] = ()) -> None:
         import cupy
 
         self.stream = cupy.cuda.Stream(non_blocking=True)
@@ -107,11 +58,15 @@ class TransferredArrays:
         self._zero_copy = zero_copy
         self.host: dict[str, NDArray] = {}
         self.device: dict[str, Any] = {}
-        each = [(name, count, np.dtype(dtype)) for names, count, dtype in arrays for name in names.split()]
-        on_host = (_room(self._on_host(*one), one[2]) for one in each)
-        self._memory = None if zero_copy else _Registered(sum(on_host))
+        #: Of each array that is copied with others the memory of all of them, and where it begins.
+        self._blocks: dict[str, tuple[NDArray[np.uint8], Any, int]] = {}
+        each = {name: (name, count, np.dtype(dtype)) for names, count, dtype in arrays for name in names.split()}
+        on_host = (room(self._on_host(*one), one[2]) for one in each.values())
+        self._memory = None if zero_copy else PinnedMemory(sum(on_host))
         try:
-            for one in each:
+            for names in () if zero_copy else together:
+                self._add_block([each.pop(name) for name in names.split()])
+            for one in each.values():
                 self._add(*one)
             self._add_more()
         except BaseException:
@@ -139,10 +94,22 @@ class TransferredArrays:
         memory = cupy.cuda.UnownedMemory(pinned.ptr, size, pinned)
         self.device[name] = cupy.ndarray(count, dtype, cupy.cuda.MemoryPointer(memory, 0))
 
+    def _add_block(self, arrays: list[tuple[str, int, np.dtype]]) -> None:
+        import cupy
+
+        assert self._memory is not None
+        places = offsets_of([room(count, dtype) for _, count, dtype in arrays]).tolist()
+        host, device = self._memory.take(places[-1], np.dtype(np.uint8)), cupy.empty(places[-1], np.uint8)
+        for place, (name, count, dtype) in zip(places, arrays, strict=False):
+            own = slice(place, place + count * dtype.itemsize)
+            self.host[name], self.device[name] = host[own].view(dtype), device[own].view(dtype)
+            self._blocks[name] = host, device, place
+
     def close(self) -> None:
         """Give the host's memory back; nothing may be under way."""
         self.host.clear()
         self.device.clear()
+        self._blocks.clear()
         if self._memory is not None:
             self._memory.close()
 
@@ -159,6 +126,21 @@ class TransferredArrays:
         """Fill the host array from the beginning, and start to copy."""
         self.host[name][: len(values)] = values
         self.upload(name, len(values))
+
+    def put_together(self, **values: NDArray) -> None:
+        """Fill host arrays that lie one after the other in this order, and start to copy them at once."""
+        for name, of_name in values.items():
+            self.host[name][: len(of_name)] = of_name
+        if not self._zero_copy:
+            names = list(values)
+            host, device = self._span(names[0], names[-1], len(values[names[-1]]))
+            device.set(host, stream=self.stream)
+
+    def _span(self, first: str, last: str, count: int) -> tuple[NDArray[np.uint8], Any]:
+        """Return the memory from an array up to so many elements of another one, on the host and on the device."""
+        host, device, begin = self._blocks[first]
+        span = slice(begin, self._blocks[last][2] + count * self.host[last].itemsize)
+        return host[span], device[span]
 
     def wait(self) -> None:
         """Wait for all that has been queued."""
@@ -183,6 +165,12 @@ class TransferredArrays:
         if not self._zero_copy and count:
             self.device[name][:count].get(stream=self.stream, out=self.host[name][:count], blocking=False)
 
+    def download_together(self, names: Sequence[str], count: int) -> None:
+        """Start to copy so many elements of arrays that lie one after the other in this order, at once."""
+        if not self._zero_copy and count:
+            host, device = self._span(names[0], names[-1], count)
+            device.get(stream=self.stream, out=host, blocking=False)
+
 
 class ArenaPart(TransferredArrays):
     """One part of the arena.
@@ -197,7 +185,7 @@ class ArenaPart(TransferredArrays):
 
     def __init__(self, size: ArenaSize, zero_copy: bool) -> None:
         self.size = size
-        super().__init__(_transferred(size), zero_copy)
+        super().__init__(_transferred(size), zero_copy, _TOGETHER)
 
     def _on_host(self, name: str, count: int, dtype: np.dtype) -> int:
         return min(count, _STAGED_BYTES // dtype.itemsize) if name == "samples" else count
@@ -251,7 +239,7 @@ class ArenaPart(TransferredArrays):
         for first, end in rounds_of_reads(to, len(host), len(reads)):
             if end > first:
                 begin, n = int(to[first]), int(to[end] - to[first])
-                self._wait_for_room(begin)
+                self._wait_forroom(begin)
                 in_host = (to[first : end + 1] - begin) * size
                 pool.run(gather, reads[first:end], in_batch, as_bytes, in_host, host_bytes)
                 self.upload(name, n, begin)
@@ -259,12 +247,12 @@ class ArenaPart(TransferredArrays):
             for begin in range(int(to[first]), int(to[first + 1]), len(host)):  # a read that is longer than the room
                 n = min(len(host), int(to[first + 1]) - begin)
                 at = int(offsets[reads[first]]) + begin - int(to[first])
-                self._wait_for_room(begin)
+                self._wait_forroom(begin)
                 host[:n] = values[at : at + n]
                 self.upload(name, n, begin)
         return to
 
-    def _wait_for_room(self, begin: int) -> None:
+    def _wait_forroom(self, begin: int) -> None:
         """Wait until the elements before this one have been copied, as what comes next takes their place."""
         if begin:
             self.wait()

@@ -145,11 +145,13 @@ class GpuShare:
         n = len(self._found)
         with part.stream:
             self._started.record()
-            part.put("sample_offsets", self._put("samples", self._found, batch.sample_offsets))
-            part.put("slots", offsets_of(slots))
-            part.put("sample_order", np.argsort(-n_samples, kind="stable"))
-            part.put("offset", batch.offset[self._found])
-            part.put("unit", batch.unit[self._found])
+            part.put_together(
+                sample_offsets=self._put("samples", self._found, batch.sample_offsets),
+                slots=offsets_of(slots),
+                sample_order=np.argsort(-n_samples, kind="stable"),
+                offset=batch.offset[self._found],
+                unit=batch.unit[self._found],
+            )
             if n:
                 self._launch(
                     "events_find", n, _WARP, "samples", "sample_offsets", "sample_order", n, "offset", "unit",
@@ -187,20 +189,21 @@ class GpuShare:
         lp_step, lp_stay = transition_penalties(n_events, lengths - k + 1)
         with part.stream:
             self._p = p = self._put("bases", reads, batch.base_offsets)
-            part.put("p", p)
-            part.put("q", q)
-            part.put("slot_of", np.searchsorted(self._found, reads))
-            part.put("order", np.argsort(-(n_events + lengths), kind="stable"))
-            part.put("lp_step", lp_step)
-            part.put("lp_stay", lp_stay)
+            part.put_together(
+                p=p,
+                q=q,
+                slot_of=np.searchsorted(self._found, reads),
+                order=np.argsort(-(n_events + lengths), kind="stable"),
+                lp_step=lp_step,
+                lp_stay=lp_stay,
+            )
             if n:
                 self._queue_alignment(n, k)
             for name in self._event_arrays:
                 part.download(name, int(q[-1]))
             for name in self._map_arrays:
                 part.download(name, int(p[-1]))
-            for name in _OF_READS:
-                part.download(name, n)
+            part.download_together(_OF_READS, n)
             self._ended.record()
         self.timing.pack += time.perf_counter() - started
         self._cpu_started = time.perf_counter()

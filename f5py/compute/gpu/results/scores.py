@@ -137,9 +137,9 @@ class GpuScores(OfPart):
                 part.upload("groups", 5 * n)
             else:
                 part.put("groups", order.groups[first:end].reshape(-1))
-            part.put("work_offsets", work[warps] - work[warp])
-            part.put("warp_columns", order.columns[warps])
-            part.put("warp_rows", order.rows[warps])
+            part.put_together(
+                work_offsets=work[warps] - work[warp], warp_columns=order.columns[warps], warp_rows=order.rows[warps]
+            )
             if n:
                 name: str = "hmm_forward"
                 more: tuple[Any, ...] = ()
