@@ -3,14 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.atomics import add_to
-from f5py.jit.fused_sums import has_fused_sums
 from f5py.jit.kernel import exact_kernel
 from f5py.jit.simd import LANES
 from f5py.signal._boundaries_numba import (
@@ -34,64 +30,12 @@ from f5py.signal._peaks_numba import (
     shift,
     transpose,
 )
+from f5py.signal._t_statistics_numba import t_statistics
 
 #: Most positions of a stretch: the sums along sixteen of them, a block, stay in the second-level cache.
 _LONGEST = 1024
 #: Samples that are summed up at a time: they stay in the first-level cache.
 _TOGETHER = 256
-
-_SMALLEST_NORMAL = np.float32(np.finfo(np.float32).tiny)
-
-
-@intrinsic
-def quotient(typingctx, a, width, reciprocal):
-    """Divide `a` by `width` to the last bit; `reciprocal` is 1 / width; a third of a division's time.
-
-    The rounded product is off by less than one in its last digit, and the remainder, which is exact, says by how much
-    (Markstein, IBM Journal of Research and Development 34:111, 1990). That takes sums of products that are rounded
-    once; a processor without them divides.
-    """
-
-    def generate(context, builder, signature, arguments):
-        dividend, divisor, inverse = arguments
-        if not has_fused_sums(context):
-            return builder.fdiv(dividend, divisor)
-        kind = dividend.type
-        name = f"llvm.fma.{'f64' if isinstance(kind, ir.DoubleType) else 'f32'}"
-        fused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
-        product = builder.fmul(dividend, inverse)
-        remainder = builder.call(fused, [builder.fneg(divisor), product, dividend])
-        return builder.call(fused, [remainder, inverse, product])
-
-    return a(a, a, a), generate
-
-
-@exact_kernel
-def _t_statistics(sums, square_sums, centre, count, window, position, n_samples, out):
-    """t-statistic of `window` for `count` samples, the first being `position` and `sums[centre]`'s."""
-    if n_samples < 2 * window or window < 2:
-        for i in range(count):
-            out[i] = np.float32(0.0)
-        return
-    width, double_width = np.float32(window), np.float64(window)
-    inverse, double_inverse = np.float32(1.0) / width, 1.0 / double_width
-    # Unsigned indices, so that the loop needs no test for negative ones and becomes vector code.
-    before, here, after = np.uint64(centre - window), np.uint64(centre), np.uint64(centre + window)
-    for j in range(count):
-        i = np.uint64(j)
-        # The mixture of single and double precision is f5c's: peaks compare these values exactly.
-        left = np.float32(quotient(sums[here + i] - sums[before + i], double_width, double_inverse))
-        right = quotient(np.float32(sums[after + i] - sums[here + i]), width, inverse)
-        left_square = quotient(square_sums[here + i] - square_sums[before + i], double_width, double_inverse)
-        right_square = quotient(np.float32(square_sums[after + i] - square_sums[here + i]), width, inverse)
-        variance = np.float32(left_square - left * left + right_square - right * right)
-        variance = max(variance, _SMALLEST_NORMAL)
-        out[i] = abs(right - left) / np.sqrt(np.float64(quotient(variance, width, inverse)))
-    first = window - position
-    for i in range(min(first, count)):
-        out[i] = np.float32(0.0)
-    for i in range(max(n_samples - window + 1 - position, 0), count):
-        out[i] = np.float32(0.0)
 
 
 class _Sums(NamedTuple):
@@ -166,7 +110,7 @@ def _go_through(sums, begin, first, parameters, n_samples, stretches, statistics
                 window = parameters.window_short if detector == 0 else parameters.window_long
                 row = statistics.rows[(detector * LANES + lane) * CHUNK : (detector * LANES + lane + 1) * CHUNK]
                 at = sums.lead + position - begin
-                _t_statistics(sums.values, sums.squares, at, CHUNK, window, position, n_samples, row)
+                t_statistics(sums.values, sums.squares, at, CHUNK, window, position, n_samples, row)
     for detector in range(2):
         at = detector * CHUNK * LANES
         transpose(statistics.rows[at : at + CHUNK * LANES], statistics.columns, at)

@@ -3,14 +3,11 @@
 import gzip
 from types import SimpleNamespace
 
-import numba
 import numpy as np
 import pytest
 
 from f5py.core.batch import Events
-from f5py.jit.kernel import exact_kernel
-from f5py.signal import _events_numba
-from f5py.signal._events_numba import find_events, quotient, scratch_for
+from f5py.signal._events_numba import find_events, scratch_for
 from f5py.signal.events import DNA, RNA, reverse_events
 from f5py.threads.pool import WorkerPool
 
@@ -112,35 +109,6 @@ def test_summary_of_events():
     np.testing.assert_allclose(mean, [piece.mean() for piece in pieces], rtol=1e-6)
     np.testing.assert_allclose(stdv, [piece.std() for piece in pieces], atol=0.02)
     np.testing.assert_array_equal(_events(raw, DNA, means_only=True)[2], mean)
-
-
-@exact_kernel
-def _divide(values, width, reciprocal, quotients):
-    for i in range(values.shape[0]):
-        quotients[i] = quotient(values[i], width, reciprocal)
-
-
-@pytest.mark.parametrize("fused", [True, False])
-@pytest.mark.parametrize("width", [2, 3, 6, 7, 14])
-def test_quotients_are_those_of_a_division(width, fused, monkeypatch):
-    divide, asked = _divide, []
-    if not fused:
-        monkeypatch.setattr(_events_numba, "has_fused_sums", asked.append)  # which returns nothing
-        divide = numba.njit(_divide.py_func)
-    rng = np.random.default_rng(width)
-    for kind, exponents in ((np.float32, 30), (np.float64, 60)):
-        significands = rng.uniform(1, 2, 20_000).astype(kind)
-        # halfway between two numbers, or nearly so, and multiples, which have no remainder
-        near = (np.arange(1, 2000, dtype=kind) + kind(0.5)) * kind(width)
-        values = np.concatenate(
-            [np.ldexp(significands, rng.integers(-exponents, exponents, 20_000)), near, np.nextafter(near, kind(0)),
-             np.arange(2000, dtype=kind) * kind(width), [kind(0), np.finfo(np.float32).tiny]]
-        ).astype(kind)  # fmt: skip
-        for dividend in (values, -values):
-            quotients = np.empty_like(dividend)
-            divide(dividend, kind(width), kind(1) / kind(width), quotients)
-            np.testing.assert_array_equal(quotients, dividend / kind(width))
-    assert len(asked) == (0 if fused else 2)
 
 
 def test_constant_signal_is_one_event():

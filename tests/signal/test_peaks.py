@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from f5py.signal import _events_numba
 from f5py.signal._events_numba import find_events, scratch_for
+from f5py.signal._t_statistics_numba import t_statistics
 from f5py.signal.events import DNA, RNA
 from tests.signal.test_events import plain_boundaries
 
@@ -14,11 +14,12 @@ OFFSET, UNIT = np.float32(10), np.float32(0.17)
 def _statistics(raw, window):
     """Compute the t-statistics of a whole read by the function that computes them for stretches."""
     x = (raw.astype(np.float32) + OFFSET) * UNIT
-    around = np.zeros(window)
-    sums = [np.cumsum(np.concatenate([around, [0], values, around])) for values in (x, x * x)]
-    out = np.empty(len(raw), np.float32)
-    _events_numba._t_statistics(*sums, window, len(raw), window, 0, len(raw), out)
-    return out
+    count = -(-len(raw) // 32) * 32
+    before, behind = np.zeros(window + 1), np.zeros(window + count - len(raw))
+    sums = [np.cumsum(np.concatenate([before, values, behind])) for values in (x, x * x)]
+    out = np.empty(count, np.float32)
+    t_statistics(*sums, window, count, window, 0, len(raw), out)
+    return out[: len(raw)]
 
 
 def _events(raw, parameters):
