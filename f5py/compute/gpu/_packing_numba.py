@@ -1,7 +1,9 @@
 """Jitted copies between a batch and the GPU's pinned buffers; they release the GIL, so that threads share the work."""
 
 from f5py.core._turns_numba import counter, own_turns
+from f5py.jit.c_memory import address_of_data
 from f5py.jit.kernel import kernel
+from f5py.jit.streamed import BLOCK, end_stream, stream_block
 
 
 @kernel
@@ -9,6 +11,19 @@ def _copy(values, to):
     """As ``to[:] = values``, which takes ten times as long to compile."""
     for i in range(values.shape[0]):
         to[i] = values[i]
+
+
+@kernel
+def _stream(values, to):
+    """As `_copy`, for what only the device reads: it takes a third less of the memory's time."""
+    n = values.shape[0]
+    first = min(n, -address_of_data(to) & (BLOCK - 1))
+    end = n - (n - first) % BLOCK
+    _copy(values[:first], to[:first])
+    for i in range(first, end, BLOCK):
+        stream_block(to, i, values, i)
+    _copy(values[end:], to[end:])
+    end_stream()
 
 
 @kernel
@@ -30,7 +45,7 @@ def gather(turn, reads, offsets, values, gathered_offsets, gathered):
         first = offsets[reads[i]]
         n = offsets[reads[i] + 1] - first
         to = gathered_offsets[i]
-        _copy(values[first : first + n], gathered[to : to + n])
+        _stream(values[first : first + n], gathered[to : to + n])
 
 
 @kernel

@@ -1,0 +1,42 @@
+"""Stores past the caches, for what this processor does not read again: they need not fetch the memory first."""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import types
+from numba.extending import intrinsic
+
+from f5py.jit.vectors import pointer
+
+#: Bytes that are copied at once, and that these must begin at a multiple of.
+BLOCK = 64
+_BLOCK = ir.VectorType(ir.IntType(8), BLOCK)
+
+
+@intrinsic
+def stream_block(typingctx, to, at, values, begin):
+    """Copy `BLOCK` bytes of a uint8 array from `begin` on to those of another one from `at` on."""
+    if any(array.dtype != types.uint8 for array in (to, values)):
+        return None
+
+    def generate(context, builder, signature, arguments):
+        to, at, values, begin = arguments
+        block = builder.load(pointer(context, builder, signature.args[2], values, begin, _BLOCK))
+        block.align = 1
+        store = builder.store(block, pointer(context, builder, signature.args[0], to, at, _BLOCK))
+        store.align = BLOCK
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+        return context.get_dummy_value()
+
+    return types.void(to, types.intp, values, types.intp), generate
+
+
+@intrinsic
+def end_stream(typingctx):
+    """Let others see what has been stored before whatever comes after this, as ordinary stores do by themselves."""
+
+    def generate(context, builder, signature, arguments):
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+
+    return types.void(), generate
