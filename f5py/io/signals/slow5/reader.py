@@ -38,6 +38,8 @@ _COLUMNS = "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tle
 #: Bytes of a value of the columns that may follow; of an enumeration and of what is not known here 1 and none.
 _SIZES = {"char": 1, "float": 4, "double": 8} | {f"{sign}int{8 * n}_t": n for sign in ("", "u") for n in (1, 2, 4, 8)}
 _START = ("uint64_t", "start_time")
+#: Records are compressed to no less than one part in so many, as a rule, and batches differ by less than that.
+_GREATER, _SPARE = 1.6, 1.2
 #: Attributes that have no value are written as a dot.
 _ABSENT = ("", ".")
 
@@ -104,6 +106,9 @@ class Slow5Source(SignalSource):
         self._file = open_records(path, form)
         try:
             self._records = records_of(path, form, self._file, self._workers)
+            # elements of an average read before its samples are expanded; a guess, as zstd says how many they are
+            sizes = self._records.sizes
+            self._room_of_read = float(sizes.mean()) * _GREATER / 2 if len(sizes) else 0.0
         except BaseException:
             self.close()
             raise
@@ -144,10 +149,13 @@ class Slow5Source(SignalSource):
         file, n = self._opened(), len(names)
         if self._remote is not None:
             self._fetch_records(names, self._remote)
+        room = int(_SPARE * self._room_of_read * n)
         try:
             scratch = self._scratches.pop()
         except IndexError:
-            scratch = np.empty(1 << 20, np.int16)
+            scratch = np.empty(room, np.int16)
+        if len(scratch) < room:
+            scratch = np.empty(room, np.int16)
         while True:
             got = Got.for_reads(n, scratch)
             read = read_lines if file.is_text else read_records
@@ -156,8 +164,8 @@ class Slow5Source(SignalSource):
                 raise_for(self.path, file, int(got.codes[i]), 0)
             if (got.places >= 0).all():
                 return got
-            # The room is kept for the next calls, so that this happens in the first ones only.
-            scratch = np.empty(int(1.2 * got.used[0]), np.int16)
+            self._room_of_read = max(self._room_of_read, got.used[0] / n)
+            scratch = np.empty(int(_SPARE * got.used[0]), np.int16)
 
     def _fetch_records(self, names: Names, remote: RangedFile) -> None:
         """Let the records of the named reads be in the file."""
