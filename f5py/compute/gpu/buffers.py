@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -117,10 +119,10 @@ class TransferredArrays:
         """Return the first `n` pairs of numbers of an array of the host."""
         return self.host[name][: 2 * n].reshape(n, 2)
 
-    def upload(self, name: str, count: int, to: int = 0) -> None:
-        """Start to copy the first `count` elements to where those from `to` on are on the device."""
+    def upload(self, name: str, count: int, to: int = 0, begin: int = 0) -> None:
+        """Start to copy `count` elements from `begin` on to where those from `to` on are on the device."""
         if not self._zero_copy and count:
-            self.device[name][to : to + count].set(self.host[name][:count], stream=self.stream)
+            self.device[name][to : to + count].set(self.host[name][begin : begin + count], stream=self.stream)
 
     def put(self, name: str, values: NDArray) -> None:
         """Fill the host array from the beginning, and start to copy."""
@@ -144,9 +146,12 @@ class TransferredArrays:
 
     def wait(self) -> None:
         """Wait for all that has been queued."""
-        started = time.perf_counter()
         self._done.record(self.stream)
-        self._done.synchronize()
+        self._wait_for(self._done)
+
+    def _wait_for(self, event: Any) -> None:
+        started = time.perf_counter()
+        event.synchronize()
         self.waited += time.perf_counter() - started
 
     def launch(self, function: Any, n_blocks: int, n_threads: int, *arguments: Any) -> None:
@@ -184,7 +189,11 @@ class ArenaPart(TransferredArrays):
     """
 
     def __init__(self, size: ArenaSize, zero_copy: bool) -> None:
+        import cupy
+
         self.size = size
+        #: Of what is copied by halves, when that has been done with each of them.
+        self._copied = [cupy.cuda.Event(block=True, disable_timing=True) for _ in range(2)]
         super().__init__(_transferred(size), zero_copy, _TOGETHER)
 
     def _on_host(self, name: str, count: int, dtype: np.dtype) -> int:
@@ -214,7 +223,7 @@ class ArenaPart(TransferredArrays):
     ) -> NDArray[np.int64]:
         """Copy what reads have many of, one read after another: in rounds, where the host has room for a part only.
 
-        The last copy may be under way at the end.
+        One half of the room is filled while the other one is copied. The last copies may be under way at the end.
 
         Parameters
         ----------
@@ -235,27 +244,33 @@ class ArenaPart(TransferredArrays):
 
         to, size = offsets_of(np.diff(offsets)[reads]), values.itemsize
         host = self.host[name]
+        room = len(host) if to[-1] <= len(host) else len(host) // 2
         in_batch, as_bytes, host_bytes = offsets * size, values.view(np.uint8), host.view(np.uint8)
-        for first, end in rounds_of_reads(to, len(host), len(reads)):
+        rounds = itertools.count()
+        for first, end in rounds_of_reads(to, room, len(reads)):
             if end > first:
                 begin, n = int(to[first]), int(to[end] - to[first])
-                self._wait_forroom(begin)
-                in_host = (to[first : end + 1] - begin) * size
-                pool.run(gather, reads[first:end], in_batch, as_bytes, in_host, host_bytes)
-                self.upload(name, n, begin)
+                with self._half(next(rounds)) as half:
+                    in_host = (to[first : end + 1] - begin + half * room) * size
+                    pool.run(gather, reads[first:end], in_batch, as_bytes, in_host, host_bytes)
+                    self.upload(name, n, begin, half * room)
                 continue
-            for begin in range(int(to[first]), int(to[first + 1]), len(host)):  # a read that is longer than the room
-                n = min(len(host), int(to[first + 1]) - begin)
+            for begin in range(int(to[first]), int(to[first + 1]), room):  # a read that is longer than the room
+                n = min(room, int(to[first + 1]) - begin)
                 at = int(offsets[reads[first]]) + begin - int(to[first])
-                self._wait_forroom(begin)
-                host[:n] = values[at : at + n]
-                self.upload(name, n, begin)
+                with self._half(next(rounds)) as half:
+                    host[half * room : half * room + n] = values[at : at + n]
+                    self.upload(name, n, begin, half * room)
         return to
 
-    def _wait_forroom(self, begin: int) -> None:
-        """Wait until the elements before this one have been copied, as what comes next takes their place."""
-        if begin:
-            self.wait()
+    @contextmanager
+    def _half(self, number: int) -> Iterator[int]:
+        """Wait until what has been put into that half of the room two rounds ago has been copied."""
+        half = number % 2
+        if number > 1:
+            self._wait_for(self._copied[half])
+        yield half
+        self._copied[half].record(self.stream)
 
 
 def take_reads(

@@ -132,10 +132,14 @@ class Stream:
         with self._lock:
             self._queued.append(work)
 
-    def synchronize(self) -> None:
+    def synchronize(self, last=None) -> None:
+        """Do what has been queued: up to where `last` was queued for the last time, if that is given."""
         faults.pass_by("lost")
         with self._lock:
-            queued, self._queued = self._queued, []
+            n = len(self._queued)
+            if last is not None:
+                n -= next((i for i, work in enumerate(reversed(self._queued)) if work == last), n)
+            queued, self._queued = self._queued[:n], self._queued[n:]
         for work in queued:
             work()
 
@@ -165,7 +169,7 @@ class Event:
 
     def synchronize(self) -> None:
         if self._stream is not None:
-            self._stream.synchronize()
+            self._stream.synchronize(self._note)
 
     def _note(self) -> None:
         self.seconds = time.perf_counter()
