@@ -41,7 +41,7 @@ from f5py.compute.gpu.results._group_order_numba import (
     empty_order,
     order_groups,
 )
-from f5py.core.batch import BatchView, ReadBatch, ReadStatus
+from f5py.core.batch import BatchView, Calls, ReadBatch, ReadStatus
 from f5py.core.motifs import motif_named
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.calls import call_methylation
@@ -189,8 +189,8 @@ class _Counter:
         self.cells = int((order.columns.astype(np.int64) * order.rows)[: -(-order.n[0] // GROUPS)].sum())
         return np.ones(len(batch), np.bool_)
 
-    def fetch_scores(self) -> NDArray[np.float32]:
-        return np.empty((0, 2, 2), np.float32)
+    def fetch_scores(self, calls: Calls) -> float:
+        return 0.0
 
 
 def counted(batch: ReadBatch) -> dict[str, float]:

@@ -13,7 +13,7 @@ from f5py.core.hmm import P_BAD, P_SKIP
 from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import call_groups
 from f5py.methylation._groups_numba import FLANK, Groups, find_groups, window_length
-from f5py.methylation._hmm_numba import log_score, stay_probability
+from f5py.methylation._hmm_numba import stay_probability
 
 
 class Listing(NamedTuple):
@@ -114,21 +114,3 @@ def numbers_of_reads(events_per_base, var, stay_weight, step_weight, numbers):
         numbers[i, 0] = p_stay * stay_weight
         numbers[i, 1] = (1.0 - p_stay - P_SKIP - P_BAD) * step_weight
         numbers[i, 2] = np.log(var[i])
-
-
-@kernel
-def finish_all(turn, reads, found, calls):
-    """Make log-likelihoods of what has been found elsewhere for the groups of `reads`.
-
-    Parameters
-    ----------
-    found : float32, shape (n_slots, 2, 2)
-        What `log_score` takes, for each group with its sites methylated and with none.
-    calls : f5py.core.batch.Calls
-        Its log-likelihoods are filled.
-    """
-    for i in own_turns(counter(turn), reads.shape[0]):
-        read = reads[i]
-        for slot in range(calls.offsets[read], calls.offsets[read] + calls.n[read]):
-            calls.methylated[slot] = log_score(found[slot, 0, 0], found[slot, 0, 1])
-            calls.unmethylated[slot] = log_score(found[slot, 1, 0], found[slot, 1, 1])

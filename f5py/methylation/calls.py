@@ -51,8 +51,8 @@ class ScoredElsewhere(Protocol):
         """
         ...
 
-    def fetch_scores(self) -> NDArray[np.float32]:
-        """Wait for them; return what `finish_all` takes."""
+    def fetch_scores(self, calls: Calls) -> float:
+        """Wait for them, and fill the log-likelihoods of these groups; return the seconds of all threads."""
         ...
 
     def begin_sites(
@@ -152,14 +152,12 @@ def call_with(
 ) -> float:
     """Let the groups of the reads `others` be scored elsewhere, and score the rest meanwhile."""
     from f5py.methylation._calls_numba import call_all
-    from f5py.methylation._group_list_numba import finish_all
 
     listing, seconds = _list_groups(batch, elsewhere, others, model, motifs, pool)
     others = others & ~elsewhere.begin_scores(batch, model, motifs, listing, inputs[-1])
     here = _all_but(batch, others)
     seconds += pool.run(call_all, here, *inputs, batch.calls, order=batch.number)
-    found = elsewhere.fetch_scores()
-    return seconds + pool.run(finish_all, np.flatnonzero(others), found, batch.calls, order=batch.number)
+    return seconds + elsewhere.fetch_scores(batch.calls)
 
 
 def call_sites(batch: ReadBatch, reads: NDArray[np.int64], inputs: tuple, pool: WorkerPool) -> float:
@@ -234,7 +232,6 @@ def call_sites_with(
     others
         Those of `call_with`.
     """
-    from f5py.methylation._group_list_numba import finish_all
     from f5py.methylation._site_list_numba import FoundSites, ListedGroups, finish_sites, list_sites
 
     *_, noise, prior, calls = inputs
@@ -247,10 +244,9 @@ def call_sites_with(
     seconds += pool.run(list_sites, reads, batch.alignments, *lists, order=number)
     others = others & ~elsewhere.begin_sites(batch, others, sites, calls)
     seconds += call_sites(batch, _all_but(batch, others), inputs, pool)
-    reads = np.flatnonzero(others)
-    seconds += pool.run(finish_all, reads, elsewhere.fetch_scores(), groups, order=number)
+    seconds += elsewhere.fetch_scores(groups)
     found = FoundSites(*elsewhere.fetch_sites())
-    seconds += pool.run(finish_sites, reads, groups, sites, found, noise, prior, calls, order=number)
+    seconds += pool.run(finish_sites, np.flatnonzero(others), groups, sites, found, noise, prior, calls, order=number)
     batch.calls = calls
     return seconds
 

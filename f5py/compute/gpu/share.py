@@ -319,10 +319,10 @@ class GpuShare:
         self._fetch_left(batch, given_back)
         return given_back
 
-    def fetch_scores(self) -> NDArray[np.float32]:
+    def fetch_scores(self, calls: Calls) -> float:
         """See `ScoredElsewhere`."""
         assert self._scores is not None
-        return self._scores.fetch()
+        return self._scores.fetch(calls)
 
     def begin_sites(
         self, batch: ReadBatch, reads: NDArray[np.bool_], sites: SiteListing, calls: Calls

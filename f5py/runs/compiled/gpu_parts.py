@@ -73,12 +73,10 @@ class _Elsewhere:
         AT_ONCE.run(describe_groups, _NO_READS, listing, model.k, order)
         return given_back
 
-    def fetch_scores(self) -> NDArray[np.float32]:
+    def fetch_scores(self, calls: Calls) -> float:
         from f5py.compute.gpu.results._group_order_numba import put_back
 
-        found = np.empty((0, 4), np.float32)
-        AT_ONCE.run(put_back, _NO_READS, _NO_READS, np.empty(0, np.float32), found)
-        return found.reshape(-1, 2, 2)
+        return AT_ONCE.run(put_back, _NO_READS, _NO_READS, np.empty(0, np.float32), calls)
 
     def begin_sites(
         self, batch: ReadBatch, reads: NDArray[np.bool_], sites: SiteListing, calls: Calls

@@ -108,8 +108,8 @@ class Scorer:
         self.n_given_back = int(given_back.sum())
         return given_back
 
-    def fetch_scores(self):
-        return self._scores.fetch()
+    def fetch_scores(self, calls):
+        return self._scores.fetch(calls)
 
 
 def _called(batch: ReadBatch, pool, motif="cpg", model=CPG, elsewhere=None, noise=None) -> dict[str, np.ndarray]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import kernel
-from f5py.methylation._hmm_numba import BLOCK
+from f5py.methylation._hmm_numba import BLOCK, log_score
 from f5py.methylation.hmm_gpu import LANES
 
 #: Groups of a warp: two problems each.
@@ -217,8 +217,8 @@ def describe_groups(turn, pieces, listing, k, order):
 
 
 @kernel
-def put_back(turn, pieces, places, scores, found):
-    """``found[slot of places[i]] = scores[i]`` for all i; the scores have four numbers.
+def put_back(turn, pieces, places, scores, calls):
+    """Make log-likelihoods of the scores of groups in their order.
 
     Parameters
     ----------
@@ -227,12 +227,13 @@ def put_back(turn, pieces, places, scores, found):
     places : int64, shape (n,)
         See `GroupOrder`.
     scores : float32, shape (>= 4 * n,)
-    found : float32, shape (n_slots, 4)
-        Filled at these slots.
+        What `log_score` takes, of each group with its sites methylated and with none.
+    calls : f5py.core.batch.Calls
+        Its log-likelihoods are filled at these slots.
     """
     for piece in own_turns(counter(turn), pieces.shape[0]):
         first = pieces[piece] * SLOTS_OF_PIECE
         for i in range(first, min(first + SLOTS_OF_PIECE, places.shape[0])):
             slot = places[i] & _SLOT
-            for j in range(4):
-                found[slot, j] = scores[4 * i + j]
+            calls.methylated[slot] = log_score(scores[4 * i], scores[4 * i + 1])
+            calls.unmethylated[slot] = log_score(scores[4 * i + 2], scores[4 * i + 3])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.compute.gpu.results.of_part import OfPart
 from f5py.compute.gpu.results.references import put_segments
-from f5py.core.batch import ReadBatch
+from f5py.core.batch import Calls, ReadBatch
 from f5py.core.motifs import MotifCodes
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.correlated import Terms, single_precision
@@ -81,22 +81,22 @@ class GpuScores(OfPart):
         self._n = int(order.n[0])
         self._run_pieces(describe_groups, self._n, GROUPS * WARPS_OF_PIECE, listing, model.k, order)
         np.cumsum(order.work, out=order.work)
-        self._found = np.empty((len(batch.calls.first), 4), np.float32)
         self._next = 0
         self._queue_chunk()
         return given_back
 
-    def fetch(self) -> NDArray[np.float32]:
-        """Wait; return what `finish_all` takes of each slot and hypothesis."""
+    def fetch(self, calls: Calls) -> float:
+        """Wait, and fill the log-likelihoods of the groups; return the seconds that all threads have worked."""
         from f5py.compute.gpu.results._group_order_numba import SLOTS_OF_PIECE, put_back
 
-        host = self._part.host["found"]
+        host, seconds = self._part.host["found"], 0.0
         while True:
             self._part.wait()
             first, end = self._chunk
-            self._run_pieces(put_back, end - first, SLOTS_OF_PIECE, self._order.places[first:end], host, self._found)
+            places = self._order.places[first:end]
+            seconds += self._run_pieces(put_back, end - first, SLOTS_OF_PIECE, places, host, calls)
             if self._next == self._n:
-                return self._found.reshape(-1, 2, 2)
+                return seconds
             self._queue_chunk()
 
     def _put_reads(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
