@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.atomics import add_to
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_kernel, shared_kernel
 from f5py.jit.simd import LANES
 from f5py.signal._boundaries_numba import (
     Boundaries,
@@ -30,7 +30,7 @@ from f5py.signal._peaks_numba import (
     shift,
     transpose,
 )
-from f5py.signal._t_statistics_numba import t_statistics
+from f5py.signal._t_statistics_numba import Sums, t_statistics
 
 #: Most positions of a stretch: the sums along sixteen of them, a block, stay in the second-level cache.
 _LONGEST = 1024
@@ -38,25 +38,18 @@ _LONGEST = 1024
 _TOGETHER = 256
 
 
-class _Sums(NamedTuple):
-    """Sums of the samples before each position of a block, of `lead` positions before that, and of some behind it."""
-
-    values: NDArray[np.float64]
-    squares: NDArray[np.float64]
-    lead: int
-
-
 class _Statistics(NamedTuple):
     """Scratch space for the statistics of a chunk of all stretches: lane by lane, and position by position."""
 
     rows: NDArray[np.float32]  # shape (2 * 16 * CHUNK,)
     columns: NDArray[np.float32]  # shape (2 * 16 * CHUNK,)
+    between: NDArray[np.float32]  # scratch space of `transpose`
 
 
 class _Scratch(NamedTuple):
     """What a thread finds events with, read after read; it stays in the second-level cache."""
 
-    sums: _Sums
+    sums: Sums
     statistics: _Statistics
     boundaries: Boundaries
 
@@ -67,12 +60,13 @@ def scratch_for(parameters):
     margin = parameters.window_long
     lead = WARM_UP + margin
     n = lead + LANES * _LONGEST + CHUNK + margin + 2
-    statistics = _Statistics(np.zeros(2 * CHUNK * LANES, np.float32), np.empty(2 * CHUNK * LANES, np.float32))
+    rows, columns = np.zeros(2 * CHUNK * LANES, np.float32), np.empty(2 * CHUNK * LANES, np.float32)
+    statistics = _Statistics(rows, columns, np.empty(2 * LANES * LANES, np.float32))
     most = LANES * _LONGEST + 4
     boundaries = Boundaries(
         np.zeros(most, np.int64), np.zeros(most, np.float64), np.zeros(most, np.float64), np.zeros(1, np.int64)
     )
-    return _Scratch(_Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead), statistics, boundaries)
+    return _Scratch(Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead), statistics, boundaries)
 
 
 @exact_kernel
@@ -100,21 +94,20 @@ def _add_samples(raw, offset, unit, first, end, begin, margin, sums):
             values[i], squares[i] = total, square_total
 
 
-@exact_kernel
-def _go_through(sums, begin, first, parameters, n_samples, stretches, statistics):
-    """Go through `CHUNK` positions of all stretches."""
-    for lane in range(LANES):
-        position = stretches.begin[lane] + first
-        if position < n_samples:
-            for detector in range(2):
-                window = parameters.window_short if detector == 0 else parameters.window_long
-                row = statistics.rows[(detector * LANES + lane) * CHUNK : (detector * LANES + lane + 1) * CHUNK]
-                at = sums.lead + position - begin
-                t_statistics(sums.values, sums.squares, at, CHUNK, window, position, n_samples, row)
-    for detector in range(2):
-        at = detector * CHUNK * LANES
-        transpose(statistics.rows[at : at + CHUNK * LANES], statistics.columns, at)
-    go_through(statistics.columns, first, parameters, stretches)
+@shared_kernel
+def _go_through(sums, begin, first, end, parameters, n_samples, stretches, statistics):
+    """Go through the positions from `first` up to `end` of all stretches.
+
+    The loops over stretches are in what is called here: each array that is sliced, or taken from a tuple, is counted,
+    which takes as long as three positions.
+    """
+    rows, columns, between = statistics.rows, statistics.columns, statistics.between
+    begins, short, long = stretches.begin, parameters.window_short, parameters.window_long
+    for position in range(first, end, CHUNK):
+        t_statistics(sums, begin, begins, position, short, n_samples, rows, 0)
+        t_statistics(sums, begin, begins, position, long, n_samples, rows, LANES * CHUNK)
+        transpose(rows, columns, between)
+        go_through(columns, position, parameters, stretches)
 
 
 @exact_kernel
@@ -131,15 +124,14 @@ def _mark_boundaries(begin, length, parameters, n_samples, stretches, entered, s
     copy_states(shifted, entered)
     warm_up = WARM_UP
     for _ in range(LANES):  # after each round, one lane more is surely right
-        for first in range(-warm_up, length, CHUNK):
-            if first == 0:
-                copy_lane(entered, 0, states)
-                copy_states(states, entered)
-                for lane in range(LANES):
-                    stretches.limit[lane] = min(n_samples - stretches.begin[lane], length)
-                for word in range(begin >> 6, min((begin + LANES * length) >> 6, stretches.marks.shape[0])):
-                    stretches.marks[word] = np.uint64(0)
-            _go_through(scratch.sums, begin, first, parameters, n_samples, stretches, scratch.statistics)
+        _go_through(scratch.sums, begin, -warm_up, 0, parameters, n_samples, stretches, scratch.statistics)
+        copy_lane(entered, 0, states)
+        copy_states(states, entered)
+        for lane in range(LANES):
+            stretches.limit[lane] = min(n_samples - stretches.begin[lane], length)
+        for word in range(begin >> 6, min((begin + LANES * length) >> 6, stretches.marks.shape[0])):
+            stretches.marks[word] = np.uint64(0)
+        _go_through(scratch.sums, begin, 0, length, parameters, n_samples, stretches, scratch.statistics)
         shift(states, length, shifted)
         agree = True
         for lane in range(1, LANES):

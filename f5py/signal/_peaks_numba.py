@@ -76,22 +76,23 @@ def shift(states, distance, shifted):
 
 
 @exact_kernel
-def transpose(rows, out, at):
-    """Fill `out` from element `at` on with the elements of sixteen rows, column by column.
+def transpose(rows, columns, between):
+    """Fill `columns` with the elements of rows, column by column of sixteen rows.
 
     Parameters
     ----------
-    rows : float32, shape (16 * CHUNK,)
-    out : float32, shape (>= at + 16 * CHUNK,)
-    at : int
+    rows : float32, shape (n * 16 * CHUNK,)
+    columns : float32, shape (n * 16 * CHUNK,)
+    between : float32, shape (2 * 16 * 16,)
+        Scratch space.
     """
-    between = np.empty(2 * simd.LANES * simd.LANES, np.float32)
-    for column in range(0, CHUNK, simd.LANES):
-        # Each step mixes the first half of the rows with the second half.
-        _mix(rows, column, CHUNK, between, 0)
-        _mix(between, 0, simd.LANES, between, simd.LANES * simd.LANES)
-        _mix(between, simd.LANES * simd.LANES, simd.LANES, between, 0)
-        _mix(between, 0, simd.LANES, out, at + column * simd.LANES)
+    for first in range(0, rows.shape[0], simd.LANES * CHUNK):
+        for column in range(0, CHUNK, simd.LANES):
+            # Each step mixes the first half of the rows with the second half.
+            _mix(rows, first + column, CHUNK, between, 0)
+            _mix(between, 0, simd.LANES, between, simd.LANES * simd.LANES)
+            _mix(between, simd.LANES * simd.LANES, simd.LANES, between, 0)
+            _mix(between, 0, simd.LANES, columns, first + column * simd.LANES)
 
 
 @exact_kernel

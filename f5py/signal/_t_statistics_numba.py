@@ -8,16 +8,18 @@ little enough to tell, nearly always, what the float is; vectors in which one of
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from f5py.jit import vectors
 from f5py.jit.fused_sums import has_fused_sums
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
+from f5py.signal._peaks_numba import CHUNK
 
 _SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 #: Differences and variances from here on are divided without a division; of smaller ones only the difference 0 is.
@@ -192,34 +194,47 @@ def _quotient(difference: _Lanes, variance: _Lanes, width: _Width, divide: Calla
     return chosen
 
 
-@exact_kernel
-def t_statistics(sums, square_sums, centre, count, window, position, n_samples, out):
-    """Fill `out` with t-statistics of a window.
+class Sums(NamedTuple):
+    """Sums of the samples before each position of a block, of `lead` positions before that, and of some behind it."""
+
+    values: NDArray[np.float64]
+    squares: NDArray[np.float64]
+    lead: int
+
+
+@shared_kernel
+def t_statistics(sums, begin, begins, first, window, n_samples, out, to):
+    """Fill `out` with t-statistics of a window, for `CHUNK` positions of each of several stretches.
 
     Parameters
     ----------
-    sums, square_sums : float64
-        Sums of the samples before each position, and of their squares.
-    centre : int
-        Where in `sums` the first of the positions is.
-    count : int
-        A multiple of 32.
+    sums : Sums
+        Of a block.
+    begin : int
+        The first position of the block.
+    begins : int64, shape (n,)
+        First positions of the stretches.
+    first : int
+        From which position of each stretch on.
     window : int
         In samples.
-    position : int
-        The first of the positions in the read.
     n_samples : int
-        Of the read; where the window does not fit in, statistics are 0.
-    out : float32, shape (count,)
+        Of the read; where the window does not fit in, statistics are 0. Stretches behind its end are left out.
+    out : float32, shape (>= to + n * CHUNK,)
+    to : int
+        Where in `out` those of the first stretch begin.
     """
-    if n_samples < 2 * window or window < 2:
-        for i in range(count):
-            out[i] = np.float32(0.0)
-        return
-    for i in range(0, count, _LANES):
-        _fill(sums, square_sums, centre + i, window, out, i)
-    first = window - position
-    for i in range(min(first, count)):
-        out[i] = np.float32(0.0)
-    for i in range(max(n_samples - window + 1 - position, 0), count):
-        out[i] = np.float32(0.0)
+    at = sums.lead - begin
+    for stretch in range(begins.shape[0]):
+        position = begins[stretch] + first
+        if position >= n_samples:
+            continue
+        target = to + stretch * CHUNK
+        fits = n_samples >= 2 * window and window >= 2
+        if fits:
+            for i in range(0, CHUNK, _LANES):
+                _fill(sums.values, sums.squares, at + position + i, window, out, target + i)
+        for i in range(min(window - position, CHUNK) if fits else CHUNK):
+            out[np.uint64(target + i)] = np.float32(0.0)
+        for i in range(max(n_samples - window + 1 - position, 0), CHUNK):
+            out[np.uint64(target + i)] = np.float32(0.0)

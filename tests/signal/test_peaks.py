@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from f5py.signal._events_numba import find_events, scratch_for
-from f5py.signal._t_statistics_numba import t_statistics
+from f5py.signal._peaks_numba import CHUNK
+from f5py.signal._t_statistics_numba import Sums, t_statistics
 from f5py.signal.events import DNA, RNA
 from tests.signal.test_events import plain_boundaries
 
@@ -14,11 +15,11 @@ OFFSET, UNIT = np.float32(10), np.float32(0.17)
 def _statistics(raw, window):
     """Compute the t-statistics of a whole read by the function that computes them for stretches."""
     x = (raw.astype(np.float32) + OFFSET) * UNIT
-    count = -(-len(raw) // 32) * 32
+    count = -(-len(raw) // CHUNK) * CHUNK
     before, behind = np.zeros(window + 1), np.zeros(window + count - len(raw))
     sums = [np.cumsum(np.concatenate([before, values, behind])) for values in (x, x * x)]
     out = np.empty(count, np.float32)
-    t_statistics(*sums, window, count, window, 0, len(raw), out)
+    t_statistics(Sums(*sums, window), 0, np.arange(0, count, CHUNK), 0, window, len(raw), out, 0)
     return out[: len(raw)]
 
 

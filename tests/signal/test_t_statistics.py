@@ -14,10 +14,10 @@ from f5py.jit import vectors
 from f5py.jit.fused_sums import processor_has_fused_sums
 from f5py.jit.kernel import exact_kernel
 from f5py.signal import _t_statistics_numba
-from f5py.signal._t_statistics_numba import _FLOATS, _Lanes, t_statistics
+from f5py.signal._peaks_numba import CHUNK
+from f5py.signal._t_statistics_numba import _FLOATS, Sums, _Lanes, t_statistics
 
 WINDOWS = 2, 3, 6, 7, 14
-COUNT = 64
 TINY = np.finfo(np.float32).tiny
 
 
@@ -41,12 +41,12 @@ def _expected(sums, square_sums, window):
 
 def _check(sums, square_sums, window, compute=t_statistics):
     """Compare; return the statistics, NaN where sums are infinite or none: there it does not matter what they are."""
-    count = len(sums) - 2 * window
-    count -= count % 32
+    count = (len(sums) - 2 * window) // CHUNK * CHUNK
     expected, is_number = _expected(sums, square_sums, window)
     expected = np.where(is_number, expected, np.float32(np.nan))[:count]
     found = np.full(count, -1, np.float32)
-    compute(sums, square_sums, window, count, window, window, len(sums), found)
+    begins = np.arange(0, count, CHUNK)
+    compute(Sums(sums, square_sums, 0), 0, begins, window, window, len(sums), found, 0)
     found[~is_number[:count]] = np.nan
     np.testing.assert_array_equal(found, expected)
     return expected
@@ -151,7 +151,7 @@ def test_quotients_are_right_or_said_to_be_unsure(exponent):
 
 @given(
     st.sampled_from(WINDOWS),
-    arrays.arrays(np.float32, COUNT + 28, elements=st.floats(width=32)),
+    arrays.arrays(np.float32, CHUNK + 28, elements=st.floats(width=32)),
     st.floats(-1e6, 1e6),
 )
 def test_any_samples(window, x, before):
