@@ -50,6 +50,17 @@ def load_without_intermediate_code(codegen: Any) -> None:
     codegen.unserialize_library, codegen.loads_late = unserialize_library, True
 
 
+def ask_for_the_processor_once(codegen: Any) -> None:
+    """Let a code generator remember which processor it generates for.
+
+    It asks that for every kernel that is loaded. In a virtual machine the answer takes a millisecond.
+    """
+    if getattr(codegen, "asks_once", False):
+        return
+    found = codegen.magic_tuple()
+    codegen.magic_tuple, codegen.asks_once = lambda: found, True
+
+
 def load_without_imports() -> None:
     """Let the constants of kept functions of Numba's own be loaded without the modules that these are in.
 

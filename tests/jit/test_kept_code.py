@@ -104,3 +104,20 @@ def test_a_folder_is_looked_at_once_while_it_is_there(tmp_path: Path, monkeypatc
     Locator().ensure_cache_path()
     assert len(looks) == 2
     assert (tmp_path / "cache").is_dir()
+
+
+def test_the_processor_is_asked_for_once() -> None:
+    import f5py.jit.kept_code as kept_code
+
+    class Codegen:
+        n_asked = 0
+
+        def magic_tuple(self) -> tuple[str, str, str]:
+            self.n_asked += 1
+            return "x86_64-linux", "znver3", "+fma"
+
+    codegen = Codegen()
+    kept_code.ask_for_the_processor_once(codegen)
+    kept_code.ask_for_the_processor_once(codegen)
+    assert codegen.magic_tuple() == codegen.magic_tuple() == ("x86_64-linux", "znver3", "+fma")
+    assert codegen.n_asked == 1

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ctypes
 import mmap
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
 _PAGE, _ALIGNMENT = 4096, 64
+#: So many threads take so many bytes each time from the system.
+_TAKING, _TAKEN = 4, 8 << 20
 
 #: What could not be taken from a device.
 _never_freed: list[NDArray[np.uint8]] = []
@@ -34,13 +38,16 @@ class PinnedMemory:
         import cupy
 
         size = max(-(-size // _PAGE), 1) * _PAGE
-        mapped = mmap.mmap(-1, size)
-        if hasattr(mmap, "MADV_HUGEPAGE"):
-            with suppress(OSError):  # a kernel without them
-                mapped.madvise(mmap.MADV_HUGEPAGE)
+        # private, as shared memory has small pages only; and a child process must not have it, or what is written next
+        # would go to a copy that the device does not know
+        mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        for advice in ("MADV_DONTFORK", "MADV_HUGEPAGE"):
+            with suppress(AttributeError, OSError):  # a system without them
+                mapped.madvise(getattr(mmap, advice))
         self._bytes: NDArray[np.uint8] | None = None
         held = np.frombuffer(mapped, np.uint8)
         self._used = 0
+        _take_from_system(held)
         cupy.cuda.runtime.hostRegister(held.ctypes.data, size, 0)
         self._bytes = held
         self._unregister = cupy.cuda.runtime.hostUnregister  # whoever collects garbage may be importing something
@@ -65,3 +72,11 @@ class PinnedMemory:
     def __del__(self) -> None:
         with suppress(Exception):
             self.close()
+
+
+def _take_from_system(memory: NDArray[np.uint8]) -> None:
+    """Write to all pages, in several threads: CUDA would take them one by one, with the interpreter in its hands."""
+    first, size = memory.ctypes.data, len(memory)
+    with ThreadPoolExecutor(_TAKING, "f5py-pages") as threads:
+        for at in range(0, size, _TAKEN):
+            threads.submit(ctypes.memset, first + at, 0, min(_TAKEN, size - at))
