@@ -16,7 +16,7 @@ from f5py.event_alignment.align import RowsElsewhere
 from f5py.methylation.calls import ScoredElsewhere
 from f5py.pore_model.model import PoreModel
 from f5py.signal.events import EventParameters, EventsElsewhere, detect_events, reverse_events
-from f5py.signal.scaling import QualityLimits, drop_unfit, estimate_scaling, rank_kmers, recalibrate
+from f5py.signal.scaling import QualityLimits, drop_short, drop_unfit, estimate_scaling, rank_kmers, recalibrate
 from f5py.threads.pool import WorkerPool
 
 
@@ -99,13 +99,14 @@ class SignalStages:
         times.add("Events", detect_events(batch, self.parameters, pool, self.means_only, share, keep_samples))
         self.after_part(batch)
         here: NDArray[np.bool_] | bool = True if share is None else ~share.reads
+        drop_short(batch, model)
+        drop_over_segmented(batch, self.limits)
+        if share is not None:
+            share.align(batch)
         self.before_stage("scaling")
         times.add("Estimate scaling", rank_kmers(batch, model, pool, here) + estimate_scaling(batch, model, pool, here))
         if self.rna:
             times.add("Events", reverse_events(batch, pool, here))
-        drop_over_segmented(batch, self.limits)
-        if share is not None:
-            share.align(batch)
         self.before_stage("alignment")
         times.add("Alignment", align(batch, model, pool, self.limits, self.keep_pairs, here))
         if share is not None:

@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 from f5py.core.batch import Events, ReadBatch, ReadStatus
 from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
-from f5py.threads.pool import WorkerPool, longest_first
+from f5py.threads.pool import WorkerPool, longest_first, threads_for
+
+#: So many events are copied by the thread that needs them before those of the pool are done with what they are at.
+_FEW_EVENTS = 1 << 17
 
 
 class EventParameters(NamedTuple):
@@ -116,7 +119,9 @@ def detect_events(
         np.empty(n_further, np.float32),
     )  # fmt: skip
     inputs = batch.signals, room.places, found
-    return seconds + pool.run(take_all_events, reads, *inputs, batch.events, order=batch.number)
+    n_taken = int(n_found[reads].sum())
+    threads = threads_for(pool, n_taken, _FEW_EVENTS) if n_taken else pool
+    return seconds + threads.run(take_all_events, reads, *inputs, batch.events, order=batch.number)
 
 
 def reverse_events(batch: ReadBatch, pool: WorkerPool, here: NDArray[np.bool_] | bool = True) -> float:

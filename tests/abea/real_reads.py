@@ -13,7 +13,7 @@ from f5py.io.signals import open_source
 from f5py.options.input_names import READDB_SUFFIX
 from f5py.pipeline.unmapped import unmapped_batch
 from f5py.signal.events import DNA, detect_events
-from f5py.signal.scaling import estimate_scaling, rank_kmers
+from f5py.signal.scaling import drop_short, estimate_scaling, rank_kmers
 from f5py.threads.pool import WorkerPool
 
 from .made_reads import MODEL, Read
@@ -42,6 +42,7 @@ def real_reads(names: list[str], path: Path) -> list[Read]:
     batch = unmapped_batch(0, names, bases, base_offsets, signals)
     pool = WorkerPool(1)
     detect_events(batch, DNA, pool)
+    drop_short(batch, MODEL)
     rank_kmers(batch, MODEL, pool)
     estimate_scaling(batch, MODEL, pool)
     return [

@@ -15,10 +15,12 @@ from f5py.compute.gpu.arena import ArenaSize
 from f5py.compute.gpu.pinned_memory import PinnedMemory, room
 from f5py.core.offsets import offsets_of, rounds_of_reads
 from f5py.pore_model.model import PoreModel
-from f5py.threads.pool import WorkerPool
+from f5py.threads.pool import WorkerPool, threads_for
 
 #: Samples are by far the most that is copied; they pass through no more of the host's memory than this.
 _STAGED_BYTES = 64 << 20
+#: So many are copied by the thread that needs them before those of the pool are done with what they are at.
+_FEW_BYTES = 8 << 20
 #: What is copied for all reads at the same time: before the events, before the alignment and after it; and for warps.
 #: Every copy costs the interpreter as much as the bytes of a few thousand reads.
 _TOGETHER = (
@@ -252,7 +254,8 @@ class ArenaPart(TransferredArrays):
                 begin, n = int(to[first]), int(to[end] - to[first])
                 with self._half(next(rounds)) as half:
                     in_host = (to[first : end + 1] - begin + half * room) * size
-                    pool.run(gather, reads[first:end], in_batch, as_bytes, in_host, host_bytes)
+                    threads = threads_for(pool, n * size, _FEW_BYTES)
+                    threads.run(gather, reads[first:end], in_batch, as_bytes, in_host, host_bytes)
                     self.upload(name, n, begin, half * room)
                 continue
             for begin in range(int(to[first]), int(to[first + 1]), room):  # a read that is longer than the room

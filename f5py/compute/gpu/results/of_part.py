@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.buffers import ArenaPart, Tables
-from f5py.threads.pool import WorkerPool
+from f5py.threads.pool import CallingThread, WorkerPool
 
 
 class OfPart:
@@ -38,8 +38,8 @@ class OfPart:
         self._aligned = aligned
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
-        """Let a thread of the pool run a kernel of one turn."""
-        self._pool.run(kernel, np.zeros(1, np.int64), *arguments)
+        """Run a kernel of one turn here: those of the pool may be busy for longer than it takes."""
+        CallingThread().run(kernel, np.zeros(1, np.int64), *arguments)
 
     def _run_pieces(self, kernel: Any, n: int, of_piece: int, *arguments: Any) -> float:
         """Let the threads of the pool run a kernel that takes n things in pieces of so many; return their seconds."""
