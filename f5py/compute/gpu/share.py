@@ -114,6 +114,7 @@ class GpuShare:
         )
         self._map_arrays = ("first_event",) if stages.leaves_events else _MAP
         self._scores: GpuScores | None = None
+        self._chosen: NDArray[np.bool_] | None = None  # what the share makes results of
         self._find_events()
         self.reads = self._mask(self._found)
 
@@ -205,6 +206,10 @@ class GpuShare:
                 part.download(name, int(p[-1]))
             part.download_together(_OF_READS, n)
             self._ended.record()
+        if part.size.scores:  # while the device aligns
+            self._scores = GpuScores(part, self._device.functions, self._device.tables, reads, self._stages.pool)
+            self._has_reference = self._that_fit(batch)
+            self._scores.put_reads(batch, self._has_reference)
         self.timing.pack += time.perf_counter() - started
         self._cpu_started = time.perf_counter()
 
@@ -273,14 +278,11 @@ class GpuShare:
 
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
         """See `f5py.methylation.calls.ScoredElsewhere`."""
-        if not self._part.size.scores or not can_be_scored(motifs, self._part.size.site_scores):
+        if self._scores is None or not can_be_scored(motifs, self._part.size.site_scores):
             self._fetch_left(batch, self.reads)
             return np.zeros(len(batch), np.bool_)
-        if self._scores is None:
-            self._scores = GpuScores(
-                self._part, self._device.functions, self._device.tables, self._aligned, self._stages.pool
-            )
-            self._chosen = self._that_fit(batch)
+        if self._chosen is None:
+            self._chosen = self._has_reference & (batch.status == ReadStatus.OK)
             self._fetch_left(batch, ~self._chosen)
         return self._chosen
 
@@ -315,6 +317,7 @@ class GpuShare:
     ) -> NDArray[np.bool_]:
         """See `ScoredElsewhere`."""
         assert self._scores is not None
+        assert self._chosen is not None
         given_back = self._scores.begin(batch, self._chosen, model, motifs, listing, noise)
         self._fetch_left(batch, given_back)
         return given_back
@@ -352,6 +355,7 @@ class GpuShare:
         self, batch: ReadBatch, model: PoreModel, ln_var: NDArray[np.float32], log_transitions: NDArray[np.float32]
     ) -> None:
         """See `RowsElsewhere`."""
+        assert self._chosen is not None
         device = self._device
         self._rows = GpuRows(self._part, device.functions, device.tables, self._aligned, self._stages.pool)
         self._rows.begin(batch, self._chosen, model, ln_var, log_transitions)

@@ -20,7 +20,7 @@ from .test_scores import CPG, Small
 _CASES = {
     "all": ({}, "CG", False, 5),
     "all sites": ({}, "CG", True, 5),
-    "references that do not fit": ({"references": 1000}, "CG", False, 2),
+    "references that do not fit": ({"references": 1300}, "CG", False, 2),
     "groups that do not fit": ({"trace_words": 40_000}, "CG", False, 3),
     "windows that do not fit": ({"sites": 7}, "CG", True, 2),
     "sites that may overlap": ({}, "AA:0", True, 0),

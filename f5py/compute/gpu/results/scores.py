@@ -36,8 +36,6 @@ class GpuScores(OfPart):
         Of the motif that `begin` was called with last.
     """
 
-    _has_reads = False
-
     def begin(
         self,
         batch: ReadBatch,
@@ -61,9 +59,6 @@ class GpuScores(OfPart):
             order_groups,
         )
 
-        if not self._has_reads:
-            self._put_reads(batch, reads)
-            self._has_reads = True
         self._put_numbers(batch, noise)
         strands = motif_table(motifs)
         on_device = self._tables.kept(strands.tobytes(), lambda: strands)
@@ -99,8 +94,8 @@ class GpuScores(OfPart):
                 return seconds
             self._queue_chunk()
 
-    def _put_reads(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
-        """Send the reference segments and strands of reads."""
+    def put_reads(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
+        """Send the reference segments and strands of reads, before `begin`; it can be long before their events."""
         part, aligned = self._part, self._aligned
         with part.stream:
             put_segments(part, "reference", batch, aligned, reads, self._pool)
