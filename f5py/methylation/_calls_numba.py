@@ -17,10 +17,12 @@ from f5py.methylation._groups_numba import (
     FLANK,
     Groups,
     ListedGroups,
+    enough,
     find_groups,
     groups_from,
     is_site,
     order_groups,
+    site_scratch,
     some_of,
     window_length,
 )
@@ -300,12 +302,14 @@ def call_groups(turn, reads, batch, model, motifs, noise, listing, calls):
         ),
     )  # fmt: skip
     overlapping = listing is not None
+    scratch = site_scratch(0, 0)
     count = 0
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         view = read_view(batch, read, model.k)
         groups = groups_from(listed.groups, count)
-        found = find_groups(view, model.k, motifs[1 if view.reverse else 0], groups)
+        scratch = enough(scratch, view.segment.shape[0], view.cigar.shape[0])
+        found = find_groups(view, model.k, motifs[1 if view.reverse else 0], groups, scratch)
         calls.n[read] = found
         for g in range(found):
             at = calls.offsets[read] + g

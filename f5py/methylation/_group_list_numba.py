@@ -12,7 +12,7 @@ from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import P_BAD, P_SKIP
 from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import call_groups
-from f5py.methylation._groups_numba import FLANK, Groups, find_groups, window_length
+from f5py.methylation._groups_numba import FLANK, Groups, enough, find_groups, site_scratch, window_length
 from f5py.methylation._hmm_numba import stay_probability
 
 
@@ -28,8 +28,8 @@ class Listing(NamedTuple):
 
 
 @kernel
-def list_read(read, k, motif, calls, first, end, listing):
-    """Find the groups of one read, for the slots `first` to `end`; return their number.
+def list_read(read, k, motif, calls, slots, events, listing, scratch):
+    """Find the groups of one read, for the slots `slots[0]` to `slots[1]`; return their number.
 
     Parameters
     ----------
@@ -38,19 +38,17 @@ def list_read(read, k, motif, calls, first, end, listing):
     motif : f5py.core.motifs.MotifCodes
     calls : f5py.core.batch.Calls
         First and last site and number of sites are filled.
-    first, end : int
+    slots : (int, int)
+    events : int64, shape (2, >= slots[1] - slots[0])
+        Scratch space.
     listing : Listing
         Filled.
+    scratch : f5py.methylation._groups_numba.SiteScratch
+        Large enough for the read.
     """
-    capacity = end - first
-    groups = Groups(
-        calls.first[first:end],
-        calls.last[first:end],
-        calls.sites[first:end],
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.int64),
-    )
-    count = find_groups(read, k, motif, groups)
+    first, end = slots
+    groups = Groups(calls.first[first:end], calls.last[first:end], calls.sites[first:end], events[0], events[1])
+    count = find_groups(read, k, motif, groups, scratch)
     for g in range(count):
         listing.window[first + g] = groups.first[g] - FLANK
         listing.n_bases[first + g] = window_length(read.segment, groups.first[g], groups.last[g])
@@ -74,11 +72,16 @@ def list_all(turn, reads, batch, k, motifs, calls, listing):
     calls, listing
         As of `list_read`.
     """
+    scratch, events = site_scratch(0, 0), np.empty((2, 0), np.int64)
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         view = read_view(batch, read, k)
         motif = motifs[1 if view.reverse else 0]
-        calls.n[read] = list_read(view, k, motif, calls, calls.offsets[read], calls.offsets[read + 1], listing)
+        slots = calls.offsets[read], calls.offsets[read + 1]
+        scratch = enough(scratch, view.segment.shape[0], view.cigar.shape[0])
+        if slots[1] - slots[0] > events.shape[1]:
+            events = np.empty((2, slots[1] - slots[0]), np.int64)
+        calls.n[read] = list_read(view, k, motif, calls, slots, events, listing, scratch)
 
 
 @kernel

@@ -66,8 +66,45 @@ def sites_per_kmer(modified, k):
     return greatest
 
 
+class AlignedBlocks(NamedTuple):
+    """Stretches of aligned bases of a read that start usable k-mers, in the order of the reference; none is empty."""
+
+    # begin, end: positions in the reference
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    read: NDArray[np.int64]  # the read's base at the begin
+
+
+class SiteScratch(NamedTuple):
+    """What a thread finds groups with, read after read: threads would wait for each other to get memory for each."""
+
+    bits: NDArray[np.uint8]  # of the letters of a segment, see `MotifCodes`
+    fits: NDArray[np.uint8]  # 1 where a site starts
+    sites: NDArray[np.int32]  # where sites start
+    blocks: AlignedBlocks
+
+
 @kernel
-def find_sites(segment, motif, sites):
+def site_scratch(n_bases, n_operations):
+    """Make scratch space for segments of so many bases and CIGARs of so many operations."""
+    blocks = np.empty((3, n_operations + 1), np.int64)
+    return SiteScratch(
+        np.empty(n_bases, np.uint8), np.empty(n_bases, np.uint8), np.empty(n_bases + 1, np.int32),
+        AlignedBlocks(blocks[0], blocks[1], blocks[2]),
+    )  # fmt: skip
+
+
+@kernel
+def enough(scratch, n_bases, n_operations):
+    """Return the scratch space, or a larger one if it is too small."""
+    most_bases, most_operations = scratch.bits.shape[0], scratch.blocks.begin.shape[0] - 1
+    if n_bases <= most_bases and n_operations <= most_operations:
+        return scratch
+    return site_scratch(max(n_bases, most_bases), max(n_operations, most_operations))
+
+
+@kernel
+def find_sites(segment, motif, scratch):
     """List the positions at which recognition sites start, as `is_site` finds them; return their number.
 
     Each step is a loop without branches: a site in fourteen bases would mislead a processor that guesses.
@@ -76,15 +113,14 @@ def find_sites(segment, motif, sites):
     ----------
     segment, motif
         See `is_site`.
-    sites : int32, shape (len(segment) + 1,)
-        Filled from the beginning.
+    scratch : SiteScratch
+        Its sites are filled.
     """
     masks = motif.masks
+    bits, fits, sites, _ = scratch
     n = segment.shape[0] - masks.shape[0] + 1
-    bits = np.empty(segment.shape[0], np.uint8)
     for i in range(segment.shape[0]):
         bits[i] = motif.letter_bits[segment[i]]
-    fits = np.empty(max(n, 0), np.uint8)
     for i in range(n):
         fits[i] = 1
     for m in range(masks.shape[0]):
@@ -99,23 +135,13 @@ def find_sites(segment, motif, sites):
 
 
 @kernel
-def count_groups(segment, motif):
+def count_groups(segment, motif, scratch):
     """Count the site groups in a reference segment, callable or not, and all sites."""
-    sites = np.empty(segment.shape[0] + 1, np.int32)
-    n_sites = find_sites(segment, motif, sites)
+    n_sites, sites = find_sites(segment, motif, scratch), scratch.sites
     groups = min(n_sites, 1)
     for i in range(1, n_sites):
         groups += sites[i] - sites[i - 1] > motif.separation
     return groups, n_sites
-
-
-class AlignedBlocks(NamedTuple):
-    """Stretches of aligned bases of a read that start usable k-mers, in the order of the reference; none is empty."""
-
-    # begin, end: positions in the reference
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-    read: NDArray[np.int64]  # the read's base at the begin
 
 
 @kernel
@@ -155,7 +181,7 @@ def window_length(segment, first, last):
 
 
 @kernel
-def find_groups(read, k, motif, groups):
+def find_groups(read, k, motif, groups, scratch):
     """List the callable site groups of one read in `groups`; return their number.
 
     Parameters
@@ -165,10 +191,11 @@ def find_groups(read, k, motif, groups):
     motif : f5py.core.motifs.MotifCodes
     groups : Groups
         Filled; there must be room for all groups of sites.
+    scratch : SiteScratch
+        Large enough for the read.
     """
     segment, reference_start, cigar, reverse, first_event, read_length = read
-    room = np.empty((3, cigar.shape[0] + 1), np.int64)
-    blocks = AlignedBlocks(room[0], room[1], room[2])
+    blocks = scratch.blocks
     n_blocks = _list_blocks(cigar, reference_start, read_length, k, blocks)
     if n_blocks == 0:
         return 0
@@ -178,8 +205,7 @@ def find_groups(read, k, motif, groups):
     if closest_event(first_event, turn + sign * blocks.read[0]) == closest_event(first_event, turn + sign * last_base):
         return 0
 
-    sites = np.empty(segment.shape[0] + 1, np.int32)
-    n_sites = find_sites(segment, motif, sites)
+    n_sites, sites = find_sites(segment, motif, scratch), scratch.sites
     count = 0
     block_a = block_b = 0
     next_site = 0
@@ -294,8 +320,9 @@ def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
     n_groups, n_sites : int64, shape (n_reads,)
         Filled.
     """
+    scratch = site_scratch(0, 0)
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
-        n_groups[read], n_sites[read] = count_groups(
-            segment_of(alignments, read), motifs[1 if alignments.reverse[read] else 0]
-        )
+        segment = segment_of(alignments, read)
+        scratch = enough(scratch, segment.shape[0], 0)
+        n_groups[read], n_sites[read] = count_groups(segment, motifs[1 if alignments.reverse[read] else 0], scratch)
