@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import threading
 import weakref
 from collections import deque
 from collections.abc import Iterator
@@ -16,23 +17,28 @@ from numpy.typing import DTypeLike, NDArray
 _LEAST_BYTES = 1 << 20
 #: Memory is asked for in pages of this size.
 _PAGE = 2 << 20
-#: So many pieces of memory are kept for the next arrays, at most.
-_N_KEPT = 2
 
 
 def _memory(size: int) -> mmap.mmap:
-    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with suppress(AttributeError, OSError):
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    return memory
 
 
 class _Recycler:
     """Keeps the memory of large arrays for the next ones, while anybody is inside of `recycling`.
 
-    The system clears what it gives, which for the samples of a batch takes as long as to decode them three times.
+    The system clears what it gives, which for the samples of a batch takes as long as to decode them three times. No
+    more is held than arrays have had at the same time.
     """
 
     def __init__(self) -> None:
-        # without a lock: memory comes back whenever an array goes, which may be while another one is made
+        # Memory comes back whenever an array goes, which may be while another one is made, by the thread with the lock.
         self._kept: deque[mmap.mmap] = deque()
+        self._lock = threading.Lock()
+        self._made = 0  # bytes of arrays that are there, and of what is kept
+        self._most = 0  # bytes of arrays that have been there at the same time
         self._inside = 0
 
     @contextmanager
@@ -43,40 +49,43 @@ class _Recycler:
         finally:
             self._inside -= 1
             if self._inside == 0:
-                self._kept.clear()
+                self._kept = deque()  # what comes back later is let go with the old one
+                self._made = self._most = 0
 
     def array(self, n: int, dtype: DTypeLike) -> NDArray:
         kind = np.dtype(dtype)
         size = int(n) * kind.itemsize
         if not self._inside or size < _LEAST_BYTES:
             return np.empty(n, kind)
-        memory = self._take(size)
-        if memory is None:
-            try:
-                memory = _memory((size + size // 8) // _PAGE * _PAGE + _PAGE)
-            except OSError:
-                return np.empty(n, kind)
-            with suppress(AttributeError, OSError):
-                memory.madvise(mmap.MADV_HUGEPAGE)
+        try:
+            with self._lock:
+                memory, kept = self._take(size), self._kept
+        except OSError:
+            return np.empty(n, kind)
         loan = (ctypes.c_byte * len(memory)).from_buffer(memory)
-        weakref.finalize(loan, self._give_back, memory).atexit = False
+        weakref.finalize(loan, kept.append, memory).atexit = False
         return np.frombuffer(memoryview(loan), kind, n)
 
-    def _take(self, size: int) -> mmap.mmap | None:
-        """Take the smallest kept memory of that size or more; if all is less, one piece is let go for what is made."""
+    def _take(self, size: int) -> mmap.mmap:
+        """Take the smallest kept memory of that size or more, or make some."""
         kept = []
         with suppress(IndexError):
             while True:
                 kept.append(self._kept.popleft())
         kept.sort(key=len)
-        at = next((i for i, memory in enumerate(kept) if len(memory) >= size), 0)
-        taken = kept.pop(at) if kept else None
-        self._kept.extend(kept)
-        return taken if taken is not None and len(taken) >= size else None
-
-    def _give_back(self, memory: mmap.mmap) -> None:
-        if self._inside and len(self._kept) < _N_KEPT:
-            self._kept.append(memory)
+        try:
+            at = next((i for i, memory in enumerate(kept) if len(memory) >= size), None)
+            if at is not None:
+                taken = kept.pop(at)
+            else:
+                taken = _memory((size + size // 8) // _PAGE * _PAGE + _PAGE)
+                self._made += len(taken)
+            self._most = max(self._most, self._made - sum(map(len, kept)))
+            while kept and self._made > self._most:
+                self._made -= len(kept.pop(0))
+        finally:
+            self._kept.extend(kept)
+        return taken
 
 
 _recycler = _Recycler()

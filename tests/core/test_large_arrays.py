@@ -17,6 +17,11 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]
 
 
+def _in_use() -> int:
+    with open("/proc/self/statm") as file:
+        return 4096 * int(file.read().split()[1])
+
+
 @pytest.mark.parametrize("kind", [np.int16, np.int32, np.float32])
 @pytest.mark.parametrize("n", [0, 1, 1000, LARGE])
 @pytest.mark.parametrize("is_run", [True, False])
@@ -63,6 +68,26 @@ def test_the_smallest_that_fits_is_taken():
         assert _address(recycled_array(8 * LARGE, np.int16)) == addresses[1]
 
 
+def test_the_memory_of_all_arrays_of_a_time_is_kept():
+    with recycling():
+        arrays = [recycled_array(n * LARGE, np.int16) for n in range(1, 7)]
+        addresses = {_address(array) for array in arrays}
+        del arrays
+        gc.collect()
+        arrays = [recycled_array(n * LARGE, np.int16) for n in range(1, 7)]
+        assert {_address(array) for array in arrays} == addresses
+
+
+def test_no_more_is_held_than_arrays_have_had_at_the_same_time():
+    before = _in_use()
+    with recycling():
+        for n in range(8, 80, 8):
+            array = recycled_array(n * LARGE, np.uint8)
+            array[:] = 1
+            del array
+        assert _in_use() - before < 100 * LARGE
+
+
 def test_threads_never_share_memory():
     wrong = []
 
@@ -82,14 +107,10 @@ def test_threads_never_share_memory():
 
 
 def test_nothing_is_kept_after_the_run():
-    def in_use() -> int:
-        with open("/proc/self/statm") as file:
-            return 4096 * int(file.read().split()[1])
-
-    before = in_use()
+    before = _in_use()
     with recycling():
         array = recycled_array(64 * LARGE, np.int16)
         array[:] = 1
         del array
-        assert in_use() - before > 64 * LARGE
-    assert in_use() - before < 32 * LARGE
+        assert _in_use() - before > 64 * LARGE
+    assert _in_use() - before < 32 * LARGE

@@ -593,6 +593,19 @@ def test_svb_zd_equals_the_library(tmp_path):
             assert np.array_equal(block.samples[block.offsets[i] : block.offsets[i + 1]], samples)
 
 
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_records_that_have_far_more_samples_than_bytes(tmp_path, n_threads):
+    path = tmp_path / "a.blow5"
+    with Blow5Writer(path) as out:
+        for i in range(8):
+            out.write(f"r{i}", np.full(50_000 + i, 100 * i, np.int16), Calibration(8192, 6, 1400, 4000))
+    assert path.stat().st_size < 100_000
+    for _ in range(2):
+        block = fetch(path, [f"r{i}" for i in range(8)], n_threads)
+        assert not block.problems
+        assert np.array_equal(block.samples, np.repeat(100 * np.arange(8), 50_000 + np.arange(8)))
+
+
 def test_several_threads_may_fetch_at_the_same_time(tmp_path):
     reads = make_reads(60)
     source = Slow5Source(write_blow5(tmp_path / "a.blow5", reads), 2)

@@ -7,7 +7,6 @@ told one by one, for 138 µs of processor time per read where pyslow5 takes 117 
 from __future__ import annotations
 
 import os
-from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.large_arrays import recycled_array
 from f5py.core.names import Names
 from f5py.errors import SignalError
 from f5py.io.remote import ranged_file
@@ -24,7 +24,6 @@ from f5py.messages.strict import input_warning
 from f5py.threads.pool import WorkerPool
 
 if TYPE_CHECKING:
-    from f5py.io.remote.ranged_file import RangedFile
     from f5py.io.signals.slow5._slow5_index import Form, RecordFile
 
 #: Longer headers are taken for damage.
@@ -38,10 +37,11 @@ _COLUMNS = "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tle
 #: Bytes of a value of the columns that may follow; of an enumeration and of what is not known here 1 and none.
 _SIZES = {"char": 1, "float": 4, "double": 8} | {f"{sign}int{8 * n}_t": n for sign in ("", "u") for n in (1, 2, 4, 8)}
 _START = ("uint64_t", "start_time")
-#: Records are compressed to no less than one part in so many, as a rule, and batches differ by less than that.
-_GREATER, _SPARE = 1.6, 1.2
 #: Attributes that have no value are written as a dot.
 _ABSENT = ("", ".")
+#: See `Slow5Source._density`: what it is before the first call, how much more is allowed for in the next one, and more
+#: than which few records have.
+_FIRST_DENSITY, _REACH, _MOST_DENSITY = 1.0, 1.1, 4.0
 
 
 class Got(NamedTuple):
@@ -97,7 +97,7 @@ class Slow5Source(SignalSource):
         self._n_threads = n_threads
         self._lent_pool: WorkerPool | None = None
         self._own_pool: WorkerPool | None = None
-        self._scratches: deque[NDArray[np.int16]] = deque()
+        self._density = _FIRST_DENSITY  # samples, or pairs of bytes of packed ones, in a byte of the last records
         self._file: RecordFile | None = None
         self._remote = ranged_file(path)
         self._groups, form = _read_header(path)
@@ -106,9 +106,6 @@ class Slow5Source(SignalSource):
         self._file = open_records(path, form)
         try:
             self._records = records_of(path, form, self._file, self._workers)
-            # elements of an average read before its samples are expanded; a guess, as zstd says how many they are
-            sizes = self._records.sizes
-            self._room_of_read = float(sizes.mean()) * _GREATER / 2 if len(sizes) else 0.0
         except BaseException:
             self.close()
             raise
@@ -138,7 +135,6 @@ class Slow5Source(SignalSource):
         got.n_samples[got.codes != 0] = -1
         block = SignalBlock.empty(names, [self.path] * len(names), got.n_samples, got.calibration, causes)
         self._workers().run(copy_samples, np.flatnonzero(np.diff(block.offsets)), got, block.offsets, block.samples)
-        self._scratches.append(got.scratch)  # for the next call
         return block
 
     def _read(self, names: Names) -> Got:
@@ -147,42 +143,37 @@ class Slow5Source(SignalSource):
         from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, SHORTER, read_lines, read_records
 
         file, n = self._opened(), len(names)
-        if self._remote is not None:
-            self._fetch_records(names, self._remote)
-        room = int(_SPARE * self._room_of_read * n)
-        try:
-            scratch = self._scratches.pop()
-        except IndexError:
-            scratch = np.empty(room, np.int16)
-        if len(scratch) < room:
-            scratch = np.empty(room, np.int16)
+        n_bytes = self._n_bytes(names)
+        room = int(n_bytes * min(_REACH * self._density, _MOST_DENSITY)) + 1
         while True:
-            got = Got.for_reads(n, scratch)
+            got = Got.for_reads(n, recycled_array(room, np.int16))
             read = read_lines if file.is_text else read_records
             self._workers().run(read, np.arange(n), names.text, names.offsets, self._records, file, got)
             for i in np.flatnonzero(np.isin(got.codes, (CANNOT_READ, SHORTER)))[:1].tolist():
                 raise_for(self.path, file, int(got.codes[i]), 0)
+            room = int(got.used[0])
+            self._density = room / n_bytes if room else self._density
             if (got.places >= 0).all():
                 return got
-            self._room_of_read = max(self._room_of_read, got.used[0] / n)
-            scratch = np.empty(int(_SPARE * got.used[0]), np.int16)
 
-    def _fetch_records(self, names: Names, remote: RangedFile) -> None:
-        """Let the records of the named reads be in the file."""
+    def _n_bytes(self, names: Names) -> int:
+        """Count the bytes of the records of the named reads, and let those of a remote file be there."""
         from f5py.core._name_table_numba import find_names
 
         rows = np.empty(len(names), np.int64)
         find_names(names.text, names.offsets, *self._records[:4], rows)
         rows = rows[rows >= 0]
-        begins = self._records.places[rows]
-        remote.need(begins, begins + self._records.sizes[rows])
+        sizes = self._records.sizes[rows]
+        if self._remote is not None:
+            begins = self._records.places[rows]
+            self._remote.need(begins, begins + sizes)
+        return int(sizes.sum())
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """Return what the header says about the run of the first read that can be read; see `SignalSource`."""
         self._warn_of_mixed_runs()
         for name in names:
             got = self._read(Names.of([name]))
-            self._scratches.append(got.scratch)
             if got.codes[0] == 0:
                 group = int(got.groups[0])
                 return dict(self._groups[group]) if group < len(self._groups) else {}
@@ -205,7 +196,6 @@ class Slow5Source(SignalSource):
         """Close the file and end the threads. May be called twice."""
         self._lent_pool = None
         self._end_own_pool()
-        self._scratches.clear()
         if self._file is not None:
             os.close(self._file.descriptor)
             self._file = None
