@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.atomics import add_to
+from f5py.jit.c_memory import address_of_data
 from f5py.jit.kernel import exact_kernel, shared_kernel
 from f5py.jit.simd import LANES
 from f5py.signal._boundaries_numba import (
@@ -43,7 +44,7 @@ class _Statistics(NamedTuple):
 
     rows: NDArray[np.float32]  # shape (2 * 16 * CHUNK,)
     columns: NDArray[np.float32]  # shape (2 * 16 * CHUNK,)
-    between: NDArray[np.float32]  # scratch space of `transpose`
+    between: NDArray[np.float32]  # shape (16 * 16,): scratch space of `transpose`
 
 
 class _Scratch(NamedTuple):
@@ -55,13 +56,21 @@ class _Scratch(NamedTuple):
 
 
 @exact_kernel
+def _in_cache_lines(n):
+    """Make an array of zeros of which no vector lies in two lines of the cache, if it begins at a multiple of 16."""
+    space = np.zeros(n + LANES, np.float32)
+    first = -(address_of_data(space) >> 2) & (LANES - 1)
+    return space[first : first + n]
+
+
+@exact_kernel
 def scratch_for(parameters):
     """Make scratch space for `find_events`."""
     margin = parameters.window_long
     lead = WARM_UP + margin
     n = lead + LANES * _LONGEST + CHUNK + margin + 2
-    rows, columns = np.zeros(2 * CHUNK * LANES, np.float32), np.empty(2 * CHUNK * LANES, np.float32)
-    statistics = _Statistics(rows, columns, np.empty(2 * LANES * LANES, np.float32))
+    chunk = 2 * CHUNK * LANES
+    statistics = _Statistics(_in_cache_lines(chunk), _in_cache_lines(chunk), _in_cache_lines(LANES * LANES))
     most = LANES * _LONGEST + 4
     boundaries = Boundaries(
         np.zeros(most, np.int64), np.zeros(most, np.float64), np.zeros(most, np.float64), np.zeros(1, np.int64)

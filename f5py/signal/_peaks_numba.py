@@ -81,28 +81,31 @@ def transpose(rows, columns, between):
 
     Parameters
     ----------
-    rows : float32, shape (n * 16 * CHUNK,)
-    columns : float32, shape (n * 16 * CHUNK,)
-    between : float32, shape (2 * 16 * 16,)
+    rows, columns : float32, shape (n * 16 * CHUNK,)
+    between : float32, shape (16 * 16,)
         Scratch space.
     """
     for first in range(0, rows.shape[0], simd.LANES * CHUNK):
         for column in range(0, CHUNK, simd.LANES):
-            # Each step mixes the first half of the rows with the second half.
-            _mix(rows, first + column, CHUNK, between, 0)
-            _mix(between, 0, simd.LANES, between, simd.LANES * simd.LANES)
-            _mix(between, simd.LANES * simd.LANES, simd.LANES, between, 0)
-            _mix(between, 0, simd.LANES, columns, first + column * simd.LANES)
+            for i in range(4):
+                _mix(rows, first + column + i * CHUNK, 4 * CHUNK, between, 4 * i * simd.LANES)
+            for i in range(4):
+                _mix(between, i * simd.LANES, 4 * simd.LANES, columns, first + (column + 4 * i) * simd.LANES)
 
 
 @exact_kernel
 def _mix(source, at, stride, target, to):
-    """Bring the lanes of each row of the first half, and of the one in the second half, in turn into two rows."""
-    for i in range(simd.LANES // 2):
-        a = simd.load(source, at + i * stride)
-        b = simd.load(source, at + (i + simd.LANES // 2) * stride)
-        simd.store(target, to + 2 * i * simd.LANES, simd.mixed_low(a, b))
-        simd.store(target, to + (2 * i + 1) * simd.LANES, simd.mixed_high(a, b))
+    """Bring the lanes of four rows in turn into four others: of sixteen, every fourth one.
+
+    More than four would be in registers and out of them again where there are sixteen of eight lanes.
+    """
+    a, b = simd.load(source, at), simd.load(source, at + stride)
+    c, d = simd.load(source, at + 2 * stride), simd.load(source, at + 3 * stride)
+    e, f, g, h = simd.mixed_low(a, c), simd.mixed_high(a, c), simd.mixed_low(b, d), simd.mixed_high(b, d)
+    simd.store(target, to, simd.mixed_low(e, g))
+    simd.store(target, to + simd.LANES, simd.mixed_high(e, g))
+    simd.store(target, to + 2 * simd.LANES, simd.mixed_low(f, h))
+    simd.store(target, to + 3 * simd.LANES, simd.mixed_high(f, h))
 
 
 @exact_kernel
