@@ -182,6 +182,8 @@ class AlignmentStage:
 
     def compute(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays. May be called in several threads, with a batch in each."""
+        if self.stages.keep_samples:
+            batch.expand_samples(self.pool)
         self._backend.compute(batch)
 
     def settle(self, batch: ReadBatch) -> None:

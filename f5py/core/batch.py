@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,6 +49,16 @@ class RowState(IntFlag):
 def empty(dtype) -> NDArray:
     """Make an array without elements: the value of a field that no stage has filled yet."""
     return np.empty(0, dtype)
+
+
+class PackedSamples(Protocol):
+    """Interface of samples that are still compressed, for those who need them in other places than a batch's array."""
+
+    def expand(
+        self, reads: NDArray[np.int64], places: NDArray[np.int64], samples: NDArray[np.int16], pool: Any
+    ) -> object:
+        """Write the samples of ``reads[i]`` to those of an array from ``places[i]`` on, by the threads of a pool."""
+        ...
 
 
 class Alignments(NamedTuple):
@@ -191,7 +201,7 @@ class ReadBatch:
     reference_offsets: NDArray[np.int64]
     bases: NDArray[np.uint8]  # letters of the read as sequenced
     base_offsets: NDArray[np.int64]
-    samples: NDArray[np.int16]
+    samples: NDArray[np.int16]  # filled by `expand_samples` where they are still `packed`
     sample_offsets: NDArray[np.int64]
     # offset, unit, sampling_rate: ``pA = (sample + offset) * unit``; Hz
     offset: NDArray[np.float32]
@@ -227,6 +237,7 @@ class ReadBatch:
     cause: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))  # `Cause` of a read that is not OK
     # problems: one line for each read without a usable signal, which says what is wrong and where
     problems: dict[int, str] = field(default_factory=dict)
+    packed: PackedSamples | None = None  # what `samples` are to be filled with, see `expand_samples`
     # records: `f5py.io.bam.bam_records.RawRecords`: the alignments as bytes, those that the filters have left out too,
     # in the order of the input; only if asked for
     records: Any = None
@@ -296,6 +307,8 @@ class ReadBatch:
 
         Of groups the numbers of reads' elements are kept: `offsets` and `n`.
         """
+        if "samples" in names:
+            self.packed = None
         for name in names:
             value: Any = getattr(self, name)
             if isinstance(value, Events | BaseMap | Calls | Rows):
@@ -303,6 +316,15 @@ class ReadBatch:
                 setattr(self, name, type(value).none()._replace(**kept))
             else:
                 setattr(self, name, value[:0].copy())
+
+    def expand_samples(self, pool: Any, reads: NDArray[np.int64] | None = None) -> None:
+        """Fill in the samples of all reads or some, if they have been left packed; may be called again."""
+        packed = self.packed
+        if packed is None:
+            return
+        if reads is None:
+            reads, self.packed = np.flatnonzero(self.n_samples), None
+        packed.expand(reads, self.sample_offsets[reads], self.samples, pool)
 
     def drop(self, reads: NDArray[np.bool_], status: ReadStatus, cause: Cause | NDArray[np.uint8]) -> None:
         """Give `reads` (a mask) that status and cause, unless they have dropped out before."""

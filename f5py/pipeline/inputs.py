@@ -93,6 +93,8 @@ def open_inputs(
     signals = signals_of(options, inputs)
     if (use_pool := getattr(signals, "use_pool", None)) is not None:
         use_pool(pool)
+    if _may_use_gpu(options) and hasattr(signals, "leaves_packed"):
+        signals.leaves_packed = True  # most are expanded where the GPU copies them from
     # of the signals' own reads, if the basecaller has split all of these
     run_info = signals.run_info(reads.first_names(READS_FOR_RUN_INFO)) or signals.run_info(
         signals.first_names(READS_FOR_RUN_INFO)

@@ -303,6 +303,7 @@ class Loader:
             sampling_rate=signals.sampling_rate,
             start_time=signals.start_time,
             problems=signals.problems,
+            packed=signals.packed,
         )
         seconds = np.diff([started, had_records, had_bases, time.perf_counter()])
         times = LoadTimes(cut.seconds + seconds[0] / self.settings.n_ahead, *(seconds[1:] / self.settings.n_ahead))

@@ -13,8 +13,10 @@ import f5py
 from f5py.compute.gpu import backend as backend_module
 from f5py.compute.gpu import opening, selection
 from f5py.compute.gpu.results.site_scores import GpuSites
+from f5py.io.signals.slow5.reader import Packed
+from f5py.pipeline import inputs
 
-from ..made_data import ReadSet, rows_by_read, run_command, run_main
+from ..made_data import N_READS, ReadSet, rows_by_read, run_command, run_main
 
 
 @pytest.fixture(autouse=True)
@@ -288,3 +290,24 @@ def test_per_batch_lines_with_v(short: ReadSet, tmp_path: Path, capfd):
 def test_contradictions(made: ReadSet, tmp_path: Path, capfd, options, message):
     assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", *options) == 2
     assert message in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["call-methylation", "eventalign"])
+@pytest.mark.parametrize("use", ["on", "auto"])
+def test_samples_stay_packed_until_they_are_needed(
+    made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, use: str
+):
+    """They are expanded where the GPU copies them from; those of reads for the CPU threads in the batch."""
+    read_set = made.with_slow5(tmp_path)
+    more = ["--samples", "--signal-index"] if command == "eventalign" else []
+    outputs = [tmp_path / name for name in ("off.tsv", "packed.tsv")]
+    assert run_command(command, *read_set.options(), *more, "-o", outputs[0], "--gpu", "off") == 0
+    n_expanded: list[int] = []
+    expand = Packed.expand
+    monkeypatch.setattr(
+        Packed, "expand", lambda self, reads, *more: (n_expanded.append(len(reads)), expand(self, reads, *more))
+    )
+    monkeypatch.setattr(inputs, "is_present", lambda: True)
+    assert run_command(command, *read_set.options(), *more, "-o", outputs[1], "--gpu", use, "-K", "4") == 0
+    assert outputs[0].read_bytes() == outputs[1].read_bytes()
+    assert sum(n_expanded) == N_READS

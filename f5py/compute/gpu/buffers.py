@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import ArenaSize
 from f5py.compute.gpu.pinned_memory import PinnedMemory, room
+from f5py.core.batch import PackedSamples
 from f5py.core.offsets import offsets_of, rounds_of_reads
 from f5py.pore_model.model import PoreModel
-from f5py.threads.pool import WorkerPool, threads_for
+from f5py.threads.pool import CallingThread, WorkerPool, threads_for
 
 #: Samples are by far the most that is copied; they pass through no more of the host's memory than this.
 _STAGED_BYTES = 64 << 20
@@ -222,6 +223,7 @@ class ArenaPart(TransferredArrays):
         offsets: NDArray[np.int64],
         reads: NDArray[np.int64],
         pool: WorkerPool,
+        packed: PackedSamples | None = None,
     ) -> NDArray[np.int64]:
         """Copy what reads have many of, one read after another: in rounds, where the host has room for a part only.
 
@@ -236,6 +238,8 @@ class ArenaPart(TransferredArrays):
         reads : int64
         pool : WorkerPool
             Does this before what it has of other batches, for which the device has done its part.
+        packed : PackedSamples, optional
+            What the values are still to be filled with: they are expanded where they are copied from.
 
         Returns
         -------
@@ -253,11 +257,16 @@ class ArenaPart(TransferredArrays):
             if end > first:
                 begin, n = int(to[first]), int(to[end] - to[first])
                 with self._half(next(rounds)) as half:
-                    in_host = (to[first : end + 1] - begin + half * room) * size
+                    in_host = to[first : end + 1] - begin + half * room
                     threads = threads_for(pool, n * size, _FEW_BYTES)
-                    threads.run(gather, reads[first:end], in_batch, as_bytes, in_host, host_bytes)
+                    if packed is None:
+                        threads.run(gather, reads[first:end], in_batch, as_bytes, in_host * size, host_bytes)
+                    else:
+                        packed.expand(reads[first:end], in_host[:-1], host, threads)
                     self.upload(name, n, begin, half * room)
                 continue
+            if packed is not None:
+                packed.expand(reads[first : first + 1], offsets[reads[first : first + 1]], values, CallingThread())
             for begin in range(int(to[first]), int(to[first + 1]), room):  # a read that is longer than the room
                 n = min(room, int(to[first + 1]) - begin)
                 at = int(offsets[reads[first]]) + begin - int(to[first])

@@ -129,7 +129,8 @@ class GpuShare:
     def _put(self, name: str, reads: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Send an array of the batch that reads have many of; return the offsets in the part."""
         batch = self._batch
-        return self._part.put_reads(name, getattr(batch, name), offsets, reads, self._stages.pool)
+        packed = batch.packed if name == "samples" else None
+        return self._part.put_reads(name, getattr(batch, name), offsets, reads, self._stages.pool, packed)
 
     def _find_events(self) -> None:
         """Send the samples, and queue the search for events."""

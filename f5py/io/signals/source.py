@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -11,10 +11,12 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.batch import PackedSamples
 from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.io.remote import shown
 from f5py.io.signals.content import Kind, file_kind
+from f5py.threads.pool import CallingThread, WorkerPool
 
 
 class Unreadable(Exception):
@@ -54,6 +56,8 @@ class SignalBlock:
     problems: dict[int, str] = field(default_factory=dict)
     # shape (n,): seconds from the begin of the sequencing run to that of the read; NaN where the files do not say that
     start_time: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    # what the samples are still to be filled with, by `expand` or read by read
+    packed: PackedSamples | None = None
 
     def __post_init__(self) -> None:
         if len(self.start_time) < len(self.offset):
@@ -67,6 +71,7 @@ class SignalBlock:
         n_samples: NDArray[np.int64],
         calibration: NDArray[np.float64],
         causes: dict[int, str],
+        room: Callable[[int, type], NDArray] = recycled_array,
     ) -> SignalBlock:
         """Check what was read of n reads, and lay out a block whose samples are still to be filled in.
 
@@ -83,6 +88,8 @@ class SignalBlock:
             Values of `FIELDS`, the start in samples.
         causes : dict of int to str
             Reads that are unreadable, and why; added to.
+        room : callable, optional
+            Makes the array of samples.
         """
         with np.errstate(over="ignore"):
             calibration, starts = calibration[:, :_N_CALIBRATION], calibration[:, _N_CALIBRATION]
@@ -109,7 +116,7 @@ class SignalBlock:
         for i in bad:
             where = f"{shown(places[i])}: " if places[i] else ""
             problems[i] = " ".join(f"{where}read {names[i]} {causes[i]}".split())
-        return cls.from_calibration(recycled_array(offsets[-1], np.int16), offsets, [*stored.T, seconds], problems)
+        return cls.from_calibration(room(int(offsets[-1]), np.int16), offsets, [*stored.T, seconds], problems)
 
     @classmethod
     def from_calibration(
@@ -122,6 +129,13 @@ class SignalBlock:
         """Make a block from a table of calibration and starts, shape (5, n), with its rows as in `FIELDS`."""
         digitisation, offset, range_, sampling_rate, start_time = np.ascontiguousarray(calibration)
         return cls(samples, offsets, digitisation, offset, range_, sampling_rate, problems, start_time)
+
+    def expand(self, pool: WorkerPool | CallingThread) -> None:
+        """Fill in the samples of all reads, if they have been left packed."""
+        packed, self.packed = self.packed, None
+        if packed is not None:
+            reads = np.flatnonzero(np.diff(self.offsets))
+            packed.expand(reads, self.offsets[reads], self.samples, pool)
 
     def calibration(self) -> NDArray[np.float32]:
         """Return the table that `from_calibration` takes."""

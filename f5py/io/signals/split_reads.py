@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from f5py.core.offsets import offsets_of
 from f5py.io.signals.source import SignalBlock, SignalSource
 from f5py.messages.strict import input_warning
+from f5py.threads.pool import CallingThread
 
 #: In the place of a start: the record names a parent, but does not say where in it the read is.
 UNKNOWN_START = -1
@@ -64,6 +65,8 @@ def fetch_split(
         return own
     wanted = {parent: at for at, parent in enumerate(dict.fromkeys(parents[i] for i in parts))}
     whole = source.fetch(list(wanted))
+    for block in (own, whole):
+        block.expand(CallingThread())
 
     n_samples = np.diff(own.offsets)
     begins = own.offsets[:-1].copy()

@@ -9,6 +9,7 @@ import pytest
 
 from f5py.errors import SignalError
 from f5py.io.signals.slow5.reader import Slow5Source, read_groups
+from f5py.threads.pool import CallingThread
 
 from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, fast5_source
 
@@ -55,6 +56,32 @@ def test_real_files_of_every_version(shared_data, tmp_path, capfd):
         n_files += 1
     assert n_files == 26
     assert n_reads == 62
+
+
+def test_packed_samples_can_be_expanded_anywhere(shared_data, tmp_path):
+    n_packed = 0
+    for path in sorted((shared_data / "format_zoo" / "slow5").iterdir()):
+        if path.name in DEFECTIVE:
+            continue
+        source = Slow5Source(linked(tmp_path, path), 2)
+        names = list(source.names())
+        expected = source.fetch(names)
+        source.leaves_packed = True
+        block = source.fetch(names)
+        source.close()
+        assert expected.packed is None
+        assert block.packed is not None
+        n_packed += block.packed.got.is_packed.any()
+        reads = np.flatnonzero(np.diff(block.offsets))[::-1]
+        n_samples = np.diff(block.offsets)[reads]
+        places = 3 + np.cumsum(n_samples) - n_samples
+        found = np.full(6 + n_samples.sum(), 4711, np.int16)
+        block.packed.expand(reads, places, found, CallingThread())
+        samples = [expected.samples[expected.offsets[read] : expected.offsets[read + 1]] for read in reads]
+        np.testing.assert_array_equal(found, np.concatenate([[4711] * 3, *samples, [4711] * 3]))
+        block.expand(CallingThread())
+        assert_same_block(block, expected)
+    assert n_packed > 5
 
 
 def test_real_blow5_is_equal_to_fast5(ecoli):

@@ -293,20 +293,20 @@ def _store(got, read, address, n):
 
 
 @exact_kernel
-def copy_samples(turn, reads, got, offsets, samples):
+def copy_samples(turn, reads, got, places, samples):
     """Bring the samples of `reads` from their places in `got.scratch` to those in `samples`.
 
     Parameters
     ----------
     got : f5py.io.signals.slow5.reader.Got
-    offsets : int64, shape (n + 1,)
-    samples : int16, shape (offsets[-1],)
-        Filled.
+    places : int64, shape (len(reads),)
+        Where those of each begin in `samples`.
+    samples : int16
+        Filled there.
     """
     for i in own_turns(counter(turn), reads.shape[0]):
-        read = reads[i]
-        to = offsets[read]
-        n = offsets[read + 1] - to
+        read, to = reads[i], places[i]
+        n = got.n_samples[read]
         place = got.places[read]
         if got.is_packed[read]:
             expand_svb_zd(address_of_data(got.scratch) + 2 * place, samples, to, n)

@@ -21,7 +21,7 @@ from f5py.io.remote import ranged_file
 from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
 from f5py.io.signals.source import FIELDS, SignalBlock, SignalSource
 from f5py.messages.strict import input_warning
-from f5py.threads.pool import WorkerPool
+from f5py.threads.pool import CallingThread, WorkerPool
 
 if TYPE_CHECKING:
     from f5py.io.signals.slow5._slow5_index import Form, RecordFile
@@ -69,6 +69,23 @@ class Got(NamedTuple):
         return cls(np.zeros(1, np.int64), scratch, places, n_samples, is_packed, codes, groups, calibration)
 
 
+class Packed(NamedTuple):
+    """Samples of reads as they came; see `f5py.core.batch.PackedSamples`."""
+
+    got: Got
+
+    def expand(
+        self,
+        reads: NDArray[np.int64],
+        places: NDArray[np.int64],
+        samples: NDArray[np.int16],
+        pool: WorkerPool | CallingThread,
+    ) -> float:
+        from f5py.io.signals.slow5._slow5_numba import copy_samples
+
+        return pool.run(copy_samples, reads, self.got, places, samples)
+
+
 class Slow5Source(SignalSource):
     """The signals of one SLOW5 file.
 
@@ -81,6 +98,11 @@ class Slow5Source(SignalSource):
         The file, text or binary by its content.
     n_threads : int
         Threads that read and decompress at the same time. The result does not depend on it.
+
+    Attributes
+    ----------
+    leaves_packed : bool
+        Let whoever needs the samples of a block expand them; see `SignalBlock.packed`.
 
     Raises
     ------
@@ -95,6 +117,7 @@ class Slow5Source(SignalSource):
             raise ValueError(f"n_threads must be at least 1, not {n_threads}")
         self.path = path
         self._n_threads = n_threads
+        self.leaves_packed = False
         self._lent_pool: WorkerPool | None = None
         self._own_pool: WorkerPool | None = None
         self._density = _FIRST_DENSITY  # samples, or pairs of bytes of packed ones, in a byte of the last records
@@ -126,15 +149,17 @@ class Slow5Source(SignalSource):
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         from f5py.io.signals.slow5._slow5_index import cause
-        from f5py.io.signals.slow5._slow5_numba import copy_samples
 
         names = Names.of(names)
         got = self._read(names)
         codes = got.codes.tolist()
         causes = {i: cause(codes[i]) for i in np.flatnonzero(got.codes).tolist()}
         got.n_samples[got.codes != 0] = -1
-        block = SignalBlock.empty(names, [self.path] * len(names), got.n_samples, got.calibration, causes)
-        self._workers().run(copy_samples, np.flatnonzero(np.diff(block.offsets)), got, block.offsets, block.samples)
+        places, empty = [self.path] * len(names), np.empty if self.leaves_packed else recycled_array
+        block = SignalBlock.empty(names, places, got.n_samples, got.calibration, causes, empty)
+        block.packed = Packed(got)
+        if not self.leaves_packed:
+            block.expand(self._workers())
         return block
 
     def _read(self, names: Names) -> Got:
