@@ -13,6 +13,7 @@ from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._slow5_functions import NO_PRESS, ZSTD
 from f5py.io.signals.slow5._slow5_text_numba import parse_text, take_room
 from f5py.io.signals.slow5._svb_numba import expand_svb_zd, svb_size, take_ex_zd
+from f5py.jit.atomics import add_to
 from f5py.jit.c_memory import (
     address_of_data,
     call_with_five,
@@ -29,14 +30,16 @@ from f5py.jit.c_memory import (
 )
 from f5py.jit.kernel import exact_kernel
 
-#: What can be wrong with a record. `CANNOT_READ` and `SHORTER` are of the file or the machine.
-GOOD, NOT_FOUND, DAMAGED, CANNOT_DECOMPRESS, OTHER_NAME, CANNOT_READ, SHORTER = range(7)
+#: What can be wrong with a record. `CANNOT_READ` and `SHORTER` are of the file or the machine, `NO_ROOM` is of `Got`.
+GOOD, NOT_FOUND, DAMAGED, CANNOT_DECOMPRESS, OTHER_NAME, CANNOT_READ, SHORTER, NO_ROOM = range(8)
 #: Numbers of methods of compression of samples in headers.
 SVB_ZD, EX_ZD = 1, 2
 #: Result of zlib's ``uncompress`` if there is too little room. Deflate shrinks to a thousandth at most.
 _MORE_ROOM = 0xFFFFFFFB
 _MOST_SHRINKING = 1 << 11
 _FIRST_ROOM = 1 << 12
+#: Records that become so many times as large are not decompressed where their samples are to be.
+_MOST_DENSE = 16
 #: Larger than this no record is; zstd's header may claim anything.
 _MOST_CONTENTS = 1 << 36
 #: Bytes before a binary record's contents, and of the fields between the name and the samples.
@@ -97,19 +100,33 @@ def _has_room(file, n, work):
 
 
 @exact_kernel
-def _unpack(file, address, size, work):
-    """Decompress bytes into memory; whether they are sound."""
-    if file.record_press == ZSTD:
-        n = call_with_two(file.called.zstd_size, address, size)  # negative: not known, or no zstd
-        if n < 0 or n > _MOST_CONTENTS or not _has_room(file, n, work):
-            return False
-        if work[_CONTEXT] == 0:  # one for all records: to make it takes a sixth of the time of one
-            work[_CONTEXT] = call_with_none(file.called.zstd_create)
-        work[_SIZE] = n
-        decompress = file.called.zstd_decompress
-        return work[_CONTEXT] != 0 and (
-            call_with_five(decompress, work[_CONTEXT], work[_MEMORY], n, address, size) == n
-        )
+def _unpack_zstd(file, address, size, work, got):
+    """Decompress bytes to a free place of `got.scratch` if that is given, else into memory; return the code."""
+    n = call_with_two(file.called.zstd_size, address, size)  # negative: not known, or no zstd
+    if n < 0 or n > _MOST_CONTENTS:
+        return CANNOT_DECOMPRESS
+    if got is not None and n <= _MOST_DENSE * size:
+        half = (n + 1) // 2
+        place = add_to(got.used, half)
+        if place + half > got.scratch.shape[0]:
+            return NO_ROOM
+        work[_AT] = address_of_data(got.scratch) + 2 * place
+    elif _has_room(file, n, work):
+        work[_AT] = work[_MEMORY]
+    else:
+        return CANNOT_DECOMPRESS
+    if work[_CONTEXT] == 0:  # one for all records: to make it takes a sixth of the time of one
+        work[_CONTEXT] = call_with_none(file.called.zstd_create)
+    work[_SIZE] = n
+    decompress = file.called.zstd_decompress
+    if work[_CONTEXT] == 0 or call_with_five(decompress, work[_CONTEXT], work[_AT], n, address, size) != n:
+        return CANNOT_DECOMPRESS
+    return GOOD
+
+
+@exact_kernel
+def _unpack_zlib(file, address, size, work):
+    """Decompress bytes into memory; return the code."""
     room = _FIRST_ROOM + 4 * size
     while room <= _FIRST_ROOM + 4 * _MOST_SHRINKING * size and _has_room(file, room, work):
         work[_SIZE] = work[_ROOM]
@@ -118,26 +135,32 @@ def _unpack(file, address, size, work):
             & 0xFFFFFFFF
         )
         if code != _MORE_ROOM:
-            return code == 0
+            work[_AT] = work[_MEMORY]
+            return GOOD if code == 0 else CANNOT_DECOMPRESS
         room = 4 * work[_ROOM]
-    return False
+    return CANNOT_DECOMPRESS
 
 
 @exact_kernel
-def expand(file, buffer, size, work):
+def expand(file, buffer, size, work, got=None):
     """Decompress a framed record that lies in `buffer`; return the code.
 
     `work` is that of `work_memory`, for all records of a call: address and size of the contents are the first of it.
+    They lie in `got.scratch` if that is given and they are not too large for what they are made of.
     """
     address = address_of_data(buffer) + FRAME
     work[_AT], work[_SIZE] = address, size - FRAME
     if size < FRAME or load_int64(address - FRAME) != size - FRAME:
         return DAMAGED
     if file.record_press != NO_PRESS:
-        if not _unpack(file, address, size - FRAME, work):
+        if file.record_press == ZSTD:
+            code = _unpack_zstd(file, address, size - FRAME, work, got)
+        else:
+            code = _unpack_zlib(file, address, size - FRAME, work)
+        if code == CANNOT_DECOMPRESS:
             free_memory(file, work)  # which may be as large as a damaged record says
-            return CANNOT_DECOMPRESS
-        work[_AT] = work[_MEMORY]
+        if code != GOOD:
+            return code
     if work[_SIZE] < 2 or 2 + np.int64(load_uint16(work[_AT])) + _FIXED > work[_SIZE]:
         return DAMAGED
     return GOOD
@@ -182,10 +205,13 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
             continue
         code, buffer = _bytes_of(file, index.places[row], index.sizes[row], buffer)
         if code == GOOD:
-            code = expand(file, buffer, index.sizes[row], work)
-            if code == GOOD:
+            code = expand(file, buffer, index.sizes[row], work, got)
+            if code == NO_ROOM:
+                got.places[read] = -1
+                code = GOOD
+            elif code == GOOD:
                 code = _take(file, work, names, name_offsets[read], name_offsets[read + 1], read, got)
-            if code == GOOD and file.start_field.shape[0] > 0:
+            if code == GOOD and got.places[read] >= 0 and file.start_field.shape[0] > 0:
                 _take_start(file, work, read, got)
         got.codes[read] = code
     free_memory(file, work)
@@ -251,11 +277,15 @@ def _take(file, work, names, begin, end, read, got):
     if length < 4 or svb_size(signal + 4, length - 4, np.int64(load_uint32(signal))) != length - 4:
         return DAMAGED
     n = np.int64(load_uint32(signal))
+    place = signal + 4 - address_of_data(got.scratch)
+    if 0 <= place < 2 * got.scratch.shape[0]:  # there already
+        got.n_samples[read], got.places[read], got.is_packed[read] = n, place, True
+        return GOOD
     size = (length - 4 + 1) // 2
     if take_room(got, read, n, size) and size > 0:
         place = got.places[read]
         copy_from(got.scratch[place : place + size], signal + 4, length - 4)
-        got.is_packed[read] = True
+        got.places[read], got.is_packed[read] = 2 * place, True
     return GOOD
 
 
@@ -309,7 +339,7 @@ def copy_samples(turn, reads, got, places, samples):
         n = got.n_samples[read]
         place = got.places[read]
         if got.is_packed[read]:
-            expand_svb_zd(address_of_data(got.scratch) + 2 * place, samples, to, n)
+            expand_svb_zd(address_of_data(got.scratch) + place, samples, to, n)
         else:
             for j in range(n):  # compiled ten times faster than an assignment to a slice
                 samples[to + j] = got.scratch[place + j]

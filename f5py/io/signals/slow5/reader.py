@@ -54,7 +54,8 @@ class Got(NamedTuple):
     # they did not fit
     places: NDArray[np.int64]
     n_samples: NDArray[np.int64]
-    is_packed: NDArray[np.bool_]  # shape (n,): in `scratch` are the bytes of the method svb-zd
+    # shape (n,): in `scratch` are the bytes of the method svb-zd, and the place is that of the first byte
+    is_packed: NDArray[np.bool_]
     # shape (n,): what is wrong with each read, see `f5py.io.signals.slow5._slow5_numba`; 0 if nothing is
     codes: NDArray[np.int32]
     groups: NDArray[np.int64]  # shape (n,): read groups
