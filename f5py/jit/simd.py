@@ -13,7 +13,7 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 ``floor(v)``                         lane by lane, as floats
 ``madd(a, b, c)``                    a * b + c, fused where the processor can
 ``ge(a, b)``, ``gt(a, b)``           a mask; ``bits(mask)`` packs it into a uint16, lane 0 in the lowest bit
-``both(mask, other)``                a mask of the lanes that are set in both
+``both(mask, other)``                a mask of the lanes that are set in both; ``either``, ``but_not`` likewise
 ``select(mask, a, b)``               a where the mask is set, else b
 ``exp2(v)``                          2 ** v to about 2e-7 relative; 0 below -126, lanes must be below 128
 ``power2(v)``                        2 ** v of whole numbers, exactly; 0 below -126, lanes must be below 128
@@ -98,6 +98,8 @@ lanes_of = lanes_by_bits(mask, LANES)
 ge = comparison({vector: mask, four: four_mask}, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
 gt = comparison({vector: mask}, lambda builder, a, b: builder.fcmp_ordered(">", a, b))
 both = binary((mask,), lambda builder, a, b: builder.and_(a, b))
+either = binary((mask,), lambda builder, a, b: builder.or_(a, b))
+but_not = binary((mask,), lambda builder, a, b: builder.and_(a, builder.not_(b)))
 
 
 @intrinsic

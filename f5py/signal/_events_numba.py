@@ -172,7 +172,7 @@ def find_events(raw, offset, unit, parameters, scratch, start, mean, stdv):
     length = (n_samples // (n_blocks * LANES * CHUNK) + 1) * CHUNK
     stretches = Stretches(
         np.empty(LANES, np.int64), np.empty(LANES, np.float32), np.empty(N_STATES * LANES, np.float32),
-        np.empty(LANES, np.float32), np.zeros(n_samples // 64 + 1, np.uint64),
+        np.empty(2 * CHUNK, np.uint16), np.zeros(n_samples // 64 + 1, np.uint64),
     )  # fmt: skip
     entered, shifted = np.empty(N_STATES * LANES, np.float32), np.empty(N_STATES * LANES, np.float32)
     forget(shifted)

@@ -37,7 +37,7 @@ class Stretches(NamedTuple):
     begin: NDArray[np.int64]  # shape (16,): first position of each in the read
     limit: NDArray[np.float32]  # shape (16,): boundaries that show themselves from here on are not taken
     states: NDArray[np.float32]  # shape (N_STATES * 16,): those of the detectors, lane by lane
-    positions: NDArray[np.float32]  # shape (16,): scratch space
+    ended: NDArray[np.uint16]  # shape (2 * CHUNK,): scratch space for the lanes in which peaks end
     marks: NDArray[np.uint64]  # a bit for each position of the read, set at boundaries
 
 
@@ -131,15 +131,22 @@ def is_same(a, b, lane):
 
 
 @exact_kernel
-def _mark(ended, position, stretches):
-    """Set the marks of boundaries in the lanes whose bits are set."""
-    simd.store(stretches.positions, 0, position)
-    left = np.uint64(ended)
-    while left:
-        lane = lowest_bit(left)
-        left &= left - np.uint64(1)
-        at = stretches.begin[lane] + np.int64(stretches.positions[lane])
-        stretches.marks[at >> 6] |= np.uint64(1) << np.uint64(at & 63)
+def _mark(positions, stretches):
+    """Set the marks of the boundaries of a chunk.
+
+    Four steps are gone through at a time, because it is hard to foresee how many bits are set.
+    """
+    ended, marks = stretches.ended, stretches.marks
+    for step in range(0, 2 * CHUNK, 4):
+        left = np.uint64(0)
+        for i in range(4):
+            left |= np.uint64(ended[np.uint64(step + i)]) << np.uint64(16 * i)
+        while left:
+            bit = np.uint64(lowest_bit(left))
+            left &= left - np.uint64(1)
+            position = positions[np.uint64(step * simd.LANES) + bit]
+            at = np.uint64(stretches.begin[bit & np.uint64(simd.LANES - 1)] + np.int64(position))
+            marks[at >> np.uint64(6)] |= np.uint64(1) << (at & np.uint64(63))
 
 
 @exact_kernel
@@ -149,10 +156,11 @@ def go_through(statistics, first, parameters, stretches):
     Parameters
     ----------
     statistics : float32, shape (2 * 16 * CHUNK,)
-        Position by position, of all lanes: those of the short window, then those of the long one.
+        Position by position, of all lanes: those of the short window, then those of the long one. They are overwritten.
     first : int
         The first position.
     parameters : f5py.signal.events.EventParameters
+        The peak height is greater than 0.
     stretches : Stretches
         States are changed, and boundaries marked.
     """
@@ -160,6 +168,7 @@ def go_through(statistics, first, parameters, stretches):
     limit = simd.load(stretches.limit, 0)
     zero, one, never = simd.splat(np.float32(0.0)), simd.splat(np.float32(1.0)), simd.splat(_NEVER)
     largest, height = simd.splat(_LARGEST), simd.splat(parameters.peak_height)
+    fall = simd.splat(-parameters.peak_height)
     threshold, threshold_long = simd.splat(parameters.threshold_short), simd.splat(parameters.threshold_long)
     width = simd.splat(np.float32(parameters.window_short))
     half, half_long = (
@@ -167,74 +176,66 @@ def go_through(statistics, first, parameters, stretches):
     )  # fmt: skip
 
     value = simd.load(states, VALUE * simd.LANES)
-    floor = simd.load(states, FLOOR * simd.LANES)
     position = simd.load(states, POSITION * simd.LANES)
     valid = simd.load(states, VALID * simd.LANES)
     value_long = simd.load(states, (LONG + VALUE) * simd.LANES)
-    floor_long = simd.load(states, (LONG + FLOOR) * simd.LANES)
     position_long = simd.load(states, (LONG + POSITION) * simd.LANES)
     valid_long = simd.load(states, (LONG + VALID) * simd.LANES)
     silent_to = simd.load(states, SILENT_TO * simd.LANES)
-    # By how much the statistic must rise: to begin a peak, or to be its new top.
-    rise = simd.select(simd.gt(zero, floor), zero, height)
-    rise_long = simd.select(simd.gt(zero, floor_long), zero, height)
+    # By how much the statistic must rise: to begin a peak, or to be its new top, 0. That tells where there is a peak.
+    rise = simd.select(simd.gt(zero, simd.load(states, FLOOR * simd.LANES)), zero, height)
+    rise_long = simd.select(simd.gt(zero, simd.load(states, (LONG + FLOOR) * simd.LANES)), zero, height)
     for step in range(CHUNK):
         now = simd.splat(np.float32(first + step))
         is_taken = simd.gt(limit, now)
 
+        # What follows from the values before this step is found out from these: in a peak the value is the greater one
+        # of the old and the new one, and at its top nothing falls or ends. So little waits for what is chosen.
         new = simd.load(statistics, step * simd.LANES)
-        was_peak = simd.gt(zero, floor)
         difference = new - value
         rises = simd.gt(difference, rise)
-        value = simd.select(simd.gt(floor, difference), new, value)
-        value = simd.select(rises, new, value)
+        no_peak = simd.gt(rise, zero)
+        is_above = simd.either(simd.gt(value, threshold), simd.gt(new, threshold))
+        high = simd.but_not(is_above, no_peak)
+        falls = simd.both(high, simd.gt(fall, difference))
+        is_valid = simd.both(high, simd.either(simd.gt(valid, zero), falls))
+        ended = simd.but_not(simd.both(is_valid, simd.gt(now - position, half)), rises)
+        lower = simd.both(no_peak, simd.gt(zero, difference))
+        value = simd.select(simd.either(simd.either(rises, ended), lower), new, value)
         position = simd.select(rises, now, position)
-        floor = simd.select(rises, never, floor)
-        rise = simd.select(rises, zero, rise)
-        high = simd.both(was_peak, simd.gt(value, threshold))
-        valid = simd.select(simd.both(high, simd.gt(value - new, height)), one, valid)
-        ended = simd.both(simd.both(high, simd.gt(valid, zero)), simd.gt(now - position, half))
-        value = simd.select(ended, new, value)
-        floor = simd.select(ended, zero, floor)
-        rise = simd.select(ended, height, rise)
-        valid = simd.select(ended, zero, valid)
-        ends = simd.bits(simd.both(ended, is_taken))
+        rise = simd.select(ended, height, simd.select(rises, zero, rise))
+        valid = simd.select(ended, zero, simd.select(falls, one, valid))
+        stretches.ended[np.uint64(step)] = simd.bits(simd.both(ended, is_taken))
+        simd.store(statistics, step * simd.LANES, position)
 
         silent_to = simd.select(high, position + width, silent_to)
         value_long = simd.select(high, largest, value_long)
-        floor_long = simd.select(high, zero, floor_long)
         rise_long = simd.select(high, height, rise_long)
         valid_long = simd.select(high, zero, valid_long)
 
         new = simd.load(statistics, (CHUNK + step) * simd.LANES)
         is_heard = simd.gt(now, silent_to)
-        was_peak = simd.both(is_heard, simd.gt(zero, floor_long))
         difference = new - value_long
         rises = simd.both(is_heard, simd.gt(difference, rise_long))
-        value_long = simd.select(simd.both(is_heard, simd.gt(floor_long, difference)), new, value_long)
-        value_long = simd.select(rises, new, value_long)
+        no_peak = simd.gt(rise_long, zero)
+        was_peak = simd.but_not(is_heard, no_peak)
+        falls = simd.both(was_peak, simd.both(simd.gt(fall, difference), simd.gt(value_long, threshold_long)))
+        is_valid = simd.both(was_peak, simd.either(simd.gt(valid_long, zero), falls))
+        ended = simd.but_not(simd.both(is_valid, simd.gt(now - position_long, half_long)), rises)
+        lower = simd.both(simd.both(is_heard, no_peak), simd.gt(zero, difference))
+        value_long = simd.select(simd.either(simd.either(rises, ended), lower), new, value_long)
         position_long = simd.select(rises, now, position_long)
-        floor_long = simd.select(rises, never, floor_long)
-        rise_long = simd.select(rises, zero, rise_long)
-        falls = simd.both(was_peak, simd.gt(value_long - new, height))
-        valid_long = simd.select(simd.both(falls, simd.gt(value_long, threshold_long)), one, valid_long)
-        ended = simd.both(simd.both(was_peak, simd.gt(valid_long, zero)), simd.gt(now - position_long, half_long))
-        value_long = simd.select(ended, new, value_long)
-        floor_long = simd.select(ended, zero, floor_long)
-        rise_long = simd.select(ended, height, rise_long)
-        valid_long = simd.select(ended, zero, valid_long)
-        ends_long = simd.bits(simd.both(ended, is_taken))
-
-        if ends:
-            _mark(ends, position, stretches)
-        if ends_long:
-            _mark(ends_long, position_long, stretches)
+        rise_long = simd.select(ended, height, simd.select(rises, zero, rise_long))
+        valid_long = simd.select(ended, zero, simd.select(falls, one, valid_long))
+        stretches.ended[np.uint64(CHUNK + step)] = simd.bits(simd.both(ended, is_taken))
+        simd.store(statistics, (CHUNK + step) * simd.LANES, position_long)
     simd.store(states, VALUE * simd.LANES, value)
-    simd.store(states, FLOOR * simd.LANES, floor)
+    simd.store(states, FLOOR * simd.LANES, simd.select(simd.gt(rise, zero), zero, never))
     simd.store(states, POSITION * simd.LANES, position)
     simd.store(states, VALID * simd.LANES, valid)
     simd.store(states, (LONG + VALUE) * simd.LANES, value_long)
-    simd.store(states, (LONG + FLOOR) * simd.LANES, floor_long)
+    simd.store(states, (LONG + FLOOR) * simd.LANES, simd.select(simd.gt(rise_long, zero), zero, never))
     simd.store(states, (LONG + POSITION) * simd.LANES, position_long)
     simd.store(states, (LONG + VALID) * simd.LANES, valid_long)
     simd.store(states, SILENT_TO * simd.LANES, silent_to)
+    _mark(statistics, stretches)

@@ -26,6 +26,8 @@ def _arithmetic(a, b, lanes, out):
     simd.store(out, 160, simd.select(simd.both(simd.lanes_of(lanes), simd.gt(x, y)), x, y))
     simd.store(out, 176, simd.mixed_low(x, y))
     simd.store(out, 192, simd.mixed_high(x, y))
+    simd.store(out, 208, simd.select(simd.either(simd.lanes_of(lanes), simd.gt(x, y)), x, y))
+    simd.store(out, 224, simd.select(simd.but_not(simd.lanes_of(lanes), simd.gt(x, y)), x, y))
     return simd.bits(simd.ge(x, y)), simd.bits(simd.gt(x, y))
 
 
@@ -49,7 +51,7 @@ def test_arithmetic_is_lane_by_lane():
     a = rng.normal(size=17).astype(np.float32)
     b = rng.normal(size=16).astype(np.float32)
     b[3] = a[4]  # a tie
-    out = np.full(208, np.nan, np.float32)
+    out = np.full(240, np.nan, np.float32)
     at_least, greater = _arithmetic(a, b, np.int64(0b1010_0000_1100_0001), out)
     x = a[1:]
     np.testing.assert_array_equal(out[:16], x + b)
@@ -65,7 +67,9 @@ def test_arithmetic_is_lane_by_lane():
     chosen = (0b1010_0000_1100_0001 & weights) > 0
     np.testing.assert_array_equal(out[144:160], np.where(chosen, x, b))
     np.testing.assert_array_equal(out[160:176], np.where(chosen & (x > b), x, b))
-    np.testing.assert_array_equal(out[176:], np.stack([x, b], axis=1).ravel())
+    np.testing.assert_array_equal(out[176:208], np.stack([x, b], axis=1).ravel())
+    np.testing.assert_array_equal(out[208:224], np.where(chosen | (x > b), x, b))
+    np.testing.assert_array_equal(out[224:], np.where(chosen & ~(x > b), x, b))
     assert (chosen & (x > b)).any()
     assert (chosen & (x < b)).any()
     assert at_least == ((x >= b) * weights).sum()
@@ -95,7 +99,7 @@ def test_vectors_of_four_are_lane_by_lane():
 def test_minus_infinity_is_an_ordinary_value():
     a = np.full(17, -np.inf, np.float32)
     b = np.zeros(16, np.float32)
-    out = np.zeros(208, np.float32)
+    out = np.zeros(240, np.float32)
     at_least, _ = _arithmetic(a, b, np.int64(0b1010_0000_1100_0001), out)
     assert at_least == 0
     np.testing.assert_array_equal(out[:16], -np.inf)
