@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from f5py.core._turns_numba import counter, own_turns
 from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, MAX_BLOCK
 from f5py.jit.c_memory import (
     address_of_data,
@@ -137,3 +138,34 @@ def inflate_blocks(zlib, data, blocks, offsets, text):
             break
     call_with_one(zlib.end, handle)
     return done
+
+
+@exact_kernel
+def inflate_places(turn, wanted, file, places, offsets, text, is_sound):
+    """Read and inflate blocks of a file.
+
+    Parameters
+    ----------
+    turn, wanted
+        See `f5py.threads.pool`.
+    file : f5py.io.bytes.bgzf.OpenFile
+    places : int64, shape (n, 2)
+        Where each block begins and ends.
+    offsets : int64, shape (n + 1,)
+        Of the blocks' texts.
+    text : uint8, shape (offsets[n],)
+        Filled.
+    is_sound : bool, shape (n,)
+        Set for blocks that are where they should be and have texts of these sizes.
+    """
+    packed = np.empty(MAX_BLOCK, np.uint8)
+    block = np.empty((1, 3), np.int64)
+    for i in own_turns(counter(turn), wanted.shape[0]):
+        number = wanted[i]
+        begin, size = places[number, 0], places[number, 1] - places[number, 0]
+        is_sound[number] = (
+            size <= MAX_BLOCK
+            and call_with_four(file.pread, file.descriptor, address_of_data(packed), size, begin) == size
+            and block_at(packed[:size], 0, block[0]) == size
+            and inflate_blocks(file.zlib, packed, block, offsets[number : number + 2], text) == 1
+        )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +16,24 @@ from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START
 from f5py.io.bytes.byte_input import read_at
+from f5py.io.bytes.c_functions import Zlib, pread_function, zlib_functions
 from f5py.io.bytes.mapped_file import FileState
-from f5py.threads.pool import WorkerPool
+from f5py.threads.pool import CallingThread, WorkerPool
 
 #: The longest block, compressed or not, that the format allows.
 MAX_BLOCK_SIZE = 0x10000
+
+
+#: So few blocks are inflated without compiled code, which need not be loaded then.
+_FEW = 8
+
+
+class OpenFile(NamedTuple):
+    """A file for compiled code: its descriptor, and the addresses of the functions that read and inflate."""
+
+    descriptor: int
+    pread: int
+    zlib: Zlib
 
 
 class BlockReader:
@@ -88,14 +102,13 @@ class BlockReader:
         offsets = offsets_of(ends - self._text_at[blocks])
         text = np.empty(offsets[-1], np.uint8)
 
-        def inflate(i: int) -> None:
+        is_there = np.zeros(len(blocks), np.bool_)
+        if len(blocks) > _FEW:
+            listed = blocks[: len(blocks) - int(is_last[-1])]  # the index does not say where the last one ends
+            places = np.stack([self._packed_at[listed], self._packed_at[listed + 1]], axis=1)
+            inflate_places(self._descriptor, places, offsets, text, is_there, pool or CallingThread())
+        for i in np.flatnonzero(~is_there).tolist():  # few, or one that is damaged
             text[offsets[i] : offsets[i + 1]] = np.frombuffer(self._inflate(int(blocks[i])), np.uint8)
-
-        if pool is None:
-            for i in range(len(blocks)):
-                inflate(i)
-        else:
-            pool.each(inflate, range(len(blocks)))
         return text, offsets[np.searchsorted(blocks, first)] + begin - self._text_at[first]
 
     def _inflate(self, number: int) -> bytes:
@@ -124,6 +137,17 @@ class BlockReader:
 
     def _complaint(self, what: str) -> str:
         return f"{self.path}: {what}; run f5py index again"
+
+
+def inflate_places(
+    descriptor: int, places: NDArray[np.int64], offsets: NDArray[np.int64], text: NDArray[np.uint8],
+    is_sound: NDArray[np.bool_], pool: WorkerPool | CallingThread,
+) -> None:  # fmt: skip
+    """Inflate blocks by compiled code; see `f5py.io.bytes._bgzf_numba.inflate_places`."""
+    from f5py.io.bytes import _bgzf_numba
+
+    file = OpenFile(descriptor, pread_function(), zlib_functions())
+    pool.run(_bgzf_numba.inflate_places, np.arange(len(places)), file, places, offsets, text, is_sound)
 
 
 def _load_block_index(path: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

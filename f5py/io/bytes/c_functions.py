@@ -31,6 +31,12 @@ def zlib_functions() -> Zlib:
 
 
 @cache
+def pread_function() -> int:
+    """Return the address of ``pread``."""
+    return address_of(ctypes.CDLL(None).pread)
+
+
+@cache
 def zlib_library() -> Any:
     """Open the zlib that pysam needs itself."""
     try:

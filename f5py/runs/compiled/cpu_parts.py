@@ -78,6 +78,7 @@ def _records() -> None:
     from f5py.io.bam._bam_numba import Filter, classify
     from f5py.io.bam.bam_records import RecordColumns, record_chunks
     from f5py.io.bam.record_reads import sequences_of_records, whole_lengths_of
+    from f5py.io.bytes.bgzf import inflate_places
     from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
     from f5py.io.reads.memory_reads import reads_in_memory
     from f5py.pipeline._batch_limits_numba import Limits, cut
@@ -96,6 +97,7 @@ def _records() -> None:
         prepare_cigars(names, columns, True, True)
         whole_lengths_of(data, starts, none)
         sequences_of_records(data, starts, none, none, np.empty(0, np.bool_), reads)
+        inflate_places(-1, np.empty((0, 2), np.int64), starts, data, np.empty(0, np.bool_), CallingThread())
 
 
 def what_is_called(correlated: bool) -> tuple[Motif, PoreModel, Noise | None]:
