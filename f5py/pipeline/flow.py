@@ -21,7 +21,7 @@ from f5py.pipeline.runner import run_pipeline
 from f5py.threads.pool import FEW_THREADS, kept_memory
 
 #: For each GPU as many batches are in flight as it holds.
-_LANES_PER_GPU = 4
+_LANES_PER_GPU = 3
 
 
 class Source(Protocol):

@@ -263,7 +263,7 @@ def test_a_gpu_that_is_not_there(short: ReadSet, short_calls: bytes, tmp_path: P
     assert "there is no CUDA device 7 (--cuda-dev-id); there are 1" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("memory", [1 << 18, 96 << 20])
+@pytest.mark.parametrize("memory", [1 << 18, 72 << 20])
 def test_little_memory(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, memory):
     """The arena shrinks; what does not fit into it is aligned by the CPU threads."""
     machine(memory=memory)

@@ -33,7 +33,7 @@ from f5py.messages import console
 _WHO = "init_cuda"
 #: Parts of the arena, in each of which a batch can be: a batch takes at least as long as its longest read, during which
 #: most of a large GPU is idle. One more part for the batch that is packed or unpacked.
-_PARTS, _INTEGRATED_PARTS = 4, 2
+_PARTS, _INTEGRATED_PARTS = 3, 2
 #: A batch is left to the CPU threads if they need less than so many times what one of them needs for its longest read.
 _SMALL_RATIO = 3.0
 _MIN_READS, _MIN_BATCH = 16, 20_000
