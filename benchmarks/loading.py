@@ -55,7 +55,8 @@ def serve(checked: int, whole_set: Callable[[], int]) -> None:
 
 
 def read_with_f5py(path: Path, names: list[str], count: int) -> None:
-    """Serve with f5py: the source is open all the time, as it is in a run."""
+    """Serve with f5py: the source is open all the time and memory is kept, as in a run."""
+    from f5py.core.large_arrays import recycling
     from f5py.io.signals import open_any
 
     source = open_any(str(path), count, count)
@@ -70,7 +71,8 @@ def read_with_f5py(path: Path, names: list[str], count: int) -> None:
                 samples = block.samples[block.offsets[i] : block.offsets[i + 1]]
                 yield name, samples, tuple(block.calibration()[: len(CALIBRATION), i].tolist())
 
-    serve(checksum(reads()), lambda: sum(source.fetch(batch).samples.size for batch in batches))
+    with recycling():
+        serve(checksum(reads()), lambda: sum(source.fetch(batch).samples.size for batch in batches))
     source.close()
 
 

@@ -17,6 +17,9 @@ from numpy.typing import DTypeLike, NDArray
 _LEAST_BYTES = 1 << 20
 #: Memory is asked for in pages of this size.
 _PAGE = 2 << 20
+#: So many arrays, one after the other, say how much memory is held, by what was there when each was made: those of the
+#: last three batches.
+_N_RECENT = 9
 
 
 def _memory(size: int) -> mmap.mmap:
@@ -30,7 +33,7 @@ class _Recycler:
     """Keeps the memory of large arrays for the next ones, while anybody is inside of `recycling`.
 
     The system clears what it gives, which for the samples of a batch takes as long as to decode them three times. No
-    more is held than arrays have had at the same time.
+    more is held than arrays have had at the same time, of late.
     """
 
     def __init__(self) -> None:
@@ -38,7 +41,7 @@ class _Recycler:
         self._kept: deque[mmap.mmap] = deque()
         self._lock = threading.Lock()
         self._made = 0  # bytes of arrays that are there, and of what is kept
-        self._most = 0  # bytes of arrays that have been there at the same time
+        self._recent: deque[int] = deque(maxlen=_N_RECENT)  # bytes of arrays that were there, for each that was made
         self._inside = 0
 
     @contextmanager
@@ -50,7 +53,8 @@ class _Recycler:
             self._inside -= 1
             if self._inside == 0:
                 self._kept = deque()  # what comes back later is let go with the old one
-                self._made = self._most = 0
+                self._made = 0
+                self._recent.clear()
 
     def array(self, n: int, dtype: DTypeLike) -> NDArray:
         kind = np.dtype(dtype)
@@ -80,8 +84,8 @@ class _Recycler:
             else:
                 taken = _memory((size + size // 8) // _PAGE * _PAGE + _PAGE)
                 self._made += len(taken)
-            self._most = max(self._most, self._made - sum(map(len, kept)))
-            while kept and self._made > self._most:
+            self._recent.append(self._made - sum(map(len, kept)))
+            while kept and self._made > max(self._recent):
                 self._made -= len(kept.pop(0))
         finally:
             self._kept.extend(kept)

@@ -88,6 +88,18 @@ def test_no_more_is_held_than_arrays_have_had_at_the_same_time():
         assert _in_use() - before < 100 * LARGE
 
 
+def test_what_has_not_been_needed_of_late_is_given_back():
+    before = _in_use()
+    with recycling():
+        arrays = [recycled_array(40 * LARGE, np.uint8) for _ in range(3)]
+        for array in arrays:
+            array[:] = 1
+        del arrays, array
+        for _ in range(20):
+            recycled_array(8 * LARGE, np.uint8)[:] = 1
+        assert _in_use() - before < 70 * LARGE
+
+
 def test_threads_never_share_memory():
     wrong = []
 

@@ -1,7 +1,7 @@
 """Signals from SLOW5 files, text (SLOW5) and binary (BLOW5), of all compressions.
 
 Without pyslow5, which has no wheels for ARM: in threads that hold no GIL, from object stores too, with damaged records
-told one by one, for 138 µs of processor time per read where pyslow5 takes 117 (benchmarks/results/loading.md).
+told one by one, for 66 µs of processor time per read where pyslow5 takes 119 (benchmarks/results/loading.md).
 """
 
 from __future__ import annotations
