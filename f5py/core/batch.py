@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.large_arrays import recycled_array
 from f5py.core.names import Names
 
 
@@ -324,6 +325,7 @@ class ReadBatch:
             return
         if reads is None:
             reads, self.packed = np.flatnonzero(self.n_samples), None
+            self.samples = recycled_array(len(self.samples), np.int16)
         packed.expand(reads, self.sample_offsets[reads], self.samples, pool)
 
     def drop(self, reads: NDArray[np.bool_], status: ReadStatus, cause: Cause | NDArray[np.uint8]) -> None:

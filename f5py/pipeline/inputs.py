@@ -28,7 +28,7 @@ from f5py.options.output_names import check_name
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.seen_records import SeenRecords
-from f5py.threads.pool import WorkerPool
+from f5py.threads.pool import FEW_THREADS, WorkerPool
 
 MappedOptions = TypeVar("MappedOptions", bound=MappedReadsOptions)
 #: Inputs that may be named by URLs.
@@ -93,8 +93,10 @@ def open_inputs(
     signals = signals_of(options, inputs)
     if (use_pool := getattr(signals, "use_pool", None)) is not None:
         use_pool(pool)
-    if _may_use_gpu(options) and hasattr(signals, "leaves_packed"):
-        signals.leaves_packed = True  # most are expanded where the GPU copies them from
+    if hasattr(signals, "leaves_packed"):
+        signals.leaves_packed = (
+            True  # batches that wait are smaller, and a GPU has them expanded where it copies them from
+        )
     # of the signals' own reads, if the basecaller has split all of these
     run_info = signals.run_info(reads.first_names(READS_FOR_RUN_INFO)) or signals.run_info(
         signals.first_names(READS_FOR_RUN_INFO)
@@ -138,8 +140,8 @@ def batch_size(options: AlignmentOptions) -> int:
 
 
 def batches_ahead(options: AlignmentOptions) -> int:
-    """Choose how many batches are loaded at the same time, or wait; each takes some 100 MB."""
-    return 3 if _may_use_gpu(options) else 1
+    """Choose how many batches are loaded at the same time, or wait; each takes some 70 to 100 MB."""
+    return 3 if _may_use_gpu(options) else 2 if options.threads > FEW_THREADS else 1
 
 
 def _threads_to_feed(options: AlignmentOptions) -> int:
