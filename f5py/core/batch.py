@@ -52,8 +52,22 @@ def empty(dtype) -> NDArray:
     return np.empty(0, dtype)
 
 
+class StoredSamples(NamedTuple):
+    """Samples of reads where compiled code finds them."""
+
+    values: NDArray[np.int16]
+    places: NDArray[np.int64]  # shape (n,): where in `values` those of each read begin
+    # shape (n,): there are the bytes of the method svb-zd of SLOW5, and the place is that of the first
+    is_packed: NDArray[np.bool_]
+
+
 class PackedSamples(Protocol):
     """Interface of samples that are still compressed, for those who need them in other places than a batch's array."""
+
+    @property
+    def stored(self) -> StoredSamples:
+        """Where they are."""
+        ...
 
     def expand(
         self, reads: NDArray[np.int64], places: NDArray[np.int64], samples: NDArray[np.int16], pool: Any
@@ -318,15 +332,20 @@ class ReadBatch:
             else:
                 setattr(self, name, value[:0].copy())
 
-    def expand_samples(self, pool: Any, reads: NDArray[np.int64] | None = None) -> None:
-        """Fill in the samples of all reads or some, if they have been left packed; may be called again."""
-        packed = self.packed
-        if packed is None:
-            return
-        if reads is None:
-            reads, self.packed = np.flatnonzero(self.n_samples), None
+    @property
+    def stored_samples(self) -> StoredSamples:
+        """The samples, packed or not."""
+        if self.packed is not None:
+            return self.packed.stored
+        return StoredSamples(self.samples, self.sample_offsets[:-1], np.zeros(len(self), np.bool_))
+
+    def expand_samples(self, pool: Any) -> None:
+        """Fill in the samples of all reads, if they have been left packed."""
+        packed, self.packed = self.packed, None
+        if packed is not None:
+            reads = np.flatnonzero(self.n_samples)
             self.samples = recycled_array(len(self.samples), np.int16)
-        packed.expand(reads, self.sample_offsets[reads], self.samples, pool)
+            packed.expand(reads, self.sample_offsets[reads], self.samples, pool)
 
     def drop(self, reads: NDArray[np.bool_], status: ReadStatus, cause: Cause | NDArray[np.uint8]) -> None:
         """Give `reads` (a mask) that status and cause, unless they have dropped out before."""

@@ -162,7 +162,7 @@ class RunOptions:
     output: str = output_file("Output file; compressed (bgzip) if the name ends in .gz.")
     threads: int = threads("Worker threads.")
     batchsize: int | None = option("-K", "--batchsize", kind=Kind.INTEGER, group=Group.SPEED, at_least=1,
-        default_words="512, with more than 4 threads 384, or 1024 where a GPU may be used",
+        default_words="512, or 1024 where a GPU may be used",
         help="Maximum number of reads in a batch.")  # fmt: skip
     max_bases: int = max_bases(5_000_000)
     iop: int | None = option("--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_PROCESSES,

@@ -94,9 +94,7 @@ def open_inputs(
     if (use_pool := getattr(signals, "use_pool", None)) is not None:
         use_pool(pool)
     if hasattr(signals, "leaves_packed"):
-        signals.leaves_packed = (
-            True  # batches that wait are smaller, and a GPU has them expanded where it copies them from
-        )
+        signals.leaves_packed = True  # they are expanded where they are copied for a GPU or events are looked for
     # of the signals' own reads, if the basecaller has split all of these
     run_info = signals.run_info(reads.first_names(READS_FOR_RUN_INFO)) or signals.run_info(
         signals.first_names(READS_FOR_RUN_INFO)
@@ -135,12 +133,8 @@ def loading_threads(options: AlignmentOptions) -> int:
 
 
 def batch_size(options: AlignmentOptions) -> int:
-    """Choose how many reads a batch has at most.
-
-    A GPU is faster than what the interpreter has to do for a batch. Without one, where two are ahead, three quarters of
-    what else they have keep memory below 1 GB.
-    """
-    return options.batchsize or (1024 if _may_use_gpu(options) else 384 if batches_ahead(options) > 1 else 512)
+    """Choose how many reads a batch has at most: a GPU is faster than what the interpreter has to do for a batch."""
+    return options.batchsize or (1024 if _may_use_gpu(options) else 512)
 
 
 def batches_ahead(options: AlignmentOptions) -> int:

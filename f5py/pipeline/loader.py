@@ -47,7 +47,7 @@ from f5py.threads.ahead import worked_ahead
 from f5py.threads.pool import WorkerPool
 
 #: Reads of a batch from which on the first batches are smaller, so that computing begins sooner.
-_LARGE_BATCH = 384
+_LARGE_BATCH = 512
 
 
 def _part_of_first(number: int) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
+from f5py.io.signals.slow5._svb_numba import expand_svb_zd
 from f5py.jit.atomics import add_to
 from f5py.jit.c_memory import address_of_data
 from f5py.jit.kernel import exact_kernel, shared_kernel
@@ -214,12 +215,15 @@ class Room(NamedTuple):
 
 
 @exact_kernel
-def find_all_events(turn, reads, signals, parameters, room, found, n_events):
+def find_all_events(turn, reads, signals, stored, parameters, room, found, n_events):
     """Apply `find_events` to `reads`.
 
     Parameters
     ----------
     signals : f5py.core.batch.Signals
+        But for the samples.
+    stored : f5py.core.batch.StoredSamples
+        Packed ones are expanded read by read: they stay in the caches, and take no memory of the batch.
     parameters : f5py.signal.events.EventParameters
     room : Room
         Places are filled.
@@ -232,16 +236,24 @@ def find_all_events(turn, reads, signals, parameters, room, found, n_events):
     has_all = start.shape[0] > 0
     size = np.int64(0)
     own_start, own_mean, own_stdv = np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.float32)
-    scratch = scratch_for(parameters)
+    scratch, expanded = scratch_for(parameters), np.empty(0, np.int16)
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
+        n_samples, at = signals.offsets[read + 1] - signals.offsets[read], stored.places[read]
+        if stored.is_packed[read]:
+            if n_samples > expanded.shape[0]:
+                expanded = np.empty(n_samples, np.int16)
+            expand_svb_zd(address_of_data(stored.values) + at, expanded, 0, n_samples)
+            raw = expanded[:n_samples]
+        else:
+            raw = stored.values[at : at + n_samples]
         if room.most[read] > size:
             size = room.most[read]
             own_mean = np.empty(size, np.float32)
             if has_all:
                 own_start, own_stdv = np.empty(size, np.int32), np.empty(size, np.float32)
         n = find_events(
-            signals.samples[signals.offsets[read] : signals.offsets[read + 1]],
+            raw,
             signals.offset[read],
             signals.unit[read],
             parameters,

@@ -98,8 +98,8 @@ def detect_events(
     n_found = np.zeros(len(batch), np.int64)
 
     def find(some: NDArray[np.int64]) -> float:
-        batch.expand_samples(pool, None if elsewhere is None else some)
-        return pool.run(find_all_events, some, batch.signals, parameters, room, found, n_found, order=batch.number)
+        inputs = batch.signals, batch.stored_samples, parameters
+        return pool.run(find_all_events, some, *inputs, room, found, n_found, order=batch.number)
 
     reads = longest_first(n_samples, here)
     seconds = find(reads)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.batch import StoredSamples
 from f5py.core.large_arrays import recycled_array
 from f5py.core.names import Names
 from f5py.errors import SignalError
@@ -74,6 +75,10 @@ class Packed(NamedTuple):
     """Samples of reads as they came; see `f5py.core.batch.PackedSamples`."""
 
     got: Got
+
+    @property
+    def stored(self) -> StoredSamples:
+        return StoredSamples(self.got.scratch, self.got.places, self.got.is_packed)
 
     def expand(
         self,
