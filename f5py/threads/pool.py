@@ -12,12 +12,11 @@ need for that does not cost the interpreter sixteen of them.
 from __future__ import annotations
 
 import ctypes
-import itertools
 import os
 import queue
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 import numpy as np
@@ -101,18 +100,6 @@ class WorkerPool:
         reads = np.ascontiguousarray(reads, np.int64)
         turn = np.zeros(1, np.int64)
         return self._run(_Job(order, turn, len(reads), lambda: kernel(turn, reads, *arguments)))
-
-    def each(self, function: Callable[[int], None], items: Iterable[int], order: int = -1) -> float:
-        """Call a Python function for every element of `items`, in this order but concurrently; wait as `run` does."""
-        numbers = list(items)
-        turn = np.zeros(1, np.int64)
-        counter = itertools.count()
-
-        def work() -> None:
-            while turn[0] < len(numbers) and (i := next(counter)) < len(numbers):
-                function(numbers[i])
-
-        return self._run(_Job(order, turn, len(numbers), work))
 
     def stop(self) -> None:
         """Let every call end after the reads in progress; to be called when the results are not wanted any more."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import platform
 import subprocess
 import sys
 import threading
 import weakref
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +32,17 @@ from ..patience import PATIENCE
 def count_up(turn, reads, done):
     for i in own_turns(counter(turn), reads.shape[0]):
         done[reads[i]] += 1
+
+
+def each(pool: WorkerPool, function: Callable[[int], None], items: Iterable[int], order: int = -1) -> None:
+    """Let a pool call a Python function for all of `items`, in this order but concurrently."""
+    numbers = itertools.count()
+
+    def work(turn, reads):
+        while turn[0] < len(reads) and (i := next(numbers)) < len(reads):
+            function(int(reads[i]))
+
+    pool.run(work, np.array(items), order=order)
 
 
 @pytest.fixture
@@ -70,7 +83,7 @@ def test_all_threads_may_work_on_a_call_that_is_alone_and_some_on_others():
     pool = WorkerPool(4, most_per_call=2)
     for _ in range(2):  # also when there have been others before
         all_meet = threading.Barrier(4)
-        pool.each(lambda _, all_meet=all_meet: all_meet.wait(PATIENCE), range(4))
+        each(pool, lambda _, all_meet=all_meet: all_meet.wait(PATIENCE), range(4))
 
         has_begun, two_meet, release = threading.Event(), threading.Barrier(2), threading.Event()
         workers: set[int] = set()
@@ -84,10 +97,10 @@ def test_all_threads_may_work_on_a_call_that_is_alone_and_some_on_others():
             if i < 2:
                 two_meet.wait(PATIENCE)
 
-        other = threading.Thread(target=pool.each, args=(hold, [0]))
+        other = threading.Thread(target=each, args=(pool, hold, [0]))
         other.start()
         assert has_begun.wait(PATIENCE)
-        pool.each(meet, range(100))
+        each(pool, meet, range(100))
         release.set()
         other.join()
         assert len(workers) == 2
@@ -120,9 +133,9 @@ def test_the_lowest_order_is_served_first():
         release.wait()
 
     def call(order):
-        pool.each(lambda _: served.append(order), [0], order=order)
+        each(pool, lambda _: served.append(order), [0], order=order)
 
-    callers = [threading.Thread(target=pool.each, args=(block, [0]))]
+    callers = [threading.Thread(target=each, args=(pool, block, [0]))]
     callers += [threading.Thread(target=call, args=(order,)) for order in (2, 0, 1)]
     callers[0].start()
     assert begun.wait(PATIENCE)
@@ -152,11 +165,11 @@ def test_an_error_stops_all_and_is_raised(n_threads, n_reads, data):
 
     try:
         with pytest.raises(ValueError, match=r"^\d+$") as raised:
-            pool.each(work, range(n_reads))
+            each(pool, work, range(n_reads))
         assert raised.value.args[0] in broken
         assert len(set(done)) == len(done)
         assert n_threads > 1 or done == list(range(min(broken)))
-        pool.each(done.append, range(100, 103))  # the pool can still be used
+        each(pool, done.append, range(100, 103))  # the pool can still be used
         assert set(done[-3:]) == {100, 101, 102}
     finally:
         pool.close()
@@ -171,7 +184,7 @@ def test_a_stop_ends_all_calls_after_the_reads_in_progress():
         done.append(read)
         pool.stop()
 
-    pool.each(work, range(500))
+    each(pool, work, range(500))
     assert len(done) <= 4
     counted = np.zeros(10, np.int64)
     pool.run(count_up, np.arange(10), counted)
