@@ -22,10 +22,22 @@ _PAGE = 2 << 20
 _N_RECENT = 9
 
 
-def _memory(size: int) -> mmap.mmap:
+def private_memory(size: int, *advice: str) -> mmap.mmap:
+    """Take memory from the system, of large pages where it has them.
+
+    Raises `OSError`.
+
+    Parameters
+    ----------
+    size : int
+        Bytes.
+    advice : str
+        What else the system is to know about it: names of constants of `mmap`, left out where there are none.
+    """
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    with suppress(AttributeError, OSError):
-        memory.madvise(mmap.MADV_HUGEPAGE)
+    for name in ("MADV_HUGEPAGE", *advice):
+        with suppress(AttributeError, OSError):
+            memory.madvise(getattr(mmap, name))
     return memory
 
 
@@ -82,7 +94,7 @@ class _Recycler:
             if at is not None:
                 taken = kept.pop(at)
             else:
-                taken = _memory((size + size // 8) // _PAGE * _PAGE + _PAGE)
+                taken = private_memory((size + size // 8) // _PAGE * _PAGE + _PAGE)
                 self._made += len(taken)
             self._recent.append(self._made - sum(map(len, kept)))
             while kept and self._made > max(self._recent):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import numpy as np
 from numpy.typing import NDArray
+
+from f5py.core.large_arrays import private_memory
 
 _PAGE, _ALIGNMENT = 4096, 64
 #: So many threads take so many bytes each time from the system.
@@ -40,12 +41,8 @@ class PinnedMemory:
         size = max(-(-size // _PAGE), 1) * _PAGE
         # private, as shared memory has small pages only; and a child process must not have it, or what is written next
         # would go to a copy that the device does not know
-        mapped = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        for advice in ("MADV_DONTFORK", "MADV_HUGEPAGE"):
-            with suppress(AttributeError, OSError):  # a system without them
-                mapped.madvise(getattr(mmap, advice))
+        held = np.frombuffer(private_memory(size, "MADV_DONTFORK"), np.uint8)
         self._bytes: NDArray[np.uint8] | None = None
-        held = np.frombuffer(mapped, np.uint8)
         self._used = 0
         _take_from_system(held)
         cupy.cuda.runtime.hostRegister(held.ctypes.data, size, 0)
