@@ -14,15 +14,11 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
-from f5py.io.bytes.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START, MAX_BLOCK
 from f5py.io.bytes.byte_input import read_at
 from f5py.io.bytes.c_functions import Zlib, pread_function, zlib_functions
 from f5py.io.bytes.mapped_file import FileState
 from f5py.threads.pool import CallingThread, WorkerPool
-
-#: The longest block, compressed or not, that the format allows.
-MAX_BLOCK_SIZE = 0x10000
-
 
 #: So few blocks are inflated without compiled code, which need not be loaded then.
 _FEW = 8
@@ -63,7 +59,7 @@ class BlockReader:
             # the last listed block can only be where the index says if both come from the same run
             last = self._inflate(len(self._text_at) - 1)
             self.size = int(self._text_at[-1]) + len(last)
-            after = read_at(self._descriptor, MAX_BLOCK_SIZE, self._last_end)
+            after = read_at(self._descriptor, MAX_BLOCK, self._last_end)
             if after != (END_BLOCK if last else b""):  # some writers list the end block too
                 raise InputFileError(self._complaint("is truncated, or its .gzi is of another file"))
         except BaseException:
@@ -116,14 +112,14 @@ class BlockReader:
 
         start = int(self._packed_at[number])
         is_last = number + 1 == len(self._packed_at)
-        listed = MAX_BLOCK_SIZE if is_last else int(self._packed_at[number + 1]) - start
+        listed = MAX_BLOCK if is_last else int(self._packed_at[number + 1]) - start
         with blamed_on(self.path):
             block = read_at(self._descriptor, listed, start)
         if block[:4] != HEADER_START[:4] or block[10:16] != HEADER_START[10:16]:
             raise InputFileError(self._complaint("has no block where its .gzi says"))
         size = struct.unpack_from("<H", block, 16)[0] + 1
         try:
-            text = isal_zlib.decompress(block[HEADER_SIZE : size - FOOTER_SIZE], -isal_zlib.MAX_WBITS, MAX_BLOCK_SIZE)
+            text = isal_zlib.decompress(block[HEADER_SIZE : size - FOOTER_SIZE], -isal_zlib.MAX_WBITS, MAX_BLOCK)
             checksum, length = struct.unpack_from("<II", block, size - FOOTER_SIZE)
         except (isal_zlib.error, struct.error) as problem:
             raise InputFileError(self._complaint(f"is damaged at byte {start}")) from problem
