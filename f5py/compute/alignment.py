@@ -42,7 +42,12 @@ def begin_gpu(options: AlignmentOptions, of_all: bool) -> bool:
     of_all : bool
         The whole input is to be computed, not some parts.
     """
-    return load_early(options, lambda: options.gpu_use == "on" or (of_all and _is_long(options)))
+    return load_early(options, lambda: starts_gpu_at_once(options, of_all))
+
+
+def starts_gpu_at_once(options: AlignmentOptions, of_all: bool = True) -> bool:
+    """Return whether a run that finds GPUs starts them when it begins, as far as its options and sizes tell."""
+    return options.gpu_use == "on" or (of_all and _is_long(options))
 
 
 def _is_long(options: AlignmentOptions) -> bool:

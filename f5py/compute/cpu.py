@@ -29,13 +29,14 @@ class StageTimes:
     def __init__(self, n_threads: int) -> None:
         self.seconds: dict[str, float] = {"Events": 0.0, "Alignment": 0.0, "Estimate scaling": 0.0}
         self.output = 0.0
-        self._n_threads = n_threads
+        #: Worker threads, those of other processes included.
+        self.n_threads = n_threads
         self._lock = threading.Lock()
 
     def add(self, name: str, thread_seconds: float) -> None:
         """Add to a stage what the threads together have worked."""
         with self._lock:
-            self.seconds[name] = self.seconds.get(name, 0.0) + thread_seconds / self._n_threads
+            self.seconds[name] = self.seconds.get(name, 0.0) + thread_seconds / self.n_threads
 
 
 class Share(EventsElsewhere, ScoredElsewhere, RowsElsewhere, Protocol):

@@ -31,6 +31,9 @@ _MOST_OF_A_KIND = 5
 _said: Counter[str] = Counter()
 #: Functions that texts go through.
 _changes: list[Callable[[str], str]] = []
+#: Gets the level, the name, the text and the kind of each message instead of the user.
+Listener = Callable[[str, str, str, "str | None"], object]
+_listener: Listener | None = None
 
 
 @contextmanager
@@ -78,6 +81,12 @@ def is_terminal() -> bool:
     return _is_command_line and not _is_quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
+def hand_on(listener: Listener) -> None:
+    """Let a function have all messages from now on, in a process whose user another one speaks to."""
+    global _listener
+    _listener = listener
+
+
 def show_through(change: Callable[[str], str]) -> None:
     """Let all texts go through a function first."""
     if change not in _changes:
@@ -95,7 +104,10 @@ def _harmless(text: str) -> str:
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", _changed(text))
 
 
-def _message(level: str, who: str, text: str) -> None:
+def _message(level: str, who: str, text: str, kind: str | None = None) -> None:
+    if _listener is not None:
+        _listener(level, who, text, kind)
+        return
     text = _harmless(text)
     if _has_colours():
         text = f"\x1b[1;{_COLOURS[level]}m{text}\x1b[0m"
@@ -109,6 +121,9 @@ def _has_colours() -> bool:
 
 def note(who: str, text: str) -> None:
     """Print a plain line about what is going on."""
+    if _listener is not None:
+        _listener("", who, text, None)
+        return
     text = _harmless(text)
     _say(f"[{who}] {text}" if _is_command_line else f"{who}: {text}")
 
@@ -149,13 +164,13 @@ def warning(who: str, text: str, kind: str | None = None) -> None:
     for texts in _recorders:
         if len(texts) < _MOST_RECORDED:
             texts.append(_changed(text))
-    if kind is not None:
+    if kind is not None and _listener is None:
         _said[kind] += 1
         if _said[kind] > _MOST_OF_A_KIND:
             return
         if _said[kind] == _MOST_OF_A_KIND:
             text += f" (no more warnings of this kind are shown: {kind})"
-    _message("WARNING", who, text)
+    _message("WARNING", who, text, kind)
 
 
 def error(who: str, text: str) -> None:

@@ -39,6 +39,7 @@ from f5py.pipeline.batch_records import (
     prepare_cigars,
 )
 from f5py.pipeline.earlier import EarlierRecords
+from f5py.pipeline.elsewhere import Elsewhere
 from f5py.pipeline.parts import Part
 from f5py.pipeline.record_filter import classified
 from f5py.pipeline.runner import THREAD_PREFIX
@@ -112,7 +113,9 @@ class Loader:
     _name: str = ""  # of a read
     before_loading: Callable[[], object] = lambda: None  # called once, before the first record is read
     times: LoadTimes = field(default_factory=LoadTimes)
+    elsewhere: Elsewhere | None = None  # other processes that load some of the batches
     _lock: threading.Lock = field(default_factory=threading.Lock)
+    _noting: threading.Lock = field(default_factory=threading.Lock)
     _signals_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def stop(self) -> None:
@@ -120,15 +123,32 @@ class Loader:
         if self.pool is not None:
             self.pool.stop()
 
-    def batches(self) -> Generator[ReadBatch, None, None]:
-        """Yield the batches in the file's order, or those of the parts, each with its part's number."""
-        with closing(worked_ahead(self._cuts(), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")) as loaded:
+    def batches(self) -> Generator[Any, None, None]:
+        """Yield the batches in the file's order, or those of the parts, each with its part's number.
+
+        With `elsewhere`, some are an `Awaited`.
+        """
+        with closing(self.loaded(self._cuts())) as loaded:
             for batch, found in loaded:
-                self.times.add(found.times)
-                self._compare_lengths(batch, found.aligned_bases)
-                batch.share_of_input = found.share
+                if found is not None:
+                    self.take_in(batch, found)
                 yield batch
                 del batch, found  # it may be through while the next one is waited for
+
+    def loaded(self, cuts: Iterator[Cut]) -> Generator[tuple[Any, Found | None], None, None]:
+        """Load the batches of some records, several at a time; yield each in order with what has been found.
+
+        One that is loaded elsewhere is an `Awaited`, of which nothing is known yet.
+        """
+        n_at_a_time = self.settings.n_ahead + (0 if self.elsewhere is None else self.elsewhere.room)
+        return worked_ahead(cuts, self._load_or_await, n_at_a_time, f"{THREAD_PREFIX}load")
+
+    def take_in(self, batch: ReadBatch, found: Found) -> None:
+        """Note what has been found of a loaded batch. May be called in several threads."""
+        with self._noting:
+            self.times.add(found.times)
+            self._compare_lengths(batch, found.aligned_bases)
+        batch.share_of_input = found.share
 
     def _cuts(self) -> Iterator[Cut]:
         """Yield the records of each batch."""
@@ -249,7 +269,11 @@ class Loader:
             ultra.write(data[starts[i] : starts[i + 1]])
             self.n_ultra += 1
 
-    def _load(self, cut: Cut) -> tuple[ReadBatch, Found]:
+    def _load_or_await(self, cut: Cut) -> tuple[Any, Found | None]:
+        awaited = None if self.elsewhere is None else self.elsewhere.take(cut)
+        return self.load(cut) if awaited is None else (awaited, None)
+
+    def load(self, cut: Cut) -> tuple[ReadBatch, Found]:
         """Read everything of a batch. Called in several threads at the same time."""
         with self._alone():
             return self._read(cut)

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from f5py.core.waits import Waits
 from f5py.io.files.unfinished_file import settle_unfinished
@@ -51,7 +51,7 @@ def _short_turns() -> Iterator[None]:
 @_short_turns()
 def run_pipeline(
     load: Iterable[T],
-    compute: Callable[[T], None],
+    compute: Callable[[T], T | None],
     write: Callable[[T], None],
     *,
     settle: Callable[[T], None] = lambda _: None,
@@ -71,7 +71,9 @@ def run_pipeline(
 
     Parameters
     ----------
-    compute, write : callables of one item
+    compute : callable of one item
+        May return what goes on instead of it.
+    write : callable of one item
     settle : callable of one item, optional
         Called between the two.
     stop : callable, optional
@@ -207,10 +209,10 @@ class _Stage:
 class _Lanes(Generic[T]):
     """Threads that each compute one item at a time; items are taken back in the order in which they were put."""
 
-    def __init__(self, compute: Callable[[T], None], n_lanes: int) -> None:
+    def __init__(self, compute: Callable[[T], T | None], n_lanes: int) -> None:
         self._compute = compute
         self._waiting: queue.SimpleQueue[tuple[T, _Result] | None] = queue.SimpleQueue()
-        self._in_flight: deque[tuple[T, _Result]] = deque()
+        self._in_flight: deque[_Result] = deque()
         self._any_done = threading.Event()  # an item has been computed since `have_room` looked
         self._stages = [_Stage(f"{THREAD_PREFIX}compute-{i}", self._run) for i in range(n_lanes)]
 
@@ -219,13 +221,13 @@ class _Lanes(Generic[T]):
 
     @property
     def first_is_done(self) -> bool:
-        return bool(self._in_flight) and self._in_flight[0][1].done.is_set()
+        return bool(self._in_flight) and self._in_flight[0].done.is_set()
 
     @property
     def have_room(self) -> bool:
         """Whether a lane is free, and not too many items wait for one before them."""
         self._any_done.clear()
-        n_busy = sum(not result.done.is_set() for _, result in self._in_flight)
+        n_busy = sum(not result.done.is_set() for result in self._in_flight)
         return n_busy < len(self._stages) and len(self) < len(self._stages) + _MOST_BEHIND
 
     def wait_for_any(self) -> None:
@@ -233,17 +235,18 @@ class _Lanes(Generic[T]):
         self._any_done.wait()
 
     def put(self, item: T) -> None:
-        entry = item, _Result()
-        self._in_flight.append(entry)
-        self._waiting.put(entry)
+        result = _Result()
+        self._in_flight.append(result)
+        self._waiting.put((item, result))
 
     def take(self) -> T:
         """Wait for the first item; raise what computing it has raised."""
-        item, result = self._in_flight[0]
+        result = self._in_flight[0]
         result.done.wait()
         self._in_flight.popleft()
         if result.error is not None:
             raise result.error
+        item: T = result.item
         return item
 
     def finish(self) -> None:
@@ -259,17 +262,20 @@ class _Lanes(Generic[T]):
         while (entry := self._waiting.get()) is not None:
             item, result = entry
             try:
-                self._compute(item)
+                computed = self._compute(item)
+                result.item = item if computed is None else computed
+                del computed
             except BaseException as error:
                 result.error = error
             result.done.set()
             self._any_done.set()
-            del entry, item
+            del entry, item, result
 
 
 class _Result:
     def __init__(self) -> None:
         self.done = threading.Event()
+        self.item: Any = None
         self.error: BaseException | None = None
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from functools import partial
 from typing import Any, NamedTuple
 
-from f5py.compute.alignment import begin_gpu
 from f5py.compute.counts import RunCounts
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
 from f5py.outputs.sink import Sinks
-from f5py.pipeline.flow import process
+from f5py.pipeline.flow import lanes_of, process
 from f5py.pipeline.runner import Outputs
-from f5py.runs.compile_ahead import OF_SIGNALS, CompileAhead
+from f5py.runs.companions.choice import options_of_processes
+from f5py.runs.companions.companions import Companions
+from f5py.runs.opened import open_run, use_backends
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.job import Job, WriteBatch
 from f5py.runs.parts.part_outputs import outputs_of_parts
 from f5py.runs.recipe import Recipe, Run, Take
-from f5py.threads.pool import share_heap
 
 
 class Ended(NamedTuple):
@@ -65,31 +64,20 @@ def run_parts(options: Any, recipe: Recipe, job: Job) -> Ended:
 @contextmanager
 def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = None) -> Iterator[Ended]:
     """Load, compute and write everything, or the parts of a job; the warnings are recorded until the block ends."""
-    share_heap()
     of_all = job is None or job.of_all
-    has_gpu = begin_gpu(options, of_all)
     with ExitStack() as workers, ExitStack() as inputs:
-        compiled = recipe.compiled(options)
-        ahead = None
-        if compiled is not None:
-            first = [recipe.loading_part] if recipe.loading_part else []
-            beside_gpu = recipe.beside_gpu(options)
-            parts = [*first, *(part for parts in compiled for part in parts), *OF_SIGNALS]
-            ahead = CompileAhead([*parts, *(beside_gpu if has_gpu else ())])
-            workers.callback(ahead.close)
-        loader, chemistry = recipe.open(options, inputs)
-        if ahead is not None:
-            recipe.load_after(loader, ahead.wait)
-        stage = recipe.stage(options, loader, chemistry)
-        workers.callback(stage.close)
+        companions = None
+        if job is None and (of_processes := options_of_processes(recipe, options)):
+            companions = Companions(recipe, of_processes[1:])
+            workers.callback(companions.close)
+            options = of_processes[0]
+        opened = open_run(recipe, options, of_all, workers, inputs)
+        loader, stage, ahead, parts = opened
         stage.statistics = recipe.statistics(options, loader)
         warnings = workers.enter_context(console.recorded_warnings())
         if job is None or job.judges_fit:  # once in a run
             console.note(recipe.who, stage.facts.line)
-        if ahead is not None:
-            stage.before_stage = ahead.wait
-            stage.before_gpu = partial(ahead.load, beside_gpu)
-        stage.use_gpu(loader, of_all)
+        use_backends(recipe, options, opened, of_all)
         with Outputs() as outputs:
             run = Run(options, loader, stage, outputs.stopping, take)
             write: WriteBatch
@@ -106,8 +94,12 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
                     job.plan, job.parts_of(loader), stage, outputs,
                     lambda part: Sinks(recipe.sinks(run), part), lambda: recipe.statistics(options, loader),
                 )  # fmt: skip
-            if ahead is not None and compiled is not None:
-                write = ahead.before(write, *compiled[1])
-            seconds = process(options, stage, loader, inputs, write, recipe.who, left)
+            if ahead is not None:
+                write = ahead.before(write, *parts[1])
+            if companions is not None:
+                companions.help(loader, stage, lanes_of(options, stage), warnings)
+            seconds = process(options, stage, loader, inputs, write, recipe.who, left, companions)
             finish()
+            if companions is not None:
+                companions.finish()
         yield Ended(run, recipe.outcome(stage, loader, seconds), warnings)

@@ -42,6 +42,8 @@ def is_present() -> bool:
 
 def n_devices_likely() -> int:
     """Count the GPUs as far as can be told without their libraries; at least one."""
+    if visible := os.environ.get("CUDA_VISIBLE_DEVICES", ""):
+        return visible.count(",") + 1
     return max(sum(path.name[len("nvidia") :].isdigit() for path in Path("/dev").glob("nvidia[0-9]*")), 1)
 
 

@@ -1,0 +1,1 @@
+"""Processes that share the work of a run: one for each GPU."""
