@@ -17,10 +17,10 @@ def readers_here(is_here: Callable[[int], bool]) -> Iterator[None]:
     """Read in this process where `is_here` of the number of processes: many times as fast as in one beside it."""
     real = guarded.GuardedSource
 
-    def source(n_processes: int, paths: Any, reader: Any, *more: Any) -> Any:
+    def source(n_processes: int, paths: Any, reader: Any, *more: Any, **named: Any) -> Any:
         if is_here(n_processes):
             return FileSource(paths, reader(), *more)
-        return real(n_processes, paths, reader, *more)
+        return real(n_processes, paths, reader, *more, **named)
 
     with mock.patch.object(guarded, "GuardedSource", source):
         yield

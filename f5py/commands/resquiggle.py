@@ -88,9 +88,9 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
         return [], []
 
     def open(self, options: ResquiggleOptions, inputs: ExitStack) -> tuple[SequenceLoader, Chemistry]:
-        signals = open_any(options.signals, options.iop, options.threads)
-        inputs.callback(signals.close)
         ahead = batches_ahead(options)
+        signals = open_any(options.signals, options.iop, options.threads, ahead)
+        inputs.callback(signals.close)
         loader = SequenceLoader(options.reads, signals, batch_size(options), options.max_bases, ahead)
         run_info = signals.run_info(loader.peek_names())
         return loader, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)

@@ -45,6 +45,7 @@ def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSou
         options.fast5,
         n_processes=options.iop,
         n_threads=_threads_to_feed(options),
+        n_at_once=batches_ahead(options),
     )
     inputs.callback(signals.close)
     return signals

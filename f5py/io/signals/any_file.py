@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
+from f5py.core.large_arrays import recycled_array
 from f5py.io.signals.content import Kind, file_kind
 from f5py.io.signals.recent import Recent
-from f5py.io.signals.source import BlockBuilder, FileReader, SignalBlock, merge_blocks
+from f5py.io.signals.source import BlockBuilder, FileReader, Room, SignalBlock, merge_blocks
 
 #: Of how many files the kind is remembered; there can be millions of single-read files.
 _MOST_KNOWN = 10_000
@@ -19,18 +22,22 @@ class AnyFileReader(FileReader):
         self._kinds: Recent[str, Kind] = Recent(_kind, _MOST_KNOWN)
         self._readers: dict[Kind, FileReader] = {}
 
-    def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+    def prepare(self, path: str) -> None:
+        if (kind := self._kinds.get(path)) != "slow5":
+            self._reader(kind).prepare(path)
+
+    def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
         by_kind: dict[Kind, list[int]] = {}
         for i, path in enumerate(paths):
             by_kind.setdefault(self._kinds.get(path), []).append(i)
         if len(by_kind) == 1:
             (kind,) = by_kind
-            return self._read(kind, names, paths)
+            return self._read(kind, names, paths, room)
         parts = [
-            (reads, self._read(kind, [names[i] for i in reads], [paths[i] for i in reads]))
+            (reads, self._read(kind, [names[i] for i in reads], [paths[i] for i in reads], np.empty))
             for kind, reads in by_kind.items()
         ]
-        return merge_blocks(len(names), parts)
+        return merge_blocks(len(names), parts, room)
 
     def run_info(self, name: str, path: str) -> dict[str, str]:
         kind = self._kinds.get(path)
@@ -40,10 +47,10 @@ class AnyFileReader(FileReader):
         for reader in self._readers.values():
             reader.close()
 
-    def _read(self, kind: Kind, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+    def _read(self, kind: Kind, names: Sequence[str], paths: Sequence[str], room: Room) -> SignalBlock:
         if kind != "slow5":
-            return self._reader(kind).read(names, paths)
-        block = BlockBuilder(names, paths)
+            return self._reader(kind).read(names, paths, room)
+        block = BlockBuilder(names, paths, room)
         for i in range(len(names)):
             block.fail(i, "is in a SLOW5 file, which cannot be used from a .readdb; run f5py index with --slow5")
         return block.build()

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from f5py.errors import SignalError, UsageError
 from f5py.io.remote import is_remote
 from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 from f5py.io.signals.search import files_below
-from f5py.io.signals.source import SignalSource
+from f5py.io.signals.side_by_side import SideBySide
+from f5py.io.signals.source import FileReader, SignalSource
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
     from f5py.io.reads.read_files import ReadFiles
 
 #: More are started only if the user says so.
-_MOST_PROCESSES = 8
+_MOST_PROCESSES = 12
 #: A second process needs a quarter of a second to start, in which the first one reads about this much.
 _BYTES_PER_PROCESS = 16 << 20
 #: Where there are more reads than this, the files are not small.
@@ -33,16 +35,16 @@ ALL_READS = "*"
 def reader_processes(n_threads: int, files: Iterable[str]) -> int:
     """Choose how many processes read fast5 or POD5 beside that many worker threads, if the user does not say.
 
-    One keeps up with about four threads. Even beside few threads a second one pays if there is enough to read, as
-    decompression then does not take place in the process whose interpreter the threads share. There is always one, as
-    a damaged file can end the library that reads it.
+    One keeps up with about four threads if it never waits, and those of a batch do wait for each other. Even beside few
+    threads a second one pays if there is enough to read, as decompression then does not take place in the process whose
+    interpreter the threads share. There is always one, as a damaged file can end the library that reads it.
 
     Parameters
     ----------
     files : iterable of str
         The files, each as often as one likes. Small ones get fewer processes.
     """
-    most = max(min(max(2, n_threads // 4), _MOST_PROCESSES, usable_cores()), 1)
+    most = max(min(max(2, n_threads // 2), _MOST_PROCESSES, usable_cores()), 1)
     known: set[str] = set()
     size = 0
     for n_seen, file in enumerate(files):
@@ -61,7 +63,9 @@ def _size(path: str) -> int:
         return 0
 
 
-def open_source(paths: Mapping[str, str], n_processes: int | None = 1, n_threads: int = 1) -> SignalSource:
+def open_source(
+    paths: Mapping[str, str], n_processes: int | None = 1, n_threads: int = 1, n_at_once: int = 1
+) -> SignalSource:
     """Open the signals of indexed reads; the source is to be closed by the caller, as those of the other functions.
 
     Parameters
@@ -73,13 +77,36 @@ def open_source(paths: Mapping[str, str], n_processes: int | None = 1, n_threads
         because HDF5 reads one thing at a time in a process. None: `reader_processes`. The result is the same.
     n_threads : int
         Worker threads that are to be kept busy, for `reader_processes`.
+    n_at_once : int
+        Threads that call `fetch` at the same time. The source is concurrent if there are several, and processes for
+        them: each batch has its share of these.
     """
     from f5py.io.signals.any_file import AnyFileReader
-    from f5py.io.signals.guarded import GuardedSource
 
     _check_count(n_processes)
 
-    return GuardedSource(n_processes or reader_processes(n_threads, paths.values()), paths, AnyFileReader)
+    return _guarded(n_processes or reader_processes(n_threads, paths.values()), n_at_once, paths, AnyFileReader)
+
+
+def _guarded(
+    n_processes: int, n_at_once: int, paths: Mapping[str, str], reader: type[FileReader], kind: Kind | None = None
+) -> SignalSource:
+    """Start the processes, in as many groups as there are batches that are read at the same time."""
+    from f5py.io.signals import guarded
+
+    n_groups = min(n_at_once, n_processes)
+    if n_groups == 1:
+        return guarded.GuardedSource(n_processes, paths, reader, kind)
+    deadly = guarded.Deadly()
+    with ExitStack() as started:
+        groups: list[SignalSource] = []
+        for i in range(n_groups):
+            n_of_group = n_processes // n_groups + (i < n_processes % n_groups)
+            groups.append(guarded.GuardedSource(n_of_group, paths, reader, kind, deadly=deadly))
+            started.callback(groups[-1].close)
+        source = SideBySide(groups, paths, kind)
+        started.pop_all()
+    return source
 
 
 def open_signals(
@@ -89,6 +116,7 @@ def open_signals(
     fast5: str | None = None,
     n_processes: int | None = 1,
     n_threads: int = 1,
+    n_at_once: int = 1,
 ) -> SignalSource:
     """Open the signals of base-called reads, as the options of call-methylation and eventalign say.
 
@@ -106,6 +134,8 @@ def open_signals(
         Processes that read fast5 and POD5 files; None: `reader_processes`.
     n_threads : int
         Threads that read a SLOW5 file.
+    n_at_once : int
+        As for `open_source`.
 
     Raises
     ------
@@ -122,7 +152,7 @@ def open_signals(
     for kind, path in named.items():
         if path is not None:
             check_kind(path, kind)
-            return _OPENERS[kind](path, n_processes, n_threads)
+            return _OPENERS[kind](path, n_processes, n_threads, n_at_once)
     if reads_path is None:
         raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
     from f5py.io.reads.read_files import ReadFiles
@@ -130,8 +160,8 @@ def open_signals(
 
     paths = _with_places(ReadFiles.read(reads_path + READDB_SUFFIX), reads_path + READDB_SUFFIX)
     if path := paths.get(ALL_READS):
-        return open_any(path, n_processes, n_threads)
-    return open_source(paths, n_processes, n_threads)
+        return open_any(path, n_processes, n_threads, n_at_once)
+    return open_source(paths, n_processes, n_threads, n_at_once)
 
 
 def _with_places(paths: ReadFiles, index: str) -> ReadFiles:
@@ -160,14 +190,14 @@ def _with_places(paths: ReadFiles, index: str) -> ReadFiles:
     return paths
 
 
-def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1) -> SignalSource:
+def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1, n_at_once: int = 1) -> SignalSource:
     """Open a signal file or a folder of such, whose kind is found by content.
 
     Parameters
     ----------
     path : str
         A SLOW5 or BLOW5 file, a POD5 file, a fast5 file, or a folder that is searched for POD5 and fast5 files.
-    n_processes, n_threads
+    n_processes, n_threads, n_at_once
         As for `open_signals`.
 
     Raises
@@ -178,10 +208,10 @@ def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1) -> Sign
         A package that a file needs is not installed.
     """
     kind = _kind_of_folder(path) if os.path.isdir(path) else _kind_of_file(path)
-    return _OPENERS[kind](path, n_processes, n_threads)
+    return _OPENERS[kind](path, n_processes, n_threads, n_at_once)
 
 
-def _open_slow5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
+def _open_slow5(path: str, n_processes: int | None, n_threads: int, n_at_once: int) -> SignalSource:
     from f5py.io.signals.slow5.reader import Slow5Source
 
     _check_count(n_processes)
@@ -190,24 +220,22 @@ def _open_slow5(path: str, n_processes: int | None, n_threads: int) -> SignalSou
     return Slow5Source(path, n_threads)
 
 
-def _open_pod5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
+def _open_pod5(path: str, n_processes: int | None, n_threads: int, n_at_once: int) -> SignalSource:
     from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, Pod5Source
 
     _check_count(n_processes)
     if is_remote(path):  # what is fetched is in one process
         return Pod5Source.from_path(path)
-    from f5py.io.signals.guarded import GuardedSource
-
     index = Pod5Index.from_path(path)
-    return GuardedSource(n_processes or reader_processes(n_threads, index.files), index, Pod5Reader, "pod5")
+    return _guarded(n_processes or reader_processes(n_threads, index.files), n_at_once, index, Pod5Reader, "pod5")
 
 
-def _open_fast5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
+def _open_fast5(path: str, n_processes: int | None, n_threads: int, n_at_once: int) -> SignalSource:
     from f5py.io.signals.fast5.fast5_scan import list_fast5
 
     files = list_fast5(path) if os.path.isdir(path) else [path]
     paths = _fast5_reads(path, files, n_processes or reader_processes(n_threads, files))
-    return open_source(paths, n_processes, n_threads)
+    return open_source(paths, n_processes, n_threads, n_at_once)
 
 
 _OPENERS = {"slow5": _open_slow5, "pod5": _open_pod5, "fast5": _open_fast5}

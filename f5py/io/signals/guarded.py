@@ -7,6 +7,7 @@ reading.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 
@@ -22,10 +23,33 @@ from f5py.messages.strict import input_warning
 _MOST_DEADLY_READS = 3
 
 
+class Deadly:
+    """Files, and single reads of others, that are not read any more, and why; shared by sources of the same reads."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, str] = {}
+        self.reads: dict[tuple[str, str], str] = {}
+        self.lock = threading.Lock()  # held while something is added
+
+    def __len__(self) -> int:
+        return len(self.files) + len(self.reads)
+
+    def why(self, name: str, path: str) -> str:
+        """Return why a read is not to be read, "" if it is."""
+        return self.files.get(path) or self.reads.get((name, path), "")
+
+
 class GuardedSource(IndexedSource):
     """A `ParallelSource` that goes on without the files that its processes die of.
 
     Raises `SignalError` if the processes cannot be started.
+
+    Parameters
+    ----------
+    n_processes, paths, reader, kind, cpu_seconds
+        As for `ParallelSource`.
+    deadly : Deadly, optional
+        What others have died of, and will hear of from this source.
     """
 
     def __init__(
@@ -35,14 +59,13 @@ class GuardedSource(IndexedSource):
         reader: type[FileReader],
         kind: Kind | None = None,
         cpu_seconds: float = CPU_SECONDS,
+        deadly: Deadly | None = None,
     ) -> None:
         super().__init__(paths, kind)
         self._n_processes = n_processes
         self._cpu_seconds = cpu_seconds
         self._reader = reader
-        #: Why files, and single reads of others, are not read any more.
-        self._deadly_files: dict[str, str] = {}
-        self._deadly_reads: dict[tuple[str, str], str] = {}
+        self._deadly = Deadly() if deadly is None else deadly
         self._source = self._start_processes()
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
@@ -57,20 +80,23 @@ class GuardedSource(IndexedSource):
             except ReaderDiedError as death:
                 if not death.is_damage:
                     raise
-                self._find_deadly(death)
+                with self._deadly.lock:
+                    self._find_deadly(death)
                 self._source = self._start_processes()
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        if self._deadly_files:
+        if self._deadly.files:
             paths = paths_of(self._paths, names)
-            names = [name for name, path in zip(names, paths, strict=True) if path not in self._deadly_files]
+            names = [name for name, path in zip(names, paths, strict=True) if path not in self._deadly.files]
         try:
             return self._source.run_info(names)
         except ReaderDiedError as death:
             if not death.is_damage:
                 raise
-            for path in death.paths:
-                self._give_up(path, death.how)
+            with self._deadly.lock:
+                for path in death.paths:
+                    if path not in self._deadly.files:
+                        self._give_up(path, death.how)
             self._source = self._start_processes()
             return {}
 
@@ -82,17 +108,14 @@ class GuardedSource(IndexedSource):
 
     def _give_up(self, path: str, how: str) -> None:
         """Read no more of a file."""
-        self._deadly_files[path] = f"is in a file that {how}; it is damaged"
+        self._deadly.files[path] = f"is in a file that {how}; it is damaged"
         _warn(path, how, "its reads are left out")
 
     def _fetch(self, names: Sequence[str]) -> SignalBlock:
-        if not self._deadly_files and not self._deadly_reads:
+        if not len(self._deadly):
             return self._source.fetch(names)
         paths = paths_of(self._paths, names)
-        whys = [
-            self._deadly_files.get(path) or self._deadly_reads.get((name, path), "")
-            for name, path in zip(names, paths, strict=True)
-        ]
+        whys = [self._deadly.why(name, path) for name, path in zip(names, paths, strict=True)]
         lost = [i for i, why in enumerate(whys) if why]
         if not lost:
             return self._source.fetch(names)
@@ -104,24 +127,31 @@ class GuardedSource(IndexedSource):
         return merge_blocks(len(names), [(kept, block), (lost, none)])
 
     def _find_deadly(self, death: ReaderDiedError) -> None:
-        """Read the files of a process that has died one by one; raise `death` if none of them is the cause."""
+        """Read the files of a process that has died one by one; raise `death` if none of them is the cause.
+
+        What others have found since the process was asked is a cause, too.
+        """
         of_file: dict[str, list[str]] = {}
+        n_known = 0
         for name, path in zip(death.names, death.paths, strict=True):
-            of_file.setdefault(path, []).append(name)
-        known = len(self._deadly_files) + len(self._deadly_reads)
+            if self._deadly.why(name, path):
+                n_known += 1
+            else:
+                of_file.setdefault(path, []).append(name)
+        n_before = len(self._deadly)
         with _OneReader(self._reader, self._kind, self._cpu_seconds) as one:
             for path, names in of_file.items():
                 how, is_loop = one.fate(names, path)
                 if not how:
                     continue
                 reads = {} if is_loop else self._deadly_reads_of(one, names, path)
-                earlier = sum(file == path for _, file in self._deadly_reads)
+                earlier = sum(file == path for _, file in self._deadly.reads)
                 if reads and earlier + len(reads) <= _MOST_DEADLY_READS:
-                    self._deadly_reads.update(reads)
+                    self._deadly.reads.update(reads)
                     _warn(path, how, f"{len(reads)} of its reads {'is' if len(reads) == 1 else 'are'} left out")
                 else:
                     self._give_up(path, how)
-        if len(self._deadly_files) + len(self._deadly_reads) == known:
+        if len(self._deadly) == n_before and not n_known:
             raise death
 
     def _deadly_reads_of(self, one: _OneReader, names: Sequence[str], path: str) -> dict[tuple[str, str], str]:

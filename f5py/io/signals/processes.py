@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import suppress
 from multiprocessing import connection as mp_connection
 from typing import Any
 
@@ -16,7 +16,7 @@ from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.errors import SignalError
 from f5py.io.files.memory_file import memory_descriptor
-from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
+from f5py.io.signals._reader_process import SharedSamples, serve
 from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5.reader import Fast5Reader
 from f5py.io.signals.helper_process import CPU_SECONDS, LOOK_EVERY, HelperProcess, send, signal_name
@@ -53,8 +53,7 @@ class ParallelSource(IndexedSource):
     """The signals of indexed reads, read by several processes; the blocks are those of one process.
 
     Every process has its share of the files, so that it finds them open the next time. Samples come back through shared
-    memory without a name: nothing can be left behind, however the processes end, and the size limit that containers set
-    for ``/dev/shm`` does not matter. Raises `SignalError` if the processes cannot be started.
+    memory (`SharedSamples`). Raises `SignalError` if the processes cannot be started.
 
     Parameters
     ----------
@@ -78,9 +77,10 @@ class ParallelSource(IndexedSource):
         self._cpu_seconds = cpu_seconds
         self._why_closed = _STOPPED
         self._readers: list[_Reader] = []
+        some_path = next(filter(None, paths.values()), "")
         try:
             for _ in range(n_processes):
-                self._readers.append(_Reader(reader))
+                self._readers.append(_Reader(reader, some_path))
         except OSError as problem:
             self.close()
             raise SignalError(f"cannot start the signal reader processes: {problem.strerror}") from None
@@ -174,30 +174,31 @@ class ParallelSource(IndexedSource):
 
         offsets = offsets_of(lengths)
         samples = recycled_array(offsets[-1], np.int16)
-        incoming = {reader: _Scatter(samples, offsets[share], lengths[share]) for reader, share in shares.items()}
-        while incoming := {reader: part for reader, part in incoming.items() if part.missing}:
-            for reader in _as_they_answer(incoming, self._cpu_seconds):
-                incoming[reader].take(reader.next_piece())
-                reader.answer()
+        for reader, share in shares.items():
+            reader.copy_samples(samples, offsets[share], lengths[share])
         return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
 
 
 class _Reader:
     """The parent's end of one reader process."""
 
-    def __init__(self, reader_class: type[FileReader]) -> None:
-        with _anonymous_memory() as descriptor:
-            self._window = map_window(descriptor)
-            self._piece = 0
-            self._ending = False
-            self.has_died = False
-            self.asked: Sequence[str] = ()
-            arguments = str(descriptor), reader_class.__module__, reader_class.__qualname__
+    def __init__(self, reader_class: type[FileReader], path: str) -> None:
+        self._ending = False
+        self.has_died = False
+        self.asked: Sequence[str] = ()
+        descriptor = memory_descriptor("f5py signals")
+        self._shared = SharedSamples(descriptor)
+        arguments = str(descriptor), reader_class.__module__, reader_class.__qualname__
+        try:
             self.process = HelperProcess(serve, *arguments, descriptors=(descriptor,))
+        except BaseException:
+            self._shared.close()
+            raise
         self.connection = self.process.connection
+        with suppress(OSError):  # it has died already, which the first request finds out
+            send(self.connection, path)
 
     def send(self, message: Any) -> None:
-        self._piece = 0
         self.asked = message[1] if isinstance(message[0], list) else [message[1]]
         try:
             send(self.connection, message)
@@ -213,21 +214,15 @@ class _Reader:
             raise message
         return message
 
-    def next_piece(self) -> NDArray[np.int16]:
-        """Wait for the next full slot and return it; valid until `answer`."""
+    def copy_samples(self, samples: NDArray[np.int16], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+        """Copy the samples of the reads that were read last to where those of each begin in an array."""
+        offsets = offsets_of(lengths)
         try:
-            slot = self._window[self._piece % N_SLOTS]
-            self.connection.recv_bytes()
-        except _HUNG_UP:
-            raise self._ended() from None
-        self._piece += 1
-        return slot
-
-    def answer(self) -> None:
-        try:
-            self.connection.send_bytes(b"")
-        except _HUNG_UP:
-            raise self._ended() from None
+            read = self._shared.samples(int(offsets[-1]))
+        except (OSError, ValueError) as problem:
+            raise SignalError(_STOPPED if self._ending else f"no memory for signals ({problem})") from None
+        for to, begin, end in zip(starts.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+            samples[to : to + end - begin] = read[begin:end]
 
     def end(self) -> None:
         self._ending = True
@@ -235,7 +230,7 @@ class _Reader:
 
     def release(self) -> None:
         self.process.close()
-        self._window = np.empty((0, 0), np.int16)  # unmaps the memory
+        self._shared.close()
 
     def _ended(self) -> SignalError:
         if self._ending:
@@ -294,31 +289,6 @@ def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
     return [np.array(share, np.int64) for share in shares]
 
 
-class _Scatter:
-    """Puts a process's stream of samples where its reads belong in the whole block."""
-
-    def __init__(self, samples: NDArray[np.int16], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
-        self._samples = samples
-        self._starts = starts
-        self._ends = np.cumsum(lengths)
-        self._lengths = lengths
-        self._done = 0
-
-    @property
-    def missing(self) -> int:
-        return int(self._ends[-1]) - self._done
-
-    def take(self, slot: NDArray[np.int16]) -> None:
-        begin, end = self._done, self._done + min(SLOT_SAMPLES, self.missing)
-        first, last = np.searchsorted(self._ends, [begin, end - 1], side="right")
-        for i in range(int(first), int(last) + 1):
-            read_begin = int(self._ends[i] - self._lengths[i])
-            low, high = max(begin, read_begin), min(end, int(self._ends[i]))
-            to = int(self._starts[i]) + low - read_begin
-            self._samples[to : to + high - low] = slot[low - begin : high - begin]
-        self._done = end
-
-
 def _as_they_answer(readers: Mapping[_Reader, Any], cpu_seconds: float) -> Iterator[_Reader]:
     """Each reader once, as soon as it has something to say; also one that has died.
 
@@ -340,14 +310,3 @@ def _as_they_answer(readers: Mapping[_Reader, Any], cpu_seconds: float) -> Itera
                 raise reader.silent(is_loop=False)
         for connection in ready:
             yield waiting.pop(connection)  # type: ignore[call-overload]
-
-
-@contextmanager
-def _anonymous_memory() -> Iterator[int]:
-    """Make memory without a name, with a file descriptor; it lives as long as it is mapped or open somewhere."""
-    descriptor = memory_descriptor("f5py signals")
-    try:
-        os.ftruncate(descriptor, WINDOW_BYTES)
-        yield descriptor
-    finally:
-        os.close(descriptor)

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from f5py.core.batch import PackedSamples
 from f5py.core.large_arrays import recycled_array
@@ -37,6 +37,8 @@ CALIBRATION = Calibration._fields
 #: These, and when the read was sequenced, which need not be known.
 FIELDS = (*CALIBRATION, "start_time")
 _N_CALIBRATION = len(CALIBRATION)
+#: Makes an array of a length and a dtype.
+Room = Callable[[int, DTypeLike], NDArray]
 
 
 @dataclass
@@ -71,7 +73,7 @@ class SignalBlock:
         n_samples: NDArray[np.int64],
         calibration: NDArray[np.float64],
         causes: dict[int, str],
-        room: Callable[[int, type], NDArray] = recycled_array,
+        room: Room = recycled_array,
     ) -> SignalBlock:
         """Check what was read of n reads, and lay out a block whose samples are still to be filled in.
 
@@ -195,7 +197,10 @@ class FileReader(Protocol):
     hand are sent to a process. An implementation is created without arguments.
     """
 
-    def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+    def prepare(self, path: str) -> None:
+        """Import what will be needed to read that file, or "", if none is known yet; it may raise anything."""
+
+    def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
         """Read each named read from its file.
 
         Raises `MissingDependencyError` if a package that a file needs is not installed. The reads come in the order of
@@ -205,6 +210,8 @@ class FileReader(Protocol):
         ----------
         names, paths : sequences of str, length n
             Read names and their files; an empty path means that the file is not known.
+        room : callable, optional
+            Makes the block's array of samples, of a length and a dtype; what it has made before is not needed then.
         """
         ...
 
@@ -293,9 +300,12 @@ class BlockBuilder:
         The reads of the block.
     places : sequence of str, length n
         The file of each read, for messages; may be empty.
+    room : callable, optional
+        Makes the array of samples.
     """
 
-    def __init__(self, names: Sequence[str], places: Sequence[str]) -> None:
+    def __init__(self, names: Sequence[str], places: Sequence[str], room: Room = recycled_array) -> None:
+        self._room = room
         self._names = names
         self._places = places
         self._samples: list[NDArray[np.int16] | int | None] = [None] * len(names)
@@ -324,7 +334,7 @@ class BlockBuilder:
     def build(self) -> SignalBlock:
         """Check all reads and return the block. The builder is used up."""
         n_samples = np.array([-1 if read is None else _size(read) for read in self._samples], np.int64)
-        block = SignalBlock.empty(self._names, self._places, n_samples, self._calibration, self._causes)
+        block = SignalBlock.empty(self._names, self._places, n_samples, self._calibration, self._causes, self._room)
         for i, read in enumerate(self._samples):
             if isinstance(read, np.ndarray) and i not in block.problems:
                 block.samples[block.offsets[i] : block.offsets[i + 1]] = read
@@ -337,7 +347,7 @@ def _size(read: NDArray[np.int16] | int) -> int:
     return read.size if isinstance(read, np.ndarray) else read
 
 
-def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]]) -> SignalBlock:
+def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]], room: Room = np.empty) -> SignalBlock:
     """Make one block of n reads from the blocks of parts of them; each part comes with its reads' indices."""
     lengths = np.zeros(n, np.int64)
     calibration = np.empty((len(FIELDS), n), np.float32)
@@ -347,7 +357,7 @@ def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]]) -> 
         calibration[:, reads] = block.calibration()
         problems.update((reads[i], line) for i, line in block.problems.items())
     offsets = offsets_of(lengths)
-    samples = np.empty(offsets[-1], np.int16)
+    samples = room(int(offsets[-1]), np.int16)
     for reads, block in parts:
         for i, read in enumerate(reads):
             samples[offsets[read] : offsets[read + 1]] = block.samples[block.offsets[i] : block.offsets[i + 1]]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from f5py.core.large_arrays import recycled_array
 from f5py.errors import MissingDependencyError
 from f5py.io.signals.source import BlockBuilder
 
@@ -17,12 +19,15 @@ from f5py.io.signals.source import BlockBuilder
 class LongReader:
     """The read called n has n samples: n, n + 1, ... in 16 bits; the path is not opened."""
 
-    def read(self, names, paths):
-        block = BlockBuilder(names, paths)
+    def read(self, names, paths, room=recycled_array):
+        block = BlockBuilder(names, paths, room)
         for i, name in enumerate(names):
             n = int(name)
             block.add(i, np.arange(n, 2 * n).astype(np.int16), (1.0, float(i), 2.0, 4000.0))
         return block.build()
+
+    def prepare(self, path):
+        pass
 
     def close(self):
         pass
@@ -31,8 +36,8 @@ class LongReader:
 class ModulesReader(LongReader):
     """Says which modules its process has imported."""
 
-    def read(self, names, paths):
-        block = BlockBuilder(names, paths)
+    def read(self, names, paths, room=recycled_array):
+        block = BlockBuilder(names, paths, room)
         for i in range(len(names)):
             block.fail(i, " ".join(sys.modules))
         return block.build()
@@ -41,7 +46,7 @@ class ModulesReader(LongReader):
 class StuckReader(LongReader):
     """Writes its process number into a file beside the path, and never comes back."""
 
-    def read(self, names, paths):
+    def read(self, names, paths, room=recycled_array):
         Path(paths[0], str(os.getpid())).touch()
         while True:
             time.sleep(60)
@@ -50,49 +55,35 @@ class StuckReader(LongReader):
 class WaitingReader(LongReader):
     """Reads once there is a file at the path, and computes nothing before."""
 
-    def read(self, names, paths):
+    def read(self, names, paths, room=recycled_array):
         while not Path(paths[0]).exists():
             time.sleep(0.01)
-        return super().read(names, paths)
+        return super().read(names, paths, room)
 
 
 class BrokenReader(LongReader):
-    def read(self, names, paths):
+    def read(self, names, paths, room=recycled_array):
         raise ZeroDivisionError("first line\nsecond line")
 
 
 class LackingReader(LongReader):
-    def read(self, names, paths):
+    def read(self, names, paths, room=recycled_array):
         raise MissingDependencyError("install it")
 
 
-class DyingReader(LongReader):
-    """Dies in the middle of sending: the first read is announced with more samples than are sent."""
+class BriefReader(LongReader):
+    """Answers one request, and ends when that has been answered."""
 
-    def read(self, names, paths):
-        block = super().read(names, paths)
-        block.samples = DyingArray(block.samples)
-        return block
-
-
-class DyingArray:
-    """Samples of which only the first piece can be had."""
-
-    def __init__(self, samples):
-        self._samples = samples
-        self.size = samples.size
-
-    def __getitem__(self, piece):
-        if piece.start:
-            os._exit(7)
-        return self._samples[piece]
+    def read(self, names, paths, room=recycled_array):
+        threading.Timer(0.1, os._exit, [7]).start()
+        return super().read(names, paths, room)
 
 
 class HostileReader(LongReader):
     """Aborts at reads called abort-N, loops at loop-N, and gives fine-N six samples of N."""
 
-    def read(self, names, paths):
-        block = BlockBuilder(names, paths)
+    def read(self, names, paths, room=recycled_array):
+        block = BlockBuilder(names, paths, room)
         for i, name in enumerate(names):
             what, number = name.split("-")
             self._meet(what)

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from f5py.errors import InputFileError, SignalError
-from f5py.io.signals import choose, open_any, open_signals, open_source
+from f5py.io.signals import choose, guarded, open_any, open_signals, open_source
 from f5py.io.signals.choose import reader_processes
 from f5py.io.signals.content import file_kind
 from f5py.io.signals.guarded import GuardedSource
+from f5py.io.signals.source import FileSource
 
 from ..reads.made_index import write_readdb
 from .made_signals import GZIP, MadeRead, assert_holds, assert_unreadable, make_reads, write_multi, write_single
@@ -333,9 +334,9 @@ def sparse_files(folder: Path, *sizes_in_mib: int) -> list[str]:
     ("n_threads", "n_cores", "sizes", "n_processes"),
     [
         (1, 16, [100], 2),
-        (8, 16, [100], 2),
-        (16, 16, [100], 4),
-        (64, 64, [1000], 8),
+        (4, 16, [100], 2),
+        (8, 16, [100], 4),
+        (64, 64, [1000], 12),
         (64, 3, [1000], 3),
         (16, None, [100], 1),
         (16, 16, [], 1),
@@ -355,7 +356,7 @@ def test_many_reads_are_not_all_looked_at(tmp_path, monkeypatch):
     monkeypatch.setattr(choose, "usable_cores", lambda: 16)
     monkeypatch.setattr(choose, "_MOST_LOOKED_AT", 3)
     files = iter(["gone"] * 3 + sparse_files(tmp_path, 0) + ["not looked at"])
-    assert reader_processes(16, files) == 4
+    assert reader_processes(16, files) == 8
     assert next(files) == "not looked at"
 
 
@@ -364,6 +365,26 @@ def test_one_process_is_not_this_one(tmp_path, reads, n_processes):
     """A file that ends the process that reads it does not end the run."""
     with closing(open_source(write_multi(tmp_path / "m.fast5", reads), n_processes)) as source:
         assert isinstance(source, GuardedSource)
+
+
+@pytest.mark.parametrize(
+    ("n_processes", "n_at_once", "groups"),
+    [(5, 2, [3, 2]), (2, 3, [1, 1]), (6, 3, [2, 2, 2]), (1, 2, [1]), (3, 1, [3])],
+)
+def test_processes_are_shared_among_batches(reads, tmp_path, monkeypatch, n_processes, n_at_once, groups):
+    started = []
+
+    def source(n, paths, reader, kind=None, **_):
+        started.append(n)
+        return FileSource(paths, reader(), kind)
+
+    monkeypatch.setattr(guarded, "GuardedSource", source)
+    paths = write_multi(tmp_path / "m.fast5", reads)
+    with closing(open_source(paths, n_processes, n_at_once=n_at_once)) as opened:
+        assert started == groups
+        assert getattr(opened, "is_concurrent", False) == (len(groups) > 1)
+        assert opened.kind == "fast5"
+        assert_gives(opened, reads)
 
 
 def test_any_path_that_is_not_there(tmp_path):

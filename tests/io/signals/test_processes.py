@@ -17,8 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from f5py.errors import MissingDependencyError, SignalError
-from f5py.io.signals import open_source
-from f5py.io.signals._reader_process import SLOT_SAMPLES
+from f5py.io.files.memory_file import memory_descriptor
+from f5py.io.signals import _reader_process, open_source
+from f5py.io.signals._reader_process import SharedSamples
 from f5py.io.signals.processes import ParallelSource, share_out
 
 from ...patience import PATIENCE, comes_true
@@ -88,17 +89,36 @@ def test_real_reads_are_the_same(ecoli):
 
 
 @pytest.mark.parametrize("n_processes", [1, 2, 3])
-def test_reads_longer_than_the_shared_memory(n_processes):
-    lengths = [3, SLOT_SAMPLES, 1, 5 * SLOT_SAMPLES + 17, SLOT_SAMPLES - 1, 2, 2 * SLOT_SAMPLES, 10]
-    names = [str(length) for length in lengths]
-    source = ParallelSource(n_processes, {name: f"file {name}" for name in names}, odd_readers.LongReader)
-    for _ in range(2):
+def test_the_shared_memory_grows_and_shrinks_with_the_reads(n_processes):
+    longer = 1 << 20
+    lengths = [3, longer, 1, 5 * longer + 17, longer - 1, 2, 40 * longer, 10]
+    source = ParallelSource(n_processes, {str(n): f"file {n}" for n in lengths}, odd_readers.LongReader)
+    for some in (lengths, [4, 5], lengths[:5], [7], [], lengths):
+        names = [str(length) for length in some]
         block = source.fetch(names)
-        assert np.diff(block.offsets).tolist() == lengths
+        assert np.diff(block.offsets).tolist() == some
         np.testing.assert_array_equal(
-            block.samples, np.concatenate([np.arange(n, 2 * n).astype(np.int16) for n in lengths])
+            block.samples,
+            np.concatenate([np.empty(0, np.int16), *(np.arange(n, 2 * n).astype(np.int16) for n in some)]),
         )
     source.close()
+
+
+def test_memory_of_the_longest_reads_is_given_back(monkeypatch):
+    monkeypatch.setattr(_reader_process, "_MOST_KEPT", 1 << 20)
+    descriptor = memory_descriptor("f5py test")
+    here, there = SharedSamples(descriptor), SharedSamples(os.dup(descriptor))
+    sizes = []
+    for n in (0, 10, 600_000, 599_000, 300_000, 100_000, 0, 700_000):
+        here.room(n, np.int16)[:] = np.arange(n)
+        np.testing.assert_array_equal(there.samples(n), np.arange(n).astype(np.int16))
+        sizes.append(os.fstat(descriptor).st_size)
+    assert sizes[2] == sizes[3] == sizes[4] >= 1_200_000
+    assert sizes[5] == sizes[1 + 5]
+    assert 200_000 <= sizes[5] < 400_000
+    assert sizes[7] >= 1_400_000
+    for one in (here, there, there):
+        one.close()
 
 
 def test_number_of_processes():
@@ -216,10 +236,13 @@ def test_a_process_killed_while_it_reads(tmp_path, victim):
     killer.join()
 
 
-def test_a_process_that_dies_while_it_sends():
-    source = ParallelSource(2, {}, odd_readers.DyingReader)
+def test_what_was_answered_can_be_had_when_the_process_has_died():
+    source = ParallelSource(2, {}, odd_readers.BriefReader)
+    block = source.fetch(["5", "4"])
+    assert block.samples.tolist() == [5, 6, 7, 8, 9, 4, 5, 6, 7]
+    wait_until(lambda: children() == set())
     with pytest.raises(SignalError, match="ended with status 7"):
-        source.fetch([str(3 * SLOT_SAMPLES), "4"])
+        source.fetch(["5", "4"])
 
 
 def test_close_while_another_thread_waits(tmp_path):

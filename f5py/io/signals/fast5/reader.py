@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from f5py.core.large_arrays import recycled_array
 from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
-from f5py.io.signals.source import BlockBuilder, FileReader, SignalBlock, Unreadable
+from f5py.io.signals.source import BlockBuilder, FileReader, Room, SignalBlock, Unreadable
 
 if TYPE_CHECKING:
     from f5py.io.signals.fast5._fast5_h5py import Fast5File
@@ -25,11 +26,14 @@ class Fast5Reader(FileReader):
         #: Path to the open file, or to the reason why it cannot be opened.
         self._files: Recent[str, Fast5File | str] = Recent(_open, most_open(max_open), close_file)
 
-    def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+    def prepare(self, path: str) -> None:
+        import f5py.io.signals.fast5._fast5_h5py  # noqa: F401
+
+    def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
         from f5py.io.signals.fast5._fast5_h5py import silence_hdf5
 
         silence_hdf5()
-        block = BlockBuilder(names, paths)
+        block = BlockBuilder(names, paths, room)
         by_file: dict[str, list[int]] = {}
         first: dict[tuple[str, str], int] = {}
         repeats = []

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.large_arrays import recycled_array
 from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
 from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
 from f5py.io.signals.search import files_below
-from f5py.io.signals.source import BlockBuilder, FileReader, FileSource, SignalBlock, Unreadable
+from f5py.io.signals.source import BlockBuilder, FileReader, FileSource, Room, SignalBlock, Unreadable
 from f5py.messages.strict import input_warning
 
 if TYPE_CHECKING:
@@ -37,12 +38,15 @@ class Pod5Reader(FileReader):
         #: Path to the open file, or to the reason why it cannot be opened.
         self._files: Recent[str, Pod5File | str] = Recent(_open, most_open(max_open), close_file)
 
-    def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+    def prepare(self, path: str) -> None:
+        import f5py.io.signals.pod5._pod5_file  # noqa: F401
+
+    def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
         # The reads of a file are looked up together. range / digitisation in float32 is to the bit the scale that POD5
         # stores.
         damaged: dict[int, str] = {}
         while True:
-            block, found = self._read(names, paths, damaged)
+            block, found = self._read(names, paths, damaged, room)
             if not found:
                 return block
             damaged |= found
@@ -71,14 +75,14 @@ class Pod5Reader(FileReader):
             files.fetch([one for file, stored in wanted for one in file.stretches_of_signals(stored)], goes_on=True)
 
     def _read(
-        self, names: Sequence[str], paths: Sequence[str], damaged: Mapping[int, str]
+        self, names: Sequence[str], paths: Sequence[str], damaged: Mapping[int, str], room: Room
     ) -> tuple[SignalBlock, dict[int, str]]:
         """Read all but the `damaged`; if more are found to be so, the block is of no use.
 
         The block is laid out first and the signals are then decoded where they belong, which takes a tenth less time
         than copying them there. Where the files cannot all be open until then, they are copied.
         """
-        builder = BlockBuilder(names, paths)
+        builder = BlockBuilder(names, paths, room)
         later: list[tuple[list[int], Pod5File, StoredRead]] = []
         by_file = _by_file(builder, names, paths)
         in_place = len(by_file) <= self._max_open
