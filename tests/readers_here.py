@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
 from f5py.io.signals import guarded
 from f5py.io.signals.fast5 import fast5_scan
+from f5py.io.signals.pod5 import pod5_scan
+from f5py.io.signals.pod5.reader import keys_of
 from f5py.io.signals.source import FileSource
 
 
@@ -28,7 +30,7 @@ def readers_here(is_here: Callable[[int], bool]) -> Iterator[None]:
 
 @contextmanager
 def scans_here() -> Iterator[None]:
-    """Look in this process for the names of the reads in fast5 files, which must be sound."""
+    """Look in this process for the names of the reads in fast5 and POD5 files, which must be sound."""
 
     def scan_chunks(chunks: list[Any], processes: int, advance: Callable[[int], object], journal: Any) -> None:
         for chunk in chunks:
@@ -39,5 +41,8 @@ def scans_here() -> Iterator[None]:
                 chunk.found.append(found)
                 advance(1)
 
-    with mock.patch.object(fast5_scan, "_scan_chunks", scan_chunks):
+    with (
+        mock.patch.object(fast5_scan, "_scan_chunks", scan_chunks),
+        mock.patch.object(pod5_scan, "KeysOfFiles", return_value=nullcontext(keys_of)),
+    ):
         yield

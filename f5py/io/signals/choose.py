@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from f5py.errors import SignalError, UsageError
@@ -221,21 +221,40 @@ def _open_slow5(path: str, n_processes: int | None, n_threads: int, n_at_once: i
 
 
 def _open_pod5(path: str, n_processes: int | None, n_threads: int, n_at_once: int) -> SignalSource:
-    from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, Pod5Source
+    from f5py.io.signals.pod5 import pod5_scan
+    from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, Pod5Source, pod5_files
 
     _check_count(n_processes)
     if is_remote(path):  # what is fetched is in one process
         return Pod5Source.from_path(path)
-    index = Pod5Index.from_path(path)
-    return _guarded(n_processes or reader_processes(n_threads, index.files), n_at_once, index, Pod5Reader, "pod5")
+    files = pod5_files(path)
+    index = Pod5Index([])
+    source = _guarded(n_processes or reader_processes(n_threads, files), n_at_once, index, Pod5Reader, "pod5")
+    with _closed_after_errors(source), pod5_scan.KeysOfFiles() as keys_of:  # the processes start meanwhile
+        index.fill(files, keys_of)
+    return source
 
 
 def _open_fast5(path: str, n_processes: int | None, n_threads: int, n_at_once: int) -> SignalSource:
     from f5py.io.signals.fast5.fast5_scan import list_fast5
 
+    _check_count(n_processes)
     files = list_fast5(path) if os.path.isdir(path) else [path]
-    paths = _fast5_reads(path, files, n_processes or reader_processes(n_threads, files))
-    return open_source(paths, n_processes, n_threads, n_at_once)
+    n_processes = n_processes or reader_processes(n_threads, files)
+    paths: dict[str, str] = {}
+    source = open_source(paths, n_processes, n_threads, n_at_once)
+    with _closed_after_errors(source):  # the processes start meanwhile
+        paths.update(_fast5_reads(path, files, n_processes))
+    return source
+
+
+@contextmanager
+def _closed_after_errors(source: SignalSource) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        source.close()
+        raise
 
 
 _OPENERS = {"slow5": _open_slow5, "pod5": _open_pod5, "fast5": _open_fast5}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import ItemsView, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -136,23 +136,36 @@ class Pod5Index(Mapping[str, str]):
     Parameters
     ----------
     paths : sequence of str
-        The files. A read that is in several of them belongs to the first. Of several, those that cannot be read are
-        left out with a warning.
-
-    Raises
-    ------
-    SignalError
-        No file can be read: missing, damaged or not POD5.
-    MissingDependencyError
-        The package pod5 is not installed.
+        As for `fill`, which tells what is raised.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
+        self.fill(paths)
+
+    def fill(self, paths: Sequence[str], read_keys: Callable[[str], NDArray[np.void]] | None = None) -> None:
+        """List the reads of some files, instead of those that are known.
+
+        Parameters
+        ----------
+        paths : sequence of str
+            The files. A read that is in several of them belongs to the first. Of several, those that cannot be read are
+            left out with a warning.
+        read_keys : callable, optional
+            What lists the reads of a file, instead of `keys_of`.
+
+        Raises
+        ------
+        SignalError
+            No file can be read: missing, damaged or not POD5.
+        MissingDependencyError
+            The package pod5 is not installed.
+        """
+        read_keys = read_keys or keys_of
         known: dict[str, NDArray[np.void]] = {}
         bad: list[str] = []
         for path in dict.fromkeys(paths):
             try:
-                known[path] = _keys_of(path)
+                known[path] = read_keys(path)
             except SignalError as problem:
                 bad.append(str(problem))
         if bad and not known:
@@ -181,11 +194,6 @@ class Pod5Index(Mapping[str, str]):
         Raises `SignalError` if there is nothing at `path`, no such file below it, or a file is damaged or not POD5.
         """
         return cls(pod5_files(path))
-
-    @property
-    def files(self) -> list[str]:
-        """The files, in the order in which they were given."""
-        return list(self._paths)
 
     def paths_of(self, names: Sequence[str]) -> list[str]:
         """Return the file of each read, "" where it is in none."""
@@ -283,7 +291,16 @@ def _open(path: str) -> Pod5File | str:
         return f"is in a file that {problem}"
 
 
-def _keys_of(path: str) -> NDArray[np.void]:
+def keys_of(path: str) -> NDArray[np.void]:
+    """Return the 16 bytes of the UUID of each read in a file.
+
+    Raises
+    ------
+    SignalError
+        The file cannot be read.
+    MissingDependencyError
+        The package pod5 is not installed.
+    """
     require_pod5(path)
     from f5py.io.signals.pod5._pod5_file import Pod5File
 

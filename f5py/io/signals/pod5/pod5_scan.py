@@ -1,0 +1,84 @@
+"""Names of the reads in POD5 files, found by a process beside this one.
+
+A damaged file can end the library that reads it. And the process that opens a run is spared the import of the library,
+which takes in pandas if it is there: that lasts longer than all else before the first read.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import F5pyError, SignalError
+from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, send
+
+
+class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
+    """Lists the reads of one file after the other, by a process that lives as long as the context."""
+
+    def __init__(self) -> None:
+        self._process: HelperProcess | None = None
+
+    def __exit__(self, *_: object) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
+
+    def __call__(self, path: str) -> NDArray[np.void]:
+        """Return the 16 bytes of each read's UUID, as `Pod5File.all_keys`.
+
+        Raises
+        ------
+        SignalError
+            The file cannot be read.
+        F5pyError
+            The package pod5 is not installed, or the process cannot be started, or has been killed.
+        """
+        try:
+            self._process = process = self._process or HelperProcess(_serve)
+        except OSError as problem:
+            raise F5pyError(f"cannot start the process that lists POD5 files: {problem.strerror}") from None
+        process.begin()
+        try:
+            send(process.connection, path)
+            while not process.connection.poll(LOOK_EVERY):
+                self._look_after(process, path)
+            answer: Any = process.connection.recv()
+        except (EOFError, ConnectionError):
+            number = process.deadly_signal()
+            self.__exit__()
+            if not number:
+                raise F5pyError("the process that lists POD5 files was killed, perhaps for lack of memory") from None
+            raise SignalError(f"{path}: the file ends the library that reads it ({number}); it is damaged") from None
+        if isinstance(answer, F5pyError):
+            raise answer
+        return answer
+
+    def _look_after(self, process: HelperProcess, path: str) -> None:
+        """Raise if the process is in an endless loop, or has waited too long."""
+        if process.loops(1):
+            self.__exit__()
+            raise SignalError(f"{path}: the file keeps the library that reads it in an endless loop; it is damaged")
+        if process.waits_too_long(path):
+            seconds = process.silence
+            self.__exit__()
+            raise F5pyError(f"{path}: the process that lists its reads has not answered for {seconds:.0f} seconds")
+
+
+def _serve(connection: Connection) -> None:
+    """List the reads of the files whose paths come, until the other end closes the connection, or dies."""
+    from f5py.io.signals.pod5.reader import keys_of
+
+    try:
+        while True:
+            path = connection.recv()
+            try:
+                send(connection, keys_of(path))
+            except F5pyError as problem:
+                send(connection, problem)
+    except (EOFError, OSError):
+        return
