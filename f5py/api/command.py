@@ -72,6 +72,10 @@ class Command(NamedTuple):
         F5pyError
             What the command raises.
         """
+        if given.get("engine") == "dask" and given.get("scheduler") is None:
+            from f5py.runs.clusters.dask_cluster import begin_workers
+
+            begin_workers(self.module)  # first of all: they need longest to start
         from f5py.api.values import GivenFiles
         from f5py.io.files.inputs_in_use import inputs_in_use
         from f5py.messages.progress import told_to

@@ -68,17 +68,13 @@ class CompileAhead:
         if missing:
             console.info("accelerate", "compiling for this processor; the code is kept for the next runs")
         self._is_closed = False
-        kept = [part for part in CPU_PARTS if part in parts and part not in missing]
+        kept = _in_order_of_use(set(parts).difference(missing))
         self._loader = threading.Thread(target=self._load, args=(kept,), name="f5py-load", daemon=True)
         if loads and kept:
             self._loader.start()
 
     def _load(self, parts: list[str]) -> None:
-        for part in parts:
-            if self._is_closed:
-                break
-            with suppress(Exception):  # the stage will tell
-                PARTS[part][1]()
+        _load_each(parts, lambda: self._is_closed)
 
     def load(self, parts: list[str]) -> None:
         """Load parts, or compile them, in the calling thread."""
@@ -174,6 +170,23 @@ def compile_parts() -> None:
         PARTS[part][1]()
         print(part, flush=True)
     os._exit(0)  # taking apart what was compiled takes longer than some of it took
+
+
+def load_kept(parts: list[str]) -> None:
+    """Load those parts that are kept, before the run that needs them."""
+    _load_each(_in_order_of_use({part for part in parts if _is_kept(part)}))
+
+
+def _in_order_of_use(parts: set[str]) -> list[str]:
+    return [part for part in CPU_PARTS if part in parts]
+
+
+def _load_each(parts: list[str], is_over: Callable[[], bool] = lambda: False) -> None:
+    for part in parts:
+        if is_over():
+            break
+        with suppress(Exception):  # the stage will tell
+            PARTS[part][1]()
 
 
 def _is_kept(part: str) -> bool:

@@ -3,57 +3,45 @@
 from __future__ import annotations
 
 import gc
-import importlib.util
-import logging
-import multiprocessing
-import os
 import shlex
 import shutil
 import subprocess
 import sys
-import threading
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from multiprocessing import forkserver
 from typing import Any
 
-from f5py.errors import F5pyError, MissingDependencyError, unavailable
+from f5py.errors import F5pyError, MissingDependencyError
 from f5py.io.files.working_folder import working_folder
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options import Group, declarations
-from f5py.options.cores import usable_cores
+from f5py.runs.clusters.dask_cluster import Cluster
+from f5py.runs.clusters.slurm import slurm_script
 from f5py.runs.parts.done_part import check_early
+from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.job import PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe
 from f5py.runs.run import run_parts
-from f5py.runs.slurm import slurm_script
 from f5py.threads.pool import keep_freed_memory
 
 _WHO = "engine"
 #: How often a part is tried again, on the same or another worker.
 _RETRIES = 3
 _SHOWN = 3
-#: Modules that workers take long to import.
-_OF_WORKERS = "distributed", "f5py.jit.kernel", "f5py.runs.engines"
 
 
-def begin_workers(options: Any, recipe: MappedReadsRecipe) -> None:
-    """Start the process that a cluster on this machine will fork its workers from, while the plan is made.
-
-    It imports what they need, once for all of them.
-    """
-    if options.engine != "dask" or options.scheduler is not None or importlib.util.find_spec("distributed") is None:
-        return
-    multiprocessing.set_forkserver_preload([*_OF_WORKERS, type(recipe).__module__])
-    with suppress(OSError):  # the cluster will say what it cannot do
-        forkserver.ensure_running()
-
-
-def work_on(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int], ending: ExitStack) -> None:
+def work_on(
+    recipe: MappedReadsRecipe,
+    options: Any,
+    plan: Plan,
+    numbers: list[int],
+    cluster: Cluster | None,
+    early: EarlyText | None,
+) -> None:
     """Work on parts until they are done.
 
     Parameters
@@ -62,16 +50,18 @@ def work_on(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[i
         Those of the plan, with the engine.
     numbers : list of int
         The parts.
-    ending : ExitStack
-        Its end waits for processes of the engine that are still ending when all parts are done.
+    cluster : Cluster, optional
+        Works on them. It is ending when all parts are done.
+    early : EarlyText, optional
+        Takes the rows of parts that are done while the cluster works on others.
 
     Raises
     ------
     F5pyError
         A part cannot be done. Those that are done stay so.
     """
-    if options.engine == "dask":
-        _by_dask(recipe, options, plan, numbers, ending)
+    if cluster is not None:
+        _by_dask(recipe, options, plan, numbers, cluster, early)
     elif options.engine == "slurm":
         _by_slurm(options, plan, numbers)
     else:
@@ -90,27 +80,22 @@ def work_on_here(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: l
     console.note("plan", f"{which} done, {len(plan.unfinished())} of {len(plan)} are not")
 
 
-def n_local_workers(options: Any) -> int:
-    """Return how many workers a cluster on this machine gets: as many as have cores for their threads."""
-    return options.workers or max(usable_cores() // options.threads, 1)
-
-
-def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int], ending: ExitStack) -> None:
-    """Let the workers of a dask cluster do it, a part at a time each."""
-    try:
-        import distributed
-    except ImportError as problem:
-        raise unavailable(problem, "--engine dask needs", "distributed", "dask") from problem
+def _by_dask(
+    recipe: MappedReadsRecipe,
+    options: Any,
+    plan: Plan,
+    numbers: list[int],
+    cluster: Cluster,
+    early: EarlyText | None,
+) -> None:
+    """Let the workers of a dask cluster do it, some parts at a time each."""
     free = {
         name: getattr(options, name)
         for name, option in declarations(type(options)).items()
         if option.is_free and option.group is not Group.PARTS
     }
-    with ExitStack() as cluster, ExitStack() as bars:
-        client = _client(options, distributed)
-        cluster.callback(client.close)  # at its end as a context it would ask for the thread that made it
-        if options.scheduler is None:
-            client.run(_leave_problems_to_us)
+    client = cluster.client()
+    with ExitStack() as bars:
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         has_gpus = options.gpu_use != "off" and any("GPU" in worker["resources"] for worker in workers)
         console.info(_WHO, f"{len(workers)} workers of dask{', with GPUs' if has_gpus else ''}")
@@ -124,7 +109,7 @@ def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[
             how["priority"] = -len(shares)
             return client.submit(_work_on_parts, recipe, str(plan.folder), share, free, key=key, **how)
 
-        futures = distributed.as_completed([submit(share) for share in _shares(numbers, max(len(workers), 1))])
+        futures = cluster.module.as_completed([submit(share) for share in _shares(numbers, max(len(workers), 1))])
         import f5py.jit.kernel  # noqa: F401 - which joining needs, and would wait for
 
         failures: dict[str, list[int]] = {}
@@ -138,6 +123,8 @@ def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[
             failed = [number for number in share if not plan.is_done(number)] if why else []
             for number in set(share).difference(failed):
                 checks.submit(check_early, plan, number)
+            if early is not None:
+                checks.submit(early.go_on)
             bar.advance(len(share) - len(failed))
             for number in failed:  # alone: a part that fails takes the others of its share with it
                 if len(share) > 1 or (has_ended and tries[number] <= _RETRIES):
@@ -151,10 +138,7 @@ def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[
             more = f"; {len(causes) - _SHOWN} more causes" if len(causes) > _SHOWN else ""
             n_failed = sum(map(len, failures.values()))
             raise F5pyError(f"{n_failed} parts could not be done ({'; '.join(causes[:_SHOWN])}{more})")
-        # The outputs of the parts can be joined while the processes end.
-        closing = threading.Thread(target=cluster.pop_all().close)
-        closing.start()
-        ending.callback(closing.join)
+        cluster.begin_to_close()  # the outputs of the parts can be joined meanwhile
 
 
 def _shares(numbers: list[int], n_workers: int) -> list[list[int]]:
@@ -168,32 +152,6 @@ def _shares(numbers: list[int], n_workers: int) -> list[list[int]]:
         shares.append(numbers[begin : begin + size])
         begin += size
     return shares
-
-
-def _client(options: Any, distributed: Any) -> Any:
-    """Connect to the cluster that is running, or to a new one on this machine, which ends with the client."""
-    if options.scheduler is None:
-        import dask
-
-        # Nobody would see the profile, for which the stacks of all threads are looked at a hundred times a second.
-        profile, method = "distributed.worker.profile.enabled", "distributed.worker.multiprocessing-method"
-        with dask.config.set({profile: False, method: "forkserver"}):
-            return distributed.Client(
-                n_workers=n_local_workers(options), threads_per_worker=1, processes=True, memory_limit=0,
-                # a server of its own at any port: a second cluster on the machine would warn of the usual one
-                scheduler_kwargs={"dashboard": False, "dashboard_address": ":0"},
-            )  # fmt: skip
-    try:
-        if os.path.exists(options.scheduler):
-            return distributed.Client(scheduler_file=options.scheduler)
-        return distributed.Client(options.scheduler)
-    except (OSError, ValueError, TimeoutError) as problem:
-        raise F5pyError(f"--scheduler {options.scheduler}: no scheduler of dask answers there ({problem})") from None
-
-
-def _leave_problems_to_us() -> None:
-    """Keep a worker from showing a traceback when the cluster ends while it asks for news."""
-    logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
 
 
 def _keep_garbage_while_frames_are_listed() -> None:

@@ -20,6 +20,7 @@ from f5py.outputs.ultra_reads import UltraReads
 from f5py.pipeline.runner import Outputs
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.done_part import DonePart, check_processors, read_part
+from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.text_chain import give_name
 from f5py.runs.recipe import MappedReadsRecipe, Recipe, Run
@@ -31,13 +32,15 @@ PlannedPart = tuple[Plan, int]
 
 
 @obeys_strict
-def finish(options: Any, recipe: MappedReadsRecipe, plan: Plan) -> RunCounts:
+def finish(options: Any, recipe: MappedReadsRecipe, plan: Plan, early: EarlyText | None = None) -> RunCounts:
     """Write the outputs of a plan, in the folder that its paths are relative to.
 
     Parameters
     ----------
     options : MappedReadsOptions
         Those of the plan.
+    early : EarlyText, optional
+        Has the rows of the plan's parts, as far as it could take them.
 
     Raises
     ------
@@ -51,10 +54,16 @@ def finish(options: Any, recipe: MappedReadsRecipe, plan: Plan) -> RunCounts:
             f"{plan.folder}"
         )
     plan.check_inputs()
-    return join_parts(recipe, options, [(plan, number) for number in range(len(plan))])
+    return join_parts(recipe, options, [(plan, number) for number in range(len(plan))], early=early)
 
 
-def join_parts(recipe: MappedReadsRecipe, options: Any, parts: list[PlannedPart], tells: bool = True) -> RunCounts:
+def join_parts(
+    recipe: MappedReadsRecipe,
+    options: Any,
+    parts: list[PlannedPart],
+    tells: bool = True,
+    early: EarlyText | None = None,
+) -> RunCounts:
     """Write the outputs of parts, one after the other.
 
     Parameters
@@ -65,6 +74,8 @@ def join_parts(recipe: MappedReadsRecipe, options: Any, parts: list[PlannedPart]
         A plan and the number of its part.
     tells : bool
         Say what has come out, or why nothing has.
+    early : EarlyText, optional
+        See `finish`.
     """
     with ExitStack() as inputs, inputs_in_use(paths_read(options)), console.recorded_warnings() as warnings:
         loader, chemistry = recipe.open(options, inputs)
@@ -76,7 +87,7 @@ def join_parts(recipe: MappedReadsRecipe, options: Any, parts: list[PlannedPart]
                 loader.check_any_known(any_known)
             stage = recipe.stage(options, loader, chemistry)
             stage.close()  # only what it knows is wanted
-            join_outputs(recipe, Run(options, loader, stage, threading.Event()), done, bar.advance)
+            join_outputs(recipe, Run(options, loader, stage, threading.Event()), done, bar.advance, early)
         context = recipe.context(stage, loader)
         if tells:
             recipe.tell(options, context, outcome, warnings)
@@ -102,7 +113,11 @@ def read_parts(
 
 
 def join_outputs(
-    recipe: Recipe, run: Run, parts: list[DonePart], advance: Callable[[int], object] = lambda n: None
+    recipe: Recipe,
+    run: Run,
+    parts: list[DonePart],
+    advance: Callable[[int], object] = lambda n: None,
+    early: EarlyText | None = None,
 ) -> None:
     """Let the outputs of a run take the parts, one after the other.
 
@@ -112,6 +127,8 @@ def join_outputs(
         In order.
     advance : callable of one int
         Called with 1 after each part.
+    early : EarlyText, optional
+        See `finish`.
 
     Raises
     ------
@@ -120,7 +137,7 @@ def join_outputs(
     OutputFileError
     """
     with Outputs() as outputs:
-        sinks = Sinks(_without_text_in_place(_all_sinks(recipe, run), parts))
+        sinks = Sinks(_without_text_in_place(_all_sinks(recipe, run), parts, early))
         outputs.push(sinks.abandon)
         for part in parts:
             sinks.append(part)
@@ -135,18 +152,19 @@ def _all_sinks(recipe: Recipe, run: Run) -> Iterator[Sink]:
         yield UltraReads(path, run.loader.alignments.header)
 
 
-def _without_text_in_place(sinks: Iterator[Sink], parts: list[DonePart]) -> Iterator[Sink]:
+def _without_text_in_place(sinks: Iterator[Sink], parts: list[DonePart], early: EarlyText | None) -> Iterator[Sink]:
     """Leave out a table whose text is in one piece: it gets its name without being copied."""
     for sink in sinks:
-        if not (sink.may_be_named and parts and _has_name(parts, sink.path)):
+        if not (sink.may_be_named and parts and _has_name(parts, sink.path, early)):
             yield sink
 
 
-def _has_name(parts: list[DonePart], output: str) -> bool:
+def _has_name(parts: list[DonePart], output: str, early: EarlyText | None) -> bool:
     """Let the table of all parts have its name, if it is in one piece."""
     folder = parts[0].plan.folder
     if any(part.plan.folder != folder for part in parts):
         return False
     for part in parts:
         part.check_table()
-    return give_name(folder, [part.record.table for part in parts], output)
+    extents = [part.record.table for part in parts]
+    return give_name(folder, extents, output) or (early is not None and early.give_name(extents, output))

@@ -19,8 +19,10 @@ from f5py.options import declarations
 from f5py.options.declaration import Kind
 from f5py.options.part_commands import PartOptions, RunPartOptions
 from f5py.pipeline.inputs import with_local_inputs
-from f5py.runs.engines import begin_workers, n_local_workers, work_on, work_on_here
+from f5py.runs.clusters.dask_cluster import Cluster, n_local_workers
+from f5py.runs.engines import work_on, work_on_here
 from f5py.runs.finish import finish
+from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.resume import folder_beside
 from f5py.runs.recipe import MappedReadsRecipe
@@ -44,34 +46,49 @@ def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
         For anything wrong with the options, the input or the output. Parts that are done stay so.
     """
     options = _checked(recipe, options)
-    begin_workers(options, recipe)
     folder = _folder(recipe, options)
     only_plan = options.partitions is not None and options.engine is None and not options.resume
-    if Plan.is_there(folder):
-        if only_plan:
-            raise UsageError(f"--plan {folder}: has a plan already; leave --partitions out to go on with it")
-        plan = Plan.load_same(folder, recipe.command, options)
-        n_done = len(plan) - len(plan.unfinished())
-        console.info(_WHO, f"{n_done} of {len(plan)} parts are done; going on with the others")
-    else:
-        plan = make_plan(recipe, options, folder)
     if only_plan:
-        _advise(options)
-        console.note(
-            _WHO,
-            f"{len(plan)} parts planned; work on each: f5py run-part {shlex.quote(folder)} 0 (to {len(plan) - 1}), in "
-            f"any order and on any machine, then: f5py finish {shlex.quote(folder)}",
-        )
+        _only_plan(recipe, options, folder)
         return RunCounts()
     with ExitStack() as ending:
+        plan = _plan_to_go_on_with(recipe, options, folder)
+        cluster = early = None
+        if options.engine == "dask" and (plan is None or plan.unfinished()):
+            cluster = ending.enter_context(Cluster(options, recipe))  # its processes start while the plan is made
+        if plan is None:
+            plan = make_plan(recipe, options, folder)
+        if cluster is not None:
+            early = ending.enter_context(EarlyText(plan, options))
         if missing := plan.unfinished():
-            work_on(recipe, options, plan, missing, ending)
+            work_on(recipe, options, plan, missing, cluster, early)
         if recipe.keeps_command_line:
             options = replace(options, command_line=plan.options["command_line"])
-        counts = finish(options, recipe, plan)
+        counts = finish(options, recipe, plan, early)
     if options.resume:
         plan.remove_parts()
     return counts
+
+
+def _only_plan(recipe: MappedReadsRecipe, options: Any, folder: str) -> None:
+    if Plan.is_there(folder):
+        raise UsageError(f"--plan {folder}: has a plan already; leave --partitions out to go on with it")
+    plan = make_plan(recipe, options, folder)
+    _advise(options)
+    console.note(
+        _WHO,
+        f"{len(plan)} parts planned; work on each: f5py run-part {shlex.quote(folder)} 0 (to {len(plan) - 1}), in "
+        f"any order and on any machine, then: f5py finish {shlex.quote(folder)}",
+    )
+
+
+def _plan_to_go_on_with(recipe: MappedReadsRecipe, options: Any, folder: str) -> Plan | None:
+    if not Plan.is_there(folder):
+        return None
+    plan = Plan.load_same(folder, recipe.command, options)
+    n_done = len(plan) - len(plan.unfinished())
+    console.info(_WHO, f"{n_done} of {len(plan)} parts are done; going on with the others")
+    return plan
 
 
 def run_part(options: RunPartOptions, recipe: MappedReadsRecipe, plan: Plan) -> None:

@@ -21,6 +21,15 @@ class Opened(NamedTuple):
     parts: tuple[list[str], list[str]]  # of `f5py.runs.compile_ahead`: what computing and what writing needs
 
 
+def parts_of_run(recipe: Recipe, options: Any) -> list[str]:
+    """List the parts of `f5py.runs.compile_ahead` that the CPU threads need, the longest first; none: none ahead."""
+    compiled = recipe.compiled(options)
+    if compiled is None:
+        return []
+    first = [recipe.loading_part] if recipe.loading_part else []
+    return [*first, *(part for parts in compiled for part in parts), *OF_SIGNALS]
+
+
 def open_run(recipe: Recipe, options: Any, of_all: bool, workers: ExitStack, inputs: ExitStack) -> Opened:
     """Open the inputs of a run, and make what computes them.
 
@@ -41,9 +50,7 @@ def open_run(recipe: Recipe, options: Any, of_all: bool, workers: ExitStack, inp
     compiled = recipe.compiled(options)
     ahead = None
     if compiled is not None:
-        first = [recipe.loading_part] if recipe.loading_part else []
-        parts = [*first, *(part for parts in compiled for part in parts), *OF_SIGNALS]
-        ahead = CompileAhead([*parts, *(recipe.beside_gpu(options) if has_gpu else ())])
+        ahead = CompileAhead([*parts_of_run(recipe, options), *(recipe.beside_gpu(options) if has_gpu else ())])
         workers.callback(ahead.close)
     loader, chemistry = recipe.open(options, inputs)
     if ahead is not None:

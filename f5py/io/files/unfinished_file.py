@@ -184,12 +184,17 @@ class UnfinishedFile:
         return os.open(self.path, flags | os.O_EXCL, 0o666)
 
 
-def linked_in_place(path: str, output: str, about: os.stat_result) -> bool:
+def linked_in_place(path: str | int, output: str, about: os.stat_result) -> bool:
     """Give a complete file a second name, that of an output, whose mode it takes over from a file of that name.
 
     Returns False, and changes nothing, if that file is write-protected, the file system has no such links, or `path` is
     not the file that `about` describes. A link that a killed process has left under the unfinished name is taken up.
     Raises `UsageError` if the output is an input of a command that is running.
+
+    Parameters
+    ----------
+    path : str or int
+        Name of the file, or the descriptor of one that has no name; this gets its first.
     """
     check_can_be_output(output)
     target = os.path.realpath(output)
@@ -214,16 +219,35 @@ def linked_in_place(path: str, output: str, about: os.stat_result) -> bool:
     return True
 
 
-def _linked(path: str, target: str, about: os.stat_result) -> str:
+def nameless_file(output: str) -> int | None:
+    """Open a file in the folder of an output that has no name, and goes with the process unless it gets one.
+
+    Returns its descriptor; None if the file system has no such files.
+    """
+    with suppress(OSError):
+        folder = os.path.dirname(os.path.realpath(output))
+        return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    return None
+
+
+def _link(path: str | int, name: str) -> None:
+    if isinstance(path, int):
+        # with a descriptor beside it, which an absolute path has no use for, the link that this is is followed
+        os.link(f"/proc/self/fd/{path}", name, src_dir_fd=path)
+    else:
+        os.link(path, name)
+
+
+def _linked(path: str | int, target: str, about: os.stat_result) -> str:
     """Make a second name for a file beside a target."""
     name = unfinished_name(target)
     try:
-        os.link(path, name)
+        _link(path, name)
     except FileExistsError:
         if os.path.samestat(os.lstat(name), about):
             return name
         name = _new_name(target)
-        os.link(path, name)
+        _link(path, name)
     if not os.path.samestat(os.lstat(name), about):
         os.unlink(name)
         raise OSError(errno.ESTALE, "has been replaced")

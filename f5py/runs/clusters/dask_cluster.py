@@ -1,0 +1,146 @@
+"""The cluster of dask that parts are worked on by, which starts beside other work.
+
+Its processes have much to import. The one that they are forked from is started first of all, so little is imported here
+until then.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import logging
+import multiprocessing
+import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from f5py.errors import F5pyError, unavailable
+from f5py.options.cores import usable_cores
+
+if TYPE_CHECKING:
+    from f5py.runs.recipe import Recipe
+
+#: Modules that workers take long to import, besides that of their command.
+_OF_WORKERS = "distributed", "f5py.cli", "f5py.jit.kernel", "f5py.runs.engines"
+
+
+def begin_workers(module: str) -> None:
+    """Start the process that a cluster on this machine will fork its workers from.
+
+    It imports what they need, once for all of them, while this process does the same.
+
+    Parameters
+    ----------
+    module : str
+        That of the command.
+    """
+    if importlib.util.find_spec("distributed") is None:
+        return
+    from multiprocessing import forkserver
+
+    multiprocessing.set_forkserver_preload([*_OF_WORKERS, module])
+    with suppress(OSError):  # the cluster will say what it cannot do
+        forkserver.ensure_running()
+
+
+def n_local_workers(options: Any) -> int:
+    """Return how many workers a cluster on this machine gets: as many as have cores for their threads."""
+    return options.workers or max(usable_cores() // options.threads, 1)
+
+
+class Cluster:
+    """A cluster that starts, or is connected to, in a thread; a context manager.
+
+    Raises `MissingDependencyError` if dask is not there.
+
+    Parameters
+    ----------
+    options : MappedReadsOptions
+        With the scheduler, if there is one.
+    recipe : Recipe
+        Of the runs that the workers will do.
+
+    Attributes
+    ----------
+    module : module
+        That of dask.
+    """
+
+    def __init__(self, options: Any, recipe: Recipe) -> None:
+        try:
+            import distributed
+        except ImportError as problem:
+            raise unavailable(problem, "--engine dask needs", "distributed", "dask") from problem
+        self.module: Any = distributed
+        self._closing: threading.Thread | None = None
+        self._starting = ThreadPoolExecutor(1, "f5py-cluster")
+        self._client = self._starting.submit(_client, options, recipe, distributed)
+
+    def __enter__(self) -> Cluster:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.begin_to_close().join()
+
+    def client(self) -> Any:
+        """Wait for the cluster; return dask's client.
+
+        Raises
+        ------
+        F5pyError
+            No scheduler answers.
+        """
+        return self._client.result()
+
+    def begin_to_close(self) -> threading.Thread:
+        """Let it end in a thread, which is returned; the end of the context waits for that."""
+        if self._closing is None:
+            self._closing = threading.Thread(target=self._close)
+            self._closing.start()
+        return self._closing
+
+    def _close(self) -> None:
+        self._starting.shutdown()
+        if self._client.exception() is None:
+            self._client.result().close()  # at its end as a context it would ask for the thread that made it
+
+
+def _client(options: Any, recipe: Recipe, distributed: Any) -> Any:
+    """Connect to the cluster that is running, or to a new one on this machine, which ends with the client."""
+    if options.scheduler is None:
+        client = _local_client(options, distributed)
+        client.run(_prepare, recipe, options)
+        return client
+    try:
+        if os.path.exists(options.scheduler):
+            return distributed.Client(scheduler_file=options.scheduler)
+        return distributed.Client(options.scheduler)
+    except (OSError, ValueError, TimeoutError) as problem:
+        raise F5pyError(f"--scheduler {options.scheduler}: no scheduler of dask answers there ({problem})") from None
+
+
+def _local_client(options: Any, distributed: Any) -> Any:
+    import dask
+
+    # It would import pandas and more for the process that workers are forked from, which runs already.
+    distributed.utils._forkserver_preload_set = True
+    # Nobody would see the profile, for which the stacks of all threads are looked at a hundred times a second.
+    profile, method = "distributed.worker.profile.enabled", "distributed.worker.multiprocessing-method"
+    with dask.config.set({profile: False, method: "forkserver"}):
+        return distributed.Client(
+            n_workers=n_local_workers(options), threads_per_worker=1, processes=True, memory_limit=0,
+            # a server of its own at any port: a second cluster on the machine would warn of the usual one
+            scheduler_kwargs={"dashboard": False, "dashboard_address": ":0"},
+        )  # fmt: skip
+
+
+def _prepare(recipe: Recipe, options: Any) -> None:
+    """Prepare a worker, whose other work waits until this returns."""
+    # it would show a traceback if the cluster ends while it asks for news
+    logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
+    from f5py.runs.compile_ahead import load_kept
+    from f5py.runs.opened import parts_of_run
+
+    # what its first run will do anyway, while the plan is made
+    threading.Thread(target=load_kept, args=(parts_of_run(recipe, options),), daemon=True).start()

@@ -1,0 +1,84 @@
+"""The table of all parts, put together while the last of them are still being worked on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+from f5py.errors import InputFileError
+from f5py.io.bytes.bgzip_output import is_bgzip_name
+from f5py.io.files.unfinished_file import is_special, linked_in_place, nameless_file
+from f5py.options.output_names import kind_of_output
+from f5py.runs.parts.done_part import DonePart, read_part
+from f5py.runs.parts.plan import Plan
+from f5py.runs.parts.text_chain import Extent, append_rows
+
+#: Names of outputs that are no text with tabs, and such formats.
+_OTHERS = "csv", "parquet", "none", "bam"
+
+
+class EarlyText:
+    """A file that takes the rows of parts in order, as far as they are done, and becomes the output; a context manager.
+
+    It has no name until then, so whatever ends the process leaves nothing of it. There is none where the file system
+    has no such files, the output is no text as parts have it, or something is wrong: the parts are joined at the end
+    then, which tells what is wrong.
+
+    Parameters
+    ----------
+    options : MappedReadsOptions
+        With the output.
+    """
+
+    def __init__(self, plan: Plan, options: Any) -> None:
+        self._plan = plan
+        self._taken: list[Extent] = []
+        self._file: BinaryIO | None = None
+        if _is_text(options) and (descriptor := nameless_file(options.output)) is not None:
+            self._file = os.fdopen(descriptor, "wb")
+
+    def __enter__(self) -> EarlyText:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._give_up()
+
+    def go_on(self) -> None:
+        """Take the parts that follow those so far and are done."""
+        plan = self._plan
+        while self._file is not None and len(self._taken) < len(plan) and plan.is_done(number := len(self._taken)):
+            try:
+                part = DonePart(plan, number, read_part(plan, number))
+                part.check_table()
+                extent = part.record.table
+                # with the header, which is before the rows of part 0
+                append_rows(plan.folder, extent if number else extent._replace(begin=0), self._file)
+                self._taken.append(extent)
+            except (InputFileError, OSError):
+                self._give_up()
+
+    def give_name(self, extents: Sequence[Extent], output: str) -> bool:
+        """Let the file be the output, if it has these rows; return whether it is."""
+        if self._file is None or list(extents) != self._taken:
+            return False
+        try:
+            self._file.flush()
+            about = os.fstat(self._file.fileno())
+        except OSError:
+            return False
+        return linked_in_place(self._file.fileno(), output, about)
+
+    def _give_up(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        self._file = None
+
+
+def _is_text(options: Any) -> bool:
+    output = options.output
+    if output == "-" or is_bgzip_name(output) or is_special(output):
+        return False
+    return options.output_format not in _OTHERS and kind_of_output(output) not in _OTHERS

@@ -1,0 +1,132 @@
+"""The table of all parts, put together while the last of them are still being worked on."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from f5py.io.files import unfinished_file
+from f5py.options.signal_commands import CallOptions
+from f5py.runs.parts import early_text
+from f5py.runs.parts.done_part import DonePart, read_part
+from f5py.runs.parts.early_text import EarlyText
+from f5py.runs.parts.plan import Plan
+from f5py.runs.parts.text_chain import Extent
+
+from ...made_data import ReadSet, run_command
+
+N_PARTS = 4
+
+
+def planned(made: ReadSet, *more: str) -> Plan:
+    """Make a plan whose last part is done, and no other."""
+    given = ("call-methylation", *made.options(), "-o", "calls.tsv", "--plan", "p", "--partitions", str(N_PARTS))
+    assert run_command(*given, *more) == 0
+    assert run_command("run-part", "p", str(N_PARTS - 1)) == 0
+    return Plan.load("p")
+
+
+def options_of(plan: Plan, **other: Any) -> CallOptions:
+    return CallOptions(**{**plan.options, **other})
+
+
+def extents_of(plan: Plan) -> list[Extent]:
+    return [DonePart(plan, number, read_part(plan, number)).record.table for number in range(len(plan))]
+
+
+def expected(made: ReadSet) -> bytes:
+    assert run_command("call-methylation", *made.options(), "-o", "one.tsv") == 0
+    return Path("one.tsv").read_bytes()
+
+
+def test_parts_are_taken_in_order_whenever_they_are_done(made: ReadSet, here: Path):
+    plan = planned(made)
+    before = set(here.iterdir())
+    with EarlyText(plan, options_of(plan)) as early:
+        early.go_on()
+        for number in (1, 0, 2):
+            assert run_command("run-part", "p", str(number)) == 0
+            early.go_on()
+            early.go_on()
+        extents = extents_of(plan)
+        assert not early.give_name(extents[:-1], "calls.tsv")
+        assert set(here.iterdir()) == before
+        assert early.give_name(extents, "calls.tsv")
+    assert set(here.iterdir()) == {*before, here / "calls.tsv"}
+    assert Path("calls.tsv").read_bytes() == expected(made)
+    assert Path("calls.tsv").stat().st_nlink == 1
+
+
+def test_a_file_that_was_there_gives_its_mode(made: ReadSet, here: Path):
+    plan = planned(made)
+    assert run_command("run-part", "p") == 0
+    Path("calls.tsv").write_text("old")
+    Path("calls.tsv").chmod(0o640)
+    with EarlyText(plan, options_of(plan)) as early:
+        early.go_on()
+        assert Path("calls.tsv").read_text() == "old"
+        assert early.give_name(extents_of(plan), "calls.tsv")
+    assert Path("calls.tsv").stat().st_mode & 0o777 == 0o640
+    assert Path("calls.tsv").read_bytes() == expected(made)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"output": "-"},
+        {"output": "calls.tsv.gz"},
+        {"output": "/dev/null"},
+        {"output": "calls.csv"},
+        {"output": "calls.parquet"},
+        {"output_format": "csv"},
+        {"output": "missing/calls.tsv"},
+    ],
+    ids=str,
+)
+def test_other_outputs_are_joined_at_the_end(made: ReadSet, here: Path, other: dict[str, str]):
+    plan = planned(made)
+    assert run_command("run-part", "p") == 0
+    with EarlyText(plan, options_of(plan, **other)) as early:
+        early.go_on()
+        assert not early.give_name(extents_of(plan), other.get("output", "calls.tsv"))
+
+
+def test_damage_is_left_to_the_end(made: ReadSet, here: Path):
+    """A part whose rows are not what was written, or a disk that is full."""
+    plan = planned(made)
+    assert run_command("run-part", "p") == 0
+    extents = extents_of(plan)
+    table = here / "p" / "tables" / extents[1].file
+    content = bytearray(table.read_bytes())
+    content[extents[1].begin] ^= 1
+    table.write_bytes(content)
+    with EarlyText(plan, options_of(plan)) as early:
+        early.go_on()
+        early.go_on()
+        assert not early.give_name(extents, "calls.tsv")
+    assert not Path("calls.tsv").exists()
+
+
+def test_file_systems_without_such_files(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch):
+    def refused(*arguments: Any, **names: Any) -> int:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    plan = planned(made)
+    assert run_command("run-part", "p") == 0
+    monkeypatch.setattr(unfinished_file.os, "open", refused)
+    assert unfinished_file.nameless_file("calls.tsv") is None
+    monkeypatch.undo()
+    monkeypatch.setattr(early_text, "nameless_file", lambda output: None)
+    with EarlyText(plan, options_of(plan)) as early:
+        early.go_on()
+        assert not early.give_name(extents_of(plan), "calls.tsv")
+    monkeypatch.undo()
+    monkeypatch.setattr(os, "link", refused)
+    with EarlyText(plan, options_of(plan)) as early:
+        early.go_on()
+        assert not early.give_name(extents_of(plan), "calls.tsv")
+    assert not Path("calls.tsv").exists()
