@@ -104,7 +104,8 @@ class Loader:
     pool: WorkerPool | None = None
     partitions: list[str] = field(default_factory=list)  # values of the partition tag that have been met
     seen: SeenRecords | None = None  # what finds duplicates, if these are left out
-    parts: list[Part] | None = None  # load these instead of the whole file
+    # load these instead of the whole file; an iterator is asked for the next one when that can be loaded
+    parts: list[Part] | Iterator[Part] | None = None
     n_ultra: int = 0
     warned_of_lengths: bool = False
     _any_known: bool = False
@@ -173,7 +174,8 @@ class Loader:
             return
         number = 0
         threshold = -1 if self.settings.ultra_path is None else self.settings.ultra_threshold
-        earlier = EarlierRecords(self, self.parts, self.settings.with_earlier, threshold)
+        known = self.parts if isinstance(self.parts, list) else []
+        earlier = EarlierRecords(self, known, self.settings.with_earlier, threshold)
         for done, part in enumerate(self.parts):
             for stretches in earlier.before(part):
                 yield Cut(number, stretches, self._partition([]), 0.0, part=part.number, is_earlier=True)
@@ -182,7 +184,7 @@ class Loader:
             before, n_ultra = replace(self.alignments.counts), self.n_ultra
             with self._ultra_output(part.ultra_path) as ultra:
                 for cut in self._cut(ultra, number, part.records):
-                    yield replace(cut, part=part.number, share=(done + 0.5) / len(self.parts))
+                    yield replace(cut, part=part.number, share=(done + 0.5) / len(known) if known else None)
                     number += 1
             part.skipped = self.alignments.counts.plus(before, -1)
             part.n_ultra, part.has_known = self.n_ultra - n_ultra, self._any_known

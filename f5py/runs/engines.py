@@ -7,11 +7,13 @@ import shlex
 import shutil
 import subprocess
 import sys
+import threading
 from collections import Counter
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from f5py.errors import F5pyError, MissingDependencyError
 from f5py.io.files.working_folder import working_folder
@@ -20,9 +22,10 @@ from f5py.messages.progress import progress
 from f5py.options import Group, declarations
 from f5py.runs.clusters.dask_cluster import Cluster
 from f5py.runs.clusters.slurm import slurm_script
+from f5py.runs.parts.claims import Claims
 from f5py.runs.parts.done_part import check_early
 from f5py.runs.parts.early_text import EarlyText
-from f5py.runs.parts.job import PartJob
+from f5py.runs.parts.job import PartJob, TakingJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe
 from f5py.runs.run import run_parts
@@ -32,6 +35,10 @@ _WHO = "engine"
 #: How often a part is tried again, on the same or another worker.
 _RETRIES = 3
 _SHOWN = 3
+#: So many runs of workers that take parts in turn are begun again after an error.
+_MOST_FAILED = 16
+#: How often it is looked which parts are done.
+_LOOK_SECONDS = 0.2
 
 
 def work_on(
@@ -77,6 +84,10 @@ def work_on_here(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: l
     """Work on parts in this process, in the folder that the plan's paths are relative to."""
     run_parts(options, recipe, PartJob(plan, numbers, judges_fit=0 in numbers))
     which = f"part {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} parts are"
+    _note(plan, which)
+
+
+def _note(plan: Plan, which: str) -> None:
     console.note("plan", f"{which} done, {len(plan.unfinished())} of {len(plan)} are not")
 
 
@@ -99,46 +110,117 @@ def _by_dask(
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         has_gpus = options.gpu_use != "off" and any("GPU" in worker["resources"] for worker in workers)
         console.info(_WHO, f"{len(workers)} workers of dask{', with GPUs' if has_gpus else ''}")
-        how: dict[str, Any] = {"retries": _RETRIES, "pure": False, "resources": {"GPU": 1} if has_gpus else None}
-        tries = Counter(numbers)
-        shares: dict[str, list[int]] = {}
-
-        def submit(share: list[int]) -> Any:
-            key = f"{plan.folder}-{share[0]}-{tries[share[0]]}"
-            shares[key] = share
-            how["priority"] = -len(shares)
-            return client.submit(_work_on_parts, recipe, str(plan.folder), share, free, key=key, **how)
-
-        futures = cluster.module.as_completed([submit(share) for share in _shares(numbers, max(len(workers), 1))])
-        import f5py.jit.kernel  # noqa: F401 - which joining needs, and would wait for
-
-        failures: dict[str, list[int]] = {}
         checks = bars.enter_context(ThreadPoolExecutor(1, "f5py-check"))
         bar = bars.enter_context(progress("parts"))
         bar.expect(len(numbers))
-        for future in futures:
-            share = shares[future.key]
-            has_ended = future.status == "finished"
-            why = future.result() if has_ended else str(future.exception())
-            failed = [number for number in share if not plan.is_done(number)] if why else []
-            for number in set(share).difference(failed):
-                checks.submit(check_early, plan, number)
-            if early is not None:
-                checks.submit(early.go_on)
-            bar.advance(len(share) - len(failed))
-            for number in failed:  # alone: a part that fails takes the others of its share with it
-                if len(share) > 1 or (has_ended and tries[number] <= _RETRIES):
-                    tries[number] += 1
-                    futures.add(submit([number]))
-                else:
-                    bar.advance(1)
-                    failures.setdefault(why, []).append(number)
-        if failures:
-            causes = [f"part {parts[0]}: {why}" for why, parts in failures.items()]
-            more = f"; {len(causes) - _SHOWN} more causes" if len(causes) > _SHOWN else ""
-            n_failed = sum(map(len, failures.values()))
-            raise F5pyError(f"{n_failed} parts could not be done ({'; '.join(causes[:_SHOWN])}{more})")
+        state = _State(plan, numbers, early, bar.advance)
+        how: dict[str, Any] = {"retries": _RETRIES, "pure": False, "resources": {"GPU": 1} if has_gpus else None}
+        tasks = _Tasks(cluster.module, client, (recipe, str(plan.folder), free), how)
+        if options.scheduler is None and recipe.can_take_parts(options):
+            ended = threading.Event()
+            bars.callback(ended.set)
+            checks.submit(state.watch, ended)
+            _take_in_turn(tasks, plan, numbers, len(workers))
+            ended.set()
+            numbers = [number for number in numbers if not plan.is_done(number)]
+        if numbers:
+            _work_on_shares(tasks, plan, _shares(numbers, max(len(workers), 1)), lambda: checks.submit(state.look))
+        checks.submit(state.look)
         cluster.begin_to_close()  # the outputs of the parts can be joined meanwhile
+
+
+class _State:
+    """What is done of the parts that a cluster works on; looked at by one thread."""
+
+    def __init__(self, plan: Plan, numbers: list[int], early: EarlyText | None, advance: Callable[[int], Any]) -> None:
+        self._plan = plan
+        self._left = set(numbers)
+        self._early = early
+        self._advance = advance
+
+    def look(self) -> None:
+        """Look at the rows of parts that have been done since the last time, while others are worked on."""
+        for number in sorted(self._left & self._plan.done()):
+            self._left.discard(number)
+            check_early(self._plan, number)
+            self._advance(1)
+        if self._early is not None:
+            self._early.go_on()
+
+    def watch(self, ended: threading.Event) -> None:
+        """Look again and again."""
+        while not ended.wait(_LOOK_SECONDS):
+            self.look()
+
+
+class _Tasks(NamedTuple):
+    """How tasks are given to workers."""
+
+    dask: Any  # module
+    client: Any
+    run: tuple[Any, ...]  # what the functions of all tasks begin with
+    how: dict[str, Any]  # other arguments of dask's
+
+    def submit(self, function: Callable[..., str], given: Any, key: str, priority: int) -> Any:
+        """Let a worker call a function; return the future."""
+        return self.client.submit(function, *self.run, given, key=key, priority=priority, **self.how)
+
+
+def _take_in_turn(tasks: _Tasks, plan: Plan, numbers: list[int], n_workers: int) -> None:
+    """Let each worker take part after part, and work on them in one run, until all are taken.
+
+    What was taken and is not done is left: by a worker that has ended, or for an error, after which another run goes on
+    with the next part.
+    """
+    with Claims(plan, numbers) as claims:
+
+        def submit(i: int) -> Any:
+            return tasks.submit(_take_parts, claims, f"{plan.folder}-{claims.name}-{i}", -i)
+
+        futures, n_submitted = tasks.dask.as_completed([submit(i) for i in range(n_workers)]), n_workers
+        import f5py.jit.kernel  # noqa: F401 - which joining needs, and would wait for
+
+        for future in futures:
+            is_complete = future.status == "finished" and not future.result()
+            if not is_complete and n_submitted < n_workers + _MOST_FAILED:
+                futures.add(submit(n_submitted))
+                n_submitted += 1
+
+
+def _work_on_shares(tasks: _Tasks, plan: Plan, shares_of_parts: list[list[int]], look: Callable[[], object]) -> None:
+    """Let the workers work on shares, and parts that fail be tried again; `look` is called after each.
+
+    Raises `F5pyError` if some cannot be done.
+    """
+    tries = Counter(number for share in shares_of_parts for number in share)
+    shares: dict[str, list[int]] = {}
+
+    def submit(share: list[int]) -> Any:
+        key = f"{plan.folder}-{share[0]}-{tries[share[0]]}"
+        shares[key] = share
+        return tasks.submit(_work_on_parts, share, key, -len(shares))
+
+    futures = tasks.dask.as_completed([submit(share) for share in shares_of_parts])
+    import f5py.jit.kernel  # noqa: F401 - see above
+
+    failures: dict[str, list[int]] = {}
+    for future in futures:
+        share = shares[future.key]
+        has_ended = future.status == "finished"
+        why = future.result() if has_ended else str(future.exception())
+        look()
+        for number in [number for number in share if not plan.is_done(number)] if why else []:
+            # alone: a part that fails takes the others of its share with it
+            if len(share) > 1 or (has_ended and tries[number] <= _RETRIES):
+                tries[number] += 1
+                futures.add(submit([number]))
+            else:
+                failures.setdefault(why, []).append(number)
+    if failures:
+        causes = [f"part {parts[0]}: {why}" for why, parts in failures.items()]
+        more = f"; {len(causes) - _SHOWN} more causes" if len(causes) > _SHOWN else ""
+        n_failed = sum(map(len, failures.values()))
+        raise F5pyError(f"{n_failed} parts could not be done ({'; '.join(causes[:_SHOWN])}{more})")
 
 
 def _shares(numbers: list[int], n_workers: int) -> list[list[int]]:
@@ -177,15 +259,34 @@ def _keep_garbage_while_frames_are_listed() -> None:
     sys._current_frames = current_frames
 
 
-def _work_on_parts(recipe: MappedReadsRecipe, folder: str, numbers: list[int], free: dict[str, Any]) -> str:
+def _work_on_parts(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], numbers: list[int]) -> str:
     """Work on parts, in a worker; return what is wrong with one or "", as dask shows a traceback of exceptions."""
+
+    def work(plan: Plan, options: Any) -> None:
+        if left := [number for number in numbers if not plan.is_done(number)]:
+            work_on_here(recipe, options, plan, left)
+
+    return _in_worker(recipe, folder, free, work)
+
+
+def _take_parts(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], claims: Claims) -> str:
+    """Work on parts that no other worker has taken, in a worker; return what is wrong with one or ""."""
+
+    def work(plan: Plan, options: Any) -> None:
+        if job := TakingJob(plan, claims.take()):
+            run_parts(options, recipe, job)
+            _note(plan, f"{job.n_taken} parts are" if job.n_taken > 1 else "a part is")
+
+    return _in_worker(recipe, folder, free, work)
+
+
+def _in_worker(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], work: Callable[[Plan, Any], None]) -> str:
     keep_freed_memory()  # dask starts its workers with small limits
     _keep_garbage_while_frames_are_listed()
     try:
         plan = Plan.load(folder)
-        if numbers := [number for number in numbers if not plan.is_done(number)]:
-            with working_folder(plan.working_folder):
-                work_on_here(recipe, replace(recipe.options_class(**plan.options), **free), plan, numbers)
+        with working_folder(plan.working_folder):
+            work(plan, replace(recipe.options_class(**plan.options), **free))
     except F5pyError as problem:
         return str(problem)
     return ""

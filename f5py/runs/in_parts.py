@@ -32,7 +32,7 @@ _WHO = "plan"
 _BYTES_PER_PART, _RECORDS_PER_PART = 1 << 24, 1 << 12
 _MOST_CHOSEN = 10_000
 #: Workers that are known get more and smaller parts, so that they end together.
-_PARTS_PER_WORKER, _LEAST_RECORDS = 12, 512
+_PARTS_PER_WORKER, _LEAST_RECORDS = 24, 512
 
 
 def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:

@@ -160,6 +160,10 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
         """Return how the reads are loaded: fields of `LoaderSettings` that differ from what all runs have."""
         return {}
 
+    def can_take_parts(self, options: MappedOptions) -> bool:
+        """Return whether a run can take one part after the other, without knowing which come later."""
+        return options.skip_ultra is None and not self.loading(options).get("with_earlier", False)
+
     def outcome(self, stage: StageOfRun, loader: Loader, seconds: float) -> Outcome:
         return Outcome.of(stage, loader, seconds)
 

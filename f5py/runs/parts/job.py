@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from itertools import chain
 from typing import Any, ClassVar, Protocol
 
 from f5py.core.batch import ReadBatch
@@ -42,6 +43,16 @@ class Job(Protocol):
         ...
 
 
+def parts_in_order(plan: Plan, numbers: Iterable[int]) -> Iterator[Part]:
+    """Give the parts with these numbers, which ascend, and know what lies between them."""
+    done = 0
+    for number in numbers:
+        records = plan.ranges[number]
+        before = RecordRange(plan.ranges[done].begin, records.begin) if done < number else None
+        yield Part(number, records, before)
+        done = number + 1
+
+
 class PartJob:
     """Parts of a plan that says what all of its parts are.
 
@@ -63,14 +74,46 @@ class PartJob:
 
     def parts_of(self, loader: Any) -> deque[Part]:
         """Let a loader load the parts; return them."""
-        parts, done = deque[Part](), 0
-        for number in self.numbers:
-            records = self.plan.ranges[number]
-            before = RecordRange(self.plan.ranges[done].begin, records.begin) if done < number else None
-            parts.append(Part(number, records, before))
-            done = number + 1
+        parts = deque(parts_in_order(self.plan, self.numbers))
         loader.parts = list(parts)
         return parts
+
+
+class TakingJob:
+    """Parts of a plan that this process takes one after the other, each when the reads before have been loaded.
+
+    Parameters
+    ----------
+    numbers : iterator of int
+        Gives the parts; another process may get some of them.
+    """
+
+    left = PartJob.left
+    of_all = False
+
+    def __init__(self, plan: Plan, numbers: Iterator[int]) -> None:
+        self.plan = plan
+        self.n_taken = 0
+        self._numbers = (number for number in numbers if not plan.is_done(number))
+        self._first = next(self._numbers, None)
+        self.judges_fit = self._first == 0
+
+    def __bool__(self) -> bool:
+        """Return whether there is a part to be worked on."""
+        return self._first is not None
+
+    def parts_of(self, loader: Any) -> deque[Part]:
+        """Let a loader take the parts; return what it puts them into."""
+        taken = deque[Part]()
+        loader.parts = self._taken(taken)
+        return taken
+
+    def _taken(self, taken: deque[Part]) -> Iterator[Part]:
+        assert self._first is not None
+        for part in parts_in_order(self.plan, chain([self._first], self._numbers)):
+            self.n_taken += 1
+            taken.append(part)
+            yield part
 
 
 class GrowingJob:
