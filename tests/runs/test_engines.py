@@ -106,6 +106,52 @@ def test_dask_on_this_machine(made: ReadSet, here: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("semaphores")
+def test_parts_that_a_lost_worker_had_taken(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch):
+    """They are done when the others have been; one of two workers is killed while it works."""
+    distributed = pytest.importorskip("distributed")
+
+    class WithLost(engines.Claims):
+        def __enter__(self) -> Any:
+            super().__enter__()
+            for number in (0, 4):
+                (here / "p" / "parts" / self.name / str(number)).mkdir()
+            return self
+
+    class Client(distributed.Client):
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            super().__init__(*arguments, **options)
+            victim = next(iter(self.cluster.workers.values())).process.pid
+            killer.append(threading.Thread(target=kill, args=(victim,)))
+            killer[0].start()
+
+    def kill(victim: int) -> None:
+        comes_true(lambda: any((here / "p" / "parts").glob("[0-9]*")))
+        os.kill(victim, signal.SIGKILL)
+
+    killer: list[threading.Thread] = []
+    monkeypatch.setattr(distributed, "Client", Client)
+    monkeypatch.setattr(engines, "Claims", WithLost)
+    one = expected(made)
+    assert run_command(*command(made, "--plan", "p", "--partitions", "12", "--engine", "dask", "--workers", "2")) == 0
+    killer[0].join()
+    assert outputs() == one
+    assert {path.name for path in (here / "p" / "parts").iterdir()} == {str(number) for number in range(12)}
+
+
+@pytest.mark.usefixtures("semaphores")
+@pytest.mark.parametrize("of_reads", ["--skip-overlaps", "--skip-ultra=ultra.bam"])
+def test_dask_with_parts_that_must_know_each_other(
+    made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, of_reads: str
+):
+    pytest.importorskip("distributed")
+    monkeypatch.delattr(engines, "Claims")
+    one = expected(made)
+    given = (of_reads, "--plan", "p", "--partitions", "3", "--engine", "dask", "--workers", "2")
+    assert run_command(*command(made, *given)) == 0
+    assert outputs() == one
+
+
+@pytest.mark.usefixtures("semaphores")
 @pytest.mark.parametrize(
     ("problem", "phrase"),
     [
