@@ -38,7 +38,7 @@ MAX_FILES = 20
 MAX_PARAMETERS = 8
 #: Inner loops that get arrays and numbers by themselves: out of named tuples these would cost more than the loop.
 MORE_PARAMETERS = {
-    "_merge_calls", "_walk_back", "fill", "fill_correlated", "group_sites", "way_back",
+    "_merge_calls", "_walk_back", "fill", "group_sites", "way_back",
 }  # fmt: skip
 KERNEL_DECORATORS = {"kernel", "exact_kernel", "shared_kernel"}
 PARAMETERS_SECTION = re.compile(r"^Parameters\n-{10}\n(.*?)(?:^\w+\n-{3,}\n|\Z)", re.MULTILINE | re.DOTALL)

@@ -41,6 +41,22 @@ def address_of_data(typingctx, array):
 
 
 @intrinsic
+def without_owner(typingctx, array):
+    """Return the array without what counts its users, which takes time at each use; another has to keep its memory."""
+
+    def generate(context, builder, signature, arguments):
+        make = context.make_array(signature.args[0])
+        view, result = make(context, builder, arguments[0]), make(context, builder)
+        for field in ("data", "nitems", "itemsize", "shape", "strides"):
+            setattr(result, field, getattr(view, field))
+        for field in ("meminfo", "parent"):
+            setattr(result, field, ir.Constant(getattr(view, field).type, None))
+        return result._getvalue()
+
+    return array(array), generate
+
+
+@intrinsic
 def copy_from(typingctx, array, address, n_bytes):
     """Copy bytes at `address` to the beginning of an array's memory."""
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.jit import simd_double as wide
 from f5py.jit.bits import count_bits
 from f5py.jit.kernel import kernel
 from f5py.methylation._site_densities_numba import LANES, numbers
@@ -36,8 +37,8 @@ class Way(NamedTuple):
     # pairs: shape (w * n_kmers,): for each of the w bits of a state, which bit of the number of the k-mer's cell it is;
     # -1 if it does not matter there
     pairs: NDArray[np.int64]
-    # stops: k-mers at which something is done before the next ones: a stretch from one of them to the next is gone
-    # through at once
+    # stops: k-mers before which, or on the way back after which, something is done or cells are others: a stretch from
+    # one of them to the next is gone through at once
     stops: NDArray[np.int64]
 
 
@@ -50,7 +51,6 @@ class Course(NamedTuple):
     # across: shape (n_cells,): for each cell on the way forward, that of the next k-mer on the way back
     across: NDArray[np.int64]
     last: NDArray[np.int64]  # shape (n_kmers,): the lanes, as bits, whose last k-mer it is
-    last_kmers: NDArray[np.int64]  # the k-mers that are the last one in any lane
     # changes: shape (n_kmers,): bits of the state that change from one site to another on the way into the k-mer
     changes: NDArray[np.int64]
     changed: NDArray[np.int64]  # shape (w * n_kmers,): the lanes in which each of the w bits does
@@ -83,15 +83,18 @@ class Pack(NamedTuple):
 
 
 @kernel
-def are_alike(windows, one, other):
-    """Return whether the sites of two windows lie in the same places, and these have as many bases."""
-    n = windows.n_sites[one]
-    if windows.n_bases[one] != windows.n_bases[other] or n != windows.n_sites[other]:
-        return False
+def are_alike(windows, like, first, n):
+    """Return whether the sites of `n` windows lie in the same places as those of `like`, of as many bases."""
+    # In a loop each use of a tuple's array would change the count of its users.
+    n_bases, n_sites, site, modified = windows.n_bases, windows.n_sites, windows.site, windows.modified
+    sites, places = n_sites[like], site[like]
     same = True
-    for i in range(n):
-        if windows.modified[windows.site[one] + i] != windows.modified[windows.site[other] + i]:
-            same = False
+    for window in range(first, first + n):
+        if n_bases[window] != n_bases[like] or n_sites[window] != sites:
+            return False
+        for i in range(sites):
+            if modified[site[window] + i] != modified[places + i]:
+                same = False
     return same
 
 
@@ -99,6 +102,8 @@ def are_alike(windows, one, other):
 def _cells_of(windows, first, n, low, k, bits):
     """Count the cells of all rows of a pack of `n` windows from `first` on; `bits` is scratch space."""
     width = windows.width[first]
+    begins, ends, sites = windows.begin, windows.end, windows.site
+    all_sites, all_modified = windows.n_sites, windows.modified
     n_kmers = windows.n_bases[first : first + n].max() - k + 1
     under, entered = bits[0, :n_kmers], bits[1, :n_kmers]
     under[:] = 0
@@ -106,11 +111,11 @@ def _cells_of(windows, first, n, low, k, bits):
     rows = np.int64(0)
     first_slot = n_kmers
     for window in range(first, first + n):
-        rows = max(rows, abs(windows.end[window] - windows.begin[window]) + 1)
+        rows = max(rows, abs(ends[window] - begins[window]) + 1)
         bit = -1
-        for site in range(windows.n_sites[window]):
+        for site in range(all_sites[window]):
             bit = bit + 1 if bit + 1 < width else 0
-            modified = windows.modified[windows.site[window] + site]
+            modified = all_modified[sites[window] + site]
             enters = modified - k + 1
             for j in range(enters, min(modified + 1, n_kmers)):
                 under[j] |= 1 << bit
@@ -128,8 +133,10 @@ def _cells_of(windows, first, n, low, k, bits):
 
 
 @kernel
-def lane_bits(windows, first, n, k):
+def lane_bits(windows, first, n, k, is_alike):
     """Choose how many bits of a state are in the lanes of the pack of the next of `n` windows that have one width.
+
+    `is_alike` says whether all of these are alike.
 
     The fewer, the more windows are in the pack, and if they are not alike, the more is computed for nothing.
     """
@@ -137,9 +144,6 @@ def lane_bits(windows, first, n, k):
     least = min(max(width - _MOST_HIGH, 0), _LANE_BITS)
     if n == 1:
         return min(width, _LANE_BITS)
-    is_alike = True
-    for i in range(1, n):
-        is_alike = is_alike and are_alike(windows, first, first + i)
     if is_alike and n == LANES:
         return least
     bits = np.empty((2, windows.n_bases[first : first + n].max()), np.int64)
@@ -197,19 +201,20 @@ def make_course(windows, chosen, size, k, is_correlated, room):
     the width, its bits in lanes and the most k-mers.
     """
     width, low, n_kmers = size
+    n_bases, n_sites, sites, all_modified = windows.n_bases, windows.n_sites, windows.site, windows.modified
     onward, back = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0)
     last, changes, changed = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0), numbers(room, n_kmers * width, 0)
     slot = numbers(room, n_kmers, -1)
     for i in range(chosen.shape[0]):
         window = chosen[i]
-        own_kmers = windows.n_bases[window] - k + 1
+        own_kmers = n_bases[window] - k + 1
         of_window = (1 << (1 << low)) - 1 << (i << low)
         last[own_kmers - 1] |= of_window
-        first = windows.site[window]
+        first = sites[window]
         bit = -1
-        for site in range(windows.n_sites[window]):
+        for site in range(n_sites[window]):
             bit = bit + 1 if bit + 1 < width else 0
-            modified = windows.modified[first + site]
+            modified = all_modified[first + site]
             enters = modified - k + 1
             for j in range(enters, min(modified + 1, own_kmers)):
                 back[j] |= 1 << bit
@@ -224,24 +229,21 @@ def make_course(windows, chosen, size, k, is_correlated, room):
             back[j] |= back[j - 1]
     entered = 0
     n_slots = 0
-    n_stops, n_last, n_stops_back = 0, 0, 0
-    stops, last_kmers, stops_back = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0), numbers(room, n_kmers, 0)
+    n_stops, n_stops_back = 0, 0
+    stops, stops_back = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0)
     for j in range(n_kmers):
         entered |= onward[j]
         onward[j] = entered >> low
         back[j] >>= low
+        if j > 0 and (j == 1 or changes[j] or last[j - 1] or onward[j] != onward[j - 1]):  # only the first is entered
+            stops[n_stops] = j
+            n_stops += 1
         if slot[j] >= 0:
             slot[j] = n_slots
             n_slots += 1
-        if last[j]:
-            last_kmers[n_last] = j
-            n_last += 1
-        if j == 1 or changes[j]:  # only the first k-mer is entered
-            stops[n_stops] = j
-            n_stops += 1
     stops[n_stops] = n_kmers
     for j in range(n_kmers - 1, -1, -1):
-        if changes[j] or last[j] or (j > 0 and last[j - 1]):
+        if changes[j] or last[j] or (j > 0 and (last[j - 1] or back[j] != back[j - 1])):
             stops_back[n_stops_back] = j
             n_stops_back += 1
         if slot[j] == 0:
@@ -271,4 +273,56 @@ def make_course(windows, chosen, size, k, is_correlated, room):
             v = next_vector(v, back[j])
             if v == 0:
                 break
-    return Course(way, way_back, place, across, last, last_kmers[:n_last], changes, changed, slot), n_slots
+    return Course(way, way_back, place, across, last, changes, changed, slot), n_slots
+
+
+@kernel
+def _swapped(values, bit):
+    """Exchange the lanes that differ in a bit."""
+    if bit == 0:
+        return wide.swapped_1(values)
+    return wide.swapped_2(values) if bit == 1 else wide.swapped_4(values)
+
+
+@kernel
+def forget(values, cells, shape, change, pairs, first_pair, changed, first_changed):
+    """Forget the states of the sites that are left on the way into a k-mer.
+
+    Of states that differ in such a site only, both get the mean.
+
+    Parameters
+    ----------
+    values : float64
+    cells : tuple of four ints
+        Element of the first cell's vector, number of cells, elements from one to the next, and vectors of each.
+    shape : tuple of two ints
+        A pack's width and its bits in lanes.
+    change : int
+        Bits that change.
+    pairs, first_pair
+        See `Way`, and the element of the k-mer that the cells are of.
+    changed, first_changed
+        See `Course`, and the element of the k-mer.
+    """
+    half = wide.splat(0.5)
+    width, low = shape
+    first, n, stride, n_vectors = cells
+    for bit in range(width):
+        pair = pairs[first_pair + bit]
+        if change >> bit & 1 == 0 or (bit >= low and pair < 0):
+            continue
+        lanes = wide.lanes_of(changed[first_changed + bit])
+        other = 0 if bit < low else 1 << pair
+        for i in range(n):
+            if i & other:
+                continue
+            for at in range(first + i * stride, first + i * stride + n_vectors * LANES, LANES):
+                x = wide.load(values, at)
+                if bit < low:
+                    wide.store(values, at, wide.select(lanes, half * (x + _swapped(x, bit)), x))
+                    continue
+                to = at + other * stride
+                y = wide.load(values, to)
+                mean = half * (x + y)
+                wide.store(values, at, wide.select(lanes, mean, x))
+                wide.store(values, to, wide.select(lanes, mean, y))

@@ -1,4 +1,4 @@
-"""Memory of packs of windows, and jitted densities of their events; see `f5py.methylation._site_hmm_numba`."""
+"""Jitted densities and states of cells, and memory of packs; see `f5py.methylation._site_hmm_numba`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from numpy.typing import NDArray
 
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
+from f5py.jit.c_memory import address_of_data, without_owner
 from f5py.jit.kernel import kernel
 from f5py.methylation._hmm_numba import background
 
 LANES = wide.LANES
+#: Rows that are gone through at once.
+ROWS = 4
 #: Stands for the logarithm of zero.
 NEVER = -1e30
 #: Densities that are kept for the backward algorithm; of windows with more they are computed again.
@@ -20,7 +23,7 @@ _MOST_DENSITIES = 1 << 19
 
 
 class Densities(NamedTuple):
-    """Densities of the events in all k-mers and lanes, row by row if there is room for all rows, else of one row.
+    """Densities of the events in all k-mers and lanes, row by row if there is room for all rows, else of `ROWS`.
 
     `stay` and `step` are used with correlated noise only.
     """
@@ -37,14 +40,17 @@ class Room(NamedTuple):
     # work: begins at a multiple of 64 bytes, as all that is taken of it: no vector lies in two lines of the cache
     work: NDArray[np.float64]
     used: NDArray[np.int64]  # shape (1,): so many of its elements are taken
+    memory: NDArray[np.float64]  # has both; the users of what is taken are not counted
 
 
 @kernel
 def room_of(n):
     """Room for `n` doubles."""
-    work = np.empty(n + LANES)
-    first = -(work.ctypes.data >> 3) & (LANES - 1)
-    return Room(work[first : first + n], np.zeros(1, np.int64))
+    memory = np.empty(n + 2 * LANES)
+    first = -(address_of_data(memory) >> 3) & (LANES - 1)
+    used = without_owner(memory[first + n :].view(np.int64))
+    used[0] = 0
+    return Room(without_owner(memory[first : first + n]), used, memory)
 
 
 @kernel
@@ -81,17 +87,18 @@ def numbers(room, n, value):
 def room_needed(rows, n_kmers, per_kmer, n_slots):
     """Doubles that a pack of that size takes, at most."""
     size = (n_kmers + 1) * per_kmer + 2 * LANES
-    densities = min(size * rows, _MOST_DENSITIES) + size
-    of_pack = 2 * LANES * rows + 5 * size + 20 * n_kmers
+    densities = min(size * rows, _MOST_DENSITIES) + ROWS * size
+    of_pack = (2 * LANES + 1) * rows + 5 * size + 20 * n_kmers
     of_rows = rows * (LANES + per_kmer) + n_slots * rows * 3 * per_kmer
-    return of_pack + of_rows + 2 * densities + 14 * size + (n_slots + 1) * per_kmer + 60 * LANES
+    edges = 2 * (6 * ROWS + 2) * (per_kmer + LANES)
+    return of_pack + of_rows + 2 * densities + 6 * size + edges + (n_slots + 1) * per_kmer + 60 * LANES
 
 
 @kernel
 def room_for_densities(room, size, rows, noise):
-    """Arrays for the densities of all rows, or of one: `size` of them in a row."""
+    """Arrays for the densities of all rows, or of `ROWS`: `size` of them in a row."""
     is_kept = size * rows <= _MOST_DENSITIES
-    n = size * rows if is_kept else size
+    n = size * rows if is_kept else ROWS * size
     some = 0 if noise is None else n
     return Densities(empty_floats(room, n), empty_floats(room, some), empty_floats(room, some), is_kept)
 
@@ -103,19 +110,21 @@ def _fourth_power(value):
 
 
 @kernel
-def fill_independent(events, inverse, offset, constant, row, free, first):
-    """Fill the densities of the events of `row` with independent noise, from `first` on."""
-    event = simd.load(events, row * simd.LANES)
-    for at in range(0, inverse.shape[0], simd.LANES):
-        z = simd.madd(event, simd.load(inverse, at), simd.load(offset, at))
-        simd.store(free, first + at, simd.exp2(simd.load(constant, at) - z * z))
+def _fill_independent(events, emissions, row, other, free, first):
+    inverse, offset, constant, _, _ = emissions
+    event_a, event_b = simd.load(events, row * simd.LANES), simd.load(events, other * simd.LANES)
+    n = inverse.shape[0]
+    for at in range(0, n, simd.LANES):
+        slope, shift, top = simd.load(inverse, at), simd.load(offset, at), simd.load(constant, at)
+        z_a, z_b = simd.madd(event_a, slope, shift), simd.madd(event_b, slope, shift)
+        simd.store(free, first + at, simd.exp2(top - z_a * z_a))
+        simd.store(free, first + n + at, simd.exp2(top - z_b * z_b))
 
 
 @kernel
-def fill_correlated(
-    events, inverse, offset, constant, inverse_before, offset_before, row, before, noise, free, stay, step, first
-):
-    """Fill the densities of the events of `row`, after those of the row `before`, from `first` on."""
+def _fill_correlated(events, emissions, noise, row, before, densities, first):
+    free, stay, step, _ = densities
+    inverse, offset, constant, inverse_before, offset_before = emissions
     event = simd.load(events, row * simd.LANES)
     event_before = simd.load(events, before * simd.LANES)
     one = simd.splat(np.float32(1.0))
@@ -147,17 +156,43 @@ def fill_correlated(
 
 
 @kernel
-def entry(events, inverse, offset, constant, row, noise):
+def fill_rows(events, emissions, noise, row, densities, first):
+    """Fill the densities of the events of `ROWS` rows from `row` on; in place of rows that there are not the last one.
+
+    Parameters
+    ----------
+    events : float32
+    emissions : tuple of five arrays
+        Those of `f5py.methylation._site_course_numba.Pack`, in its order.
+    noise : f5py.methylation.correlated.Terms or None
+    row : int
+    densities : Densities
+        Filled from `first` on.
+    first : int
+    """
+    per_row = emissions[0].shape[0]
+    if noise is None:
+        for i in range(0, ROWS, 2):
+            _fill_independent(events, emissions, row + i, row + i + 1, densities.free, first + i * per_row)
+    else:
+        most = events.shape[0] // simd.LANES - 1
+        for i in range(ROWS):
+            now, before = min(row + i, most), max(row + i - 1, 0)
+            _fill_correlated(events, emissions, noise, now, before, densities, first + i * per_row)
+
+
+@kernel
+def entry(events, emission, row, noise):
     """Compute the density of the events of `row` at the entry, of any exponent, times the background before.
 
     Return a factor and the base-two logarithm of the rest.
     """
-    slope = wide.widened(inverse, 0)
-    w = wide.madd(wide.widened(events, row * simd.LANES), slope, wide.widened(offset, 0))
+    slope, shift, constant = emission
+    w = wide.madd(wide.widened(events, row * simd.LANES), slope, shift)
     before = wide.splat(np.float64(background(row)))
     one = wide.splat(1.0)
     if noise is None:
-        return one, wide.widened(constant, 0) - w * w + before
+        return one, constant - w * w + before
     weight = wide.splat(np.float64(noise.free_weight))
     if noise.is_student:
         fourth = one / wide.madd(w * wide.splat(np.float64(noise.square)), w, one)
@@ -165,4 +200,98 @@ def entry(events, inverse, offset, constant, row, noise):
         density = slope * weight * (fourth * fourth)
         exponent = wide.exponent(density)
         return density * wide.power2(wide.splat(0.0) - exponent), exponent + before
-    return weight, wide.widened(constant, 0) - w * w + before
+    return weight, constant - w * w + before
+
+
+@kernel
+def next_states(noise, densities, at, chances, came, same, skipped, entered):
+    """Compute the next states of a cell, and what goes on from there.
+
+    Return the match state, that of bad events, what goes to the match state of the next k-mer in the next row (with
+    correlated noise from match states and from others), and what goes to its skip state in the same row.
+
+    Parameters
+    ----------
+    densities : Densities
+        Those of the cell are at `at`.
+    chances : tuple of vectors
+        Of staying in the row before, of a bad event and of what follows one; then of a step and of what follows
+        bad events and skips, of a skip and of a further one.
+    came : pair of vectors
+        From the k-mer before, in the row before; with correlated noise from match states and from others.
+    same : pair of vectors
+        Match state and that of bad events in the row before.
+    skipped
+        From the k-mer before, in this row.
+    entered
+        From outside.
+    """
+    stay, bad, left_bad, step, from_bad, from_skip, skip, skip_self = chances
+    density = wide.widened(densities.free, at)
+    if noise is None:
+        into = wide.madd(stay, same[0], wide.madd(left_bad, same[1], came[0]))
+        good = wide.madd(density, into, entered)
+    else:
+        into = density * wide.madd(left_bad, same[1], came[1])
+        into = wide.madd(wide.widened(densities.stay, at), stay * same[0], into)
+        good = wide.madd(wide.widened(densities.step, at), came[0], into) + entered
+    wrong = bad * (same[0] + same[1])
+    left = from_bad * wrong
+    others = wide.madd(from_skip, skipped, left)
+    out = wide.madd(step, good, others) if noise is None else step * good
+    return good, wrong, out, others, wide.madd(skip_self, skipped, wide.madd(skip, good, left))
+
+
+@kernel
+def states_before(noise, densities, at, chances, same, after, skipped, finish):
+    """Compute what may follow each state of a cell, and what goes back from there.
+
+    Return what may follow the match state and that of bad events, as `backward` has it, and, for the k-mer before, what
+    may follow a match state in this row if a match state or anything else is before it, and what may follow a skip.
+
+    Parameters
+    ----------
+    densities : Densities
+        Those of the cell are at `at`.
+    chances : tuple of vectors
+        Of staying and of a step, of what follows bad events and skips, of a bad event, of a skip and of a further one.
+    same : pair of vectors
+        What may follow the match state and that of bad events in the row below.
+    after : pair of vectors
+        Of the next k-mer in the row below: what may follow if a match state or anything else is before it.
+    skipped
+        Of the next k-mer in this row.
+    finish
+        Of the end.
+    """
+    stay, step, from_bad, from_skip, bad, skip, skip_self = chances
+    match, wrong = same
+    density = wide.widened(densities.free, at)
+    finished = wide.madd(bad, wrong, finish)
+    into = wide.madd(step, after[0], wide.madd(skip, skipped, finished))
+    if noise is None:
+        good = density * wide.madd(stay, match, into)
+        any_match = match + after[1]
+        on = on_free = match
+    else:
+        good = wide.madd(stay, match * wide.widened(densities.stay, at), into)
+        any_match = wide.madd(match, density, after[1])
+        on, on_free = match * wide.widened(densities.step, at), match * density
+    wrong = wide.madd(from_bad, any_match + skipped, finished)
+    return good, wrong, on, on_free, wide.madd(skip_self, skipped, wide.madd(from_skip, after[1], finish))
+
+
+@kernel
+def entered(factor_and_exponent, scale):
+    """Compute what enters, over ``2 ** scale``."""
+    factor, exponent = factor_and_exponent
+    whole = wide.floor(exponent)
+    return factor * wide.exp2(exponent - whole) * wide.power2(whole - scale)
+
+
+@kernel
+def ended(end, scale):
+    """Compute the probability of the end after a row, over ``2 ** scale``; of rows that there are not, 0."""
+    whole = wide.floor(end)
+    ended = wide.exp2(end - whole) * wide.power2(whole - scale)
+    return wide.select(wide.ge(end, wide.splat(0.5 * NEVER)), ended, wide.splat(0.0))

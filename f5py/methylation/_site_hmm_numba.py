@@ -11,9 +11,12 @@ are gone through one after the other, see `f5py.methylation._site_course_numba.W
 
 All is in double precision and probability space: a window's true values in a row are the stored ones times
 ``2 ** scale``, with a whole number, and no state that matters lies more than a few hundred orders of e below the row's
-greatest, as the last k-mer can be reached from every other within a row. The scale is that of the greatest value two
-rows before, or of what has entered since: a row need not wait for the end of the one before it. Scales change no digit
-of what is stored.
+greatest, as the last k-mer can be reached from every other within a row. Scales change no digit of what is stored.
+
+Four rows are gone through at once, k-mer by k-mer: what one of them leaves to the next is in registers. So a loop goes
+through a stretch of k-mers that have the same cells, of each the one with the same states; what goes on from stretch to
+stretch are its edges. Four rows have one scale, that of the greatest value in the row before the last four, or of what
+has entered since: they need not wait for the end of those before them.
 
 With independent noise an event has one density in a k-mer and lane. With correlated noise it has three, by where the
 path comes from (`f5py.methylation.correlated`); then flows that come from match states are kept apart from the others.
@@ -24,7 +27,18 @@ from __future__ import annotations
 from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
-from f5py.methylation._site_densities_numba import NEVER, entry, fill_correlated, fill_independent, zeros
+from f5py.methylation._site_course_numba import forget
+from f5py.methylation._site_densities_numba import (
+    NEVER,
+    ROWS,
+    ended,
+    entered,
+    entry,
+    fill_rows,
+    next_states,
+    states_before,
+    zeros,
+)
 
 LANES = wide.LANES
 
@@ -39,58 +53,6 @@ def greatest_of_window(values, low):
     if low >= 3:
         values = wide.maximum(values, wide.swapped_4(values))
     return values
-
-
-@kernel
-def _swapped(values, bit):
-    """Exchange the lanes that differ in a bit."""
-    if bit == 0:
-        return wide.swapped_1(values)
-    return wide.swapped_2(values) if bit == 1 else wide.swapped_4(values)
-
-
-@kernel
-def _forget(values, cells, shape, change, pairs, first_pair, changed, first_changed):
-    """Forget the states of the sites that are left on the way into a k-mer.
-
-    Of states that differ in such a site only, both get the mean.
-
-    Parameters
-    ----------
-    values : float64
-    cells : tuple of four ints
-        Element of the first cell's vector, number of cells, elements from one to the next, and vectors of each.
-    shape : tuple of two ints
-        A pack's width and its bits in lanes.
-    change : int
-        Bits that change.
-    pairs, first_pair
-        See `Way`, and the element of the k-mer that the cells are of.
-    changed, first_changed
-        See `Course`, and the element of the k-mer.
-    """
-    half = wide.splat(0.5)
-    width, low = shape
-    first, n, stride, n_vectors = cells
-    for bit in range(width):
-        pair = pairs[first_pair + bit]
-        if change >> bit & 1 == 0 or (bit >= low and pair < 0):
-            continue
-        lanes = wide.lanes_of(changed[first_changed + bit])
-        other = 0 if bit < low else 1 << pair
-        for i in range(n):
-            if i & other:
-                continue
-            for at in range(first + i * stride, first + i * stride + n_vectors * LANES, LANES):
-                x = wide.load(values, at)
-                if bit < low:
-                    wide.store(values, at, wide.select(lanes, half * (x + _swapped(x, bit)), x))
-                    continue
-                to = at + other * stride
-                y = wide.load(values, to)
-                mean = half * (x + y)
-                wide.store(values, at, wide.select(lanes, mean, x))
-                wide.store(values, to, wide.select(lanes, mean, y))
 
 
 @kernel
@@ -111,110 +73,148 @@ def forward(pack, noise, densities, scales, ends, kept, room):
     room : Room
         For what is forgotten afterwards.
     """
-    p_stay, step = wide.load(pack.stay, 0), wide.load(pack.step, 0)
+    step = wide.load(pack.step, 0)
+    p_stay, p_bad = wide.load(pack.stay, 0), wide.splat(P_BAD)
     from_bad = wide.splat(P_FROM_BAD)
-    from_skip = wide.splat(P_FROM_SKIP)
-    skip = wide.splat(P_SKIP)
-    skip_self = wide.splat(P_SKIP_SELF)
+    further = step, from_bad, wide.splat(P_FROM_SKIP), wide.splat(P_SKIP), wide.splat(P_SKIP_SELF)
+    later = p_stay, p_bad, from_bad, *further
     zero = wide.splat(0.0)
     # In a loop each use of a tuple's array would change the count of its users.
-    (_, first, source, pairs, stops), _, place, _, last, last_kmers, changes, changed, slot = pack.course
-    events, inverse, offset, constant = pack.events, pack.inverse, pack.offset, pack.constant
-    inverse_before, offset_before = pack.inverse_before, pack.offset_before
+    (_, first, source, pairs, stops), _, place, _, last, changes, changed, slot = pack.course
     shape = pack.width, pack.low
     width = pack.width
     n_kmers = last.shape[0]
-    n_cells = source.shape[0]
     vectors = 1 << (pack.width - pack.low)
     rows = pack.after.shape[0] // LANES
-    per_row = inverse.shape[0] if densities.is_kept else 0
-    free, stay_densities, step_densities = densities.free, densities.stay, densities.step
+    events, emissions = pack.events, (pack.inverse, pack.offset, pack.constant, pack.inverse_before, pack.offset_before)
+    first_emission = wide.widened(pack.inverse, 0), wide.widened(pack.offset, 0), wide.widened(pack.constant, 0)
+    per_row = pack.inverse.shape[0]
     n_out = 2 if noise is None else 3
     stride = n_out * LANES
-    states = zeros(room, n_cells * 2 * LANES)  # of each cell the match state and that of bad events
-    # Out of each cell, in the row before and in this one: to the match state of the next k-mer in the next row, with
-    # correlated noise from match states and from others, and to its skip state in the same row. At last one of zeros.
-    out_before = zeros(room, (n_cells + 1) * stride)
-    out = zeros(room, (n_cells + 1) * stride)
+    onto = stride - LANES  # elements of what goes to the match state of the next k-mer in the next row
+    # Of each cell in the row before the match state, that of bad events, and what goes on to the next row.
+    size = 2 * LANES + onto
+    states = zeros(room, source.shape[0] * size)
+    # Of the cells that a stretch ends with what has gone on from the row before to the first one; then, of each row,
+    # what goes on to the next row, and to the skip state of the next k-mer. At last one of zeros.
+    of_edge = onto + ROWS * stride
+    edges_before = zeros(room, (vectors + 1) * of_edge)
+    edges = zeros(room, (vectors + 1) * of_edge)
     scale = whole = top = new_top = wide.splat(NEVER)
-    for row in range(rows):
-        of_row = row * per_row
-        if noise is None:
-            fill_independent(events, inverse, offset, constant, row, free, of_row)
-        else:
-            fill_correlated(
-                events, inverse, offset, constant, inverse_before, offset_before, row, max(row - 1, 0), noise, free,
-                stay_densities, step_densities, of_row,
-            )  # fmt: skip
+    for row in range(0, rows, ROWS):
+        of_a = row * per_row if densities.is_kept else 0
+        fill_rows(events, emissions, noise, row, densities, of_a)
+        of_b, of_c, of_d = of_a + per_row, of_a + 2 * per_row, of_a + 3 * per_row
         # No site's base lies under the first k-mer, so all lanes of a window enter alike. The exponent may be far below
         # what the emissions hold, and the first event has no other way in.
-        factor, entering = entry(events, inverse, offset, constant, row, noise)
-        new_whole = wide.floor(entering)
+        entry_a, entry_b = entry(events, first_emission, row, noise), entry(events, first_emission, row + 1, noise)
+        entry_c, entry_d = entry(events, first_emission, row + 2, noise), entry(events, first_emission, row + 3, noise)
+        new_whole = wide.maximum(wide.maximum(entry_a[1], entry_b[1]), wide.maximum(entry_c[1], entry_d[1]))
+        new_whole = wide.floor(new_whole)
         new_scale = wide.maximum(wide.maximum(top, whole), new_whole)
         change = wide.power2(scale - new_scale)
         scale, whole = new_scale, new_whole
-        wide.store(scales, row * LANES, scale)
-        entered = factor * wide.exp2(entering - whole) * wide.power2(whole - scale)
-        row_stay = change * p_stay
-        row_bad = change * wide.splat(P_BAD)
-        row_from_bad = change * from_bad
+        for i in range(ROWS):
+            wide.store(scales, (row + i) * LANES, scale)
+        entered_a, entered_b = entered(entry_a, scale), entered(entry_b, scale)
+        entered_c, entered_d = entered(entry_c, scale), entered(entry_d, scale)
+        now = change * p_stay, change * p_bad, change * from_bad, *further
         greatest = zero
-        begin = 0
+        kmer = 0
         for stretch in range(stops.shape[0]):
-            kmer = stops[stretch]
+            begin, kmer = kmer, stops[stretch]
+            n = first[begin + 1] - first[begin]
             end = first[kmer]
-            for cell in range(begin, end):
-                at = cell * 2 * LANES
-                to = cell * stride
-                came = source[cell] * stride
-                density_at = of_row + place[cell]
-                match_same = wide.load(states, at)
-                wrong_same = wide.load(states, at + LANES)
-                skipped = wide.load(out, came + stride - LANES)
-                density = wide.widened(free, density_at)
-                if noise is None:
-                    into = wide.madd(row_from_bad, wrong_same, change * wide.load(out_before, came))
-                    good = wide.madd(density, wide.madd(row_stay, match_same, into), entered)
-                else:
-                    into = wide.madd(row_from_bad, wrong_same, change * wide.load(out_before, came + LANES))
-                    into = wide.madd(wide.widened(stay_densities, density_at), row_stay * match_same, density * into)
-                    stepping = change * wide.load(out_before, came)
-                    into = wide.madd(wide.widened(step_densities, density_at), stepping, into)
-                    good = into + entered
-                bad = row_bad * (match_same + wrong_same)
-                greatest = wide.maximum(greatest, good + bad)
-                wide.store(states, at, good)
-                wide.store(states, at + LANES, bad)
-                left = from_bad * bad
-                onward = wide.madd(from_skip, skipped, left)
-                if noise is None:
-                    wide.store(out, to, wide.madd(step, good, onward))
-                else:
-                    wide.store(out, to, step * good)
-                    wide.store(out, to + LANES, onward)
-                wide.store(out, to + stride - LANES, wide.madd(skip_self, skipped, wide.madd(skip, good, left)))
-            begin = end
-            entered = zero
+            for v in range(n):
+                cell = first[begin] + v
+                at = vectors if begin == 0 else source[cell] - first[begin - 1]
+                at *= of_edge
+                old, old_free = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
+                at += onto
+                out_a, free_a = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
+                skip_a = wide.load(edges_before, at + onto)
+                at += stride
+                out_b, free_b = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
+                skip_b = wide.load(edges_before, at + onto)
+                at += stride
+                out_c, free_c = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
+                skip_c = wide.load(edges_before, at + onto)
+                skip_d = wide.load(edges_before, at + stride + onto)
+                was_a = was_b = was_c = was_d = good_a = good_b = good_c = good_d = zero
+                wrong_a = wrong_b = wrong_c = wrong_d = out_d = free_d = zero
+                while cell < end:
+                    at = cell * size
+                    density = place[cell]
+                    was_a, was_b, was_c, was_d = skip_a, skip_b, skip_c, skip_d
+                    same = wide.load(states, at), wide.load(states, at + LANES)
+                    before, old = (change * old, change * old_free), wide.load(states, at + 2 * LANES)
+                    old_free = wide.load(states, at + LANES + onto)
+                    came = out_a, free_a
+                    good_a, wrong_a, out_a, free_a, skip_a = next_states(
+                        noise, densities, of_a + density, now, before, same, was_a, entered_a
+                    )
+                    before, same = (out_b, free_b), (good_a, wrong_a)
+                    good_b, wrong_b, out_b, free_b, skip_b = next_states(
+                        noise, densities, of_b + density, later, came, same, was_b, entered_b
+                    )
+                    came, same = (out_c, free_c), (good_b, wrong_b)
+                    good_c, wrong_c, out_c, free_c, skip_c = next_states(
+                        noise, densities, of_c + density, later, before, same, was_c, entered_c
+                    )
+                    same = good_c, wrong_c
+                    good_d, wrong_d, out_d, free_d, skip_d = next_states(
+                        noise, densities, of_d + density, later, came, same, was_d, entered_d
+                    )
+                    greatest = wide.maximum(greatest, good_d + wrong_d)
+                    wide.store(states, at, good_d)
+                    wide.store(states, at + LANES, wrong_d)
+                    wide.store(states, at + 2 * LANES, out_d)
+                    if noise is not None:
+                        wide.store(states, at + 3 * LANES, free_d)
+                    cell += n
+                at = v * of_edge
+                wide.store(edges, at + onto - LANES, old_free)
+                wide.store(edges, at, old)
+                _store_edge(edges, at + onto, onto, out_a, free_a, skip_a)
+                _store_edge(edges, at + onto + stride, onto, out_b, free_b, skip_b)
+                _store_edge(edges, at + onto + 2 * stride, onto, out_c, free_c, skip_c)
+                _store_edge(edges, at + onto + 3 * stride, onto, out_d, free_d, skip_d)
+                if last[kmer - 1]:
+                    at = (row * vectors + v) * LANES
+                    lanes = wide.lanes_of(last[kmer - 1])
+                    _store_some(ends, at, lanes, good_a + wrong_a + was_a)
+                    _store_some(ends, at + vectors * LANES, lanes, good_b + wrong_b + was_b)
+                    _store_some(ends, at + 2 * vectors * LANES, lanes, good_c + wrong_c + was_c)
+                    _store_some(ends, at + 3 * vectors * LANES, lanes, good_d + wrong_d + was_d)
+            entered_a = entered_b = entered_c = entered_d = zero
             if kmer < n_kmers and changes[kmer]:
-                at = first[kmer - 1] * stride
-                n = end - first[kmer - 1]
                 if slot[kmer] >= 0:
                     to = (slot[kmer] * rows + row) * vectors * stride
-                    for i in range(0, n * stride, LANES):
-                        wide.store(kept, to + i, wide.load(out, at + i))
+                    for v in range(n):
+                        for i in range(ROWS):
+                            for x in range(0, stride, LANES):
+                                out = wide.load(edges, v * of_edge + onto + i * stride + x)
+                                wide.store(kept, to + (i * vectors + v) * stride + x, out)
                 to = kmer * width
-                _forget(out, (at, n, stride, n_out), shape, changes[kmer], pairs, to - width, changed, to)
-        for i in range(last_kmers.shape[0]):
-            kmer = last_kmers[i]
-            is_last = wide.lanes_of(last[kmer])
-            end = row * vectors * LANES
-            for cell in range(first[kmer], first[kmer + 1]):
-                both = wide.load(states, cell * 2 * LANES) + wide.load(states, cell * 2 * LANES + LANES)
-                mass = both + wide.load(out, source[cell] * stride + stride - LANES)
-                wide.store(ends, end, wide.select(is_last, mass, wide.load(ends, end)))
-                end += LANES
+                forget(edges, (onto, n, of_edge, ROWS * n_out), shape, changes[kmer], pairs, to - width, changed, to)
+                for v in range(n):
+                    for x in range(0, onto, LANES):
+                        out = wide.load(edges, (v + 1) * of_edge - stride + x)
+                        wide.store(states, (end - n + v) * size + 2 * LANES + x, out)
+            edges_before, edges = edges, edges_before
         top, new_top = new_top, scale + wide.exponent(greatest_of_window(greatest, pack.low))
-        out_before, out = out, out_before
+
+
+@kernel
+def _store_edge(edges, at, onto, out, free, skips):
+    wide.store(edges, at + onto - LANES, free)
+    wide.store(edges, at, out)
+    wide.store(edges, at + onto, skips)
+
+
+@kernel
+def _store_some(array, at, lanes, values):
+    wide.store(array, at, wide.select(lanes, values, wide.load(array, at)))
 
 
 @kernel
@@ -222,6 +222,22 @@ def _halves(exponent):
     """Two powers of two whose product is that of `exponent`, which may be out of range."""
     half = wide.floor(wide.splat(0.5) * exponent)
     return wide.power2(half), wide.power2(exponent - half)
+
+
+@kernel
+def _flow(noise, kept, at, edges, came, halves):
+    """Probability of the paths of a row through a slot, from what is kept at `at` to what may follow at `came`."""
+    half, other = halves
+    from_match = wide.load(kept, at) * half
+    if noise is None:
+        skipping = wide.load(kept, at + LANES) * half
+        into_skips = wide.load(edges, came + LANES) * other
+        return wide.madd(from_match, wide.load(edges, came) * other, skipping * into_skips)
+    skipping = wide.load(kept, at + 2 * LANES) * half
+    into_skips = wide.load(edges, came + 2 * LANES) * other
+    flow = wide.load(kept, at + LANES) * half * (wide.load(edges, came + LANES) * other)
+    flow = wide.madd(from_match, wide.load(edges, came) * other, flow)
+    return wide.madd(skipping, into_skips, flow)
 
 
 @kernel
@@ -241,120 +257,122 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
     room : Room
         As for `forward`.
     """
-    stay, step = wide.load(pack.stay, 0), wide.load(pack.step, 0)
-    from_bad = wide.splat(P_FROM_BAD)
-    from_skip = wide.splat(P_FROM_SKIP)
-    skip = wide.splat(P_SKIP)
-    skip_self = wide.splat(P_SKIP_SELF)
+    p_bad = wide.splat(P_BAD)
+    most = wide.load(pack.stay, 0), wide.load(pack.step, 0), wide.splat(P_FROM_BAD), wide.splat(P_FROM_SKIP)
+    skips = wide.splat(P_SKIP), wide.splat(P_SKIP_SELF)
+    chances = *most, p_bad, *skips
     zero = wide.splat(0.0)
-    onward, (_, first, source, pairs, stops), _, across, last, _, changes, changed, slot = pack.course
+    onward, (_, first, source, pairs, stops), _, across, last, changes, changed, slot = pack.course
     first_onward = onward.first
-    after, events, inverse, offset, constant = pack.after, pack.events, pack.inverse, pack.offset, pack.constant
-    inverse_before, offset_before = pack.inverse_before, pack.offset_before
     shape = pack.width, pack.low
     width = pack.width
-    n_cells = source.shape[0]
+    n_kmers = last.shape[0]
     vectors = 1 << (pack.width - pack.low)
-    rows = pack.after.shape[0] // LANES
-    per_row = inverse.shape[0] if densities.is_kept else 0
-    free, stay_densities, step_densities = densities.free, densities.stay, densities.step
+    after = pack.after
+    rows = after.shape[0] // LANES
+    events, emissions = pack.events, (pack.inverse, pack.offset, pack.constant, pack.inverse_before, pack.offset_before)
+    per_row = pack.inverse.shape[0]
     n_out = 2 if noise is None else 3
-    size = (n_cells + 1) * LANES  # at last a cell of zeros
-    # What may follow each match state of the row below, times that row's density.
-    match, match_now = zeros(room, size), zeros(room, size)
-    # With correlated noise the match state one k-mer on counts with the density of a step, or, after a bad event or a
-    # skip, with that of neither.
-    stepped = zeros(room, 0 if noise is None else 2 * size)
-    states = zeros(room, 2 * size)  # what may follow each bad event of the row below, and each skip of this one
+    stride = n_out * LANES
+    onto = stride - LANES
+    # What may follow each match state of the row below, times that row's density, but with correlated noise without it;
+    # and what may follow each bad event of that row.
+    states = zeros(room, source.shape[0] * 2 * LANES)
+    # Of the cells that a stretch ends with, of the row below and of each row but the last what may follow a match state
+    # if a match state or, with correlated noise, anything else is before it: it counts with the density of a step or
+    # with that of neither. After each of them what may follow a skip in the row above. At last one of zeros.
+    of_edge = ROWS * stride
+    edges_before = zeros(room, (vectors + 1) * of_edge)
+    edges = zeros(room, (vectors + 1) * of_edge)
     scale = whole = top = new_top = wide.splat(NEVER)
-    for row in range(rows - 1, -1, -1):
-        end = wide.load(after, row * LANES)
+    for row in range(rows - ROWS, -1, -ROWS):  # rows from a, the one below all others, to d
+        end_d, end_c = wide.load(after, row * LANES), wide.load(after, (row + 1) * LANES)
+        end_b, end_a = wide.load(after, (row + 2) * LANES), wide.load(after, (row + 3) * LANES)
         below = scale
-        new_whole = wide.floor(end)
+        new_whole = wide.floor(wide.maximum(wide.maximum(end_a, end_b), wide.maximum(end_c, end_d)))
         scale = wide.maximum(wide.maximum(top, whole), new_whole)
         whole = new_whole
         change = wide.power2(below - scale)
-        is_row = wide.ge(end, wide.splat(0.5 * NEVER))
-        ended = wide.select(is_row, wide.exp2(end - whole) * wide.power2(whole - scale), zero)
-        row_bad = change * wide.splat(P_BAD)
-        # With correlated noise those of the row below, which `match` is without.
-        dense = row if noise is None else min(row + 1, rows - 1)
-        if per_row == 0:
-            if noise is None:
-                fill_independent(events, inverse, offset, constant, dense, free, 0)
-            else:
-                fill_correlated(
-                    events, inverse, offset, constant, inverse_before, offset_before, dense, row, noise, free,
-                    stay_densities, step_densities, 0,
-                )  # fmt: skip
+        ended_a, ended_b = ended(end_a, scale), ended(end_b, scale)
+        ended_c, ended_d = ended(end_c, scale), ended(end_d, scale)
+        now = *most, change * p_bad, *skips
+        # With correlated noise those of the row below, which `states` are without.
+        dense = row if noise is None else row + 1
+        if not densities.is_kept:
+            fill_rows(events, emissions, noise, dense, densities, 0)
+        of_d = dense * per_row if densities.is_kept else 0
+        of_c, of_b, of_a = of_d + per_row, of_d + 2 * per_row, of_d + 3 * per_row
+        if densities.is_kept and dense + 3 == rows:  # nothing follows, whatever the density
+            of_a = of_b
         # The product of two scales may be out of range where that of the two masses is not: a half for each of them.
         ahead = wide.load(scales, row * LANES) - wide.load(reference, 0)
-        below_1, below_2 = _halves(ahead + below)
-        same_1, same_2 = _halves(ahead + scale)
-        of_dense = dense * per_row
+        halves = _halves(ahead + scale)
         greatest = zero
-        begin = n_cells
+        kmer = n_kmers
         for stretch in range(stops.shape[0]):
-            kmer = stops[stretch]
-            finish = zero
+            begin, kmer = kmer, stops[stretch]
+            n = first[begin] - first[begin - 1]
+            end = first[kmer]
+            finish_a = finish_b = finish_c = finish_d = zero
             if last[kmer]:
-                finish = wide.select(wide.lanes_of(last[kmer]), ended, zero)
-            for cell in range(begin - 1, first[kmer] - 1, -1):
-                at = cell * LANES
-                came = source[cell] * LANES
-                match_below = wide.load(match, at)
-                skipped = wide.load(states, 2 * came + LANES)
-                bad = wide.madd(row_bad, wide.load(states, 2 * at), finish)
-                density = wide.widened(free, of_dense + at)
-                same = change * match_below
-                if noise is None:
-                    onto_free = change * wide.load(match, came)
-                    onto = wide.madd(step, onto_free, wide.madd(skip, skipped, bad))
-                    good = density * wide.madd(stay, same, onto)
-                    any_match = same + onto_free
-                else:
-                    onto = wide.madd(step, change * wide.load(stepped, 2 * came), wide.madd(skip, skipped, bad))
-                    good = wide.madd(stay, same * wide.widened(stay_densities, of_dense + at), onto)
-                    onto_free = change * wide.load(stepped, 2 * came + LANES)
-                    wide.store(stepped, 2 * at, match_below * wide.widened(step_densities, of_dense + at))
-                    wide.store(stepped, 2 * at + LANES, match_below * density)
-                    any_match = wide.madd(same, density, onto_free)
-                wrong_now = wide.madd(from_bad, any_match + skipped, bad)
-                wide.store(match_now, at, good)
-                wide.store(states, 2 * at, wrong_now)
-                wide.store(
-                    states, 2 * at + LANES, wide.madd(skip_self, skipped, wide.madd(from_skip, onto_free, finish))
-                )
-                greatest = wide.maximum(greatest, wide.maximum(good, wrong_now))
-            begin = first[kmer]
+                lanes = wide.lanes_of(last[kmer])
+                finish_a, finish_b = wide.select(lanes, ended_a, zero), wide.select(lanes, ended_b, zero)
+                finish_c, finish_d = wide.select(lanes, ended_c, zero), wide.select(lanes, ended_d, zero)
+            for v in range(n):
+                cell = first[begin - 1] + v
+                at = vectors if begin == n_kmers else source[cell] - first[begin]
+                at *= of_edge
+                after_a, free_a = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
+                skip_a = wide.load(edges_before, at + onto)
+                at += stride
+                after_b, free_b = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
+                skip_b = wide.load(edges_before, at + onto)
+                at += stride
+                after_c, free_c = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
+                skip_c = wide.load(edges_before, at + onto)
+                at += stride
+                after_d, free_d = wide.load(edges_before, at), wide.load(edges_before, at + onto - LANES)
+                skip_d = wide.load(edges_before, at + onto)
+                while cell >= end:
+                    at = cell * LANES
+                    same, wrong = wide.load(states, 2 * at), wide.load(states, 2 * at + LANES)
+                    good, wrong, after_a, free_a, skip_a = states_before(
+                        noise, densities, of_a + at, now, (change * same, wrong), (after_a, free_a), skip_a, finish_a
+                    )
+                    good, wrong, after_b, free_b, skip_b = states_before(
+                        noise, densities, of_b + at, chances, (good, wrong), (after_b, free_b), skip_b, finish_b
+                    )
+                    good, wrong, after_c, free_c, skip_c = states_before(
+                        noise, densities, of_c + at, chances, (good, wrong), (after_c, free_c), skip_c, finish_c
+                    )
+                    good, wrong, after_d, free_d, skip_d = states_before(
+                        noise, densities, of_d + at, chances, (good, wrong), (after_d, free_d), skip_d, finish_d
+                    )
+                    greatest = wide.maximum(greatest, wide.maximum(good, wrong))
+                    wide.store(states, 2 * at, good)
+                    wide.store(states, 2 * at + LANES, wrong)
+                    cell -= n
+                at = v * of_edge
+                _store_edge(edges, at, onto, after_a, free_a, skip_a)
+                _store_edge(edges, at + stride, onto, after_b, free_b, skip_b)
+                _store_edge(edges, at + 2 * stride, onto, after_c, free_c, skip_c)
+                _store_edge(edges, at + 3 * stride, onto, after_d, free_d, skip_d)
+            edges_before, edges = edges, edges_before
             if changes[kmer] == 0:
                 continue
-            n = first[kmer + 1] - begin
             to = kmer * width
-            at = begin * LANES
-            if noise is None:
-                _forget(match, (at, n, LANES, 1), shape, changes[kmer], pairs, to, changed, to)
-            else:
-                _forget(stepped, (2 * at, n, 2 * LANES, 2), shape, changes[kmer], pairs, to, changed, to)
-            _forget(states, (2 * at + LANES, n, 2 * LANES, 1), shape, changes[kmer], pairs, to, changed, to)
+            forget(edges_before, (0, n, of_edge, ROWS * n_out), shape, changes[kmer], pairs, to, changed, to)
             if slot[kmer] < 0:
                 continue
-            at = (slot[kmer] * rows + row) * vectors * n_out * LANES
+            at = (slot[kmer] * rows + row) * vectors * stride
             to = slot[kmer] * vectors * LANES
             for cell in range(first_onward[kmer - 1], first_onward[kmer]):
-                came = across[cell] * LANES
-                from_match = wide.load(kept, at) * below_1
-                skipping = wide.load(kept, at + (n_out - 1) * LANES) * same_1
-                into_skips = wide.load(states, 2 * came + LANES) * same_2
-                if noise is None:
-                    flow = wide.madd(from_match, wide.load(match, came) * below_2, skipping * into_skips)
-                else:
-                    from_others = wide.load(kept, at + LANES) * below_1
-                    flow = from_others * (wide.load(stepped, 2 * came + LANES) * below_2)
-                    flow = wide.madd(from_match, wide.load(stepped, 2 * came) * below_2, flow)
-                    flow = wide.madd(skipping, into_skips, flow)
-                wide.store(flows, to, wide.load(flows, to) + flow)
-                at += n_out * LANES
+                came = (across[cell] - end) * of_edge
+                flow = wide.load(flows, to)
+                for i in range(ROWS - 1, -1, -1):
+                    flow = flow + _flow(noise, kept, at + i * vectors * stride, edges_before, came, halves)
+                    came += stride
+                wide.store(flows, to, flow)
+                at += stride
                 to += LANES
         top, new_top = new_top, scale + wide.exponent(greatest_of_window(greatest, pack.low))
-        match, match_now = match_now, match

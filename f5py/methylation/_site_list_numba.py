@@ -180,7 +180,13 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
         Filled.
     """
     (groups, listing), sites, order, of_read = ordered
-    alignments, events, scaling = batch.alignments, batch.events, batch.scaling
+    alignments = batch.alignments
+    # In a loop each use of a tuple's array would change the count of its users, which all threads share.
+    window, n_bases_of, begin, end = listing
+    n_sites_of, reverses, first_events = groups.sites, alignments.reverse, batch.events.offsets
+    shift, scale, var, events_per_base = (
+        batch.scaling.shift, batch.scaling.scale, batch.scaling.var, batch.events_per_base
+    )  # fmt: skip
     room = room_of(0)
     for i in own_turns(counter(turn), turns.shape[0]):
         chosen = order[turns[i] * WINDOWS_PER_TURN : (turns[i] + 1) * WINDOWS_PER_TURN]
@@ -188,8 +194,8 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
         n_bases = 0
         n_sites = 0
         for w in range(n):
-            n_bases += listing.n_bases[chosen[w]]
-            n_sites += groups.sites[chosen[w]]
+            n_bases += n_bases_of[chosen[w]]
+            n_sites += n_sites_of[chosen[w]]
         of_all = np.empty((7, n), np.int64)
         fits = np.empty((3, n), np.float32)
         windows = SiteWindows(
@@ -202,29 +208,29 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
         for w in range(n):
             slot = chosen[w]
             read = of_read[slot]
-            reverse = alignments.reverse[read]
-            length = listing.n_bases[slot]
+            reverse = reverses[read]
+            length = n_bases_of[slot]
             motif = motifs[1 if reverse else 0]
             codes = windows.codes[base : base + length]
-            fill_plain(segment_of(alignments, read), listing.window[slot], length, motif, reverse, codes)
+            fill_plain(segment_of(alignments, read), window[slot], length, motif, reverse, codes)
             windows.base[w], windows.n_bases[w] = base, length
-            windows.site[w], windows.n_sites[w] = site, groups.sites[slot]
-            first_event = events.offsets[read]
-            windows.begin[w], windows.end[w] = first_event + listing.begin[slot], first_event + listing.end[slot]
+            windows.site[w], windows.n_sites[w] = site, n_sites_of[slot]
+            first_event = first_events[read]
+            windows.begin[w], windows.end[w] = first_event + begin[slot], first_event + end[slot]
             windows.width[w], windows.reverse[w] = sites.width[slot], reverse
-            windows.fits.shift[w], windows.fits.scale[w] = scaling.shift[read], scaling.scale[read]
-            windows.fits.var[w] = scaling.var[read]
-            windows.fits.events_per_base[w] = batch.events_per_base[read]
-            for s in range(groups.sites[slot]):
+            windows.fits.shift[w], windows.fits.scale[w] = shift[read], scale[read]
+            windows.fits.var[w] = var[read]
+            windows.fits.events_per_base[w] = events_per_base[read]
+            for s in range(n_sites_of[slot]):
                 windows.modified[site + s] = sites.place[sites.first[slot] + s]
             base += length
-            site += groups.sites[slot]
+            site += n_sites_of[slot]
         shares = Shares(np.empty((n_sites, 2)), np.empty(n))
-        room = find_shares(windows, events.mean, model, noise, room, shares)
+        room = find_shares(windows, batch.events.mean, model, noise, room, shares)
         for w in range(n):
             slot = chosen[w]
             found.exponents[slot] = shares.exponents[w]
-            for s in range(groups.sites[slot]):
+            for s in range(n_sites_of[slot]):
                 at, source = sites.first[slot] + s, windows.site[w] + s
                 found.sites[at, 0], found.sites[at, 1] = shares.sites[source, 0], shares.sites[source, 1]
 

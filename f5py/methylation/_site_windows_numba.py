@@ -16,6 +16,7 @@ from f5py.methylation._hmm_numba import Emissions, background, stay_probability
 from f5py.methylation._site_course_numba import Pack, are_alike, cell_of, lane_bits, make_course, next_vector
 from f5py.methylation._site_densities_numba import (
     NEVER,
+    ROWS,
     empty,
     empty_floats,
     numbers,
@@ -76,15 +77,18 @@ class PackSize(NamedTuple):
 @kernel
 def _size_of(windows, chosen, k):
     """Count the rows and k-mers of a pack of the windows `chosen`, and at most how many slots it has."""
+    begins, ends, n_bases, n_sites, widths = (
+        windows.begin, windows.end, windows.n_bases, windows.n_sites, windows.width
+    )  # fmt: skip
     rows = np.int64(0)
     n_kmers = np.int64(0)
     n_slots = np.int64(0)
     for i in range(chosen.shape[0]):
         window = chosen[i]
-        rows = max(rows, abs(windows.end[window] - windows.begin[window]) + 1)
-        n_kmers = max(n_kmers, windows.n_bases[window] - k + 1)
-        n_slots += (windows.n_sites[window] - 1) // windows.width[window]
-    return rows, n_kmers, min(n_slots, n_kmers)
+        rows = max(rows, abs(ends[window] - begins[window]) + 1)
+        n_kmers = max(n_kmers, n_bases[window] - k + 1)
+        n_slots += (n_sites[window] - 1) // widths[window]
+    return (rows + ROWS - 1) // ROWS * ROWS, n_kmers, min(n_slots, n_kmers)
 
 
 @kernel
@@ -151,12 +155,15 @@ def _fill_before(pack):
 
 
 @kernel
-def _fill_rows(windows, chosen, low, event_mean, pack):
+def _fill_rows(windows, chosen, low, event_mean, pack, room):
     """Fill the events of all lanes, and what the background after them has."""
     rows = pack.after.shape[0] // LANES
-    events, background_after = pack.events, pack.after
+    events, background_after, begins, ends = pack.events, pack.after, windows.begin, windows.end
+    backgrounds = empty(room, rows)
+    for row in range(rows):
+        backgrounds[row] = np.float64(background(row))
     for i in range(chosen.shape[0]):
-        begin, end = windows.begin[chosen[i]], windows.end[chosen[i]]
+        begin, end = begins[chosen[i]], ends[chosen[i]]
         stride = 1 if begin < end else -1
         own_rows = abs(end - begin) + 1
         for lane in range(i << low, (i + 1) << low):
@@ -164,7 +171,7 @@ def _fill_rows(windows, chosen, low, event_mean, pack):
                 x = event_mean[begin + stride * row]
                 events[row * simd.LANES + lane] = x
                 events[row * simd.LANES + LANES + lane] = x
-                background_after[row * LANES + lane] = np.float64(background(own_rows - 1 - row))
+                background_after[row * LANES + lane] = backgrounds[own_rows - 1 - row]
             for row in range(own_rows, rows):
                 events[row * simd.LANES + lane] = event_mean[end]
                 events[row * simd.LANES + LANES + lane] = event_mean[end]
@@ -186,26 +193,30 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
     kmers = numbers(room, n_elements, -1)
     ranks, powers, work = numbers(room, n_kmers, 0), numbers(room, k, 0), numbers(room, width + (1 << width), 0)
     fits = empty_floats(room, 4 * simd.LANES)
+    all_codes, base, n_bases, reverses = windows.codes, windows.base, windows.n_bases, windows.reverse
+    all_modified, site, n_sites = windows.modified, windows.site, windows.n_sites
+    shifts, scales, variances, per_base = windows.fits
+    bits, stay, step = course.back.bits, pack.stay, pack.step
     for i in range(chosen.shape[0]):
         window = chosen[i]
-        codes = windows.codes[windows.base[window] : windows.base[window] + windows.n_bases[window]]
-        modified = windows.modified[windows.site[window] : windows.site[window] + windows.n_sites[window]]
+        codes = all_codes[base[window] : base[window] + n_bases[window]]
+        modified = all_modified[site[window] : site[window] + n_sites[window]]
         own_kmers = codes.shape[0] - k + 1
-        reverse = windows.reverse[window]
+        reverse = reverses[window]
         power = np.int64(1)
-        for base in range(k):
-            powers[base if reverse else k - 1 - base] = power
+        for place in range(k):
+            powers[place if reverse else k - 1 - place] = power
             power *= CODES
         fill_ranks(codes, k, reverse, own_kmers, ranks)
-        _fill_kmers((codes, modified, ranks[:own_kmers]), powers, (width, low), course.back.bits, work, i << low, kmers)
-        var, p_stay = windows.fits.var[window], stay_probability(windows.fits.events_per_base[window])
+        _fill_kmers((codes, modified, ranks[:own_kmers]), powers, (width, low), bits, work, i << low, kmers)
+        var, p_stay = variances[window], stay_probability(per_base[window])
         ln_var = np.float32(np.log(var))
         for lane in range(i << low, (i + 1) << low):
             for at in range(lane, simd.LANES, LANES):
-                fits[at], fits[simd.LANES + at] = windows.fits.shift[window], windows.fits.scale[window]
+                fits[at], fits[simd.LANES + at] = shifts[window], scales[window]
                 fits[2 * simd.LANES + at], fits[3 * simd.LANES + at] = var, ln_var
-            pack.stay[lane], pack.step[lane] = p_stay, 1.0 - p_stay - P_SKIP - P_BAD
-    _fill_rows(windows, chosen, low, event_mean, pack)
+            stay[lane], step[lane] = p_stay, 1.0 - p_stay - P_SKIP - P_BAD
+    _fill_rows(windows, chosen, low, event_mean, pack, room)
     of_lanes = (
         simd.load(fits, 0), simd.load(fits, simd.LANES), simd.load(fits, 2 * simd.LANES),
         simd.load(fits, 3 * simd.LANES),
@@ -277,21 +288,23 @@ def _share(masses, first, shape, bit, state):
 
 
 @kernel
-def _finish_window(windows, window, k, pack, masses, first_lane, shares):
-    """Fill the shares of a window's sites."""
-    width, slot = pack.width, pack.course.slot
-    shape = width, pack.low
-    per_kmer = LANES << (width - pack.low)
+def _finish_windows(windows, which, k, pack, masses, shares):
+    """Fill the shares of the sites of windows, given by the first one and their number."""
+    width, low, slot, of_sites = pack.width, pack.low, pack.course.slot, shares.sites
+    sites, all_sites, modified = windows.site, windows.n_sites, windows.modified
+    shape = width, low
+    per_kmer = LANES << (width - low)
     n_slots = masses.shape[0] // per_kmer - 1
-    first = windows.site[window]
-    n_sites = windows.n_sites[window]
-    for i in range(n_sites):
-        # The flow into the k-mer that the next block of sites begins with tells the states of this one's.
-        block = (i // width + 1) * width
-        of_block = n_slots if block >= n_sites else slot[windows.modified[first + block] - k + 1]
-        at = of_block * per_kmer + first_lane
-        shares.sites[first + i, 0] = _share(masses, at, shape, i % width, True)
-        shares.sites[first + i, 1] = _share(masses, at, shape, i % width, False)
+    for lane in range(which[1]):
+        window = which[0] + lane
+        first, n_sites = sites[window], all_sites[window]
+        for i in range(n_sites):
+            # The flow into the k-mer that the next block of sites begins with tells the states of this one's.
+            block = (i // width + 1) * width
+            of_block = n_slots if block >= n_sites else slot[modified[first + block] - k + 1]
+            at = of_block * per_kmer + (lane << low)
+            of_sites[first + i, 0] = _share(masses, at, shape, i % width, True)
+            of_sites[first + i, 1] = _share(masses, at, shape, i % width, False)
 
 
 @kernel
@@ -312,20 +325,23 @@ def find_shares(windows, event_mean, model, noise, room, shares):
     shares : Shares
         Filled, those of sites at the places that they have in `windows.modified`.
     """
-    count = windows.width.shape[0]
+    count, widths, exponents = windows.width.shape[0], windows.width, shares.exponents
     reference = np.empty(LANES)
     several = np.empty(LANES, np.int64)
     mode = simd.flush_denormals()
     first = 0
     like = low_before = -1  # the window that all of the pack before are like, and that pack's bits in lanes
     while first < count:
-        width = windows.width[first]
+        width = widths[first]
         n = 1
-        while n < LANES and first + n < count and windows.width[first + n] == width:
+        while n < LANES and first + n < count and widths[first + n] == width:
             n += 1
-        low = lane_bits(windows, first, n, model.k)
+        is_alike = are_alike(windows, first, first + 1, n - 1)
+        low = lane_bits(windows, first, n, model.k, is_alike)
         chosen = several[: LANES >> low]
-        n = min(n, chosen.shape[0])
+        if n > chosen.shape[0]:
+            n = chosen.shape[0]
+            is_alike = are_alike(windows, first, first + 1, n - 1)
         for i in range(chosen.shape[0]):
             chosen[i] = first + min(i, n - 1)
         rows, n_kmers, most_slots = _size_of(windows, chosen, model.k)
@@ -333,11 +349,8 @@ def find_shares(windows, event_mean, model, noise, room, shares):
         if needed > room.work.shape[0]:
             room = room_of(needed + needed // 2)
             like = -1
-        is_alike = True
-        for i in range(1, n):
-            is_alike = is_alike and are_alike(windows, first, first + i)
-        is_known = is_alike and like >= 0 and low == low_before and windows.width[like] == width
-        if not (is_known and are_alike(windows, like, first)):
+        is_known = is_alike and like >= 0 and low == low_before and widths[like] == width
+        if not (is_known and are_alike(windows, like, first, 1)):
             room.used[0] = 0
             of_pack = width, low, n_kmers
             course, n_slots = make_course(windows, chosen, of_pack, model.k, noise is not None, room)
@@ -348,8 +361,8 @@ def find_shares(windows, event_mean, model, noise, room, shares):
         pack = _make_pack(windows, chosen, size, course, event_mean, model, noise, room)
         masses = _score_pack(pack, n_slots, noise, reference, room)
         for i in range(n):
-            shares.exponents[first + i] = reference[i << low]
-            _finish_window(windows, first + i, model.k, pack, masses, i << low, shares)
+            exponents[first + i] = reference[i << low]
+        _finish_windows(windows, (first, n), model.k, pack, masses, shares)
         first += n
     simd.restore_mode(mode)
     return room
