@@ -81,20 +81,32 @@ class _Elsewhere:
     def begin_sites(
         self, batch: ReadBatch, reads: NDArray[np.bool_], sites: SiteListing, calls: Calls
     ) -> NDArray[np.bool_]:
-        from f5py.compute.gpu.results._window_order_numba import GroupsOfPart, SiteLimits, empty_order, order_windows
+        from f5py.compute.gpu.results._window_order_numba import (
+            GroupsOfPart,
+            SiteLimits,
+            describe_windows,
+            divide_windows,
+            empty_order,
+            list_places,
+            order_windows,
+        )
 
         self._first = sites.first
         groups = GroupsOfPart(_NO_READS, batch.calls.offsets, batch.calls.n, batch.calls.sites, self._listing)
         limits = SiteLimits(self._k, self._is_correlated, 1, 1)
         given_back = np.zeros(len(batch), np.bool_)
-        AT_ONCE.run(order_windows, _NO_READS, _NO_READS, groups, sites, limits, empty_order(0, 0), given_back)
+        order = empty_order(0, 0)
+        AT_ONCE.run(order_windows, _NO_READS, _NO_READS, groups, sites, limits, order, given_back)
+        AT_ONCE.run(describe_windows, _NO_READS, groups, sites, order)
+        AT_ONCE.run(divide_windows, _NO_READS, limits, order)
+        AT_ONCE.run(list_places, _NO_READS, sites, order)
         return given_back
 
     def fetch_sites(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         from f5py.compute.gpu.results._window_order_numba import SitesOfChunk, put_sites_back
 
         sites, exponents = np.empty((0, 2)), np.empty(0)
-        chunk = SitesOfChunk(_NO_READS, np.empty(0, np.int32), np.empty(0), np.empty(0))
+        chunk = SitesOfChunk(_NO_READS, np.empty((0, 7), np.int32), np.empty(0), np.empty(0))
         AT_ONCE.run(put_sites_back, _NO_READS, chunk, self._first, sites, exponents)
         return sites, exponents
 

@@ -15,6 +15,8 @@ from f5py.methylation.hmm_gpu import LANES
 
 #: Sites under a k-mer that the lanes of a warp can tell apart.
 MAX_WIDTH = 5
+#: Windows that a thread describes at a time, or puts what has been found for.
+WINDOWS_OF_PIECE = 2048
 
 
 class WindowOrder(NamedTuple):
@@ -81,7 +83,10 @@ def _size_of(listing, sites, n_sites, slot, k):
 
 @kernel
 def order_windows(turn, one, at, groups, sites, limits, order, given_back):
-    """Order the windows of reads by width and size, the largest first, and divide them among warps.
+    """Order the windows of reads by width and size, the largest first.
+
+    Their number, their slots and their reads are filled in; `describe_windows`, `divide_windows` and `list_places` do
+    the rest.
 
     Parameters
     ----------
@@ -98,9 +103,10 @@ def order_windows(turn, one, at, groups, sites, limits, order, given_back):
         Set for reads of the batch that have a window which is too large; none of theirs is in the order.
     """
     aligned, offsets, n_groups, n_sites, listing = groups
+    widths, windows, ordered = sites.width, order.windows, order.slots
     k, is_correlated, room, most_sites = limits
     for _ in own_turns(counter(turn), one.shape[0]):
-        most = order.slots.shape[0]
+        most = ordered.shape[0]
         slots, of_read = np.empty(most, np.int64), np.empty(most, np.int32)
         columns, rows, kinds = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
         n = 0
@@ -111,7 +117,7 @@ def order_windows(turn, one, at, groups, sites, limits, order, given_back):
             for slot in range(offsets[read], offsets[read] + n_groups[read]):
                 if n_sites[slot] == 1:
                     continue
-                width = sites.width[slot]
+                width = widths[slot]
                 of_window = _size_of(listing, sites, n_sites, slot, k)
                 needed = work_elements(of_window[0], of_window[1], of_window[2], is_correlated)
                 fits = fits and width <= MAX_WIDTH and needed <= room and n_sites[slot] <= most_sites
@@ -126,58 +132,119 @@ def order_windows(turn, one, at, groups, sites, limits, order, given_back):
         sort_by(rows, np.arange(n), by_rows)
         sort_by(columns, by_rows, by_columns)
         sort_by(kinds, by_columns, by_kind)
+        for i in range(n):
+            ordered[i], windows[i, 0] = slots[by_kind[i]], of_read[by_kind[i]]
+        order.n[0] = n
 
+
+@kernel
+def describe_windows(turn, pieces, groups, sites, order):
+    """Fill what the order says of its windows, but for their places: in place of these, the width.
+
+    Parameters
+    ----------
+    turn, pieces
+        See `f5py.threads.pool`; piece i has the `WINDOWS_OF_PIECE` windows from ``i * WINDOWS_OF_PIECE`` on.
+    groups, sites
+        Those of `order_windows`.
+    order : WindowOrder
+        Filled.
+    """
+    window, n_bases, begin, end = groups.listing
+    widths, n_sites, slots, windows, n = sites.width, groups.n_sites, order.slots, order.windows, order.n[0]
+    for piece in own_turns(counter(turn), pieces.shape[0]):
+        first = pieces[piece] * WINDOWS_OF_PIECE
+        for i in range(first, min(first + WINDOWS_OF_PIECE, n)):
+            slot = slots[i]
+            windows[i, 1], windows[i, 2], windows[i, 3], windows[i, 4] = (
+                window[slot],
+                n_bases[slot],
+                begin[slot],
+                end[slot],
+            )
+            windows[i, 5], windows[i, 6] = widths[slot], n_sites[slot]
+
+
+@kernel
+def divide_windows(turn, one, limits, order):
+    """Divide the windows among warps, and find where their places begin.
+
+    Parameters
+    ----------
+    turn, one
+        As of `order_windows`.
+    limits : SiteLimits
+    order : WindowOrder
+        Filled.
+    """
+    k, is_correlated, room, _ = limits
+    windows, warps, work, n = order.windows, order.warps, order.work, order.n
+    for _ in own_turns(counter(turn), one.shape[0]):
         n_places = 0
         n_warps = 0
         needed = widest = longest = most_slots = np.int64(0)
-        warp = order.warps[0]  # not begun
-        for i in range(n):
-            slot = slots[by_kind[i]]
-            of_window = _size_of(listing, sites, n_sites, slot, k)
-            width = sites.width[slot]
-            order.slots[i] = slot
-            window = order.windows[i]
-            window[0], window[1], window[2] = of_read[by_kind[i]], listing.window[slot], listing.n_bases[slot]
-            window[3], window[4] = listing.begin[slot], listing.end[slot]
-            window[5], window[6] = n_places, n_sites[slot]
-            for site in range(sites.first[slot], sites.first[slot] + n_sites[slot]):
-                order.places[n_places] = sites.place[site]
-                n_places += 1
-
-            if n_warps > 0:
-                widest, longest = max(np.int64(warp[2]), of_window[0]), max(np.int64(warp[3]), of_window[1])
-                most_slots = max(np.int64(warp[4]), of_window[2])
-                needed = work_elements(widest, longest, most_slots, is_correlated)
-            if n_warps == 0 or width != warp[6] or warp[1] == LANES >> width or needed > room:
-                warp = order.warps[n_warps]
+        for i in range(n[0]):
+            columns, n_sites = np.int64(windows[i, 2]) - k + 1, windows[i, 6]
+            rows, width = abs(np.int64(windows[i, 4]) - windows[i, 3]) + 1, windows[i, 5]
+            n_slots = np.int64((n_sites - 1) // width)
+            windows[i, 5] = n_places
+            n_places += n_sites
+            warp = n_warps - 1
+            wider, longer, more = max(widest, columns), max(longest, rows), max(most_slots, n_slots)
+            needed = work_elements(wider, longer, more, is_correlated)
+            if n_warps == 0 or width != warps[warp, 6] or warps[warp, 1] == LANES >> width or needed > room:
+                warp = n_warps
                 n_warps += 1
-                warp[0], warp[1], warp[5], warp[6] = i, 0, 0, width
-                widest, longest, most_slots = of_window
-                needed = work_elements(widest, longest, most_slots, is_correlated)
-            warp[1] += 1
-            warp[2], warp[3], warp[4] = widest, longest, most_slots
-            warp[5] = max(warp[5], n_sites[slot])
-            order.work[n_warps] = order.work[n_warps - 1] + needed
-        order.n[0], order.n[1], order.n[2] = n, n_places, n_warps
+                warps[warp, 0], warps[warp, 1], warps[warp, 5], warps[warp, 6] = i, 0, 0, width
+                wider, longer, more = columns, rows, n_slots
+                needed = work_elements(wider, longer, more, is_correlated)
+            widest, longest, most_slots = wider, longer, more
+            warps[warp, 1] += 1
+            warps[warp, 2], warps[warp, 3], warps[warp, 4] = widest, longest, most_slots
+            warps[warp, 5] = max(warps[warp, 5], n_sites)
+            work[n_warps] = work[n_warps - 1] + needed
+        n[1], n[2] = n_places, n_warps
+
+
+@kernel
+def list_places(turn, pieces, sites, order):
+    """Fill the places of the windows' sites.
+
+    Parameters
+    ----------
+    turn, pieces
+        As of `describe_windows`.
+    sites : f5py.methylation._site_list_numba.SiteListing
+    order : WindowOrder
+        Filled.
+    """
+    place, firsts = sites.place, sites.first
+    slots, windows, places, n = order.slots, order.windows, order.places, order.n[0]
+    for piece in own_turns(counter(turn), pieces.shape[0]):
+        first = pieces[piece] * WINDOWS_OF_PIECE
+        for i in range(first, min(first + WINDOWS_OF_PIECE, n)):
+            source, at = firsts[slots[i]], windows[i, 5]
+            for site in range(windows[i, 6]):
+                places[at + site] = place[source + site]
 
 
 class SitesOfChunk(NamedTuple):
     """What a GPU has found for some windows."""
 
     slots: NDArray[np.int64]  # shape (n,): see `WindowOrder`
-    n_sites: NDArray[np.int32]  # shape (n,)
-    sites: NDArray[np.float64]  # shape (>= 2 * sum(n_sites),)
+    windows: NDArray[np.int32]  # shape (n, 7): see `WindowOrder`
+    sites: NDArray[np.float64]  # shape (>= 2 * n_sites,): from the first window's first place on
     exponents: NDArray[np.float64]  # shape (>= n,)
 
 
 @kernel
-def put_sites_back(turn, one, chunk, first, sites, exponents):
+def put_sites_back(turn, pieces, chunk, first, sites, exponents):
     """Put what has been found to the slots of sites and groups.
 
     Parameters
     ----------
-    turn, one
-        As of `order_windows`.
+    turn, pieces
+        As of `describe_windows`.
     chunk : SitesOfChunk
     first : int64, shape (n_group_slots,)
         See `f5py.methylation._site_list_numba.SiteListing`.
@@ -186,11 +253,13 @@ def put_sites_back(turn, one, chunk, first, sites, exponents):
     exponents : float64, shape (n_group_slots,)
         Filled.
     """
-    for _ in own_turns(counter(turn), one.shape[0]):
-        at = 0
-        for i in range(chunk.slots.shape[0]):
-            slot = chunk.slots[i]
-            exponents[slot] = chunk.exponents[i]
-            for site in range(first[slot], first[slot] + chunk.n_sites[i]):
-                sites[site, 0], sites[site, 1] = chunk.sites[at], chunk.sites[at + 1]
+    slots, windows, found, found_exponents = chunk
+    for piece in own_turns(counter(turn), pieces.shape[0]):
+        begin = pieces[piece] * WINDOWS_OF_PIECE
+        for i in range(begin, min(begin + WINDOWS_OF_PIECE, slots.shape[0])):
+            slot = slots[i]
+            exponents[slot] = found_exponents[i]
+            at = 2 * (np.int64(windows[i, 5]) - windows[0, 5])
+            for site in range(first[slot], first[slot] + windows[i, 6]):
+                sites[site, 0], sites[site, 1] = found[at], found[at + 1]
                 at += 2

@@ -25,7 +25,16 @@ class GpuSites(OfPart):
 
         Return which reads have a window that is too large, or whose sites are too close to each other.
         """
-        from f5py.compute.gpu.results._window_order_numba import GroupsOfPart, SiteLimits, empty_order, order_windows
+        from f5py.compute.gpu.results._window_order_numba import (
+            WINDOWS_OF_PIECE,
+            GroupsOfPart,
+            SiteLimits,
+            describe_windows,
+            divide_windows,
+            empty_order,
+            list_places,
+            order_windows,
+        )
 
         part, aligned, groups = self._part, self._aligned, batch.calls
         self._scoring, self._first = scoring, sites.first
@@ -35,7 +44,11 @@ class GpuSites(OfPart):
         limits = SiteLimits(scoring.k, scoring.noise is not None, part.size.trace_words, part.size.sites)
         of_part = GroupsOfPart(aligned, groups.offsets, groups.n, groups.sites, scoring.listing)
         self._run(order_windows, at, of_part, sites, limits, order, given_back)
-        self._n_windows, _, self._n_warps = order.n.tolist()
+        self._n_windows = int(order.n[0])
+        self._run_pieces(describe_windows, self._n_windows, WINDOWS_OF_PIECE, of_part, sites, order)
+        self._run(divide_windows, limits, order)
+        self._n_warps = int(order.n[2])
+        self._run_pieces(list_places, self._n_windows, WINDOWS_OF_PIECE, sites, order)
         self._sites = np.empty((len(calls.first), 2))
         self._exponents = np.empty(len(groups.first))
         self._next = 0
@@ -46,14 +59,16 @@ class GpuSites(OfPart):
 
     def fetch(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Wait; return the sites and exponents that `FoundSites` has."""
-        from f5py.compute.gpu.results._window_order_numba import SitesOfChunk, put_sites_back
+        from f5py.compute.gpu.results._window_order_numba import WINDOWS_OF_PIECE, SitesOfChunk, put_sites_back
 
-        host = self._part.host
+        host, order = self._part.host, self._order
         while True:
             self._part.wait()
-            slots, n_sites = self._order.slots[self._chunk], self._order.windows[self._chunk, 6]
-            chunk = SitesOfChunk(slots, np.ascontiguousarray(n_sites), host["found_sites"], host["exponents"])
-            self._run(put_sites_back, chunk, self._first, self._sites, self._exponents)
+            slots, windows = order.slots[self._chunk], order.windows[self._chunk]
+            chunk = SitesOfChunk(slots, windows, host["found_sites"], host["exponents"])
+            self._run_pieces(
+                put_sites_back, len(slots), WINDOWS_OF_PIECE, chunk, self._first, self._sites, self._exponents
+            )
             if self._next == self._n_warps:
                 return self._sites, self._exponents
             self._queue_chunk()
