@@ -84,14 +84,19 @@ def numbers(room, n, value):
 
 
 @kernel
-def room_needed(rows, n_kmers, per_kmer, n_slots):
-    """Doubles that a pack of that size takes, at most."""
+def room_needed(rows, n_kmers, per_kmer, n_slots, is_correlated):
+    """Doubles that a pack of that size takes, at most.
+
+    No more is asked for, as each thread has such a room.
+    """
+    n_out, n_densities = (3, 3) if is_correlated else (2, 1)
     size = (n_kmers + 1) * per_kmer + 2 * LANES
-    densities = min(size * rows, _MOST_DENSITIES) + ROWS * size
+    densities = n_densities * min(size * rows, max(_MOST_DENSITIES, ROWS * size)) // 2 + LANES
     of_pack = (2 * LANES + 1) * rows + 5 * size + 20 * n_kmers
-    of_rows = rows * (LANES + per_kmer) + n_slots * rows * 3 * per_kmer
+    of_rows = rows * (LANES + per_kmer) + n_slots * rows * n_out * per_kmer
     edges = 2 * (6 * ROWS + 2) * (per_kmer + LANES)
-    return of_pack + of_rows + 2 * densities + 6 * size + edges + (n_slots + 1) * per_kmer + 60 * LANES
+    of_states = (n_out + 3) * size
+    return of_pack + of_rows + densities + of_states + edges + (n_slots + 1) * per_kmer + 60 * LANES
 
 
 @kernel

@@ -345,9 +345,9 @@ def find_shares(windows, event_mean, model, noise, room, shares):
         for i in range(chosen.shape[0]):
             chosen[i] = first + min(i, n - 1)
         rows, n_kmers, most_slots = _size_of(windows, chosen, model.k)
-        needed = room_needed(rows, n_kmers, LANES << (width - low), most_slots)
+        needed = room_needed(rows, n_kmers, LANES << (width - low), most_slots, noise is not None)
         if needed > room.work.shape[0]:
-            room = room_of(needed + needed // 2)
+            room = room_of(needed + needed // 4)
             like = -1
         is_known = is_alike and like >= 0 and low == low_before and widths[like] == width
         if not (is_known and are_alike(windows, like, first, 1)):
