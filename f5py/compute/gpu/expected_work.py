@@ -8,19 +8,19 @@ from f5py.io.signals.search import walked
 from f5py.options.shared import AlignmentOptions
 
 _Rates = dict[tuple[str, ...], float]
-#: Bases per byte of a file, at most, by the ends of its name. Compressed reads have qualities, or not; of signals the
-#: samples count, of which DNA has about ten per base.
+#: Bases per byte of a file, at most, by the ends of its name. Compressed reads have qualities, or not, and those of deep
+#: coverage have the same bases again and again; of signals the samples count, of which DNA has about ten per base.
 _OF_READS: _Rates = {
-    (".fastq.gz", ".fq.gz"): 1.3, (".gz", ".bgz"): 4.0, (".fastq", ".fq"): 0.5, (".bam",): 3.0, (".cram",): 8.0,
+    (".fastq.gz", ".fq.gz"): 1.3, (".gz", ".bgz"): 4.0, (".fastq", ".fq"): 0.5, (".bam",): 9.0, (".cram",): 9.0,
     (".sam",): 0.5, ("",): 1.0,
 }  # fmt: skip
 _OF_SIGNALS: _Rates = {(".fast5",): 0.12, (".slow5",): 0.03, ("",): 0.16}
 #: Seconds that a core takes for a base.
-_CORE_SECONDS = 0.7e-6
+_CORE_SECONDS = 0.5e-6
 #: Of that, what a run for the calls of single sites takes.
 _OF_SITES = 1.7
-#: A GPU is started at once if the CPU threads would need so many seconds: with fewer, either is as fast.
-WORTH_A_START = 3.0
+#: A GPU is started at once if the CPU threads would need so many seconds, which is how long its start takes.
+WORTH_A_START = 0.9
 #: Files of a folder that are looked at; of more their number is believed.
 _MOST_FILES = 2000
 

@@ -12,19 +12,18 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from multiprocessing import reduction
 from typing import Any
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.core.batch import ReadBatch
 from f5py.errors import F5pyError, MissingDependencyError
-from f5py.io.shared_objects import Unpacker
-from f5py.io.signals.helper_process import HelperProcess, send
+from f5py.io.shared_objects import ObjectChannel
+from f5py.io.signals.helper_process import HelperProcess
 from f5py.messages import console
 from f5py.pipeline.batch_records import Cut
 from f5py.pipeline.elsewhere import Awaited
 from f5py.pipeline.loader import Loader
-from f5py.runs.companions._companion_process import Batch, End, Problem, Said, serve
+from f5py.runs.companions._companion_process import Computed, End, Problem, Said, serve
 from f5py.runs.recipe import Recipe
 
 _WHO = "companion"
@@ -144,12 +143,10 @@ class _Companion:
         self.has_ended = False
         self._is_closed = False
         self._changed = changed
-        self._sending = threading.Lock()
         self._awaited: dict[int, Awaited] = {}
-        self._free: queue.SimpleQueue[int] = queue.SimpleQueue()
-        self._unpacker = Unpacker(self._free.put)
         self._end: queue.SimpleQueue[dict[str, float]] = queue.SimpleQueue()
         self._process = HelperProcess(serve)
+        self._channel = ObjectChannel(self._process.connection)
         self._send((recipe, options))
         threading.Thread(target=self._receive, name="f5py-companion", daemon=True).start()
 
@@ -166,10 +163,7 @@ class _Companion:
 
     def send_cut(self, awaited: Awaited) -> None:
         """Send the records of a batch."""
-        free = []
-        while not self._free.empty():
-            free.append(self._free.get())
-        self._send((awaited.cut, free))
+        self._send(awaited.cut)
 
     def say_end(self) -> None:
         """Say that there are no more batches."""
@@ -191,25 +185,21 @@ class _Companion:
         self._process.wait(0.5)
 
     def _send(self, message: Any) -> None:
-        with self._sending, suppress(*_HUNG_UP):  # the thread that receives will know
-            send(self._process.connection, message)
+        with suppress(*_HUNG_UP):  # the thread that receives will know
+            self._channel.send(message)
 
     def _receive(self) -> None:
         error: BaseException | None = None
         is_over = False
-        connection = self._process.connection
         try:
             while True:
-                message = connection.recv()
-                if isinstance(message, Batch):
-                    parcel = message.parcel
-                    descriptor = reduction.recv_handle(connection) if parcel.is_new else None
-                    batch, found = self._unpacker.unpack(parcel, descriptor)
+                message = self._channel.recv()
+                if isinstance(message, Computed):
                     with self._changed:
-                        awaited = self._awaited.pop(message.number)
+                        awaited = self._awaited.pop(message.batch.number)
                         self._changed.notify_all()
-                    awaited.put(batch, found)
-                    del batch, found, awaited
+                    awaited.put(*message)
+                    del awaited
                 elif isinstance(message, Said):
                     self._say(message)
                 elif isinstance(message, Problem):
@@ -217,6 +207,7 @@ class _Companion:
                 elif isinstance(message, End):
                     self._end.put(message.seconds)
                     is_over = True
+                del message  # its arrays are large
         except _HUNG_UP:
             pass
         finally:
@@ -229,12 +220,11 @@ class _Companion:
             awaited, self._awaited = self._awaited, {}
             self._changed.notify_all()
         self._end.put({})
-        if error is None and not (self._is_closed or is_over):
+        if not (self._is_closed or is_over) and (error is None or not awaited):
             self._process.wait(0.5)
+            why = f"has ended (status {self._process.status})" if error is None else f"could not go on: {error}"
             console.warning(
-                _WHO,
-                f"a process of this run has ended (status {self._process.status}); its {len(awaited)} batches are "
-                "computed again",
+                _WHO, f"a process of this run {why}; the others do its work, {len(awaited)} batches of it again"
             )
         for one in awaited.values():
             one.fail(error)

@@ -30,6 +30,7 @@ def _seconds(files: Path, threads: int = 1, per_site: bool = False, **names: str
 
 def test_the_least_input_decides(files: Path) -> None:
     whole = _seconds(files, reads="reads.fasta", bam="all.bam", pod5="pod5")
+    assert whole == _seconds(files, pod5="pod5")
     assert whole is not None
     assert _seconds(files, reads="small.fastq", bam="all.bam", pod5="pod5") < whole / 50
     assert _seconds(files, reads="reads.fasta", bam="missing.bam") >= whole
