@@ -56,7 +56,7 @@ class ObjectChannel:
         self._sending = threading.Lock()
         # of this process: memory, and what has come back of it
         self._memories: list[mmap.mmap] = []
-        self._descriptors: list[int] = []
+        self._new: int | None = None  # descriptor of memory that the other one does not have yet
         self._free: deque[int] = deque()
         # of the other one
         self._received: dict[int, mmap.mmap] = {}
@@ -67,8 +67,16 @@ class ObjectChannel:
         with self._sending:
             parcel = self._pack(value)
             send(self._connection, parcel)
-            if parcel.is_new:
-                reduction.send_handle(self._connection, self._descriptors[parcel.memory], None)
+            if self._new is not None:
+                descriptor, self._new = self._new, None
+                try:
+                    reduction.send_handle(self._connection, descriptor, None)
+                finally:
+                    os.close(descriptor)
+
+    def poll(self, seconds: float) -> bool:
+        """Wait for an object; return whether there is one, or the other end is gone."""
+        return self._connection.poll(seconds)
 
     def recv(self) -> Any:
         """Receive the next object, whose large arrays stay where they are."""
@@ -128,6 +136,6 @@ class ObjectChannel:
         size = (size + size // 8) // _PAGE * _PAGE + _PAGE
         descriptor = memory_descriptor("f5py-batch")
         os.ftruncate(descriptor, size)
-        self._descriptors.append(descriptor)
+        self._new = descriptor
         self._memories.append(mmap.mmap(descriptor, size))
         return len(self._memories) - 1, True

@@ -129,20 +129,13 @@ class Loader:
 
         With `elsewhere`, some are an `Awaited`.
         """
-        with closing(self.loaded(self._cuts())) as loaded:
+        n_at_a_time = self.settings.n_ahead + (0 if self.elsewhere is None else self.elsewhere.room)
+        with closing(worked_ahead(self._cuts(), self._load_or_await, n_at_a_time, f"{THREAD_PREFIX}load")) as loaded:
             for batch, found in loaded:
                 if found is not None:
                     self.take_in(batch, found)
                 yield batch
                 del batch, found  # it may be through while the next one is waited for
-
-    def loaded(self, cuts: Iterator[Cut]) -> Generator[tuple[Any, Found | None], None, None]:
-        """Load the batches of some records, several at a time; yield each in order with what has been found.
-
-        One that is loaded elsewhere is an `Awaited`, of which nothing is known yet.
-        """
-        n_at_a_time = self.settings.n_ahead + (0 if self.elsewhere is None else self.elsewhere.room)
-        return worked_ahead(cuts, self._load_or_await, n_at_a_time, f"{THREAD_PREFIX}load")
 
     def take_in(self, batch: ReadBatch, found: Found) -> None:
         """Note what has been found of a loaded batch. May be called in several threads."""

@@ -15,6 +15,7 @@ from f5py.compute.gpu import opening, selection
 from f5py.compute.gpu.results.site_scores import GpuSites
 from f5py.io.signals.slow5.reader import Packed
 from f5py.pipeline import inputs
+from f5py.runs.companions import choice
 
 from ..made_data import N_READS, ReadSet, rows_by_read, run_command, run_main
 
@@ -24,6 +25,7 @@ def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     """Return a function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(backend_module, "_SMALL_RATIO", 0.0)
     monkeypatch.setattr(opening, "is_starting", _wait_for_starts)
+    monkeypatch.setattr(choice, "is_present", lambda: False)  # other processes would not have what is played
 
     def set_up(**variables: object) -> None:
         played_machine(**variables)

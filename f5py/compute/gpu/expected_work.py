@@ -8,8 +8,8 @@ from f5py.io.signals.search import walked
 from f5py.options.shared import AlignmentOptions
 
 _Rates = dict[tuple[str, ...], float]
-#: Bases per byte of a file, at most, by the ends of its name. Compressed reads have qualities, or not, and those of deep
-#: coverage have the same bases again and again; of signals the samples count, of which DNA has about ten per base.
+#: Bases per byte of a file, at most, by the ends of its name. Compressed reads have qualities, or not, and those that
+#: lie close together have the same bases again; of signals the samples count, of which DNA has about ten per base.
 _OF_READS: _Rates = {
     (".fastq.gz", ".fq.gz"): 1.3, (".gz", ".bgz"): 4.0, (".fastq", ".fq"): 0.5, (".bam",): 9.0, (".cram",): 9.0,
     (".sam",): 0.5, ("",): 1.0,

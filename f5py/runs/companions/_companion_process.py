@@ -15,12 +15,14 @@ from f5py.io.shared_objects import ObjectChannel
 from f5py.messages import console
 from f5py.pipeline.batch_records import Cut, Found
 from f5py.pipeline.flow import lanes_of
-from f5py.pipeline.runner import run_pipeline
+from f5py.pipeline.runner import THREAD_PREFIX, run_pipeline
 from f5py.runs.opened import open_run, use_backends
+from f5py.threads.ahead import worked_ahead
 from f5py.threads.pool import kept_memory
 
 #: Whose plain notes are handed on: those of GPUs, of which each process has its own.
 _NOTED = ("init_cuda",)
+_POLL_SECONDS = 0.05
 
 
 class Computed(NamedTuple):
@@ -64,6 +66,7 @@ def serve(connection: Connection) -> None:
 class _Process:
     def __init__(self, channel: ObjectChannel) -> None:
         self.channel = channel
+        self._is_ending = False
 
     def work(self, recipe: Any, options: Any) -> None:
         """Do what `serve` says."""
@@ -86,9 +89,17 @@ class _Process:
             loader, stage, *_ = opened
             use_backends(recipe, options, opened, True)
 
+            def load_one(cut: Cut) -> tuple[ReadBatch, Found]:
+                try:
+                    return loader.load(cut)
+                except BaseException:
+                    self._is_ending = True  # who waits for more records would be waited for
+                    raise
+
             def load() -> Iterator[Any]:
                 loader.before_loading()
-                with closing(loader.loaded(self._cuts())) as loaded:
+                n_ahead = loader.settings.n_ahead
+                with closing(worked_ahead(self._cuts(), load_one, n_ahead, f"{THREAD_PREFIX}load")) as loaded:
                     for item in loaded:
                         yield item
                         del item
@@ -97,6 +108,7 @@ class _Process:
                 stage.compute(item[0])
 
             def stop() -> None:
+                self._is_ending = True
                 loader.stop()
                 stage.stop()
 
@@ -104,7 +116,12 @@ class _Process:
             return {name: seconds * stage.times.n_threads for name, seconds in stage.times.seconds.items()}
 
     def _cuts(self) -> Iterator[Cut]:
-        while (cut := self.channel.recv()) is not None:
+        """Yield what is sent; also end while nothing is, when no more is wanted."""
+        while not self._is_ending:
+            if not self.channel.poll(_POLL_SECONDS):
+                continue
+            if (cut := self.channel.recv()) is None:
+                break
             yield cut
             del cut
 
