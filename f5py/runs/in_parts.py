@@ -55,7 +55,8 @@ def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
         plan = _plan_to_go_on_with(recipe, options, folder)
         cluster = early = None
         if options.engine == "dask" and (plan is None or plan.unfinished()):
-            cluster = ending.enter_context(Cluster(options, recipe))  # its processes start while the plan is made
+            cluster = ending.enter_context(Cluster())
+            cluster.start(options, recipe)  # its processes start while the plan is made
         if plan is None:
             plan = make_plan(recipe, options, folder)
         if cluster is not None:

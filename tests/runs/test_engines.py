@@ -106,6 +106,32 @@ def test_dask_on_this_machine(made: ReadSet, here: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("semaphores")
+@pytest.mark.parametrize("has_begun", [True, False])
+def test_an_interrupt_while_a_cluster_starts(
+    made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, has_begun: bool
+):
+    """It ends when it has started; an interrupt that comes before its thread is there leaves nothing to wait for."""
+    distributed = pytest.importorskip("distributed")
+    closed = []
+
+    class Client(distributed.Client):
+        def close(self, *arguments: Any, **options: Any) -> Any:
+            closed.append(self.status)
+            return super().close(*arguments, **options)
+
+    def interrupted(*arguments: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(distributed, "Client", Client)
+    if has_begun:
+        monkeypatch.setattr(in_parts, "make_plan", interrupted)
+    else:
+        monkeypatch.setattr(in_parts.Cluster, "start", interrupted)
+    assert run_command(*command(made, "--plan", "p", "--partitions", "2", "--engine", "dask", "--workers", "1")) == 130
+    assert closed[:1] == ["running"] * has_begun
+
+
+@pytest.mark.usefixtures("semaphores")
 def test_parts_that_a_lost_worker_had_taken(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch):
     """They are done when the others have been; one of two workers is killed while it works."""
     distributed = pytest.importorskip("distributed")

@@ -11,7 +11,7 @@ import logging
 import multiprocessing
 import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -54,34 +54,46 @@ class Cluster:
 
     Raises `MissingDependencyError` if dask is not there.
 
-    Parameters
-    ----------
-    options : MappedReadsOptions
-        With the scheduler, if there is one.
-    recipe : Recipe
-        Of the runs that the workers will do.
-
     Attributes
     ----------
     module : module
         That of dask.
     """
 
-    def __init__(self, options: Any, recipe: Recipe) -> None:
+    def __init__(self) -> None:
         try:
             import distributed
         except ImportError as problem:
             raise unavailable(problem, "--engine dask needs", "distributed", "dask") from problem
         self.module: Any = distributed
         self._closing: threading.Thread | None = None
-        self._starting = ThreadPoolExecutor(1, "f5py-cluster")
-        self._client = self._starting.submit(_client, options, recipe, distributed)
+        self._client: Future[Any] = Future()
+        self._is_starting = False  # told by the thread: an interrupt may come while that begins
 
     def __enter__(self) -> Cluster:
         return self
 
     def __exit__(self, *problem: object) -> None:
         self.begin_to_close().join()
+
+    def start(self, options: Any, recipe: Recipe) -> None:
+        """Begin to start it, or to connect.
+
+        Parameters
+        ----------
+        options : MappedReadsOptions
+            With the scheduler, if there is one.
+        recipe : Recipe
+            Of the runs that the workers will do.
+        """
+        threading.Thread(target=self._start, args=(options, recipe), name="f5py-cluster", daemon=True).start()
+
+    def _start(self, options: Any, recipe: Recipe) -> None:
+        self._is_starting = True
+        try:
+            self._client.set_result(_client(options, recipe, self.module))
+        except BaseException as problem:  # for those who wait
+            self._client.set_exception(problem)
 
     def client(self) -> Any:
         """Wait for the cluster; return dask's client.
@@ -101,8 +113,7 @@ class Cluster:
         return self._closing
 
     def _close(self) -> None:
-        self._starting.shutdown()
-        if self._client.exception() is None:
+        if self._is_starting and self._client.exception() is None:
             self._client.result().close()  # at its end as a context it would ask for the thread that made it
 
 
