@@ -46,13 +46,14 @@ def open_run(recipe: Recipe, options: Any, of_all: bool, workers: ExitStack, inp
         For anything wrong with the options or the inputs.
     """
     share_heap()
-    has_gpu = begin_gpu(options, of_all)
-    compiled = recipe.compiled(options)
-    ahead = None
-    if compiled is not None:
-        ahead = CompileAhead([*parts_of_run(recipe, options), *(recipe.beside_gpu(options) if has_gpu else ())])
-        workers.callback(ahead.close)
-    loader, chemistry = recipe.open(options, inputs)
+    with recipe.processes_ahead(options):
+        has_gpu = begin_gpu(options, of_all)
+        compiled = recipe.compiled(options)
+        ahead = None
+        if compiled is not None:
+            ahead = CompileAhead([*parts_of_run(recipe, options), *(recipe.beside_gpu(options) if has_gpu else ())])
+            workers.callback(ahead.close)
+        loader, chemistry = recipe.open(options, inputs)
     if ahead is not None:
         recipe.load_after(loader, ahead.wait)
     stage = recipe.stage(options, loader, chemistry)

@@ -13,6 +13,7 @@ from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 from f5py.io.signals.search import files_below
 from f5py.io.signals.side_by_side import SideBySide
 from f5py.io.signals.source import FileReader, SignalSource
+from f5py.io.signals.spare_processes import SpareProcesses, files_to_read, modules_for
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
@@ -54,6 +55,23 @@ def reader_processes(n_threads: int, files: Iterable[str]) -> int:
         if n_seen == _MOST_LOOKED_AT or size >= most * _BYTES_PER_PROCESS:
             return most
     return min(size // _BYTES_PER_PROCESS + 1, most)
+
+
+def processes_ahead(
+    pod5: str | None, fast5: str | None, reads_path: str | None, n_processes: int | None, n_threads: int
+) -> SpareProcesses:
+    """Start the processes that `open_signals` will need, which is called within this context with the same arguments.
+
+    What cannot be found out before, and what is wrong, is left to that.
+    """
+    from f5py.options.input_names import READDB_SUFFIX
+
+    index = None if reads_path is None else reads_path + READDB_SUFFIX
+    kind, files, n_to_list = files_to_read(pod5, fast5, index)
+    if kind is None or not files:
+        return SpareProcesses(0)
+    n = n_processes or reader_processes(n_threads, files)
+    return SpareProcesses(n + min(n, n_to_list), *modules_for(kind))
 
 
 def _size(path: str) -> int:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection, Pipe
@@ -43,17 +44,17 @@ _PROGRAM = f"from {__name__} import _main; _main()"
 
 
 class HelperProcess:
-    """A process that runs ``function(connection, *arguments)``.
+    """A process that runs ``function(connection, *descriptors, *arguments)``, these being texts.
 
-    Ctrl-C does not reach it, though a terminal sends it to all processes: its caller ends it. If that dies, the
-    connection closes. Raises `OSError` if it cannot be started.
+    It is one of `spares`, if there are any. Ctrl-C does not reach it, though a terminal sends it to all processes: its
+    caller ends it. If that dies, the connection closes. Raises `OSError` if it cannot be started.
 
     Parameters
     ----------
     function : function
         Of a module, which is imported in the process.
     descriptors : tuple of int
-        File descriptors that it keeps under their numbers.
+        File descriptors that it has, too, perhaps under other numbers.
 
     Attributes
     ----------
@@ -61,14 +62,42 @@ class HelperProcess:
         This end.
     """
 
+    connection: Connection
+    _process: subprocess.Popen
+
     def __init__(self, function: Callable[..., None], *arguments: str, descriptors: tuple[int, ...] = ()) -> None:
+        if not self._take_spare(function, arguments, descriptors):
+            self._start(function, arguments, descriptors)
+        self.begin()
+
+    def _take_spare(
+        self, function: Callable[..., None], arguments: tuple[str, ...], descriptors: tuple[int, ...]
+    ) -> bool:
+        """Become a process that has been started, and let it run the function; return whether there is one."""
+        try:
+            spare = spares.pop()
+        except IndexError:
+            return False
+        try:
+            send(spare.connection, (function.__module__, function.__qualname__, arguments, len(descriptors)))
+            if descriptors:
+                with socket.socket(fileno=os.dup(spare.connection.fileno())) as way:
+                    socket.send_fds(way, [_WITH_DESCRIPTORS], descriptors)
+        except OSError:  # it has died
+            spare.close()
+            return False
+        self.connection, self._process = spare.connection, spare._process
+        return True
+
+    def _start(self, function: Callable[..., None], arguments: tuple[str, ...], descriptors: tuple[int, ...]) -> None:
         self.connection, theirs = Pipe()
         try:
             with _interrupts_held():
                 self._process = subprocess.Popen(
                     [
                         *python_command(_PROGRAM),
-                        function.__module__, function.__qualname__, str(theirs.fileno()), *arguments,
+                        function.__module__, function.__qualname__, str(theirs.fileno()), *map(str, descriptors),
+                        *arguments,
                     ],
                     stdin=subprocess.DEVNULL,
                     pass_fds=(theirs.fileno(), *descriptors),
@@ -79,7 +108,6 @@ class HelperProcess:
             raise
         finally:
             theirs.close()
-        self.begin()
 
     @property
     def pid(self) -> int:
@@ -162,6 +190,29 @@ class HelperProcess:
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         except (OSError, ValueError, IndexError):
             return None
+
+
+#: Processes that have been started for functions that are not known yet; see `f5py.io.signals.spare_processes`.
+spares: list[HelperProcess] = []
+#: The byte with which descriptors come.
+_WITH_DESCRIPTORS = b"d"
+
+
+def run_task(connection: Connection, *modules: str) -> None:
+    """Import modules, those of them that can be imported, and run the function that is sent."""
+    for module in modules:
+        with suppress(Exception):  # which the function meets again, if it needs it
+            import_module(module)
+    try:
+        module, name, arguments, n_descriptors = connection.recv()
+        descriptors: list[int] = []
+        if n_descriptors:
+            with socket.socket(fileno=os.dup(connection.fileno())) as way:
+                descriptors = list(socket.recv_fds(way, len(_WITH_DESCRIPTORS), n_descriptors)[1])
+    except (EOFError, OSError):  # it is not needed
+        return
+    function: Any = getattr(import_module(module), name)
+    function(connection, *map(str, descriptors), *arguments)
 
 
 def _slowness() -> float:

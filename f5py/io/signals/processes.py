@@ -188,9 +188,9 @@ class _Reader:
         self.asked: Sequence[str] = ()
         descriptor = memory_descriptor("f5py signals")
         self._shared = SharedSamples(descriptor)
-        arguments = str(descriptor), reader_class.__module__, reader_class.__qualname__
+        what = reader_class.__module__, reader_class.__qualname__
         try:
-            self.process = HelperProcess(serve, *arguments, descriptors=(descriptor,))
+            self.process = HelperProcess(serve, *what, descriptors=(descriptor,))
         except BaseException:
             self._shared.close()
             raise
