@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: More are started only if the user says so.
 _MOST_PROCESSES = 12
+#: So many that list reads are started ahead, at most: they soon come to their ends.
+_MOST_TO_LIST = 8
 #: A second process needs a quarter of a second to start, in which the first one reads about this much.
 _BYTES_PER_PROCESS = 16 << 20
 #: Where there are more reads than this, the files are not small.
@@ -71,7 +73,7 @@ def processes_ahead(
     if kind is None or not files:
         return SpareProcesses(0)
     n = n_processes or reader_processes(n_threads, files)
-    return SpareProcesses(n + min(n, n_to_list), *modules_for(kind))
+    return SpareProcesses(n + min(n, n_to_list, _MOST_TO_LIST), *modules_for(kind))
 
 
 def _size(path: str) -> int:
