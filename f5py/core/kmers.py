@@ -54,9 +54,10 @@ def shown_ranks(ranks: NDArray[np.int32], k: int, trim: int) -> NDArray[np.int32
 
 def kmer_letters(ranks: NDArray[np.int32], k: int) -> NDArray[np.uint8]:
     """Spell k-mers over ACGT by rank as letters; uint8, shape (n, k). N throughout for negative ranks."""
-    letters = np.frombuffer(b"ACGT", np.uint8)[kmer_digits(ranks, k, 4)]
+    bits = np.arange(2 * (k - 1), -1, -2, dtype=ranks.dtype)
+    letters = np.frombuffer(b"ACGT", np.uint8)[ranks[:, np.newaxis] >> bits & 3]
     letters[ranks < 0] = ord("N")
-    return np.ascontiguousarray(letters)
+    return letters
 
 
 def kmer_texts(ranks: NDArray[np.int32], k: int) -> list[str]:

@@ -67,6 +67,12 @@ def dictionary_column(indices: NDArray[np.int32], values: Sequence[str] | Any) -
     return pyarrow.DictionaryArray.from_arrays(indices, distinct.dictionary)
 
 
+def distinct_column(indices: NDArray[np.int32], values: Any) -> Any:
+    """Arrow dictionary array of an Arrow array of values that are known to differ: these need not be hashed."""
+    pyarrow, _ = import_arrow()
+    return pyarrow.DictionaryArray.from_arrays(indices, values)
+
+
 def list_column(offsets: NDArray[np.int64], values: NDArray) -> Any:
     """Arrow array of lists: list i holds ``values[offsets[i]:offsets[i + 1]]``."""
     pyarrow, _ = import_arrow()
@@ -174,7 +180,8 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
         }
         self._file = ParquetGroups(out, self._parquet_of(self._schema.with_metadata(metadata).empty_table()))
         n_threads = min(n_threads, MAX_ENCODERS)
-        self._encoding = OrderedWork(n_threads, self._encoded, self._file.add, "f5py-parquet", n_threads)
+        n_waiting = n_threads + n_threads // 2  # some follow those that are done before the first one is
+        self._encoding = OrderedWork(n_threads, self._encoded, self._file.add, "f5py-parquet", n_waiting)
         self._rows_per_group = rows_per_group
         self._tables: deque[Any] = deque()
         self._files = ExitStack()

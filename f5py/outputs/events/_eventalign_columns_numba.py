@@ -87,6 +87,20 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns)
 
 
 @exact_kernel
+def round_as_printed(values, power):
+    """Round values as `f5py.outputs.events.table_columns.as_printed` does, in their place.
+
+    Parameters
+    ----------
+    values : float32, shape (n,)
+    power : float64
+        Of ten, to the number of decimals.
+    """
+    for i in range(values.shape[0]):
+        values[i] = np.float32(np.rint(np.float64(values[i]) * power) / power)
+
+
+@exact_kernel
 def fill_samples(read, start, end, signals, scaling, values):
     """Fill in the samples of every row, scaled to the model.
 

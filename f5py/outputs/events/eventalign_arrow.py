@@ -19,18 +19,19 @@ from f5py.io.arrow.table import (
     RowTarget,
     arrow_sink,
     dictionary_column,
+    distinct_column,
     list_column,
     numbered,
     short_strings,
 )
-from f5py.outputs.events.table_columns import TableColumns, as_printed, table_columns
+from f5py.outputs.events.table_columns import TableColumns, table_columns
 from f5py.outputs.events.table_layout import TableLayout
 from f5py.outputs.part_rows import append_rows
 from f5py.pore_model.model import PoreModel
 from f5py.threads.ordered import OrderedWork
 
 #: Rows whose columns are made in one piece.
-_ROWS_PER_PIECE = 1 << 16
+_ROWS_PER_PIECE = 1 << 17
 _STRAND = ["t"]
 #: Of zstd; with 5 the whole run takes a tenth longer for 3 % less.
 _LEVEL = 3
@@ -169,7 +170,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         used = used - np.int32(len(MARKS))
         letters = kmer_letters(used, k)
         letters[used < 0] = np.frombuffer(MARKS, np.uint8)[-1 - used[used < 0]][:, None]
-        return dictionary_column(numbers, short_strings(letters))
+        return distinct_column(numbers, short_strings(letters))
 
     def _samples(self, batch: ReadBatch, rows: TableColumns) -> Any:
         from f5py.outputs.events._eventalign_columns_numba import fill_samples
@@ -181,7 +182,11 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
 
 
 def _shown(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
-    return as_printed(values, decimals).astype(np.float32)
+    """Round a column, which nothing else has use for, in its place: arrays of double precision would cost more time."""
+    from f5py.outputs.events._eventalign_columns_numba import round_as_printed
+
+    round_as_printed(values, 10.0**decimals)
+    return values
 
 
 def _marks(batch: ReadBatch, rows: TableColumns) -> Any:
