@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
-from f5py.errors import SignalError, UsageError
+from f5py.errors import MissingDependencyError, SignalError, UsageError
 from f5py.io.remote import is_remote
 from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 from f5py.io.signals.search import files_below
@@ -21,6 +21,7 @@ from f5py.options.cores import usable_cores
 
 if TYPE_CHECKING:
     from f5py.io.reads.read_files import ReadFiles
+    from f5py.io.signals.guarded import Deadly
 
 #: More are started only if the user says so.
 _MOST_PROCESSES = 12
@@ -109,15 +110,20 @@ def open_source(
 
 
 def _guarded(
-    n_processes: int, n_at_once: int, paths: Mapping[str, str], reader: type[FileReader], kind: Kind | None = None
+    n_processes: int,
+    n_at_once: int,
+    paths: Mapping[str, str],
+    reader: type[FileReader],
+    kind: Kind | None = None,
+    deadly: Deadly | None = None,
 ) -> SignalSource:
     """Start the processes, in as many groups as there are batches that are read at the same time."""
     from f5py.io.signals import guarded
 
     n_groups = min(n_at_once, n_processes)
+    deadly = guarded.Deadly() if deadly is None else deadly
     if n_groups == 1:
-        return guarded.GuardedSource(n_processes, paths, reader, kind)
-    deadly = guarded.Deadly()
+        return guarded.GuardedSource(n_processes, paths, reader, kind, deadly=deadly)
     with ExitStack() as started:
         groups: list[SignalSource] = []
         for i in range(n_groups):
@@ -242,17 +248,41 @@ def _open_slow5(path: str, n_processes: int | None, n_threads: int, n_at_once: i
 
 def _open_pod5(path: str, n_processes: int | None, n_threads: int, n_at_once: int) -> SignalSource:
     from f5py.io.signals.pod5 import pod5_scan
-    from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, Pod5Source, pod5_files
+    from f5py.io.signals.pod5.reader import Pod5Index, Pod5Source, pod5_files
 
     _check_count(n_processes)
     if is_remote(path):  # what is fetched is in one process
         return Pod5Source.from_path(path)
     files = pod5_files(path)
     index = Pod5Index([])
-    source = _guarded(n_processes or reader_processes(n_threads, files), n_at_once, index, Pod5Reader, "pod5")
+    source = _placed(path, n_processes, n_threads, n_at_once, index, files)
     with _closed_after_errors(source), pod5_scan.KeysOfFiles() as keys_of:  # the processes start meanwhile
         index.fill(files, keys_of)
     return source
+
+
+def _placed(
+    path: str, n_processes: int | None, n_threads: int, n_at_once: int, index: Mapping[str, str], files: list[str]
+) -> SignalSource:
+    """Start what reads POD5 files: this process by itself, but for the tables, or without zstd the library."""
+    from f5py.io.signals.guarded import Deadly
+    from f5py.io.signals.pod5.placed_source import PlacedSource
+    from f5py.io.signals.pod5.places import PlacesReader
+    from f5py.io.signals.pod5.reader import Pod5Reader
+    from f5py.io.signals.slow5._slow5_functions import ZSTD, functions
+
+    deadly = Deadly()
+
+    def by_library() -> SignalSource:
+        n = n_processes or reader_processes(n_threads, files)
+        return _guarded(n, n_at_once, index, Pod5Reader, "pod5", deadly)
+
+    try:
+        called = functions(path, ZSTD)
+    except MissingDependencyError:
+        return by_library()
+    places = _guarded(n_processes or n_at_once, n_at_once, index, PlacesReader, "pod5", deadly)
+    return PlacedSource(places, by_library, index, called, n_threads)
 
 
 def _open_fast5(path: str, n_processes: int | None, n_threads: int, n_at_once: int) -> SignalSource:

@@ -13,11 +13,13 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import lib_pod5
 import numpy as np
 import pod5
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError
@@ -62,13 +64,17 @@ class Pod5File:
             raise
         except Exception as error:  # whatever the layers below raise: Arrow, the C++ library, Python
             raise Unreadable(_why_not_opened(path, error)) from None
+        self._path = path
         self._reads: Recent[int, _Reads] = Recent(lambda i: _Reads.of(self._file.get_batch(i)), _MOST_READ_TABLES)
         self._signals: Recent[int, _Signals] = Recent(self._signal_table, _MOST_SIGNAL_TABLES)
+        self._mapped_signals: Recent[int, _Signals] = Recent(self._mapped_signal_table, _MOST_SIGNAL_TABLES)
 
     def close(self) -> None:
         """Close the file."""
         self._reads.clear()
         self._signals.clear()
+        self._mapped_signals.clear()
+        self.__dict__.pop("_mapped", None)
         self._file.close()
 
     def all_keys(self) -> NDArray[np.void]:
@@ -112,7 +118,7 @@ class Pod5File:
         """
         try:
             at = 0
-            for number in read.chunks:
+            for number in read.pieces:
                 stored, length = self._chunk(number)
                 if at + length > samples.size:
                     raise ValueError("more samples than announced")
@@ -122,6 +128,27 @@ class Pod5File:
                 raise ValueError("fewer samples than announced")
         except Exception as error:
             raise Unreadable(f"has damaged signal data ({_one_line(error)})") from None
+
+    def find_pieces(self, read: StoredRead, numbers: NDArray[np.int64]) -> None:
+        """Find where the pieces of a read's signal are in the file, if they are compressed.
+
+        Parameters
+        ----------
+        numbers : int64, shape (n, 3)
+            Filled for each piece: where it begins and ends, and its samples; zeros remain from the first damaged one.
+        """
+        if not self._file.is_vbz_compressed:
+            return
+        try:
+            for i, at in enumerate(read.pieces):
+                number, row = divmod(at, self._file.signal_batch_row_count)
+                table = self._mapped_signals.get(number)
+                begin, end = table.offsets[row : row + 2].tolist()
+                if not 0 <= begin <= end <= len(table.values):
+                    return
+                numbers[i] = table.place + begin, table.place + end, int(table.lengths[row])
+        except Exception:  # of whatever kind: decoding the read says what is wrong
+            return
 
     def stretches_of_tables(self, reads: Sequence[StoredRead]) -> list[Stretches]:
         """List what must be fetched to know where the signals of reads are, if the file is fetched as it is read."""
@@ -175,6 +202,22 @@ class Pod5File:
             signals.offsets, signals.lengths = signals.offsets.copy(), signals.lengths.copy()
         return signals
 
+    def _mapped_signal_table(self, number: int) -> _Signals:
+        """As `_signal_table`, of the file as it is mapped; `place` is in the file."""
+        tables, begin = self._mapped
+        signals = _Signals.of(tables.get_batch(number), True)
+        signals.place = signals.values.ctypes.data - begin
+        return signals
+
+    @cached_property
+    def _mapped(self) -> tuple[Any, int]:
+        """Map the file; return the tables of signals in there, and the address of its first byte."""
+        with pa.memory_map(self._path) as file:
+            whole = file.read_buffer()
+        of_tables = self._file.inner_file_reader.get_file_signal_table_location()
+        part = whole.slice(of_tables.offset, of_tables.length)
+        return pa.ipc.open_file(pa.BufferReader(part)), whole.address
+
     def _chunk(self, at: int) -> tuple[NDArray, int]:
         """Return a piece of signal as stored and its number of samples. All tables but the last are equally long."""
         number, row = divmod(at, self._file.signal_batch_row_count)
@@ -200,7 +243,7 @@ class StoredRead:
     # the values of `f5py.io.signals.source.FIELDS`, the start in samples; as float32, range / digitisation is the
     # file's scale
     calibration: list[float]
-    chunks: list[int]  # the rows of the signal tables that hold the signal
+    pieces: list[int]  # the rows of the signal tables that hold the signal
 
 
 @dataclass
@@ -287,7 +330,7 @@ def _place(batch: Any, buffer: Any) -> int:
 
 def _chunks_of(reads: Sequence[StoredRead]) -> NDArray[np.int64]:
     """List the rows of the tables of signals that reads have."""
-    return np.array([row for read in reads for row in read.chunks], np.int64)
+    return np.array([row for read in reads for row in read.pieces], np.int64)
 
 
 def _keys(batch: pod5.reader.ReadRecordBatch) -> NDArray[np.void]:

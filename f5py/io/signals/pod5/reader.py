@@ -62,6 +62,14 @@ class Pod5Reader(FileReader):
     def close(self) -> None:
         self._files.clear()
 
+    def _size_of(self, read: StoredRead) -> int:
+        """Say how many elements a read takes in the array of samples."""
+        return read.n_samples
+
+    def _fill(self, file: Pod5File, read: StoredRead, samples: NDArray[np.int16]) -> None:
+        """Fill these elements."""
+        file.decode(read, samples)
+
     def _fetch(self, by_file: Mapping[str, Mapping[bytes, object]]) -> None:
         """Let the signals of reads be in files that are fetched as they are read, all at the same time."""
         wanted: list[tuple[Pod5File, list[StoredRead]]] = []
@@ -103,10 +111,10 @@ class Pod5Reader(FileReader):
                         raise Unreadable(f"has damaged signal data ({read.n_samples} samples)")
                     if in_place:
                         later.append((reads[key], file, read))
-                        builder.add(first, read.n_samples, read.calibration)
+                        builder.add(first, self._size_of(read), read.calibration)
                     else:
-                        samples = np.empty(read.n_samples, np.int16)
-                        file.decode(read, samples)
+                        samples = np.empty(self._size_of(read), np.int16)
+                        self._fill(file, read, samples)
                         builder.add(first, samples, read.calibration)
                 except Unreadable as problem:
                     raise_if_of_machine(problem, path)
@@ -121,7 +129,7 @@ class Pod5Reader(FileReader):
             if first in block.problems:
                 continue
             try:
-                file.decode(read, samples)
+                self._fill(file, read, samples)
             except Unreadable as problem:
                 raise_if_of_machine(problem, paths[first])
                 found[first] = str(problem)

@@ -100,7 +100,7 @@ def _has_room(file, n, work):
 
 
 @exact_kernel
-def _unpack_zstd(file, address, size, work, got):
+def unpack_zstd(file, address, size, work, got):
     """Decompress bytes to a free place of `got.scratch` if that is given, else into memory; return the code."""
     n = call_with_two(file.called.zstd_size, address, size)  # negative: not known, or no zstd
     if n < 0 or n > _MOST_CONTENTS:
@@ -154,7 +154,7 @@ def expand(file, buffer, size, work, got=None):
         return DAMAGED
     if file.record_press != NO_PRESS:
         if file.record_press == ZSTD:
-            code = _unpack_zstd(file, address, size - FRAME, work, got)
+            code = unpack_zstd(file, address, size - FRAME, work, got)
         else:
             code = _unpack_zlib(file, address, size - FRAME, work)
         if code == CANNOT_DECOMPRESS:

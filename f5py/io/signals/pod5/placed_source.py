@@ -1,0 +1,186 @@
+"""Signals of POD5 files whose pieces are read by threads of this process."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext, suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.large_arrays import recycled_array
+from f5py.core.offsets import offsets_of
+from f5py.io.signals.pod5.places import N_ELEMENTS, N_NUMBERS
+from f5py.io.signals.pod5.reader import MAX_OPEN_FILES
+from f5py.io.signals.recent import most_open
+from f5py.io.signals.slow5._slow5_functions import Functions
+from f5py.io.signals.source import IndexedSource, SignalBlock, SignalSource, paths_of
+from f5py.threads.pool import WorkerPool
+
+#: A piece takes no more bytes in its file than this, and so many for each sample.
+_BYTES, _BYTES_PER_SAMPLE = 1 << 10, 3
+
+
+class PlacedSource(IndexedSource):
+    """The signals of indexed reads of POD5 files.
+
+    Reads whose pieces cannot be expanded here are left to the library: those that are damaged, of which it says how,
+    and all of files that are not compressed.
+
+    Parameters
+    ----------
+    places : SignalSource
+        Reads where the pieces are, see `PlacesReader`.
+    start_others : callable
+        Starts what reads signals by the library.
+    paths
+        As for `IndexedSource`.
+    called : Functions
+        Those for zstd.
+    n_threads : int
+        Threads that read at the same time, unless others are lent. The result does not depend on it.
+    """
+
+    def __init__(
+        self,
+        places: SignalSource,
+        start_others: Callable[[], SignalSource],
+        paths: Mapping[str, str],
+        called: Functions,
+        n_threads: int = 1,
+    ) -> None:
+        super().__init__(paths, "pod5")
+        self._places = places
+        self._start_others = start_others
+        self._called = called
+        self._n_threads = n_threads
+        self._others: SignalSource | None = None
+        self._lock = threading.Lock()  # of what is started when it is needed
+        self._others_lock = threading.Lock()
+        self._lent_pool: WorkerPool | None = None
+        self._own_pool: WorkerPool | None = None
+        self._most_open = most_open(MAX_OPEN_FILES)
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether `fetch` may be called in several threads at the same time."""
+        return getattr(self._places, "is_concurrent", False)
+
+    def use_pool(self, pool: WorkerPool) -> None:
+        """Read with these threads, as long as they are there, instead of own ones, which end."""
+        self._lent_pool = pool
+        self._end_own_pool()
+
+    def fetch(self, names: Sequence[str]) -> SignalBlock:
+        names = list(names)
+        found = self._places.fetch(names)
+        n_rows = np.diff(found.offsets) // N_ELEMENTS
+        rows = found.samples.copy().view(np.int64).reshape(-1, N_NUMBERS)
+        first = offsets_of(n_rows)[:-1]
+        is_there = n_rows > 0
+        n_samples = np.zeros(len(names), np.int64)
+        n_samples[is_there] = rows[first[is_there], 0]
+        is_piece = np.ones(len(rows), np.bool_)
+        is_piece[first[is_there]] = False
+        pieces, owners = rows[is_piece], np.repeat(np.arange(len(names)), n_rows)[is_piece]
+
+        left = is_there & ~_are_sound(pieces, owners, n_samples)
+        offsets = offsets_of(np.where(left, 0, n_samples))
+        within = offsets_of(pieces[:, 2])[:-1]
+        first_piece = np.searchsorted(owners, owners)
+        places = offsets[owners] + within - within[first_piece] if len(owners) else within
+        samples = recycled_array(int(offsets[-1]), np.int16)
+        here = ~left[owners] & (pieces[:, 2] > 0)
+        failed = self._read(pieces[here], places[here], owners[here], paths_of(self._paths, names), samples)
+        left[failed] = True
+        block = SignalBlock.from_calibration(samples, offsets, found.calibration(), found.problems)
+        return self._with_others(block, np.flatnonzero(left), names) if left.any() else block
+
+    def run_info(self, names: Sequence[str]) -> dict[str, str]:
+        return self._places.run_info(names)
+
+    def close(self) -> None:
+        self._places.close()
+        with self._lock:
+            if self._others is not None:
+                self._others.close()
+        self._lent_pool = None
+        self._end_own_pool()
+
+    def _read(
+        self,
+        pieces: NDArray[np.int64],
+        places: NDArray[np.int64],
+        owners: NDArray[np.int64],
+        paths: Sequence[str],
+        samples: NDArray[np.int16],
+    ) -> NDArray[np.int64]:
+        """Expand pieces at their places; return the reads of those that cannot be."""
+        from f5py.io.signals.pod5._vbz_numba import read_pieces
+        from f5py.io.signals.slow5._slow5_numba import CANNOT_READ
+
+        codes = np.full(len(pieces), CANNOT_READ, np.int32)
+        numbers: dict[str, int] = {}
+        files = np.array([numbers.setdefault(path, len(numbers)) for path in paths], np.int64)[owners]
+        all_files = list(numbers)
+        for begin in range(0, len(all_files), self._most_open):
+            some = np.flatnonzero((files >= begin) & (files < begin + self._most_open))
+            if not len(some):
+                continue
+            descriptors = np.full(len(all_files), -1, np.int64)
+            with ExitStack() as opened:
+                for file in np.unique(files[some]).tolist():
+                    with suppress(OSError):  # the library will tell
+                        descriptors[file] = os.open(all_files[file], os.O_RDONLY | os.O_CLOEXEC)
+                        opened.callback(os.close, int(descriptors[file]))
+                some = some[descriptors[files[some]] >= 0]
+                self._workers().run(read_pieces, some, pieces, descriptors[files], places, self._called, samples, codes)
+        return owners[codes != 0]
+
+    def _with_others(self, block: SignalBlock, left: NDArray[np.int64], names: Sequence[str]) -> SignalBlock:
+        """Have the library read some reads, which replace those of a block."""
+        with self._lock:
+            if self._others is None:
+                self._others = self._start_others()
+        others = self._others
+        with nullcontext() if getattr(others, "is_concurrent", False) else self._others_lock:
+            read = others.fetch([names[i] for i in left.tolist()])
+        if len(left) == len(names):
+            return read
+        lengths, calibration = np.diff(block.offsets), block.calibration()
+        lengths[left], calibration[:, left] = np.diff(read.offsets), read.calibration()
+        offsets = offsets_of(lengths)
+        samples = recycled_array(int(offsets[-1]), np.int16)
+        places = dict(zip(left.tolist(), range(len(left)), strict=True))
+        for i in range(len(names)):
+            source, at = (read, places[i]) if i in places else (block, i)
+            samples[offsets[i] : offsets[i + 1]] = source.samples[source.offsets[at] : source.offsets[at + 1]]
+        problems = block.problems | {int(left[i]): line for i, line in read.problems.items()}
+        return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
+
+    def _workers(self) -> WorkerPool:
+        if self._lent_pool is not None and not self._lent_pool.is_closed:
+            return self._lent_pool
+        with self._lock:
+            if self._own_pool is None:
+                self._own_pool = WorkerPool(self._n_threads)
+            return self._own_pool
+
+    def _end_own_pool(self) -> None:
+        with self._lock:
+            if self._own_pool is not None:
+                self._own_pool.close()
+                self._own_pool = None
+
+
+def _are_sound(pieces: NDArray[np.int64], owners: NDArray[np.int64], n_samples: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Say of which reads the pieces have the samples that the read is said to have, and sizes that can be."""
+    begins, ends, lengths = pieces.T
+    good = (begins >= 0) & (ends >= begins) & (lengths >= 0) & (lengths <= n_samples[owners])
+    good &= ends - begins <= _BYTES + _BYTES_PER_SAMPLE * lengths
+    sums = np.zeros(len(n_samples), np.int64)
+    np.add.at(sums, owners[good], lengths[good])
+    sums[owners[~good]] = -1
+    return sums == n_samples

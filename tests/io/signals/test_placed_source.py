@@ -1,0 +1,232 @@
+"""Signals of POD5 files whose pieces are read in this process: as the library reads them, or left to it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as st_numpy
+
+signal_tools = pytest.importorskip("pod5.signal_tools", reason="needs pod5")
+zstandard = pytest.importorskip("zstandard")
+
+from f5py.errors import MissingDependencyError, SignalError  # noqa: E402
+from f5py.io.signals import open_signals  # noqa: E402
+from f5py.io.signals.pod5 import placed_source  # noqa: E402
+from f5py.io.signals.pod5._vbz_numba import read_pieces  # noqa: E402
+from f5py.io.signals.pod5.placed_source import PlacedSource, _are_sound  # noqa: E402
+from f5py.io.signals.pod5.reader import Pod5Source  # noqa: E402
+from f5py.io.signals.slow5 import _slow5_functions  # noqa: E402
+from f5py.io.signals.slow5._slow5_functions import ZSTD, functions  # noqa: E402
+from f5py.threads.pool import WorkerPool  # noqa: E402
+
+from ...examples import examples  # noqa: E402
+from .made_pod5 import large_read, pod5_name, write_pod5  # noqa: E402
+from .made_signals import MadeRead, assert_same_block  # noqa: E402
+
+
+def _reads() -> list[MadeRead]:
+    """Make reads of all lengths up to three vectors, of steps of one byte and of two, and one of several pieces."""
+    random = np.random.default_rng(11)
+    short = [MadeRead(f"short{n}", random.integers(-40 * n, 40 * n, n).astype(np.int16)) for n in range(1, 26)]
+    ends = MadeRead("ends", np.tile([-32768, 32767, 0], 50).astype(np.int16))
+    calm = MadeRead("calm", random.integers(400, 460, 5000).astype(np.int16))
+    return [*short, ends, calm, large_read()]
+
+
+@pytest.fixture
+def files(tmp_path) -> Path:
+    """Write the reads to two files in turn."""
+    reads = _reads()
+    for i in range(2):
+        write_pod5(tmp_path / f"{i}.pod5", reads[i::2])
+    return tmp_path
+
+
+def _names(reads) -> list[str]:
+    return [pod5_name(read.name) for read in reads]
+
+
+def _is_same_as_of_library(folder: Path, source: PlacedSource, names: list[str]) -> None:
+    library = Pod5Source.from_path(folder)
+    assert_same_block(source.fetch(names), library.fetch(names))
+    library.close()
+
+
+@pytest.mark.parametrize("n_at_once", [1, 2])
+def test_all_is_read_here(files, n_at_once):
+    source = open_signals(None, pod5=str(files), n_processes=None, n_threads=2, n_at_once=n_at_once)
+    assert source.is_concurrent == (n_at_once == 2)
+    names = _names(_reads())
+    _is_same_as_of_library(files, source, [*names[::-1], "not a UUID", *names[3:6]])
+    assert source._others is None
+    source.close()
+
+
+def test_no_reads(files):
+    source = open_signals(None, pod5=str(files))
+    assert len(source.fetch([]).offsets) == 1
+    source.close()
+
+
+def test_few_files_are_open_at_a_time(tmp_path, monkeypatch):
+    monkeypatch.setattr(placed_source, "MAX_OPEN_FILES", 2)
+    reads = _reads()
+    for i, read in enumerate(reads[:7]):
+        write_pod5(tmp_path / f"{i}.pod5", [read])
+    source = open_signals(None, pod5=str(tmp_path))
+    _is_same_as_of_library(tmp_path, source, _names(reads[:7]))
+    assert source._others is None
+    source.close()
+
+
+def test_what_is_not_compressed_is_left_to_the_library(files):
+    more = [MadeRead("plain", np.arange(3000, dtype=np.int16)), MadeRead("none", np.empty(0, np.int16))]
+    write_pod5(files / "2.pod5", more, compressed=False)
+    source = open_signals(None, pod5=str(files))
+    _is_same_as_of_library(files, source, _names([*_reads(), *more, *_reads()[:2]]))
+    assert source._others is not None
+    _is_same_as_of_library(files, source, _names(more))
+    source.close()
+
+
+def test_a_lent_pool(files):
+    source = open_signals(None, pod5=str(files))
+    names = _names(_reads())
+    source.fetch(names)
+    assert source._own_pool is not None
+    pool = WorkerPool(2)
+    source.use_pool(pool)
+    assert source._own_pool is None
+    _is_same_as_of_library(files, source, names)
+    assert source._own_pool is None
+    pool.close()
+    source.close()
+    with pytest.raises(SignalError):
+        source.fetch(names)
+
+
+def test_damage_is_told_as_the_library_tells_it(files):
+    name = pod5_name("calm")
+    path = next(path for path in files.glob("*.pod5") if name in Pod5Source.from_path(path)._paths)
+    data = bytearray(path.read_bytes())
+    packed = signal_tools.vbz_compress_signal(_reads()[-2].samples)
+    at = data.find(bytes(packed))
+    assert at > 0
+    data[at + 20 : at + len(packed) - 20] = bytes(len(packed) - 40)
+    path.write_bytes(data)
+    source = open_signals(None, pod5=str(files))
+    names = _names(_reads())
+    _is_same_as_of_library(files, source, [name, *names, name])
+    block = source.fetch(names)
+    assert list(block.problems) == [len(names) - 2]
+    assert "has damaged signal data" in block.problems[len(names) - 2]
+    source.close()
+
+
+def test_a_file_that_is_gone_when_it_is_to_be_read(files):
+    source = open_signals(None, pod5=str(files))
+    names = _names(_reads())
+    before = source.fetch(names)
+    os.remove(files / "0.pod5")
+    block = source.fetch(names)
+    gone = [i for i in range(len(names)) if i % 2 == 0]
+    assert list(block.problems) == gone
+    assert "0.pod5: read" in block.problems[0]
+    assert "cannot be opened" in block.problems[0]
+    for i in range(1, len(names), 2):
+        assert np.array_equal(
+            block.samples[block.offsets[i] : block.offsets[i + 1]],
+            before.samples[before.offsets[i] : before.offsets[i + 1]],
+        )
+    source.close()
+
+
+def test_without_the_library_for_zstd(files, monkeypatch):
+    def missing(path: str, press: int) -> None:
+        raise MissingDependencyError("no zstd")
+
+    monkeypatch.setattr(_slow5_functions, "functions", missing)
+    source = open_signals(None, pod5=str(files))
+    assert not isinstance(source, PlacedSource)
+    _is_same_as_of_library(files, source, _names(_reads()))
+    source.close()
+
+
+@pytest.mark.parametrize(
+    "piece", [(0, 10, 101), (0, 10, 99), (-1, 10, 100), (10, 5, 100), (0, 2000, 100), (0, 10, -100), (0, 0, 0)]
+)
+def test_places_that_cannot_be(piece):
+    pieces = np.array([(0, 50, 60), piece, (50, 90, 40)])
+    owners = np.array([0, 1, 0])
+    assert _are_sound(pieces, owners, np.array([100, 100])).tolist() == [True, False]
+
+
+class TestPieces:
+    """What compiled code makes of the bytes of a piece."""
+
+    @staticmethod
+    def _read(path: Path, stored: bytes, n: int, begin: int = 3, missing: int = 0):
+        path.write_bytes(b"abc" + stored)
+        out, codes = np.full(n + 8, 7, np.int16), np.full(1, -1, np.int32)
+        with path.open("rb") as file:
+            read_pieces(
+                np.zeros(1, np.int64),
+                np.zeros(1, np.int64),
+                np.array([[begin, begin + len(stored) + missing, n]]),
+                np.array([file.fileno()]),
+                np.array([4]),
+                functions("", ZSTD),
+                out,
+                codes,
+            )
+        assert (out[:4] == 7).all()
+        assert (out[4 + n :] == 7).all()
+        return codes[0], out[4 : 4 + n]
+
+    @settings(max_examples=examples(200))
+    @given(st_numpy.arrays(np.int16, st.integers(1, 300), elements=st.integers(-32768, 32767)), st.integers(1, 500))
+    def test_any_samples(self, samples, divisor):
+        folder = Path(os.environ.get("TMPDIR", "/tmp"))
+        path = folder / f"pieces-{os.getpid()}"
+        try:
+            samples = (samples // divisor).astype(np.int16)
+            code, found = self._read(path, bytes(signal_tools.vbz_compress_signal(samples)), len(samples))
+            assert code == 0
+            assert np.array_equal(found, samples)
+        finally:
+            path.unlink()
+
+    @settings(max_examples=examples(200))
+    @given(st.integers(1, 60), st.binary(max_size=200))
+    def test_any_contents(self, n, contents):
+        path = Path(os.environ.get("TMPDIR", "/tmp")) / f"pieces-{os.getpid()}"
+        try:
+            control, data = contents[: (n + 7) // 8], contents[(n + 7) // 8 :]
+            code, _ = self._read(path, zstandard.compress(contents), n)
+            bits = int.from_bytes(control, "little")
+            fits = len(control) == (n + 7) // 8 and bits >> n == 0 and len(data) == n + bits.bit_count()
+            assert (code == 0) == fits
+        finally:
+            path.unlink()
+
+    @pytest.mark.parametrize("n", [99, 101, 0, 1 << 20])
+    def test_another_number_of_samples(self, tmp_path, n):
+        stored = bytes(signal_tools.vbz_compress_signal(np.arange(100, dtype=np.int16)))
+        assert self._read(tmp_path / "piece", stored, n)[0] != 0
+
+    def test_places_beyond_the_file(self, tmp_path):
+        stored = bytes(signal_tools.vbz_compress_signal(np.arange(100, dtype=np.int16)))
+        assert self._read(tmp_path / "piece", stored, 100)[0] == 0
+        assert self._read(tmp_path / "piece", stored, 100, missing=1)[0] != 0
+        assert self._read(tmp_path / "piece", stored, 100, begin=1 << 40)[0] != 0
+
+    def test_what_is_not_zstd(self, tmp_path):
+        assert self._read(tmp_path / "piece", b"", 100)[0] != 0
+        assert self._read(tmp_path / "piece", bytes(40), 100)[0] != 0
+        stored = bytes(signal_tools.vbz_compress_signal(np.arange(100, dtype=np.int16)))
+        assert self._read(tmp_path / "piece", stored[:-4], 100)[0] != 0
