@@ -57,7 +57,12 @@ def signal_processes_ahead(options: MappedReadsOptions) -> AbstractContextManage
     if options.slow5 is not None:
         return nullcontext()
     return processes_ahead(
-        options.pod5, options.fast5, options.reads, n_processes=options.iop, n_threads=_threads_to_feed(options)
+        options.pod5,
+        options.fast5,
+        options.reads,
+        n_processes=options.iop,
+        n_threads=_threads_to_feed(options),
+        n_at_once=batches_ahead(options),
     )
 
 

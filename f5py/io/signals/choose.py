@@ -61,7 +61,12 @@ def reader_processes(n_threads: int, files: Iterable[str]) -> int:
 
 
 def processes_ahead(
-    pod5: str | None, fast5: str | None, reads_path: str | None, n_processes: int | None, n_threads: int
+    pod5: str | None,
+    fast5: str | None,
+    reads_path: str | None,
+    n_processes: int | None,
+    n_threads: int,
+    n_at_once: int = 1,
 ) -> SpareProcesses:
     """Start the processes that `open_signals` will need, which is called within this context with the same arguments.
 
@@ -73,7 +78,7 @@ def processes_ahead(
     kind, files, n_to_list = files_to_read(pod5, fast5, index)
     if kind is None or not files:
         return SpareProcesses(0)
-    n = n_processes or reader_processes(n_threads, files)
+    n = n_processes or (reader_processes(n_threads, files) if pod5 is None else n_at_once)
     return SpareProcesses(n + min(n, n_to_list, _MOST_TO_LIST), *modules_for(kind))
 
 

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 import os
 import pickle
+import queue
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from importlib.abc import MetaPathFinder
@@ -91,18 +94,12 @@ class HelperProcess:
 
     def _start(self, function: Callable[..., None], arguments: tuple[str, ...], descriptors: tuple[int, ...]) -> None:
         self.connection, theirs = Pipe()
+        command = [
+            *python_command(_PROGRAM),
+            function.__module__, function.__qualname__, str(theirs.fileno()), *map(str, descriptors), *arguments,
+        ]  # fmt: skip
         try:
-            with _interrupts_held():
-                self._process = subprocess.Popen(
-                    [
-                        *python_command(_PROGRAM),
-                        function.__module__, function.__qualname__, str(theirs.fileno()), *map(str, descriptors),
-                        *arguments,
-                    ],
-                    stdin=subprocess.DEVNULL,
-                    pass_fds=(theirs.fileno(), *descriptors),
-                    env=environment(),
-                )  # fmt: skip
+            self._process = _started(command, (theirs.fileno(), *descriptors))
         except BaseException:
             self.connection.close()  # upon which the process ends, if it has come to be
             raise
@@ -213,6 +210,51 @@ def run_task(connection: Connection, *modules: str) -> None:
         return
     function: Any = getattr(import_module(module), name)
     function(connection, *map(str, descriptors), *arguments)
+
+
+class _Starter:
+    """A thread that starts processes, and that lives as long as this one: the system ends them with their thread."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self._asked: queue.SimpleQueue[tuple[Future[subprocess.Popen], Callable[[], subprocess.Popen]]] = (
+            queue.SimpleQueue()
+        )
+        threading.Thread(target=self._work, name="f5py-starter", daemon=True).start()
+
+    def started(self, start: Callable[[], subprocess.Popen]) -> subprocess.Popen:
+        """Return what a function returns, or raise what it raises, which that thread calls."""
+        future: Future[subprocess.Popen] = Future()
+        self._asked.put((future, start))
+        return future.result()
+
+    def _work(self) -> None:
+        while True:
+            future, start = self._asked.get()
+            try:
+                future.set_result(start())
+            except BaseException as problem:
+                future.set_exception(problem)
+
+
+_starter: _Starter | None = None
+_starter_lock = threading.Lock()
+
+
+def _started(command: list[str], descriptors: tuple[int, ...]) -> subprocess.Popen:
+    """Start a process that keeps these descriptors, and ends with this one, not with the calling thread."""
+    global _starter
+
+    def start() -> subprocess.Popen:
+        with _interrupts_held():
+            return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=descriptors, env=environment())
+
+    if threading.current_thread() is threading.main_thread():
+        return start()
+    with _starter_lock:
+        if _starter is None or _starter.pid != os.getpid():  # a fork has no threads
+            _starter = _Starter()
+    return _starter.started(start)
 
 
 def _slowness() -> float:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.util
 import os
+import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -49,3 +54,43 @@ def test_the_command_line_has_no_threads_unless_told(given: str | None):
     program += "from f5py.cli import main\nmain(['--version'])"
     found = run_process([sys.executable, "-c", program], env=environment)
     assert found.stdout.split()[-1].decode() == (given or "1")
+
+
+def answer(connection) -> None:
+    """Send back what comes, in the other process."""
+    while (message := connection.recv()) is not None:
+        connection.send(message)
+
+
+def test_a_process_outlives_the_thread_that_has_started_it():
+    started = []
+
+    def start() -> None:
+        started.append(HelperProcess(answer))
+        started[0].connection.send("first")
+        assert started[0].connection.poll(60)  # it has asked the system by then to end with its parent
+
+    thread = threading.Thread(target=start)
+    thread.start()
+    thread.join()
+    (process,) = started
+    try:
+        assert process.connection.recv() == "first"
+        time.sleep(0.2)
+        assert process.status is None
+        process.connection.send("second")
+        assert process.connection.recv() == "second"
+        process.connection.send(None)
+        process.wait(60)
+        assert process.status == 0
+    finally:
+        process.close()
+
+
+def test_a_thread_is_told_why_no_process_can_be_started(monkeypatch: pytest.MonkeyPatch):
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(subprocess, "Popen", fail)
+    with ThreadPoolExecutor(1) as threads, pytest.raises(OSError, match=os.strerror(errno.EAGAIN)):
+        threads.submit(HelperProcess, answer).result()
