@@ -16,7 +16,12 @@ from f5py.io.signals.helper_process import HelperProcess, run_task, spares
 #: What reads or lists files of a kind.
 _MODULES = {
     "fast5": ("f5py.io.signals._reader_process", "f5py.io.signals.any_file", "f5py.io.signals.fast5._fast5_h5py"),
-    "pod5": ("f5py.io.signals._reader_process", "f5py.io.signals.any_file", "f5py.io.signals.pod5._pod5_file"),
+    "pod5": (
+        "f5py.io.signals._reader_process",
+        "f5py.io.signals.any_file",
+        "f5py.io.signals.pod5._pod5_file",
+        "f5py.io.signals.pod5.places",
+    ),
 }
 #: Of a folder so many entries are looked at; there may be millions.
 _MOST_ENTRIES = 64
