@@ -27,10 +27,10 @@ def readers_here(is_here: Callable[[int], bool]) -> Iterator[None]:
 
     start_ahead = inputs.processes_ahead
 
-    def processes_ahead(*files: Any, n_processes: int | None, n_threads: int) -> Any:
+    def processes_ahead(*files: Any, n_processes: int | None, **named: Any) -> Any:
         if n_processes is not None and is_here(n_processes):
             return nullcontext()
-        return start_ahead(*files, n_processes=n_processes, n_threads=n_threads)
+        return start_ahead(*files, n_processes=n_processes, **named)
 
     with (
         mock.patch.object(guarded, "GuardedSource", source),
