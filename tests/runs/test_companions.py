@@ -54,6 +54,18 @@ def test_the_same_bytes(made: ReadSet, tmp_path: Path, monkeypatch: pytest.Monke
     assert "WARNING" not in told
 
 
+def test_what_is_wrong_with_reads_is_told_once(made: ReadSet, tmp_path: Path, monkeypatch, capfd) -> None:
+    """Wherever they are loaded."""
+    damaged = made.with_slow5(tmp_path, [name for i, name in enumerate(made.names) if i not in (3, 4, 9)])
+    command = "call-methylation", *damaged.options(), "-K", "1", "--gpu", "off", "-o", "OUT/calls.tsv"
+    alone = _outputs(tmp_path / "alone", *command)
+    expected = sorted(line for line in capfd.readouterr().err.splitlines() if "WARNING" in line)
+    assert len(expected) == 3
+    monkeypatch.setattr(run_module, "options_of_processes", lambda recipe, options: [replace(options, threads=1)] * 2)
+    assert _outputs(tmp_path / "shared", *command) == alone
+    assert sorted(line for line in capfd.readouterr().err.splitlines() if "WARNING" in line) == expected
+
+
 def test_events_and_samples_come_along(made: ReadSet, tmp_path: Path, shared_by_two, monkeypatch) -> None:
     options = "-K", "2", "--gpu", "off", "--samples", "--signal-index", "--summary", "OUT/sums.tsv"
     command = "eventalign", *made.options(), *options, "-o", "OUT/events.tsv"

@@ -71,8 +71,7 @@ class Companions:
         self._loader, self._stage = loader, stage
         self._most_here = loader.settings.n_ahead + n_lanes + 1
         for other in self._others:
-            other.most = self._most_here
-            other.warnings = warnings
+            other.begin(self._most_here, warnings)
         stage.times.n_threads = sum(other.n_threads for other in self._others) + stage.pool.n_threads
         loader.elsewhere = self
 
@@ -138,9 +137,10 @@ class _Companion:
 
     def __init__(self, recipe: Recipe, options: Any, changed: threading.Condition) -> None:
         self.n_threads = options.threads
-        self.most = 1
-        self.warnings: list[str] = []
         self.has_ended = False
+        self._most = 1
+        self._warnings: list[str] = []
+        self._has_begun = threading.Event()
         self._is_closed = False
         self._changed = changed
         self._awaited: dict[int, Awaited] = {}
@@ -148,12 +148,18 @@ class _Companion:
         self._process = HelperProcess(serve)
         self._channel = ObjectChannel(self._process.connection)
         self._send((recipe, options))
-        threading.Thread(target=self._receive, name="f5py-companion", daemon=True).start()
+        self._thread = threading.Thread(target=self._receive, name="f5py-companion", daemon=True)
+        self._thread.start()
+
+    def begin(self, most: int, warnings: list[str]) -> None:
+        """Let it have so many batches at a time; see `Companions.help`."""
+        self._most, self._warnings = most, warnings
+        self._has_begun.set()
 
     @property
     def fullness(self) -> float:
         """Batches that it has, as a share of those that it may have; many if it takes no more."""
-        return 1e9 if self.has_ended else len(self._awaited) / self.most
+        return 1e9 if self.has_ended else len(self._awaited) / self._most
 
     def expect(self, cut: Cut) -> Awaited:
         """Make the batch that it will be sent; the lock of `changed` is held."""
@@ -179,10 +185,12 @@ class _Companion:
             return {}
 
     def close(self) -> None:
-        """End it at once."""
+        """End it at once. May be called twice."""
         self._is_closed = True
+        self._has_begun.set()
         self._process.kill()
-        self._process.wait(0.5)
+        self._thread.join(0.5)
+        self._process.close()
 
     def _send(self, message: Any) -> None:
         with suppress(*_HUNG_UP):  # the thread that receives will know
@@ -230,8 +238,9 @@ class _Companion:
             one.fail(error)
 
     def _say(self, said: Said) -> None:
+        self._has_begun.wait()  # what this process finds when it opens the inputs comes first
         if said.level == "WARNING":
-            if said.text not in self.warnings:
+            if said.text not in self._warnings:
                 console.warning(said.who, said.text, said.kind)
         else:
             (console.info if said.level == "INFO" else console.note)(said.who, said.text)
