@@ -59,7 +59,10 @@ class Elsewhere(Protocol):
     def room(self) -> int: ...
 
     def take(self, cut: Cut) -> Awaited | None:
-        """Choose where a batch is loaded and computed, once there is room; None: here. Called in several threads."""
+        """Choose where a batch is loaded and computed, once there is room; None: here.
+
+        Called in the order of the batches, by one thread: those that are here go on in that order.
+        """
         ...
 
     def computed_here(self) -> None:

@@ -39,7 +39,7 @@ from f5py.pipeline.batch_records import (
     prepare_cigars,
 )
 from f5py.pipeline.earlier import EarlierRecords
-from f5py.pipeline.elsewhere import Elsewhere
+from f5py.pipeline.elsewhere import Awaited, Elsewhere
 from f5py.pipeline.parts import Part
 from f5py.pipeline.record_filter import classified
 from f5py.pipeline.runner import THREAD_PREFIX
@@ -130,7 +130,9 @@ class Loader:
         With `elsewhere`, some are an `Awaited`.
         """
         n_at_a_time = self.settings.n_ahead + (0 if self.elsewhere is None else self.elsewhere.room)
-        with closing(worked_ahead(self._cuts(), self._load_or_await, n_at_a_time, f"{THREAD_PREFIX}load")) as loaded:
+        with closing(
+            worked_ahead(self._placed_cuts(), self._load_or_await, n_at_a_time, f"{THREAD_PREFIX}load")
+        ) as loaded:
             for batch, found in loaded:
                 if found is not None:
                     self.take_in(batch, found)
@@ -144,7 +146,7 @@ class Loader:
             self._compare_lengths(batch, found.aligned_bases)
         batch.share_of_input = found.share
 
-    def _cuts(self) -> Iterator[Cut]:
+    def _cuts(self) -> Generator[Cut, None, None]:
         """Yield the records of each batch."""
         with closing(self._all_cuts()) as cuts:
             while True:
@@ -264,9 +266,16 @@ class Loader:
             ultra.write(data[starts[i] : starts[i + 1]])
             self.n_ultra += 1
 
-    def _load_or_await(self, cut: Cut) -> tuple[Any, Found | None]:
-        awaited = None if self.elsewhere is None else self.elsewhere.take(cut)
-        return self.load(cut) if awaited is None else (awaited, None)
+    def _placed_cuts(self) -> Iterator[Cut | Awaited]:
+        """Yield the records of each batch that is loaded here, and the other batches; places are chosen in order."""
+        with closing(self._cuts()) as cuts:
+            for cut in cuts:
+                awaited = None if self.elsewhere is None else self.elsewhere.take(cut)
+                yield cut if awaited is None else awaited
+                del cut, awaited
+
+    def _load_or_await(self, placed: Cut | Awaited) -> tuple[Any, Found | None]:
+        return (placed, None) if isinstance(placed, Awaited) else self.load(placed)
 
     def load(self, cut: Cut) -> tuple[ReadBatch, Found]:
         """Read everything of a batch. Called in several threads at the same time."""
