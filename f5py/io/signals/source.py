@@ -348,17 +348,22 @@ def _size(read: NDArray[np.int16] | int) -> int:
 
 
 def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]], room: Room = np.empty) -> SignalBlock:
-    """Make one block of n reads from the blocks of parts of them; each part comes with its reads' indices."""
-    lengths = np.zeros(n, np.int64)
+    """Make one block of n reads from the blocks of parts of them; each part comes with its reads' indices.
+
+    Of a read that is in several parts the last one has what counts.
+    """
+    lengths, part_of = np.zeros((2, n), np.int64)
     calibration = np.empty((len(FIELDS), n), np.float32)
     problems: dict[int, str] = {}
-    for reads, block in parts:
+    for number, (reads, block) in enumerate(parts):
+        part_of[reads] = number
         lengths[reads] = np.diff(block.offsets)
         calibration[:, reads] = block.calibration()
-        problems.update((reads[i], line) for i, line in block.problems.items())
     offsets = offsets_of(lengths)
     samples = room(int(offsets[-1]), np.int16)
-    for reads, block in parts:
-        for i, read in enumerate(reads):
+    for number, (reads, block) in enumerate(parts):
+        problems.update((reads[i], line) for i, line in block.problems.items() if part_of[reads[i]] == number)
+        for i in np.flatnonzero(part_of[reads] == number).tolist():
+            read = reads[i]
             samples[offsets[read] : offsets[read + 1]] = block.samples[block.offsets[i] : block.offsets[i + 1]]
     return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))

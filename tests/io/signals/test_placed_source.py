@@ -98,12 +98,12 @@ def test_a_lent_pool(files):
     source = open_signals(None, pod5=str(files))
     names = _names(_reads())
     source.fetch(names)
-    assert source._own_pool is not None
+    assert source._threads._own is not None
     pool = WorkerPool(2)
     source.use_pool(pool)
-    assert source._own_pool is None
+    assert source._threads._own is None
     _is_same_as_of_library(files, source, names)
-    assert source._own_pool is None
+    assert source._threads._own is None
     pool.close()
     source.close()
     with pytest.raises(SignalError):

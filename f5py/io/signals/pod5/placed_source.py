@@ -16,7 +16,8 @@ from f5py.io.signals.pod5.places import N_ELEMENTS, N_NUMBERS
 from f5py.io.signals.pod5.reader import MAX_OPEN_FILES
 from f5py.io.signals.recent import most_open
 from f5py.io.signals.slow5._slow5_functions import Functions
-from f5py.io.signals.source import IndexedSource, SignalBlock, SignalSource, paths_of
+from f5py.io.signals.source import IndexedSource, SignalBlock, SignalSource, merge_blocks, paths_of
+from f5py.threads.lent_pool import LentPool
 from f5py.threads.pool import WorkerPool
 
 #: A piece takes no more bytes in its file than this, and so many for each sample.
@@ -55,12 +56,10 @@ class PlacedSource(IndexedSource):
         self._places = places
         self._start_others = start_others
         self._called = called
-        self._n_threads = n_threads
+        self._threads = LentPool(n_threads)
         self._others: SignalSource | None = None
         self._lock = threading.Lock()  # of what is started when it is needed
         self._others_lock = threading.Lock()
-        self._lent_pool: WorkerPool | None = None
-        self._own_pool: WorkerPool | None = None
         self._most_open = most_open(MAX_OPEN_FILES)
 
     @property
@@ -70,8 +69,7 @@ class PlacedSource(IndexedSource):
 
     def use_pool(self, pool: WorkerPool) -> None:
         """Read with these threads, as long as they are there, instead of own ones, which end."""
-        self._lent_pool = pool
-        self._end_own_pool()
+        self._threads.lend(pool)
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         names = list(names)
@@ -106,8 +104,7 @@ class PlacedSource(IndexedSource):
         with self._lock:
             if self._others is not None:
                 self._others.close()
-        self._lent_pool = None
-        self._end_own_pool()
+        self._threads.close()
 
     def _read(
         self,
@@ -136,7 +133,9 @@ class PlacedSource(IndexedSource):
                         descriptors[file] = os.open(all_files[file], os.O_RDONLY | os.O_CLOEXEC)
                         opened.callback(os.close, int(descriptors[file]))
                 some = some[descriptors[files[some]] >= 0]
-                self._workers().run(read_pieces, some, pieces, descriptors[files], places, self._called, samples, codes)
+                self._threads.workers().run(
+                    read_pieces, some, pieces, descriptors[files], places, self._called, samples, codes
+                )
         return owners[codes != 0]
 
     def _with_others(self, block: SignalBlock, left: NDArray[np.int64], names: Sequence[str]) -> SignalBlock:
@@ -149,30 +148,7 @@ class PlacedSource(IndexedSource):
             read = others.fetch([names[i] for i in left.tolist()])
         if len(left) == len(names):
             return read
-        lengths, calibration = np.diff(block.offsets), block.calibration()
-        lengths[left], calibration[:, left] = np.diff(read.offsets), read.calibration()
-        offsets = offsets_of(lengths)
-        samples = recycled_array(int(offsets[-1]), np.int16)
-        places = dict(zip(left.tolist(), range(len(left)), strict=True))
-        for i in range(len(names)):
-            source, at = (read, places[i]) if i in places else (block, i)
-            samples[offsets[i] : offsets[i + 1]] = source.samples[source.offsets[at] : source.offsets[at + 1]]
-        problems = block.problems | {int(left[i]): line for i, line in read.problems.items()}
-        return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
-
-    def _workers(self) -> WorkerPool:
-        if self._lent_pool is not None and not self._lent_pool.is_closed:
-            return self._lent_pool
-        with self._lock:
-            if self._own_pool is None:
-                self._own_pool = WorkerPool(self._n_threads)
-            return self._own_pool
-
-    def _end_own_pool(self) -> None:
-        with self._lock:
-            if self._own_pool is not None:
-                self._own_pool.close()
-                self._own_pool = None
+        return merge_blocks(len(names), [(range(len(names)), block), (left.tolist(), read)], recycled_array)
 
 
 def _are_sound(pieces: NDArray[np.int64], owners: NDArray[np.int64], n_samples: NDArray[np.int64]) -> NDArray[np.bool_]:

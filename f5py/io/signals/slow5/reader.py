@@ -22,6 +22,7 @@ from f5py.io.remote import ranged_file
 from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
 from f5py.io.signals.source import FIELDS, SignalBlock, SignalSource
 from f5py.messages.strict import input_warning
+from f5py.threads.lent_pool import LentPool
 from f5py.threads.pool import CallingThread, WorkerPool
 
 if TYPE_CHECKING:
@@ -122,10 +123,8 @@ class Slow5Source(SignalSource):
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1, not {n_threads}")
         self.path = path
-        self._n_threads = n_threads
         self.leaves_packed = False
-        self._lent_pool: WorkerPool | None = None
-        self._own_pool: WorkerPool | None = None
+        self._threads = LentPool(n_threads)
         self._density = _FIRST_DENSITY  # samples, or pairs of bytes of packed ones, in a byte of the last records
         self._file: RecordFile | None = None
         self._remote = ranged_file(path)
@@ -134,7 +133,7 @@ class Slow5Source(SignalSource):
 
         self._file = open_records(path, form)
         try:
-            self._records = records_of(path, form, self._file, self._workers)
+            self._records = records_of(path, form, self._file, self._threads.workers)
         except BaseException:
             self.close()
             raise
@@ -150,8 +149,7 @@ class Slow5Source(SignalSource):
 
     def use_pool(self, pool: WorkerPool) -> None:
         """Read with these threads, as long as they are there, instead of own ones, which end."""
-        self._lent_pool = pool
-        self._end_own_pool()
+        self._threads.lend(pool)
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         from f5py.io.signals.slow5._slow5_index import cause
@@ -165,7 +163,7 @@ class Slow5Source(SignalSource):
         block = SignalBlock.empty(names, places, got.n_samples, got.calibration, causes, empty)
         block.packed = Packed(got)
         if not self.leaves_packed:
-            block.expand(self._workers())
+            block.expand(self._threads.workers())
         return block
 
     def _read(self, names: Names) -> Got:
@@ -179,7 +177,7 @@ class Slow5Source(SignalSource):
         while True:
             got = Got.for_reads(n, recycled_array(room, np.int16))
             read = read_lines if file.is_text else read_records
-            self._workers().run(read, np.arange(n), names.text, names.offsets, self._records, file, got)
+            self._threads.workers().run(read, np.arange(n), names.text, names.offsets, self._records, file, got)
             for i in np.flatnonzero(np.isin(got.codes, (CANNOT_READ, SHORTER)))[:1].tolist():
                 raise_for(self.path, file, int(got.codes[i]), 0)
             room = int(got.used[0])
@@ -225,23 +223,10 @@ class Slow5Source(SignalSource):
 
     def close(self) -> None:
         """Close the file and end the threads. May be called twice."""
-        self._lent_pool = None
-        self._end_own_pool()
+        self._threads.close()
         if self._file is not None:
             os.close(self._file.descriptor)
             self._file = None
-
-    def _end_own_pool(self) -> None:
-        if self._own_pool is not None:
-            self._own_pool.close()
-            self._own_pool = None
-
-    def _workers(self) -> WorkerPool:
-        if self._lent_pool is not None and not self._lent_pool.is_closed:
-            return self._lent_pool
-        if self._own_pool is None:
-            self._own_pool = WorkerPool(self._n_threads)
-        return self._own_pool
 
     def _opened(self) -> RecordFile:
         if self._file is None:
