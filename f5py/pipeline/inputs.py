@@ -32,7 +32,6 @@ from f5py.pipeline.seen_records import SeenRecords
 from f5py.threads.pool import FEW_THREADS, WorkerPool
 
 MappedOptions = TypeVar("MappedOptions", bound=MappedReadsOptions)
-#: Inputs that may be named by URLs.
 #: Reads that are tried for the metadata of the sequencing run.
 READS_FOR_RUN_INFO = 16
 
@@ -44,9 +43,7 @@ def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSou
         options.slow5,
         options.pod5,
         options.fast5,
-        n_processes=options.iop,
-        n_threads=_threads_to_feed(options),
-        n_at_once=batches_ahead(options),
+        **_how_to_read(options),
     )
     inputs.callback(signals.close)
     return signals
@@ -56,14 +53,16 @@ def signal_processes_ahead(options: MappedReadsOptions) -> AbstractContextManage
     """Start the processes that signals are read with; a context in which the inputs are to be opened."""
     if options.slow5 is not None:
         return nullcontext()
-    return processes_ahead(
-        options.pod5,
-        options.fast5,
-        options.reads,
-        n_processes=options.iop,
-        n_threads=_threads_to_feed(options),
-        n_at_once=batches_ahead(options),
-    )
+    return processes_ahead(options.pod5, options.fast5, options.reads, **_how_to_read(options))
+
+
+def _how_to_read(options: MappedReadsOptions) -> dict[str, Any]:
+    """Return with how many processes and threads signals are read, and for how many batches at the same time."""
+    return {
+        "n_processes": options.iop,
+        "n_threads": _threads_to_feed(options),
+        "n_at_once": batches_ahead(options),
+    }
 
 
 def open_inputs(

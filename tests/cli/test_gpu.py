@@ -25,7 +25,7 @@ def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     """Return a function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(backend_module, "_SMALL_RATIO", 0.0)
     monkeypatch.setattr(opening, "is_starting", _wait_for_starts)
-    monkeypatch.setattr(choice, "is_present", lambda: False)  # other processes would not have what is played
+    monkeypatch.setattr(choice, "may_be_there", lambda _: False)  # other processes would not have what is played
 
     def set_up(**variables: object) -> None:
         played_machine(**variables)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from f5py.commands.call_methylation import CALL_METHYLATION
+from f5py.compute.gpu import opening
 from f5py.options.signal_commands import CallOptions
 from f5py.runs import run as run_module
 from f5py.runs.companions import choice, companions
@@ -123,8 +124,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Return a function that lets the machine seem to have GPUs."""
 
     def have(n: int) -> None:
-        monkeypatch.setattr(choice, "is_present", lambda: n > 0)
-        monkeypatch.setattr(choice.importlib.util, "find_spec", lambda name: name)
+        monkeypatch.setattr(opening, "is_present", lambda: n > 0)
+        monkeypatch.setattr(opening.importlib.util, "find_spec", lambda name: name)
         monkeypatch.setattr(choice, "n_devices_likely", lambda: n)
 
     return have

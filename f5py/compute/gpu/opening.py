@@ -126,13 +126,18 @@ def is_starting() -> bool:
     return any(thread.name == START_THREAD for thread in threading.enumerate())
 
 
+def may_be_there(options: GpuOptions) -> bool:
+    """Return whether GPUs may be used, and seem to be there, as far as can be told without their libraries."""
+    return options.gpu_use != "off" and is_present() and importlib.util.find_spec("cupy") is not None
+
+
 def load_early(options: GpuOptions, is_wanted: Callable[[], bool]) -> bool:
     """Load the CUDA libraries and make contexts in threads, while the run reads its indices; says nothing.
 
     The context of the first device comes first. Return whether that is done: there is a GPU that may be used, and it is
     wanted, which is asked last.
     """
-    if options.gpu_use == "off" or not is_present() or importlib.util.find_spec("cupy") is None or not is_wanted():
+    if not may_be_there(options) or not is_wanted():
         return False
     numbers = device_numbers(options.cuda_dev_id)
 

@@ -23,6 +23,7 @@ from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
+from f5py.errors import F5pyError
 from f5py.messages import console
 from f5py.threads import blas
 
@@ -41,6 +42,8 @@ LOOK_EVERY = 2.0
 #: A library that ends by one of these has met damage; SIGKILL comes from outside.
 _OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 _PR_SET_PDEATHSIG = 1
+#: What a connection raises when the other end is gone, or when another thread has closed this end.
+HUNG_UP = (EOFError, OSError, TypeError, IndexError)
 #: Signals that may come to all processes of a run at once, and that its first one heeds.
 _NOT_FOR_HELPERS = {signal.SIGINT, signal.SIGUSR1, signal.SIGXCPU}
 _PROGRAM = f"from {__name__} import _main; _main()"
@@ -322,6 +325,22 @@ def send(connection: Connection, message: Any) -> None:
     `Connection.send` leaves a view of its buffer in the traceback of an error, of which Python complains from 3.13 on.
     """
     connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
+
+
+def answer_each(connection: Connection, answer: Callable[[Any], Any]) -> None:
+    """Answer each of the requests that come in lists, until the other end closes the connection, or dies.
+
+    An `F5pyError` that a function of the request raises is an answer, too.
+    """
+    try:
+        while True:
+            for request in connection.recv():
+                try:
+                    send(connection, answer(request))
+                except F5pyError as problem:
+                    send(connection, problem)
+    except (EOFError, OSError):
+        return
 
 
 @contextmanager

@@ -19,12 +19,10 @@ from f5py.io.files.memory_file import memory_descriptor
 from f5py.io.signals._reader_process import SharedSamples, serve
 from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5.reader import Fast5Reader
-from f5py.io.signals.helper_process import CPU_SECONDS, LOOK_EVERY, HelperProcess, send, signal_name
+from f5py.io.signals.helper_process import CPU_SECONDS, HUNG_UP, LOOK_EVERY, HelperProcess, send, signal_name
 from f5py.io.signals.source import FIELDS, FileReader, IndexedSource, SignalBlock, paths_of
 
 _STOPPED = "the signal reader processes have been stopped"
-#: What a connection raises when the other end is gone, or when another thread has closed this end.
-_HUNG_UP = (EOFError, OSError, TypeError, IndexError)
 
 
 class ReaderDiedError(SignalError):
@@ -202,13 +200,13 @@ class _Reader:
         self.asked = message[1] if isinstance(message[0], list) else [message[1]]
         try:
             send(self.connection, message)
-        except _HUNG_UP:
+        except HUNG_UP:
             raise self._ended() from None
 
     def receive(self) -> Any:
         try:
             message = self.connection.recv()
-        except _HUNG_UP:
+        except HUNG_UP:
             raise self._ended() from None
         if isinstance(message, Exception):
             raise message

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 from dataclasses import replace
 from typing import Any
 
 from f5py.compute.alignment import starts_gpu_at_once
-from f5py.compute.gpu.device import is_present, n_devices_likely
+from f5py.compute.gpu.device import n_devices_likely
+from f5py.compute.gpu.opening import may_be_there
 from f5py.io.remote import is_url
 from f5py.options.gpu import device_numbers
 from f5py.options.input_names import SEQUENCE_SUFFIX
@@ -35,7 +35,7 @@ def options_of_processes(recipe: Recipe, options: Any) -> list[Any]:
 
 def _devices(options: Any) -> list[int]:
     """Return the numbers of the GPUs that a run may use, as far as can be told without their libraries."""
-    if options.gpu_use == "off" or not is_present() or importlib.util.find_spec("cupy") is None:
+    if not may_be_there(options):
         return []
     numbers = device_numbers(options.cuda_dev_id)
     return list(range(n_devices_likely())) if numbers is None else numbers

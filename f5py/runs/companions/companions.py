@@ -18,7 +18,7 @@ from f5py.compute.alignment import AlignmentStage
 from f5py.core.batch import ReadBatch
 from f5py.errors import F5pyError, MissingDependencyError
 from f5py.io.shared_objects import ObjectChannel
-from f5py.io.signals.helper_process import HelperProcess
+from f5py.io.signals.helper_process import HUNG_UP, HelperProcess
 from f5py.messages import console
 from f5py.pipeline.batch_records import Cut
 from f5py.pipeline.elsewhere import Awaited
@@ -27,8 +27,6 @@ from f5py.runs.companions._companion_process import Computed, End, Problem, Said
 from f5py.runs.recipe import Recipe
 
 _WHO = "companion"
-#: What a connection raises when the other end is gone, or when another thread has closed this end.
-_HUNG_UP = (EOFError, OSError, TypeError, ValueError)
 #: How long the end of a process is waited for that has handed everything over.
 _PATIENCE_SECONDS = 20.0
 
@@ -82,11 +80,11 @@ class Companions:
     def take(self, cut: Cut) -> Awaited | None:
         with self._changed:
             self._changed.wait_for(self._has_room)
+            if self._stopping:
+                return None
             other = min(self._others, key=lambda one: one.fullness)
             if other.fullness >= self._n_here / self._most_here and self._n_here < self._most_here:
                 self._n_here += 1
-                return None
-            if self._stopping or other.has_ended:
                 return None
             awaited = other.expect(cut)
         other.send_cut(awaited)
@@ -193,7 +191,7 @@ class _Companion:
         self._process.close()
 
     def _send(self, message: Any) -> None:
-        with suppress(*_HUNG_UP):  # the thread that receives will know
+        with suppress(*HUNG_UP):  # the thread that receives will know
             self._channel.send(message)
 
     def _receive(self) -> None:
@@ -216,7 +214,7 @@ class _Companion:
                     self._end.put(message.seconds)
                     is_over = True
                 del message  # its arrays are large
-        except _HUNG_UP:
+        except HUNG_UP:
             pass
         finally:
             self._give_up(error, is_over)

@@ -8,12 +8,11 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 from f5py.errors import InputFileError
-from f5py.io.bytes.bgzip_output import is_bgzip_name
-from f5py.io.files.unfinished_file import is_special, linked_in_place, nameless_file
+from f5py.io.files.unfinished_file import linked_in_place, nameless_file
 from f5py.options.output_names import kind_of_output
 from f5py.runs.parts.done_part import DonePart, read_part
 from f5py.runs.parts.plan import Plan
-from f5py.runs.parts.text_chain import Extent, append_rows
+from f5py.runs.parts.text_chain import Extent, append_rows, can_have_name
 
 #: Names of outputs that are no text with tabs, and such formats.
 _OTHERS = "csv", "parquet", "none", "bam"
@@ -78,7 +77,5 @@ class EarlyText:
 
 
 def _is_text(options: Any) -> bool:
-    output = options.output
-    if output == "-" or is_bgzip_name(output) or is_special(output):
-        return False
-    return options.output_format not in _OTHERS and kind_of_output(output) not in _OTHERS
+    is_other = options.output_format in _OTHERS or kind_of_output(options.output) in _OTHERS
+    return can_have_name(options.output) and not is_other

@@ -202,12 +202,17 @@ def _copied_by_the_system(source: int, extent: Extent, target: int) -> int:
     return begin - extent.begin
 
 
+def can_have_name(output: str) -> bool:
+    """Return whether a file of rows, as they are, can be given the name of an output."""
+    return not (output == "-" or is_bgzip_name(output) or is_special(output))
+
+
 def give_name(folder: Path, extents: Sequence[Extent], output: str) -> bool:
     """Let the file of all parts be the output, if it has their rows in order and nothing else.
 
     The file then has two names. Returns False if it must be copied.
     """
-    if output == "-" or is_bgzip_name(output) or is_special(output):
+    if not can_have_name(output):
         return False
     path = folder / CHAINS / extents[0].file
     ends = [extent.end for extent in extents]

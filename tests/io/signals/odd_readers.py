@@ -117,7 +117,7 @@ def odd_keys(connection):
     """Instead of `f5py.io.signals.pod5.pod5_scan._serve`: what a file's name says happens."""
     with suppress(EOFError):
         while True:
-            path = connection.recv()
+            (path,) = connection.recv()
             if "abort" in path:
                 os.abort()
             while "loop" in path:

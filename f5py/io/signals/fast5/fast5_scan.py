@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from f5py.errors import F5pyError
-from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, send
+from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, answer_each, send
 from f5py.io.signals.scan_journal import Found, ScanJournal
 from f5py.io.signals.search import files_below
 from f5py.messages import console
@@ -113,15 +113,7 @@ class _Chunk:
 
 def _work(connection: Connection) -> None:
     """Scan the files that come through `connection` until the other end closes it, or dies."""
-    try:
-        while True:
-            for path in connection.recv():
-                try:
-                    send(connection, _scan(path))
-                except F5pyError as problem:
-                    send(connection, problem)
-    except (EOFError, OSError):
-        return
+    answer_each(connection, _scan)
 
 
 def _scan_chunks(

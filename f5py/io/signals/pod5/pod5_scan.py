@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError, SignalError
-from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, send
+from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, answer_each, send
 
 
 class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
@@ -44,7 +44,7 @@ class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
             raise F5pyError(f"cannot start the process that lists POD5 files: {problem.strerror}") from None
         process.begin()
         try:
-            send(process.connection, path)
+            send(process.connection, [path])
             while not process.connection.poll(LOOK_EVERY):
                 self._look_after(process, path)
             answer: Any = process.connection.recv()
@@ -73,12 +73,4 @@ def _serve(connection: Connection) -> None:
     """List the reads of the files whose paths come, until the other end closes the connection, or dies."""
     from f5py.io.signals.pod5.reader import keys_of
 
-    try:
-        while True:
-            path = connection.recv()
-            try:
-                send(connection, keys_of(path))
-            except F5pyError as problem:
-                send(connection, problem)
-    except (EOFError, OSError):
-        return
+    answer_each(connection, keys_of)
