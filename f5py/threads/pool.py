@@ -3,7 +3,8 @@
 A stage is one compiled function that is given a batch's arrays and the reads that it should take. Every free worker
 calls it; inside, without the interpreter, they take the next read from a shared counter until there is none left (see
 `f5py.jit.atomics`). A worker that comes back looks for another stage that still has reads: that of the oldest
-batch first. So the end of one batch's stage, when only a long read is left, does not idle the other threads.
+batch first. So the end of one batch's stage, when only a long read is left, does not idle the other threads. Nor does a
+batch that is between two stages: who comes back then helps with a stage that has all the threads that it was to have.
 
 Workers wake each other, one after the other, while there is something to begin: what is done within the time that a few
 need for that does not cost the interpreter sixteen of them.
@@ -55,15 +56,17 @@ class WorkerPool:
     Parameters
     ----------
     most_per_call : int, optional
-        So many threads, at most, work on a call that comes while others are worked on: where there are calls of several
-        batches, and each is done within milliseconds, more of them would cost more than they bring. By default all.
+        So many threads, at most, are woken for a call that comes while others are worked on: where there are calls of
+        several batches, and each is done within milliseconds, more of them would cost more than they bring. By default
+        all. Who comes back from another call, and finds nothing to begin, helps as well.
     """
 
     def __init__(self, n_threads: int, most_per_call: int | None = None) -> None:
         share_heap()
         self.n_threads = n_threads
         self._most_per_call = n_threads if most_per_call is None else most_per_call
-        self._jobs: list[_Job] = []
+        self._jobs: list[_Job] = []  # that more threads are wanted for
+        self._taken: list[_Job] = []  # that have as many as they were to have, and may still have reads for more
         self._n_under_way = 0  # calls that have come and are not done
         self._n_idle = 0  # threads that wait to be woken, and have not been yet
         self._lock = threading.Lock()  # of all these
@@ -105,7 +108,7 @@ class WorkerPool:
         """Let every call end after the reads in progress; to be called when the results are not wanted any more."""
         with self._lock:
             self._stopped = True
-            for job in self._jobs:
+            for job in (*self._jobs, *self._taken):
                 job.turn[0] = _NO_MORE
 
     @property
@@ -133,10 +136,7 @@ class WorkerPool:
             # more than there are reads would find nothing to do
             job.most_workers = min(job.n_reads, self._most_per_call if self._n_under_way else self.n_threads)
             self._n_under_way += 1
-            at = len(self._jobs)
-            while at and self._jobs[at - 1].order > job.order:
-                at -= 1
-            self._jobs.insert(at, job)
+            _insert(self._jobs, job)
             self._wake(1)
         job.done.acquire()
         job.work = lambda: None  # workers have the job until the next one comes, and its arrays are large
@@ -165,6 +165,7 @@ class WorkerPool:
         """Come back from a job after so many seconds, and wait for the next one; None at the end."""
         while True:
             with self._lock:
+                is_awake = done is not None
                 if done is not None:
                     self._come_back(done, seconds)
                     done = None
@@ -173,8 +174,14 @@ class WorkerPool:
                     job.n_workers += 1
                     if job.n_workers >= job.most_workers:
                         del self._jobs[0]
+                        if job.n_reads > job.most_workers:
+                            _insert(self._taken, job)
                     if self._jobs:
                         self._wake(1)
+                    return job
+                if is_awake and self._taken:
+                    job = self._taken[0]
+                    job.n_workers += 1
                     return job
                 if self._closing:
                     return None
@@ -184,8 +191,9 @@ class WorkerPool:
     def _come_back(self, job: _Job, seconds: float) -> None:
         job.seconds += seconds
         job.n_workers -= 1
-        if job in self._jobs:  # the first one to come back: nothing is left to be begun
-            self._jobs.remove(job)
+        for jobs in (self._jobs, self._taken):
+            if job in jobs:  # the first one to come back: nothing is left to be begun
+                jobs.remove(job)
         if job.n_workers == 0:
             self._n_under_way -= 1
             job.done.release()
@@ -224,6 +232,14 @@ class _Job:
         self.error: BaseException | None = None
         self.done = threading.Lock()  # free when it is
         self.done.acquire()
+
+
+def _insert(jobs: list[_Job], job: _Job) -> None:
+    """Insert a job behind those that are served before it."""
+    at = len(jobs)
+    while at and jobs[at - 1].order > job.order:
+        at -= 1
+    jobs.insert(at, job)
 
 
 def longest_first(work: NDArray, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:

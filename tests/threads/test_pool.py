@@ -66,6 +66,35 @@ def test_every_read_once(n_threads):
 
 
 @pytest.mark.usefixtures("no_thread_is_left")
+def test_who_comes_back_helps_with_a_call_that_has_its_threads():
+    """Else threads would be idle while the batches of other calls are between two stages."""
+    pool = WorkerPool(2, most_per_call=1)
+    first_may_end, second_has_begun, third_has_begun = threading.Event(), threading.Event(), threading.Event()
+
+    def first(_: int) -> None:
+        assert first_may_end.wait(PATIENCE)
+
+    def both(item: int) -> None:
+        own, other = (second_has_begun, third_has_begun)[:: 1 if item == 0 else -1]
+        own.set()
+        assert other.wait(PATIENCE)  # so two threads are at work on this call
+
+    calls = [threading.Thread(target=each, args=(pool, first, [0]))]
+    calls[0].start()
+    while pool._n_under_way == 0 or pool._jobs:
+        pass
+    calls.append(threading.Thread(target=each, args=(pool, both, [0, 1])))
+    calls[1].start()
+    assert second_has_begun.wait(PATIENCE)
+    assert not third_has_begun.is_set()
+    first_may_end.set()
+    assert third_has_begun.wait(PATIENCE)
+    for call in calls:
+        call.join()
+    pool.close()
+
+
+@pytest.mark.usefixtures("no_thread_is_left")
 def test_what_has_been_worked_on_is_not_kept():
     """Until the next call, which may be long after: arrays of a batch are large."""
     pool = WorkerPool(2)
