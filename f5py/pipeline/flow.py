@@ -23,6 +23,8 @@ from f5py.threads.pool import FEW_THREADS, kept_memory
 
 #: For each GPU as many batches are in flight as it holds.
 _LANES_PER_GPU = 3
+#: With more CPU threads than this a batch more is in flight where they compute alone.
+_SEVERAL_THREADS = 8
 
 
 class Source(Protocol):
@@ -156,7 +158,9 @@ def process(
 
 def lanes_of(options: AlignmentOptions, stage: AlignmentStage) -> int:
     """Return how many batches this process computes at the same time."""
-    return max(2 if options.threads <= FEW_THREADS else 3, _LANES_PER_GPU * stage.n_gpus)
+    if stage.n_gpus:
+        return _LANES_PER_GPU * stage.n_gpus
+    return 2 if options.threads <= FEW_THREADS else 3 if options.threads <= _SEVERAL_THREADS else 4
 
 
 def _n_bases(batch: ReadBatch) -> int:
