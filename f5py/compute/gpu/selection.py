@@ -28,6 +28,9 @@ _LONG_WAIT = 1.0
 _PATIENCE = 3.0
 #: Batches that the CPU threads compute at a time while the first GPU of a long run is started: as many keep them busy.
 _MEANWHILE = 2
+#: They begin with that when the first batch has waited so many seconds. A GPU that is ready by then has computed all
+#: batches sooner than the CPU threads theirs, which would be written, and so go out of the way, later.
+_GRACE_SECONDS = 0.5
 #: How much a batch changes what is thought of the speed of where it was.
 _WEIGHT = 0.3
 #: A GPU that has not been chosen for so many batches is tried again: what keeps it slow may be over.
@@ -147,8 +150,8 @@ class GpusWhenTheyPay:
         Each comes when it is ready, or the reason why it cannot be used; nothing is started before the first one is
         asked for.
     at_once : bool
-        Start them now, rather than when the run has proved long enough. The CPU threads get batches until the first
-        one is ready, as many as keep them busy, and afterwards only if the GPUs are slow.
+        Start them now, rather than when the run has proved long enough. If that takes long, the CPU threads get batches
+        until the first one is ready, as many as keep them busy, and afterwards only if the GPUs are slow.
     alone : bool
         The same, but afterwards the CPU threads get nothing that the GPUs do not leave, and before only if `meanwhile`
         says so.
@@ -188,6 +191,7 @@ class GpusWhenTheyPay:
         self._lock = threading.Condition()  # batches come from several threads
         self._thread: threading.Thread | None = None
         self._has_one = False  # or never will
+        self._patient_until: float | None = None  # by the clock, from the first batch on
         if self._waits:
             self._start_gpus()
 
@@ -195,6 +199,8 @@ class GpusWhenTheyPay:
         """See `Backend.compute`."""
         samples = self._work.size_of(batch)
         with self._lock:
+            if self._waits and self._meanwhile:
+                self._lock.wait_for(lambda: self._has_one, self._patience_left())
             self._lock.wait_for(self._may_choose)
             lane = self._choose(samples)
             ahead = lane.waiting
@@ -226,6 +232,12 @@ class GpusWhenTheyPay:
             console.note(WHO, f"batches {self._work.verb}: {', '.join(shares)}")
         for lane in lanes:
             close_gpu(lane.backend)  # type: ignore[arg-type]
+
+    def _patience_left(self) -> float:
+        """Return for how many seconds the first GPU is waited for before the CPU threads get batches."""
+        if self._patient_until is None:
+            self._patient_until = self._clock() + _GRACE_SECONDS
+        return max(self._patient_until - self._clock(), 0.0)
 
     def _may_choose(self) -> bool:
         """Return whether a batch may go to the CPU threads before the first GPU is there, unless they are left out."""

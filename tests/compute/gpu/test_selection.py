@@ -148,6 +148,26 @@ class _Held(_Recorder):
         self.finished.append(batch.number)
 
 
+def test_a_gpu_that_is_soon_ready_is_waited_for(clock, monkeypatch):
+    """Batches of the CPU threads would be done, and written, later than all others."""
+    monkeypatch.setattr(selection, "_GRACE_SECONDS", PATIENCE)
+    cpu, gpu = _Recorder(clock, 0.1), _Recorder(clock, 0.1)
+    has_come = threading.Event()
+
+    def come():
+        has_come.wait(PATIENCE)
+        yield gpu
+
+    backend = GpusWhenTheyPay(cpu, come(), at_once=True, clock=clock)
+    thread = threading.Thread(target=_compute, args=[backend, *_batches(2)])
+    thread.start()
+    has_come.set()
+    thread.join()
+    backend.close()
+    assert gpu.finished == [0, 1]
+    assert cpu.started == []
+
+
 def test_at_once_the_cpu_has_two_batches_at_a_time_until_the_gpu_is_ready(clock):
     is_ready = threading.Event()
     cpu, gpu = _Held(clock), _Recorder(clock, 0.5)
