@@ -13,7 +13,7 @@ from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.diagnosis import FitCheck
 from f5py.compute.facts import Facts
 from f5py.compute.gpu.device import n_devices_likely, open_device
-from f5py.compute.gpu.expected_work import WORTH_A_START, seconds_of_threads
+from f5py.compute.gpu.expected_work import WORTH_A_START, seconds_of_threads, starts_gpu_at_once
 from f5py.compute.gpu.opening import GpuBackendLike, load_early, opened
 from f5py.compute.gpu.placement import Backend
 from f5py.compute.gpu.selection import BatchSource, GpusWhenTheyPay, may_use_gpus
@@ -43,17 +43,6 @@ def begin_gpu(options: AlignmentOptions, of_all: bool) -> bool:
         The whole input is to be computed, not some parts.
     """
     return load_early(options, lambda: starts_gpu_at_once(options, of_all))
-
-
-def starts_gpu_at_once(options: AlignmentOptions, of_all: bool = True) -> bool:
-    """Return whether a run that finds GPUs starts them when it begins, as far as its options and sizes tell."""
-    return options.gpu_use == "on" or (of_all and _is_long(options))
-
-
-def _is_long(options: AlignmentOptions) -> bool:
-    """Return whether the CPU threads would be busy for so long that the start of a GPU pays, as far as sizes tell."""
-    expected = seconds_of_threads(options)
-    return expected is not None and expected >= WORTH_A_START
 
 
 class AlignmentStage:

@@ -11,10 +11,12 @@ import pytest
 
 from f5py.commands.call_methylation import CALL_METHYLATION
 from f5py.compute.gpu import opening
+from f5py.io.signals.helper_process import spares
+from f5py.options.declaration import Options
 from f5py.options.signal_commands import CallOptions
 from f5py.runs import run as run_module
 from f5py.runs.companions import choice, companions
-from f5py.runs.companions.choice import options_of_processes
+from f5py.runs.companions.choice import companions_ahead, options_of_processes
 
 from ..made_data import ReadSet, rows_by_read, run_command, run_main
 
@@ -142,6 +144,18 @@ def test_each_gpu_gets_a_process_and_its_share_of_the_threads(made: ReadSet, mac
     assert _choose(made, cuda_dev_id="all") == [("0", 3), ("1", 2), ("2", 2)]
     assert _choose(made, cuda_dev_id="0,2") == [("0", 4), ("2", 3)]
     assert _choose(made, cuda_dev_id="2,0,1", threads=1) == [("2", 1), ("0", 1), ("1", 1)]
+
+
+def test_processes_begin_before_the_command_is_imported(made: ReadSet, machine) -> None:
+    machine(3)
+    given = {"bam": str(made.bam), "genome": str(made.genome), "reads": str(made.reads), "cuda_dev_id": "all"}
+    module = "f5py.commands.call_methylation"
+    with companions_ahead(CallOptions(**given, gpu="on"), module):
+        assert len(spares) == 2
+    assert spares == []
+    for options in (CallOptions(**given, gpu="off"), CallOptions(**{**given, "bam": None}, gpu="on"), Options()):
+        with companions_ahead(options, module):
+            assert spares == []
 
 
 @pytest.mark.parametrize(

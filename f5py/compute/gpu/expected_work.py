@@ -25,6 +25,23 @@ WORTH_A_START = 0.9
 _MOST_FILES = 2000
 
 
+def starts_gpu_at_once(options: AlignmentOptions, of_all: bool = True) -> bool:
+    """Return whether a run that finds GPUs starts them when it begins, as far as its options and sizes tell.
+
+    Parameters
+    ----------
+    of_all : bool
+        The whole input is to be computed, not some parts.
+    """
+    return options.gpu_use == "on" or (of_all and _is_long(options))
+
+
+def _is_long(options: AlignmentOptions) -> bool:
+    """Return whether the CPU threads would be busy for so long that the start of a GPU pays, as far as sizes tell."""
+    expected = seconds_of_threads(options)
+    return expected is not None and expected >= WORTH_A_START
+
+
 def seconds_of_threads(options: AlignmentOptions) -> float | None:
     """Seconds that the CPU threads will need for the whole run, or None if that cannot be told.
 
