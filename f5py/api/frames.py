@@ -8,13 +8,6 @@ from typing import Any, BinaryIO
 
 from f5py.errors import UsageError
 from f5py.io.arrow.arrow import import_arrow
-from f5py.site_frequencies.frequency import HEADERS_OF_CALLS
-from f5py.site_frequencies.site_table import HEADERS_OF_FREQUENCIES
-
-#: The columns of tables whose readers take no others, in their order; the ones with most columns first.
-_LAYOUTS = sorted(
-    (header.decode().split("\t") + more for header in HEADERS_OF_CALLS for more in ([], ["motif"])), key=len
-)[::-1] + [header.decode().split("\t") for header in HEADERS_OF_FREQUENCIES]
 
 
 def is_table(value: Any) -> bool:
@@ -83,7 +76,17 @@ def _stream(arrow: Any, name: str, table: Any) -> Any:
 
 def _wanted(names: list[str]) -> list[str]:
     """Name the columns to keep."""
-    return next((layout for layout in _LAYOUTS if set(layout) <= set(names)), names)
+    return next((layout for layout in _layouts() if set(layout) <= set(names)), names)
+
+
+def _layouts() -> list[list[str]]:
+    """List the columns of tables whose readers take no others, in their order; the ones with most columns first."""
+    # imported here, because every command imports this module, and few are given tables
+    from f5py.site_frequencies.frequency import HEADERS_OF_CALLS
+    from f5py.site_frequencies.site_table import HEADERS_OF_FREQUENCIES
+
+    of_calls = (header.decode().split("\t") + more for header in HEADERS_OF_CALLS for more in ([], ["motif"]))
+    return sorted(of_calls, key=len)[::-1] + [header.decode().split("\t") for header in HEADERS_OF_FREQUENCIES]
 
 
 def _plain(arrow: Any, kind: Any) -> Any:

@@ -34,7 +34,7 @@ _ELSEWHERE = {
 
 #: Objects made before unreachable ones are looked for. With Python's 700 a tenth of the time that a run takes to start
 #: goes there, for imported modules have none.
-_GARBAGE_THRESHOLD = 50_000
+_GARBAGE_THRESHOLD = 200_000
 #: What the process is to end with.
 _statuses: list[int] = []
 

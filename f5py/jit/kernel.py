@@ -280,7 +280,7 @@ def sources_stamp(path: Path) -> str:
     """Checksum of a source file and of all files of the package that it imports, directly or not."""
     content = hashlib.sha256()
     for source in sorted(_with_imports(path)):
-        content.update(source.read_bytes())
+        content.update(_about(source)[0])
     return content.hexdigest()
 
 
@@ -291,7 +291,7 @@ def _with_imports(path: Path) -> set[Path]:
     found, new = set(), {path}
     while new:
         found |= new
-        names = {name for source in new for name in _imported_names(source)}
+        names = {name for source in new for name in _about(source)[1]}
         new = {source for name in names if (source := _source_of(name)) is not None} - found
     return found
 
@@ -303,21 +303,23 @@ def _source_of(name: str) -> Path | None:
     return path if path.is_file() else None
 
 
-_FROM_IMPORT = re.compile(r"^\s*from (f5py[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
-_IMPORT = re.compile(r"^\s*import (f5py[\w.]*)", re.MULTILINE)
+_FROM_IMPORT = re.compile(r"^[ \t]*from (f5py[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^[ \t]*import (f5py[\w.]*)", re.MULTILINE)
 
 
 @cache
-def _imported_names(source: Path) -> set[str]:
-    """Names that may be modules of this package: those that are imported, and those they are imported from.
+def _about(source: Path) -> tuple[bytes, set[str]]:
+    """Checksum of a source file, and names that may be modules of this package.
 
-    By their looks, because parsing all sources would take longer than loading the compiled code.
+    These are those that are imported, and those they are imported from: by their looks, because parsing all sources
+    would take longer than loading the compiled code. Most files belong to many kernels, and are read once.
     """
-    text = source.read_text(encoding="utf-8")
+    content = source.read_bytes()
+    text = content.decode("utf-8")
     names = set(_IMPORT.findall(text))
     for module, imported in _FROM_IMPORT.findall(text):
         names |= {module, *(f"{module}.{name.split()[0]}" for name in imported.strip("()").split(",") if name.strip())}
-    return names
+    return hashlib.sha256(content).digest(), names
 
 
 _can_cache = True

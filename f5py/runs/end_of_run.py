@@ -15,7 +15,6 @@ from f5py.options.shared import CALL_THRESHOLD, METHYLATION, AlignmentOptions, M
 from f5py.options.signal_commands import CallOptions
 from f5py.runs import speed
 from f5py.runs.outcome import LOADED, Outcome, RunContext
-from f5py.runs.report import write_report
 
 _WHO = "meth_main"
 #: Share of the records that may be left out without a word.
@@ -63,6 +62,8 @@ def report(
                 console.warning(_WHO, line)
     finally:  # also if --strict makes an error of a warning
         if options.report is not None:
+            from f5py.runs.report import write_report
+
             write_report(options.report, options, context, outcome, warnings)
     if has_failed:
         raise AllReadsFailedError(all_failed(counts, context.chemistry))
