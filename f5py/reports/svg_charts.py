@@ -1,15 +1,17 @@
 """Small charts as SVG, for pages that load nothing from elsewhere.
 
 They need no library, so that every run can write a report; figures of reports as PNG, SVG and PDF are matplotlib's.
+What is not a finite number is not drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from itertools import pairwise
+from itertools import groupby, pairwise
+from math import isfinite
 
-from f5py.reports.axis import Axis
+from f5py.reports.axis import Axis, share
 
 #: The page shows them at this size or larger, so that letters of 12 pixels stay as large.
 _WIDTH, _HEIGHT = 320, 216
@@ -56,7 +58,7 @@ def bar_chart(
         for i, height in enumerate(heights):
             bottom, top = (_y(base[i] + one, low, high) for one in (0, height))
             base[i] += height
-            if height:
+            if height and isfinite(top):
                 parts.append(
                     f'<rect class="s{which}" x="{_LEFT + (i + 0.5) * slot - width / 2:.1f}" y="{min(top, bottom):.1f}" '
                     f'width="{width:.1f}" height="{max(abs(bottom - top), 0.5):.1f}"><title>{escape(labels[i])}: '
@@ -74,8 +76,8 @@ def area_chart(heights: Sequence[float], ticks: Sequence[tuple[float, str]], nam
     step = (_WIDTH - _LEFT - _RIGHT) / max(len(heights), 1)
     bottom = _y(low, low, high)
     tops = [
-        f"{_LEFT + (i + side) * step:.1f},{_y(height, low, high):.1f}"
-        for i, height in enumerate(heights)
+        f"{_LEFT + (i + side) * step:.1f},{height if isfinite(height) else bottom:.1f}"
+        for i, height in enumerate(_y(one, low, high) for one in heights)
         for side in (0, 1)
     ]
     points = " ".join([f"{_LEFT},{bottom:.1f}", *tops, f"{_WIDTH - _RIGHT},{bottom:.1f}"])
@@ -98,13 +100,15 @@ def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], across
     unseen = " unseen" if len(x) > _MOST_POINTS else ""
     parts = []
     for which, (name, y) in enumerate(series.items()):
-        points = [(_x(one, least, most), _y(value, low, high)) for one, value in zip(x, y, strict=True)]
-        drawn = " ".join(f"{right:.1f},{down:.1f}" for right, down in points)
-        parts.append(f'<polyline class="l{which}" points="{drawn}"/>')
+        points = [(_x(one, least, most), _y(value, low, high), one, value) for one, value in zip(x, y, strict=True)]
+        stretches = groupby(points, lambda point: isfinite(point[0]) and isfinite(point[1]))
+        lines = [" ".join(f"{right:.1f},{down:.1f}" for right, down, *_ in some) for there, some in stretches if there]
+        parts += [f'<polyline class="l{which}" points="{one}"/>' for one in lines]
         parts += [
             f'<circle class="s{which}{unseen}" cx="{right:.1f}" cy="{down:.1f}" r="2.5">'
             f"<title>{escape(name)}{': ' if name else ''}{one:,.6g}: {value:.4g}</title></circle>"
-            for (right, down), one, value in zip(points, x, y, strict=True)
+            for right, down, one, value in points
+            if isfinite(right) and isfinite(down)
         ]
     ticks = [(_x(one, least, most), text) for one, text in across.ticks(least, most)]
     drawn = _framed("".join(parts), ticks, (low, high), across.name, axis)
@@ -134,11 +138,11 @@ def _shortened(text: str, at: float) -> str:
 
 
 def _x(value: float, low: float, high: float) -> float:
-    return _LEFT + (value - low) / (high - low) * (_WIDTH - _LEFT - _RIGHT)
+    return _LEFT + share(value, low, high) * (_WIDTH - _LEFT - _RIGHT)
 
 
 def _y(value: float, low: float, high: float) -> float:
-    return _TOP + (high - value) / (high - low) * (_HEIGHT - _TOP - _BOTTOM)
+    return _TOP + share(value, high, low) * (_HEIGHT - _TOP - _BOTTOM)
 
 
 def _framed(inside: str, ticks: Sequence[tuple[float, str]], limits: tuple[float, float], name: str, axis: Axis) -> str:

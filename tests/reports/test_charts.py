@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from html import unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from f5py.reports import charts, html_report
@@ -21,7 +22,7 @@ _SIZES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
 
 
 def _numbers(svg: str, is_up: bool) -> list[float]:
-    """Numbers at an axis; every label is one in plain digits, no two are alike, and all lie in the drawing."""
+    """Numbers at an axis; every label is one, no two are alike, and all lie in the drawing."""
     root = ElementTree.fromstring(svg)
     width, height = (float(one) for one in root.attrib["viewBox"].split()[2:])
     texts = [one for one in root.iter("text") if "transform" not in one.attrib]
@@ -34,7 +35,7 @@ def _numbers(svg: str, is_up: bool) -> list[float]:
         assert 0 <= float(one.attrib["y"]) <= height
     found = []
     for word in words:
-        number = re.fullmatch(r"(-?[\d,]+(?:\.\d+)?)([kMG]?)", word)
+        number = re.fullmatch(r"(-?[\d,]+(?:\.\d+)?(?:e[+-]\d\d+)?)([kMG]?)", word)
         assert number, word
         found.append(float(number[1].replace(",", "")) * _SIZES[number[2]])
     return found
@@ -121,6 +122,8 @@ def test_counts_are_whole_and_start_at_zero(heights: list[int]) -> None:
 
 
 @given(_SHARES)
+@example([0.0, 5e-324])
+@example([0.0, 1e-7])
 def test_shares_go_from_nothing_to_all(shares: list[float]) -> None:
     percent = [100 * one for one in shares]
     labels = [f"A[CG]{i}" for i in range(len(shares))]
@@ -136,6 +139,46 @@ def test_other_numbers_are_plain(values: list[float]) -> None:
     chart = line_chart([float(i) for i in range(len(values))], {"": values}, COUNT, NUMBER)
     assert _numbers(chart, True)
     assert all(one == round(one) for one in _numbers(chart, False))
+
+
+_ANY = st.lists(st.floats(), min_size=2, max_size=12)
+
+
+@given(_ANY, st.booleans())
+@example([0.0, 5e-324], False)
+@example([5e-324, 5e-324], True)
+@example([0.0, 1e-120], True)
+@example([1e308, 1e308], True)
+@example([-1.7976931348623157e308, 1.7976931348623157e308], False)
+@example([1.7976931348623157e308] * 2, True)
+@example([1e17, 1e17], True)
+@example([1.0, 1.0 + 2**-52], False)
+@example([-3.0, -2.0], True)
+@example([float("nan"), float("inf")], False)
+@example([float("nan"), 1.0, float("-inf"), 2.0], False)
+def test_charts_of_any_numbers(values: list[float], whole: bool) -> None:
+    finite = [one for one in values if math.isfinite(one)]
+    for axis in (Axis(whole=whole), Axis(least=0, whole=whole)):
+        low, high = axis.limits(values)
+        assert -math.inf < low < high < math.inf
+        near = 1e-8 * (high / 2 - low / 2)
+        assert high >= max(finite, default=high) - near
+        assert low <= min(finite, default=low) + near or low == axis.least
+        places = list(range(len(values)))
+        for svg in (
+            bar_chart([str(i) for i in places], {"": values, "again": values}, "", axis),
+            area_chart(values, [], "", axis),
+            line_chart(places, {"": values}, Axis(), axis),
+            line_chart(values, {"": values}, axis, axis),
+        ):
+            assert not re.search("nan|inf", svg)
+            assert 2 <= len(set(_numbers(svg, True))) <= 5
+
+
+def test_lines_have_a_gap_where_there_is_no_number() -> None:
+    drawn = line_chart([0.0, 1.0, 2.0, 3.0, 4.0], {"": [0.1, 0.2, float("nan"), 0.3, 0.4]}, COUNT, SHARE)
+    assert [len(points.split()) for points in re.findall(r'<polyline class="l0" points="([^"]*)"', drawn)] == [2, 2]
+    assert drawn.count("<circle") == 4
 
 
 @given(st.integers(-400, 400), st.sampled_from([0.5, 1, 2, 50, 12_345]), st.integers(2, 300))
