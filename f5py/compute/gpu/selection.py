@@ -199,7 +199,7 @@ class GpusWhenTheyPay:
         """See `Backend.compute`."""
         samples = self._work.size_of(batch)
         with self._lock:
-            if self._waits and self._meanwhile:
+            if self._waits and not self._prefers_gpus:
                 self._lock.wait_for(lambda: self._has_one, self._patience_left())
             self._lock.wait_for(self._may_choose)
             lane = self._choose(samples)
