@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import os
 import struct
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from f5py.errors import InputFileError
-from f5py.io.arrow.thrift_compact import Elements, Field, Struct, decode, encode
+from f5py.io.arrow.thrift_compact import I64, LIST, STRUCT, Elements, Field, Struct, decode, encode
 from f5py.io.files.output import copy_bytes
 
 _MAGIC = b"PAR1"
@@ -31,9 +31,16 @@ _DAMAGE = (
 _FOOTER = struct.Struct("<I4s")
 #: Fields of the structures FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 _N_ROWS, _ROW_GROUPS = 3, 4
-_COLUMNS, _GROUP_ROWS, _GROUP_START, _ORDINAL = 1, 3, 5, 7
+_COLUMNS, _GROUP_RAW_SIZE, _GROUP_ROWS, _GROUP_START, _GROUP_SIZE, _ORDINAL = 1, 2, 3, 5, 6, 7
 _CHUNK_START, _META_DATA, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6
-_DATA_PAGES, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 9, 10, 11, 14
+_CHUNK_SIZE, _DATA_PAGES, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 7, 9, 10, 11, 14
+
+
+class EncodedGroup(NamedTuple):
+    """A row group."""
+
+    content: bytes
+    about: Struct  # what the file says of it, with places as if it were the first one of its file
 
 
 class ParquetGroups:
@@ -67,6 +74,11 @@ class ParquetGroups:
         end = self._place_groups(file)
         self._write(file[len(_MAGIC) : end])
 
+    def add_group(self, group: EncodedGroup) -> None:
+        """Add a row group."""
+        self._place_group(group.about)
+        self._write(group.content)
+
     def _add_file(self, file: BinaryIO) -> None:
         try:
             size = file.seek(-_FOOTER.size, os.SEEK_END) + _FOOTER.size
@@ -81,9 +93,12 @@ class ParquetGroups:
         """Put down the groups of a file that will be written next, of which the end is there; return where that is."""
         about, end = _footer(file)
         for group in about[_ROW_GROUPS].value.values:
-            self._n_rows += group[_GROUP_ROWS].value
-            self._groups.append(encode(self._placed(group, self._size - len(_MAGIC))))
+            self._place_group(group)
         return end
+
+    def _place_group(self, group: Struct) -> None:
+        self._n_rows += group[_GROUP_ROWS].value
+        self._groups.append(encode(_placed_group(group, self._size - len(_MAGIC))))
 
     def close(self) -> None:
         """Complete the file."""
@@ -95,25 +110,51 @@ class ParquetGroups:
         end = encode(about)
         self._write(end + _FOOTER.pack(len(end), _MAGIC))
 
-    def _placed(self, group: Struct, shift: int) -> Struct:
-        """Shift the places in what the file says of a row group by `shift` bytes."""
-        moved = _moved(group, shift, (_GROUP_START,))
-        chunks = [self._placed_chunk(chunk, shift) for chunk in group[_COLUMNS].value.values]
-        moved[_COLUMNS] = Field(group[_COLUMNS].kind, Elements(group[_COLUMNS].value.kind, chunks))
-        moved.pop(_ORDINAL, None)  # may be left out, and has no more than 16 bits
-        return moved
-
-    @staticmethod
-    def _placed_chunk(chunk: Struct, shift: int) -> Struct:
-        moved = _moved(chunk, shift, (_CHUNK_START, _OFFSET_INDEX, _COLUMN_INDEX))
-        pages = (_DATA_PAGES, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER)
-        about = chunk[_META_DATA]
-        moved[_META_DATA] = Field(about.kind, _moved(about.value, shift, pages))
-        return moved
-
     def _write(self, piece: memoryview | bytes) -> None:
         self._out.write(piece)
         self._size += len(piece)
+
+
+def one_group(columns: list[Struct], n_rows: int, size: int, raw_size: int) -> Struct:
+    """Return what a file says of its first row group, from what it says of the columns, and from sizes in bytes."""
+    return {
+        _COLUMNS: Field(LIST, Elements(STRUCT, columns)),
+        _GROUP_RAW_SIZE: Field(I64, raw_size),
+        _GROUP_ROWS: Field(I64, n_rows),
+        _GROUP_START: Field(I64, len(_MAGIC)),
+        _GROUP_SIZE: Field(I64, size),
+    }
+
+
+def chunks_of(file: memoryview | bytes) -> list[tuple[memoryview | bytes, Struct]]:
+    """Take the only row group of a file apart; return each column's bytes, and what the file says of it."""
+    about, _ = _footer(file)
+    (group,) = about[_ROW_GROUPS].value.values
+    chunks = []
+    for chunk in group[_COLUMNS].value.values:
+        says = chunk[_META_DATA].value
+        begin = min(says[place].value for place in (_DATA_PAGES, _DICTIONARY_PAGE) if place in says)
+        size = says[_CHUNK_SIZE].value
+        chunks.append((file[begin : begin + size], placed_chunk(chunk, len(_MAGIC) - begin)))
+    return chunks
+
+
+def _placed_group(group: Struct, shift: int) -> Struct:
+    """Shift the places in what the file says of a row group by `shift` bytes."""
+    moved = _moved(group, shift, (_GROUP_START,))
+    chunks = [placed_chunk(chunk, shift) for chunk in group[_COLUMNS].value.values]
+    moved[_COLUMNS] = Field(group[_COLUMNS].kind, Elements(group[_COLUMNS].value.kind, chunks))
+    moved.pop(_ORDINAL, None)  # may be left out, and has no more than 16 bits
+    return moved
+
+
+def placed_chunk(chunk: Struct, shift: int) -> Struct:
+    """Shift the places in what the file says of a column in a row group by `shift` bytes."""
+    moved = _moved(chunk, shift, (_CHUNK_START, _OFFSET_INDEX, _COLUMN_INDEX))
+    pages = (_DATA_PAGES, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER)
+    about = chunk[_META_DATA]
+    moved[_META_DATA] = Field(about.kind, _moved(about.value, shift, pages))
+    return moved
 
 
 def _footer(file: memoryview | bytes) -> tuple[Struct, int]:

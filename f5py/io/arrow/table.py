@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from f5py.core.offsets import gathered
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow
-from f5py.io.arrow.parquet_groups import ParquetGroups
+from f5py.io.arrow.parquet_groups import EncodedGroup, ParquetGroups
+from f5py.io.arrow.row_groups import GroupEncoder, GroupLayout
 from f5py.threads.ordered import OrderedWork
 
 #: Names and Arrow types of columns; the type ``"names"`` is a dictionary of strings with int32 indices, and
@@ -166,22 +167,12 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
         n_threads: int = 1,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
-        self._arrow, self._parquet = import_arrow()
         self._schema = _schema(fields)
-        encodings = encodings or {}
-        others = [f"{name}.list.element" if kind.startswith("list:") else name for name, kind in fields]
-        self._settings = {
-            "compression": "zstd",
-            "compression_level": level,
-            "write_page_checksum": True,
-            "write_statistics": True if ranges_of is None else list(ranges_of),
-            "use_dictionary": [name for name in others if name not in encodings],
-            "column_encoding": dict(encodings),
-        }
-        self._file = ParquetGroups(out, self._parquet_of(self._schema.with_metadata(metadata).empty_table()))
+        self._encoder = GroupEncoder(self._schema, fields, GroupLayout(encodings or {}, level, ranges_of))
+        self._file = ParquetGroups(out, self._encoder.file(self._schema.with_metadata(metadata).empty_table()))
         n_threads = min(n_threads, MAX_ENCODERS)
         n_waiting = n_threads + n_threads // 2  # some follow those that are done before the first one is
-        self._encoding = OrderedWork(n_threads, self._encoded, self._file.add, "f5py-parquet", n_waiting)
+        self._encoding = OrderedWork(n_threads, self._encoded, self._add, "f5py-parquet", n_waiting)
         self._rows_per_group = rows_per_group
         self._tables: deque[Any] = deque()
         self._files = ExitStack()
@@ -245,24 +236,15 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
         self._n_rows -= n_rows
         self._encoding.add(taken)
 
-    def _encoded(self, tables: list[Any] | BinaryIO) -> Any:
-        """Write the rows of all tables as a Parquet file of one row group; a file stays as it is."""
-        if not isinstance(tables, list):
-            return tables
-        group = self._arrow.concat_tables(tables).unify_dictionaries().combine_chunks()
-        tables.clear()  # they are not needed twice
-        for i, field in enumerate(self._schema):
-            if self._arrow.types.is_dictionary(field.type):
-                group = group.set_column(i, field, in_order_of_occurrence(group.column(i).chunk(0)))
-        return self._parquet_of(group)
+    def _encoded(self, tables: list[Any] | BinaryIO) -> EncodedGroup | BinaryIO:
+        """Encode the rows of all tables as a row group; a file stays as it is."""
+        return self._encoder.encode(tables) if isinstance(tables, list) else tables
 
-    def _parquet_of(self, rows: Any) -> Any:
-        """Write a Parquet file in memory, of one row group or, without rows, of none."""
-        out = self._arrow.BufferOutputStream()
-        with self._parquet.ParquetWriter(out, rows.schema, **self._settings) as writer:
-            if len(rows):
-                writer.write_table(rows, row_group_size=len(rows))
-        return memoryview(out.getvalue())
+    def _add(self, made: EncodedGroup | BinaryIO) -> None:
+        if isinstance(made, EncodedGroup):
+            self._file.add_group(made)
+        else:
+            self._file.add(made)
 
 
 class ArrowStream(AbstractContextManager["ArrowStream"]):
@@ -331,33 +313,3 @@ def arrow_sink(out: RowTarget, fields: Fields, **parquet: Any) -> ArrowSink:
     if isinstance(out, RowKeeper):
         return out.of(fields, **parquet)
     return ArrowTables(out, fields) if callable(out) else ParquetOutput(out, fields, **parquet)
-
-
-def in_order_of_occurrence(column: Any) -> Any:
-    """Reorder the values of an Arrow dictionary array by their first rows, without those that do not occur."""
-    pyarrow, _ = import_arrow()
-    indices, values = numbered(column.indices.to_numpy(), len(column.dictionary))
-    return pyarrow.DictionaryArray.from_arrays(indices, column.dictionary.take(pyarrow.array(values)))
-
-
-def numbered(codes: NDArray[np.int32], n_codes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Renumber the codes that occur, in the order of their first occurrence.
-
-    Parameters
-    ----------
-    codes : int32
-        Each is below `n_codes`.
-
-    Returns
-    -------
-    numbers : int32
-        Of each element.
-    used : int32
-        The code that a number stands for.
-    """
-    from f5py.io.arrow._table_numba import renumber
-
-    numbers = np.empty(len(codes), np.int32)
-    used = np.empty(min(n_codes, len(codes)), np.int32)
-    n_used = renumber(codes, numbers, np.full(n_codes, -1, np.int32), used)
-    return numbers, used[:n_used]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-_TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
-_INTEGERS = (_I16, _I32, _I64)
+#: Types of values.
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+_INTEGERS = (I16, I32, I64)
 _LONG_LIST = 15
 
 
@@ -61,19 +62,19 @@ class _Decoder:
         return fields
 
     def _value(self, kind: int) -> Any:
-        if kind in (_TRUE, _FALSE):  # a field's type is its value
-            return kind == _TRUE
+        if kind in (TRUE, FALSE):  # a field's type is its value
+            return kind == TRUE
         if kind in _INTEGERS:
             return self._integer()
-        if kind == _STRUCT:
+        if kind == STRUCT:
             return self.struct()
-        if kind in (_LIST, _SET):
+        if kind in (LIST, SET):
             return self._elements()
-        if kind == _BYTE:
+        if kind == BYTE:
             return self._bytes(1)
-        if kind == _DOUBLE:
+        if kind == DOUBLE:
             return self._bytes(8)
-        if kind == _BINARY:
+        if kind == BINARY:
             return self._bytes(self._varint())
         raise ValueError(f"type {kind} of Thrift's compact protocol")
 
@@ -82,8 +83,8 @@ class _Decoder:
         n, kind = head >> 4, head & 15
         if n == _LONG_LIST:
             n = self._varint()
-        if kind in (_TRUE, _FALSE):  # of elements each is a byte
-            kind = _BYTE
+        if kind in (TRUE, FALSE):  # of elements each is a byte
+            kind = BYTE
         return Elements(kind, [self._value(kind) for _ in range(n)])
 
     def _byte(self) -> int:
@@ -110,8 +111,8 @@ def _put_struct(out: bytearray, struct: Struct) -> None:
     last = 0
     for number, field in sorted(struct.items()):
         kind = field.kind
-        if kind in (_TRUE, _FALSE):
-            kind = _TRUE if field.value else _FALSE
+        if kind in (TRUE, FALSE):
+            kind = TRUE if field.value else FALSE
         if 0 < number - last <= 15:
             out.append(number - last << 4 | kind)
         else:
@@ -125,22 +126,22 @@ def _put_struct(out: bytearray, struct: Struct) -> None:
 def _put(out: bytearray, kind: int, value: Any) -> None:
     if kind in _INTEGERS:
         _put_integer(out, value)
-    elif kind == _STRUCT:
+    elif kind == STRUCT:
         if isinstance(value, bytes):  # encoded before
             out += value
         else:
             _put_struct(out, value)
-    elif kind in (_LIST, _SET):
+    elif kind in (LIST, SET):
         n = len(value.values)
         out.append(min(n, _LONG_LIST) << 4 | value.kind)
         if n >= _LONG_LIST:
             _put_varint(out, n)
         for element in value.values:
             _put(out, value.kind, element)
-    elif kind == _BINARY:
+    elif kind == BINARY:
         _put_varint(out, len(value))
         out += value
-    elif kind in (_BYTE, _DOUBLE):
+    elif kind in (BYTE, DOUBLE):
         out += value
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.kmers import kmer_letters, shown_ranks
 from f5py.core.offsets import offsets_of
+from f5py.io.arrow.numbering import numbered
 from f5py.io.arrow.table import (
     MAX_ENCODERS,
     ROWS_PER_GROUP,
@@ -21,7 +22,6 @@ from f5py.io.arrow.table import (
     dictionary_column,
     distinct_column,
     list_column,
-    numbered,
     short_strings,
 )
 from f5py.outputs.events.table_columns import TableColumns, table_columns
@@ -34,7 +34,7 @@ from f5py.threads.ordered import OrderedWork
 _ROWS_PER_PIECE = 1 << 17
 _STRAND = ["t"]
 #: Of zstd; with 5 the whole run takes a tenth longer for 3 % less.
-_LEVEL = 3
+_LEVEL = 1
 #: Counters hardly change from row to row. All other columns have few different values and get dictionaries.
 _COUNTERS = ("position", "event_index", "start_idx", "end_idx")
 _COUNTER_ENCODING = "DELTA_BINARY_PACKED"

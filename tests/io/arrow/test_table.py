@@ -65,15 +65,6 @@ def test_bytes_do_not_depend_on_how_rows_come_in_tables(rows_per_group: int, n_r
     assert table["values"].to_pylist() == [[float(row)] * (row % 5) for row in range(n_rows)]
 
 
-def test_dictionaries_are_in_the_order_of_their_rows() -> None:
-    from f5py.io.arrow.table import in_order_of_occurrence
-
-    column = in_order_of_occurrence(dictionary_column(np.array([3, 1, 3, 2, 1], np.int32), ["a", "b", "c", "b", "d"]))
-    assert column.to_pylist() == ["b", "b", "b", "c", "b"]
-    assert column.dictionary.to_pylist() == ["b", "c"]
-    assert len(in_order_of_occurrence(dictionary_column(np.empty(0, np.int32), ["a"])).dictionary) == 0
-
-
 def test_texts_may_add_up_to_more_than_two_gigabytes() -> None:
     """Their offsets are 64 bits wide."""
     text = np.frombuffer(b"ACGT", np.uint8)
