@@ -144,6 +144,30 @@ def test_bytes_do_not_depend_on_the_batches(monkeypatch, options, rows_per_group
     assert sizes[:-1] == [rows_per_group] * ((groups.num_rows - 1) // rows_per_group)
 
 
+@pytest.mark.parametrize("layout", [TableLayout(), TableLayout(kmer_view=2)])
+def test_bytes_do_not_depend_on_who_has_all_kmers(monkeypatch, layout):
+    """Pieces of a file share all k-mers, unless there are too many; tables have those only that occur."""
+    batches = _batches()
+
+    def content():
+        out = io.BytesIO()
+        with EventalignArrow(out, _CONTIGS, made_model(), layout) as writer:
+            for batch in batches:
+                writer.write(batch)
+        return out.getvalue()
+
+    tables = []
+    with EventalignArrow(tables.append, _CONTIGS, made_model(), layout) as writer:
+        for batch in batches:
+            writer.write(batch)
+    shared = content()
+    monkeypatch.setattr(eventalign_arrow, "_MOST_SHARED", 0)
+    assert content() == shared
+    kmers = pyarrow.concat_tables(tables)["model_kmer"].combine_chunks()
+    assert pyarrow.parquet.read_table(io.BytesIO(shared))["model_kmer"].to_pylist() == kmers.to_pylist()
+    assert set(kmers.dictionary.to_pylist()) == set(kmers.to_pylist())
+
+
 def test_other_kmer_size():
     out = io.BytesIO()
     batch = made_batch(seed=3, k=9)

@@ -9,10 +9,11 @@ from f5py.text._bytes_numba import address_of, store_byte, store_word
 BLOCK, PART, N_PARTS = 128, 32, 4
 #: What the first bytes of differences, and a block of them, take up at most.
 MOST_AT_FIRST, MOST_PER_BLOCK = 32, 16 + N_PARTS + 8 * BLOCK
-_FIRST_SLOTS = 1 << 12
+#: Slots of a table of values, at first, and how far a product of 64 bits is shifted to be one of them.
+_FIRST_SLOTS, _FIRST_SHIFT = 1 << 12, np.uint64(64 - 12)
 #: 2 to the power of 64, divided by the golden ratio: scatters numbers that are alike.
 _SCATTER = np.uint64(0x9E3779B97F4A7C15)
-_WORD = np.uint64(64)
+_WORD, _HALF = np.uint64(64), np.uint64(32)
 _ONE = np.uint64(1)
 _LOW_BITS, _MORE_BITS, _BITS = np.uint64(0x7F), np.uint64(0x80), np.uint64(7)
 _LOW_HALF = np.uint64(0xFFFFFFFF)
@@ -20,7 +21,7 @@ _LOW_HALF = np.uint64(0xFFFFFFFF)
 
 @exact_kernel
 def _slot_of(key, shift):
-    return np.int64((key ^ key >> np.uint64(32)) * _SCATTER >> shift)
+    return np.int64((key ^ key >> _HALF) * _SCATTER >> shift)
 
 
 @exact_kernel
@@ -40,41 +41,36 @@ def number_values(halves, codes, values):
     """
     n_halves = halves.shape[1]
     n_slots = _FIRST_SLOTS
-    shift = _WORD - np.uint64(12)
-    slots = np.zeros(n_slots, np.int32)  # 1 + the number of a value; 0 for none
+    shift = _FIRST_SHIFT
+    keys = np.zeros(n_slots, np.uint64)
+    numbers = np.zeros(n_slots, np.int32)  # 1 + the number of a key; 0 for none
     n_values = 0
-    key = np.uint64(0)
-    code = np.int32(-1)
     for i in range(halves.shape[0]):
-        last = key
         key = np.uint64(halves[i, 0])
         if n_halves == 2:
-            key |= np.uint64(halves[i, 1]) << np.uint64(32)
-        if key == last and code >= 0:
-            codes[i] = code
-            continue
+            key |= np.uint64(halves[i, 1]) << _HALF
         at = _slot_of(key, shift)
-        while slots[at] != 0 and values[slots[at] - 1] != key:
+        while numbers[at] != 0 and keys[at] != key:
             at = (at + 1) & (n_slots - 1)
-        if slots[at] == 0:
+        if numbers[at] == 0:
             if n_values == values.shape[0]:
                 return -1
             values[n_values] = key
             n_values += 1
-            slots[at] = n_values
-            code = np.int32(n_values - 1)
-            if 4 * n_values > n_slots:
+            keys[at], numbers[at] = key, n_values
+            if 3 * n_values > n_slots:
                 n_slots *= 4
                 shift -= np.uint64(2)
-                slots = np.zeros(n_slots, np.int32)
+                keys = np.zeros(n_slots, np.uint64)
+                numbers = np.zeros(n_slots, np.int32)
                 for j in range(n_values):
                     at = _slot_of(values[j], shift)
-                    while slots[at] != 0:
+                    while numbers[at] != 0:
                         at = (at + 1) & (n_slots - 1)
-                    slots[at] = j + 1
+                    keys[at], numbers[at] = values[j], j + 1
+            codes[i] = n_values - 1
         else:
-            code = slots[at] - np.int32(1)
-        codes[i] = code
+            codes[i] = numbers[at] - 1
     return n_values
 
 
@@ -103,6 +99,11 @@ def _put_part(to, above, first, width):
     step = np.uint64(width)
     word = np.uint64(0)
     used = np.uint64(0)
+    if PART * width <= 64:  # as it is where values hardly change: one word, and no branches
+        for i in range(PART):
+            word |= above[first + i] << np.uint64(i) * step
+        store_word(to, word)
+        return to + PART * width // 8
     for i in range(first, first + PART):
         value = above[i]
         word |= value << used
@@ -119,11 +120,8 @@ def _put_part(to, above, first, width):
 
 
 @exact_kernel
-def _width_of(above, first):
-    """Count the bits that the largest of `PART` numbers has."""
-    every = np.uint64(0)
-    for i in range(first, first + PART):
-        every |= above[i]
+def _width_of(every):
+    """Count the bits of a number."""
     width = 0
     while every != 0:
         every >>= _ONE
@@ -152,26 +150,28 @@ def pack_differences(values, is_half, out):
     to = _put_varint(to, np.uint64(N_PARTS))
     to = _put_varint(to, np.uint64(n))
     to = _put_zigzag(to, values[0])
+    mask = _LOW_HALF if is_half else ~np.uint64(0)
     for first in range(1, n, BLOCK):
         n_here = min(BLOCK, n - first)
         for i in range(n_here):
-            step = values[first + i] - values[first + i - 1]
-            steps[i] = np.int64(np.int32(step)) if is_half else step
+            steps[i] = values[first + i] - values[first + i - 1]
+        if is_half:
+            for i in range(n_here):
+                steps[i] = np.int64(np.int32(steps[i]))
         least = steps[0]
-        for i in range(1, n_here):
-            least = min(least, steps[i])
         for i in range(n_here):
-            above[i] = np.uint64(steps[i]) - np.uint64(least)
-            if is_half:
-                above[i] &= _LOW_HALF
-        above[n_here:] = 0
+            least = min(least, steps[i])
+        steps[n_here:] = least
+        for i in range(BLOCK):
+            above[i] = np.uint64(steps[i] - least) & mask
         to = _put_zigzag(to, least)
         widths = to
         to += N_PARTS
         for part in range(N_PARTS):
-            width = 0
-            if part * PART < n_here:
-                width = _width_of(above, part * PART)
-                to = _put_part(to, above, part * PART, width)
+            every = np.uint64(0)
+            for i in range(PART):
+                every |= above[part * PART + i]
+            width = _width_of(every)
+            to = _put_part(to, above, part * PART, width)
             store_byte(widths + part, np.uint8(width))
     return to - begin

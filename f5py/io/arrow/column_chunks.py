@@ -24,11 +24,14 @@ from f5py.io.arrow.encodings import (
     packed_differences,
     plain_strings,
 )
-from f5py.io.arrow.thrift_compact import BINARY, I32, I64, LIST, STRUCT, TRUE, Elements, Field, Struct, encode
+from f5py.io.arrow.thrift_compact import BINARY, I32, I64, LIST, STRUCT, TRUE, Elements, Field, Struct, integers
 
 #: Types of values, as Parquet numbers them.
 PHYSICAL_TYPES = {"int32": 1, "int64": 2, "float32": 4, "float64": 5, "names": 6}
 _DATA_PAGE, _DICTIONARY_PAGE = 0, 2
+#: How the header for each type of page begins in that of all: field 5 or 7, after field 4. Both end together.
+_HEADER_OF = {_DATA_PAGE: bytes([1 << 4 | STRUCT]), _DICTIONARY_PAGE: bytes([3 << 4 | STRUCT])}
+_TWO_ENDS = bytes(2)
 _ZSTD = 6
 _SIGN = 1 << 31
 #: Where the first chunk of a file begins.
@@ -93,30 +96,25 @@ class ChunkEncoder:
     def _chunk(self, about: _Column, dictionary: _Dictionary | None, encoding: int, content: bytes) -> Chunk:
         pages = []
         if dictionary is not None:
-            pages.append(self._page(_DICTIONARY_PAGE, 7, _dictionary_header(dictionary.n), dictionary.content))
-        header = {
-            1: Field(I32, about.n),
-            2: Field(I32, encoding),
-            3: Field(I32, RLE),  # of what is missing, and of lists
-            4: Field(I32, RLE),
-        }
-        pages.append(self._page(_DATA_PAGE, 5, header, levels_of(about.n) + content))
+            pages.append(self._page(_DICTIONARY_PAGE, [dictionary.n, PLAIN], dictionary.content))
+        levels = levels_of(about.n)
+        pages.append(self._page(_DATA_PAGE, [about.n, encoding, RLE, RLE], levels + content))
         pieces = [piece for page in pages for piece in page.pieces]
         size = sum(map(len, pieces))
         raw_size = sum(page.raw_size for page in pages)
         return Chunk(pieces, _about_chunk(about, encoding, [page.size for page in pages], raw_size), size, raw_size)
 
-    def _page(self, kind: int, number: int, header: Struct, content: bytes) -> _Page:
+    def _page(self, kind: int, header: list[int], content: bytes) -> _Page:
+        """Compress a page; its header has numbers, for what is missing and for lists, too."""
         packed = self._codec.compress(content, asbytes=True)
-        checksum = isal_zlib.crc32(packed)
-        head = encode(
-            {
-                1: Field(I32, kind),
-                2: Field(I32, len(content)),
-                3: Field(I32, len(packed)),
-                4: Field(I32, (checksum ^ _SIGN) - _SIGN),
-                number: Field(STRUCT, header),
-            }
+        checksum = (isal_zlib.crc32(packed) ^ _SIGN) - _SIGN
+        head = b"".join(
+            (
+                integers([kind, len(content), len(packed), checksum]),
+                _HEADER_OF[kind],
+                integers(header),
+                _TWO_ENDS,
+            )
         )
         return _Page([head, packed], len(head) + len(packed), len(head) + len(content))
 
@@ -133,10 +131,10 @@ class _Dictionary(NamedTuple):
 
 
 class _Range(NamedTuple):
-    """The smallest and the largest value."""
+    """The smallest and the largest value; none if nothing is a number."""
 
-    least: bytes
-    greatest: bytes
+    least: bytes | None
+    greatest: bytes | None
     is_old: bool  # of a kind of which older readers know the order, too
 
 
@@ -147,19 +145,15 @@ class _Column(NamedTuple):
     range: _Range | None
 
 
-def _range_of(values: NDArray) -> _Range | None:
+def _range_of(values: NDArray) -> _Range:
     if values.dtype.kind == "f":
         values = values[~np.isnan(values)]
         if len(values) == 0:
-            return None
+            return _Range(None, None, True)
         # zeros of both signs are equal: the file has to tell the one that leaves none out
         least, greatest = values.min() + values.dtype.type(0), values.max() + values.dtype.type(0)
         return _Range((least if least else -abs(least)).tobytes(), greatest.tobytes(), True)
     return _Range(values.min().tobytes(), values.max().tobytes(), True)
-
-
-def _dictionary_header(n: int) -> Struct:
-    return {1: Field(I32, n), 2: Field(I32, PLAIN)}
 
 
 def _about_chunk(column: _Column, encoding: int, page_sizes: list[int], raw_size: int) -> Struct:
@@ -191,6 +185,10 @@ def _pages_of(kind: int, encoding: int) -> Struct:
 
 
 def _statistics(ends: _Range) -> Struct:
+    """Return the structure Statistics."""
+    none_missing = Field(I64, 0)
+    if ends.least is None:
+        return {3: none_missing}
     greatest, least = Field(BINARY, ends.greatest), Field(BINARY, ends.least)
     old = {1: greatest, 2: least} if ends.is_old else {}
-    return old | {3: Field(I64, 0), 5: greatest, 6: least, 7: Field(TRUE, True), 8: Field(TRUE, True)}
+    return old | {3: none_missing, 5: greatest, 6: least, 7: Field(TRUE, True), 8: Field(TRUE, True)}

@@ -21,7 +21,7 @@ def numbered(codes: NDArray[np.int32], n_codes: int) -> tuple[NDArray[np.int32],
     used : int32
         The code that a number stands for.
     """
-    from f5py.io.arrow._table_numba import renumber
+    from f5py.io.arrow._numbering_numba import renumber
 
     numbers = np.empty(len(codes), np.int32)
     used = np.empty(min(n_codes, len(codes)), np.int32)

@@ -6,6 +6,7 @@ again as they were. Source: apache/thrift, doc/specs/thrift-compact-protocol.md.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 #: Types of values.
@@ -44,6 +45,23 @@ def encode(struct: Struct) -> bytes:
     """Encode a structure as bytes."""
     out = bytearray()
     _put_struct(out, struct)
+    return bytes(out)
+
+
+def integers(values: Iterable[int], first: int = 1) -> bytes:
+    """Encode fields of I32, whose numbers follow each other from `first` on, and no end: a structure as it begins.
+
+    Parameters
+    ----------
+    first : int
+        Up to 15.
+    """
+    out = bytearray()
+    step = first
+    for value in values:
+        out.append(step << 4 | I32)
+        _put_integer(out, value)
+        step = 1
     return bytes(out)
 
 

@@ -32,9 +32,11 @@ from f5py.threads.ordered import OrderedWork
 
 #: Rows whose columns are made in one piece.
 _ROWS_PER_PIECE = 1 << 17
-_STRAND = ["t"]
-#: Of zstd; with 5 the whole run takes a tenth longer for 3 % less.
-_LEVEL = 1
+_STRAND = b"t"
+#: Up to so many k-mers, of nine bases and what stands for none, the pieces of a file have one dictionary.
+_MOST_SHARED = (1 << 18) + 8
+#: Of zstd. With 1 files are a tenth larger, and with 3 hardly smaller; the Parquet library needs 3 for as small ones.
+_LEVEL = 2
 #: Counters hardly change from row to row. All other columns have few different values and get dictionaries.
 _COUNTERS = ("position", "event_index", "start_idx", "end_idx")
 _COUNTER_ENCODING = "DELTA_BINARY_PACKED"
@@ -83,6 +85,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         self._scaled = layout.scale_events
         self._collapsed = layout.collapse_events
         self._trim = layout.trimmed(model.k)
+        self._shown_k = model.k - 2 * self._trim
         self._fields = [
             ("contig", "names"),
             ("position", "int32"),
@@ -106,6 +109,9 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
             self._fields.append(("kmer_mark", "names"))
         layout_of_file = parquet_layout([name for name, _ in self._fields])
         self._output = arrow_sink(out, self._fields, n_threads=n_threads, metadata=metadata, **layout_of_file)
+        self._strands = short_strings(np.frombuffer(_STRAND, np.uint8)[np.newaxis])
+        # all k-mers, where the pieces of a file share these: they need not be compared then
+        self._all_kmers: Any = None
         n_threads = min(n_threads, MAX_ENCODERS)
         self._pieces = OrderedWork(n_threads, self._columns, self._take, "f5py-columns", n_threads + 1)
 
@@ -120,6 +126,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
+        self._share_kmers()
         ends = np.cumsum(batch.rows.n)
         first = 0
         while first < len(batch):
@@ -128,6 +135,14 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
             self._pieces.add(batch, first, end)
             first = end
         self._pieces.finish()
+
+    def _share_kmers(self) -> None:
+        """Spell all k-mers once if rows go into a file: tables have those only that occur."""
+        from f5py.outputs.events._eventalign_rows_numba import MARKS
+
+        n = 4**self._shown_k + len(MARKS)
+        if self._all_kmers is None and isinstance(self._output, ParquetOutput) and n <= _MOST_SHARED:
+            self._all_kmers = self._spelled(np.arange(n, dtype=np.int32))
 
     def _take(self, columns: list[Any]) -> None:
         if columns:
@@ -144,7 +159,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
             "reference_kmer": lambda: self._kmer_column(rows.reference_rank),
             "read_name": lambda: _named(rows.read, batch.names),
             "read_index": lambda: batch.read_index[rows.read],
-            "strand": lambda: dictionary_column(np.zeros(len(rows.read), np.int32), _STRAND),
+            "strand": lambda: distinct_column(np.zeros(len(rows.read), np.int32), self._strands),
             "event_index": lambda: rows.event,
             "event_level_mean": lambda: _shown(rows.level, 2),
             "event_stdv": lambda: _shown(rows.stdv, 3),
@@ -165,12 +180,20 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
 
         if self._trim:
             ranks = np.where(ranks < 0, ranks, shown_ranks(ranks, self._model.k, self._trim))
-        k = self._model.k - 2 * self._trim
-        numbers, used = numbered(ranks + np.int32(len(MARKS)), 4**k + len(MARKS))
-        used = used - np.int32(len(MARKS))
-        letters = kmer_letters(used, k)
-        letters[used < 0] = np.frombuffer(MARKS, np.uint8)[-1 - used[used < 0]][:, None]
-        return distinct_column(numbers, short_strings(letters))
+        codes = ranks + np.int32(len(MARKS))
+        if self._all_kmers is not None:
+            return distinct_column(codes, self._all_kmers)
+        numbers, used = numbered(codes, 4**self._shown_k + len(MARKS))
+        return distinct_column(numbers, self._spelled(used))
+
+    def _spelled(self, codes: NDArray[np.int32]) -> Any:
+        """Spell k-mers, by rank, and before these the marks of events that have none."""
+        from f5py.outputs.events._eventalign_rows_numba import MARKS
+
+        ranks = codes - np.int32(len(MARKS))
+        letters = kmer_letters(ranks, self._shown_k)
+        letters[ranks < 0] = np.frombuffer(MARKS, np.uint8)[-1 - ranks[ranks < 0]][:, None]
+        return short_strings(letters)
 
     def _samples(self, batch: ReadBatch, rows: TableColumns) -> Any:
         from f5py.outputs.events._eventalign_columns_numba import fill_samples

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from f5py.io.arrow.parquet_groups import ParquetGroups
-from f5py.io.arrow.thrift_compact import Elements, Field, decode, encode
+from f5py.io.arrow.thrift_compact import Elements, Field, decode, encode, integers
 
 pyarrow = pytest.importorskip("pyarrow")
 parquet = pytest.importorskip("pyarrow.parquet")
@@ -98,6 +98,12 @@ def test_what_thrift_has_is_written_as_it_was_read() -> None:
     assert decode(encode(about)) == about
     encoded_before = about | {45: Field(9, Elements(12, [encode(one) for one in about[45].value.values]))}
     assert encode(encoded_before) == encode(about)
+
+
+def test_integers_begin_a_structure() -> None:
+    values = [0, -1, 1, 63, 64, -(1 << 31), (1 << 31) - 1]
+    assert decode(integers(values) + b"\0") == {i + 1: Field(5, value) for i, value in enumerate(values)}
+    assert decode(integers(values[:2], 9) + b"\0") == {9: Field(5, 0), 10: Field(5, -1)}
 
 
 def test_a_map_is_refused() -> None:

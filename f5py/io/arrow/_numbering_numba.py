@@ -1,4 +1,4 @@
-"""Jitted loops over Arrow columns; see `f5py.io.arrow.table`."""
+"""Jitted loops over codes of columns; see `f5py.io.arrow.numbering`."""
 
 from f5py.jit.kernel import kernel
 
