@@ -58,7 +58,7 @@ def number_values(halves, codes, values):
             values[n_values] = key
             n_values += 1
             keys[at], numbers[at] = key, n_values
-            if 3 * n_values > n_slots:
+            if 6 * n_values > n_slots:  # sparse, as processors do not foresee collisions
                 n_slots *= 4
                 shift -= np.uint64(2)
                 keys = np.zeros(n_slots, np.uint64)
