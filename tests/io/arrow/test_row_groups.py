@@ -243,6 +243,13 @@ def test_columns_that_lack_values(kind: str) -> None:
     assert file.metadata.row_group(0).column(0).statistics.null_count == 25
 
 
+def test_dictionaries_that_lack_a_value_are_left_to_the_library_which_refuses_them() -> None:
+    column = pyarrow.DictionaryArray.from_arrays(np.array([0, 1, 2, 1], np.int32), ["a", None, "b"])
+    assert column.null_count == 0
+    with pytest.raises(pyarrow.ArrowNotImplementedError, match="null encoded in dictionary"):
+        _written([("x", "names")], [[column]])
+
+
 def test_ranges_only_of_the_columns_that_have_them() -> None:
     content = _written(_MIXED, [_mixed_rows(0, 50)], ranges_of=["contig", "position"])
     group = _open(content).metadata.row_group(0)
