@@ -121,8 +121,8 @@ class CompileAhead:
             if part in self._to_do:
                 self._to_do.remove(part)
                 self._is_done[part].set()  # for other batches: Numba lets only one of them compile
-        if part in self._is_done:
-            self._is_done[part].wait(_WAIT_SECONDS)
+        if part in self._is_done and not self._is_done[part].wait(_WAIT_SECONDS):
+            self._is_done[part].set()  # else every batch would wait as long again
 
     def before(self, function: Callable[[ReadBatch], None], *parts: str) -> Callable[[ReadBatch], None]:
         """Wrap a function of a batch so that it waits for parts first."""
@@ -139,6 +139,8 @@ class CompileAhead:
         self._is_closed = True
         with self._lock:
             self._to_do.clear()
+        for is_done in self._is_done.values():
+            is_done.set()  # nobody will compile what none has begun
         if self._loader.is_alive():
             self._loader.join()
         for process in self._processes:

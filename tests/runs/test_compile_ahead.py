@@ -60,6 +60,37 @@ def test_a_process_that_dies_leaves_the_work_to_the_stages(compiler: Path) -> No
     assert (compiler / "begun").read_text().splitlines()[:1] == ["calls"]
 
 
+def _waits_in_vain(ahead: compile_ahead.CompileAhead, part: str) -> bool:
+    waiting = threading.Thread(target=ahead.wait, args=(part,), daemon=True)
+    waiting.start()
+    waiting.join(20)
+    return waiting.is_alive()
+
+
+def test_a_process_that_does_not_answer_is_waited_for_once(compiler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And not again by every batch."""
+    ahead = compile_ahead.CompileAhead(["calls", "events"])
+    try:
+        while not (compiler / "begun").exists():
+            time.sleep(0.01)
+        monkeypatch.setattr(compile_ahead, "_WAIT_SECONDS", 0.1)
+        ahead.wait("calls")
+        monkeypatch.setattr(compile_ahead, "_WAIT_SECONDS", 1000.0)
+        assert not _waits_in_vain(ahead, "calls")
+    finally:
+        ahead.close()
+
+
+def test_nobody_waits_for_what_is_not_begun_before_the_end(compiler: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread of an interrupted run may come to it after that."""
+    monkeypatch.setattr(compile_ahead, "_WAIT_SECONDS", 1000.0)
+    ahead = compile_ahead.CompileAhead(["calls", "events"])
+    while not (compiler / "begun").exists():
+        time.sleep(0.01)
+    ahead.close()
+    assert not _waits_in_vain(ahead, "events")
+
+
 @pytest.mark.parametrize("has_file", [False, True])
 def test_processes_of_a_first_run_start_before_numba_is_imported(
     compiler: Path, monkeypatch: pytest.MonkeyPatch, has_file: bool
