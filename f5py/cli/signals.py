@@ -1,14 +1,18 @@
 """Signals that end a run: Ctrl-C and those of batch systems raise an exception in the main thread.
 
 Not within an import: Python takes the lock of all imports in its own code there, and an exception at the wrong place
-leaves it taken. Every thread that imports something later would wait for ever.
+leaves it taken. Every thread that imports something later would wait for ever. Nor while Python takes or gives back the
+lock of an event or a queue, which its own code does, too: the thread at the other end would wait for ever, and the
+end of the run with it. What waits there is ended at once.
 """
 
 from __future__ import annotations
 
 import _thread
 import os
+import queue
 import signal
+import threading
 import time
 from contextlib import suppress
 from types import CodeType
@@ -17,6 +21,9 @@ from typing import Any
 #: A signal that comes at a wrong time is heeded so much later, if that is a better time.
 _LATER_SECONDS = 0.02
 _OF_IMPORTS = "<frozen importlib"
+_OF_LOCKS = (threading.__file__, queue.__file__)
+#: Functions there that wait, and are prepared for an exception meanwhile; `_shutdown` waits at Python's end.
+_WAITING = ("wait", "join", "_wait_for_tstate_lock", "_shutdown")
 #: Batch systems send the last two before the time is over, if they are asked to.
 _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGXCPU)
 
@@ -71,7 +78,7 @@ def come_again(number: int) -> None:
 
 
 def _end(number: int, frame: Any) -> None:
-    if _is_importing(frame):
+    if _is_importing(frame) or _has_a_lock(frame):
         come_again(number)
     elif number == signal.SIGINT:
         raise KeyboardInterrupt
@@ -85,3 +92,8 @@ def _is_importing(frame: Any) -> bool:
             return True
         frame = frame.f_back
     return False
+
+
+def _has_a_lock(frame: Any) -> bool:
+    """Return whether Python is about to take a lock, or has just done so, and nobody would give it back."""
+    return frame is not None and frame.f_code.co_filename in _OF_LOCKS and frame.f_code.co_name not in _WAITING

@@ -58,6 +58,63 @@ def test_not_in_an_import(tmp_path: Path, name: str):
     assert run(tmp_path, "import made") == [name, "True"]
 
 
+_LOCK_OF_A_QUEUE = """\
+import signal
+from collections import deque
+from functools import partial
+from operator import methodcaller
+from queue import Empty, Queue
+from threading import Lock
+
+class TakenWithASignal:
+    def __init__(self):
+        self.lock = Lock()
+        self.acquire, self.release = self.lock.acquire, self.lock.release
+        self.__exit__ = self.lock.__exit__
+        # without a function of Python's, as a signal that comes by itself
+        steps = [self.lock.acquire, partial(signal.raise_signal, signal.SIGINT)]
+        self.__enter__ = partial(deque, map(methodcaller("__call__"), steps), 0)
+
+queue = Queue()
+mutex = queue.not_empty._lock = TakenWithASignal()
+"""
+
+
+def test_not_while_the_lock_of_a_queue_is_taken(tmp_path: Path):
+    """It would stay taken, and the thread at the other end of the queue would wait for ever."""
+    (tmp_path / "made.py").write_text(_LOCK_OF_A_QUEUE)
+    work = """
+        from made import Empty, mutex, queue
+        try:
+            try:
+                queue.get(block=False)
+            except Empty:
+                print("empty")
+            time.sleep(20)
+        finally:
+            sys.modules["made"].is_whole = not mutex.lock.locked()
+    """
+    assert run(tmp_path, work.strip()) == ["empty", "SIGINT", "True"]
+
+
+def test_at_once_while_a_queue_is_waited_for(tmp_path: Path):
+    """And its lock is free then."""
+    work = """
+        import os, queue, threading
+        box = queue.Queue()
+        def send():
+            time.sleep(0.3)
+            os.kill(os.getpid(), signal.SIGINT)
+        threading.Thread(target=send).start()
+        try:
+            box.get()
+        finally:
+            sys.modules["made"] = box
+            box.is_whole = not box.mutex.locked()
+    """
+    assert run(tmp_path, work.strip()) == ["SIGINT", "True"]
+
+
 def test_at_once_otherwise(tmp_path: Path):
     assert run(tmp_path, "signal.raise_signal(signal.SIGTERM); import made") == ["SIGTERM", "False"]
 
