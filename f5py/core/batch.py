@@ -53,11 +53,14 @@ def empty(dtype) -> NDArray:
 
 
 class StoredSamples(NamedTuple):
-    """Samples of reads where compiled code finds them."""
+    """Samples of n reads where compiled code finds them, in m pieces."""
 
     values: NDArray[np.int16]
-    places: NDArray[np.int64]  # shape (n,): where in `values` those of each read begin
-    # shape (n,): there are the bytes of the method svb-zd of SLOW5, and the place is that of the first
+    pieces: NDArray[np.int64]  # shape (n + 1,): read i has those from ``pieces[i]`` up to ``pieces[i + 1]``
+    # places, n_samples: shape (m,): where in `values` each piece begins, and how many samples it has
+    places: NDArray[np.int64]
+    n_samples: NDArray[np.int64]
+    # shape (m,): there are the bytes of the method svb-zd of SLOW5, and the place is that of the first
     is_packed: NDArray[np.bool_]
 
 
@@ -337,7 +340,8 @@ class ReadBatch:
         """The samples, packed or not."""
         if self.packed is not None:
             return self.packed.stored
-        return StoredSamples(self.samples, self.sample_offsets[:-1], np.zeros(len(self), np.bool_))
+        each, none = np.arange(len(self) + 1), np.zeros(len(self), np.bool_)
+        return StoredSamples(self.samples, each, self.sample_offsets[:-1], self.n_samples, none)
 
     def expand_samples(self, pool: Any) -> None:
         """Fill in the samples of all reads, if they have been left packed."""

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.io.signals.slow5._svb_numba import expand_svb_zd
+from f5py.io.signals._stored_numba import expand_pieces
 from f5py.jit.atomics import add_to
 from f5py.jit.c_memory import address_of_data
 from f5py.jit.kernel import exact_kernel, shared_kernel
@@ -239,14 +239,14 @@ def find_all_events(turn, reads, signals, stored, parameters, room, found, n_eve
     scratch, expanded = scratch_for(parameters), np.empty(0, np.int16)
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
-        n_samples, at = signals.offsets[read + 1] - signals.offsets[read], stored.places[read]
-        if stored.is_packed[read]:
+        n_samples, piece = signals.offsets[read + 1] - signals.offsets[read], stored.pieces[read]
+        if stored.is_packed[piece]:
             if n_samples > expanded.shape[0]:
                 expanded = np.empty(n_samples, np.int16)
-            expand_svb_zd(address_of_data(stored.values) + at, expanded, 0, n_samples)
+            expand_pieces(stored, read, expanded, 0)
             raw = expanded[:n_samples]
-        else:
-            raw = stored.values[at : at + n_samples]
+        else:  # one piece: of what is not packed there are no others
+            raw = stored.values[stored.places[piece] : stored.places[piece] + n_samples]
         if room.most[read] > size:
             size = room.most[read]
             own_mean = np.empty(size, np.float32)

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from f5py.core.batch import PackedSamples
+from f5py.core.batch import PackedSamples, StoredSamples
 from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.io.remote import shown
@@ -39,6 +39,23 @@ FIELDS = (*CALIBRATION, "start_time")
 _N_CALIBRATION = len(CALIBRATION)
 #: Makes an array of a length and a dtype.
 Room = Callable[[int, DTypeLike], NDArray]
+
+
+class Packed(NamedTuple):
+    """Samples of reads as they came; see `f5py.core.batch.PackedSamples`."""
+
+    stored: StoredSamples
+
+    def expand(
+        self,
+        reads: NDArray[np.int64],
+        places: NDArray[np.int64],
+        samples: NDArray[np.int16],
+        pool: WorkerPool | CallingThread,
+    ) -> float:
+        from f5py.io.signals._stored_numba import copy_samples
+
+        return pool.run(copy_samples, reads, self.stored, places, samples)
 
 
 @dataclass

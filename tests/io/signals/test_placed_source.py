@@ -14,15 +14,17 @@ from hypothesis.extra import numpy as st_numpy
 signal_tools = pytest.importorskip("pod5.signal_tools", reason="needs pod5")
 zstandard = pytest.importorskip("zstandard")
 
+from f5py.core.batch import StoredSamples  # noqa: E402
 from f5py.errors import MissingDependencyError, SignalError  # noqa: E402
 from f5py.io.signals import open_signals  # noqa: E402
+from f5py.io.signals._stored_numba import copy_samples  # noqa: E402
 from f5py.io.signals.pod5 import placed_source  # noqa: E402
-from f5py.io.signals.pod5._vbz_numba import read_pieces  # noqa: E402
+from f5py.io.signals.pod5._vbz_numba import Pieces, read_pieces  # noqa: E402
 from f5py.io.signals.pod5.placed_source import PlacedSource, _are_sound  # noqa: E402
 from f5py.io.signals.pod5.reader import Pod5Source  # noqa: E402
 from f5py.io.signals.slow5 import _slow5_functions  # noqa: E402
 from f5py.io.signals.slow5._slow5_functions import ZSTD, functions  # noqa: E402
-from f5py.threads.pool import WorkerPool  # noqa: E402
+from f5py.threads.pool import CallingThread, WorkerPool  # noqa: E402
 
 from ...examples import examples  # noqa: E402
 from .made_pod5 import large_read, pod5_name, write_pod5  # noqa: E402
@@ -64,6 +66,38 @@ def test_all_is_read_here(files, n_at_once):
     names = _names(_reads())
     _is_same_as_of_library(files, source, [*names[::-1], "not a UUID", *names[3:6]])
     assert source._others is None
+    source.close()
+
+
+def test_samples_that_stay_packed(files, tmp_path):
+    """They can be expanded anywhere, also those of several pieces; reads that the library has read are not packed."""
+    source = open_signals(None, pod5=str(files), n_threads=2)
+    names = _names(_reads())[::-1]
+    expected = source.fetch(names)
+    assert expected.packed is None
+    assert isinstance(source, PlacedSource)
+    source.leaves_packed = True
+    block = source.fetch(names)
+    assert block.packed is not None
+    stored = block.packed.stored
+    assert stored.is_packed.all()
+    assert np.diff(stored.pieces).max() > 1
+    reads = np.random.default_rng(3).permutation(len(names))
+    n_samples = np.diff(block.offsets)[reads]
+    found = np.full(6 + n_samples.sum(), 4711, np.int16)
+    block.packed.expand(reads, 3 + np.cumsum(n_samples) - n_samples, found, CallingThread())
+    samples = [expected.samples[expected.offsets[read] : expected.offsets[read + 1]] for read in reads]
+    np.testing.assert_array_equal(found, np.concatenate([[4711] * 3, *samples, [4711] * 3]))
+    block.expand(CallingThread())
+    assert_same_block(block, expected)
+
+    write_pod5(tmp_path / "plain.pod5", [MadeRead("plain", np.arange(3000, dtype=np.int16))], compressed=False)
+    source.close()
+    source = open_signals(None, pod5=str(tmp_path))
+    assert isinstance(source, PlacedSource)
+    source.leaves_packed = True
+    names.insert(2, pod5_name("plain"))
+    _is_same_as_of_library(tmp_path, source, names)
     source.close()
 
 
@@ -172,18 +206,26 @@ class TestPieces:
     @staticmethod
     def _read(path: Path, stored: bytes, n: int, begin: int = 3, missing: int = 0):
         path.write_bytes(b"abc" + stored)
-        out, codes = np.full(n + 8, 7, np.int16), np.full(1, -1, np.int32)
+        most = (9 * n // 4 + 2) // 2
+        values, codes, places = np.full(most + 8, 7, np.int16), np.full(1, -1, np.int32), np.zeros(1, np.int64)
+        got = Pieces(np.array([4]), values[: most + 4], places, np.zeros(1, np.bool_), codes)
         with path.open("rb") as file:
             read_pieces(
                 np.zeros(1, np.int64),
                 np.zeros(1, np.int64),
                 np.array([[begin, begin + len(stored) + missing, n]]),
                 np.array([file.fileno()]),
-                np.array([4]),
                 functions("", ZSTD),
-                out,
-                codes,
+                got,
             )
+        assert (values[:4] == 7).all()
+        assert (values[most + 4 :] == 7).all()
+        assert got.is_packed[0] == (codes[0] == 0)
+        out = np.full(n + 8, 7, np.int16)
+        if codes[0] == 0:
+            assert places[0] == 8
+            stored_samples = StoredSamples(values, np.array([0, 1]), places, np.array([n]), got.is_packed)
+            copy_samples(np.zeros(1, np.int64), np.zeros(1, np.int64), stored_samples, np.array([4]), out)
         assert (out[:4] == 7).all()
         assert (out[4 + n :] == 7).all()
         return codes[0], out[4 : 4 + n]

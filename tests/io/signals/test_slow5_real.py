@@ -71,7 +71,7 @@ def test_packed_samples_can_be_expanded_anywhere(shared_data, tmp_path):
         source.close()
         assert expected.packed is None
         assert block.packed is not None
-        n_packed += block.packed.got.is_packed.any()
+        n_packed += block.packed.stored.is_packed.any()
         reads = np.flatnonzero(np.diff(block.offsets))[::-1]
         n_samples = np.diff(block.offsets)[reads]
         places = 3 + np.cumsum(n_samples) - n_samples

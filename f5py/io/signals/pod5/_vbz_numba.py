@@ -1,33 +1,37 @@
 """Jitted loops over samples as POD5 stores them: by the method VBZ, compressed by zstd.
 
 VBZ is a bit for each sample, set if it takes two bytes and not one, and then these bytes: the differences of samples,
-zigzag coded. Each piece of a signal begins anew. No length is believed before it has been compared with the bytes that
-are there.
+zigzag coded. Each piece of a signal begins anew. The method svb-zd of SLOW5 has the same with two bits for each sample,
+so that is what is made of it, and what follows is the same for both. No length is believed before it has been compared
+with the bytes that are there.
 """
 
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._slow5_functions import Functions
 from f5py.io.signals.slow5._slow5_numba import (
+    AT,
     CANNOT_DECOMPRESS,
     DAMAGED,
     GOOD,
+    NO_ROOM,
+    decompress_zstd,
     free_memory,
     read_bytes,
-    unpack_zstd,
     work_memory,
 )
-from f5py.io.signals.slow5._svb_numba import ALL_BITS, FIRST_BITS, sums_of_bytes, sums_of_words
+from f5py.jit.atomics import add_to
 from f5py.jit.bits import count_bits
 from f5py.jit.c_memory import address_of_data, call_with_two, load_int64, load_uint8
 from f5py.jit.kernel import exact_kernel
 
 _FIRST_BUFFER = 1 << 16
-#: Samples that are expanded at once.
-_N = 8
+#: The codes of two bits, as StreamVByte has them, of eight bits.
+_CODES = np.array([sum((bits >> lane & 1) << (2 * lane) for lane in range(8)) for bits in range(256)], np.int16)
 
 
 class OpenFile(NamedTuple):
@@ -35,17 +39,6 @@ class OpenFile(NamedTuple):
 
     descriptor: int
     called: Functions
-
-
-def _spread(bits: int) -> int:
-    """Make codes of two bits, as StreamVByte has them, of four bits."""
-    return sum((bits >> lane & 1) << (2 * lane) for lane in range(4))
-
-
-#: By the bits of four samples: the bytes that they take, and what `sums_of_words` is told of them.
-_BYTES_OF_BITS = np.array([4 + bits.bit_count() for bits in range(16)], np.int64)
-_FIRST_BITS = np.array([FIRST_BITS[_spread(bits)] for bits in range(16)], FIRST_BITS.dtype)
-_ALL_BITS = np.array([ALL_BITS[_spread(bits)] for bits in range(16)], ALL_BITS.dtype)
 
 
 @exact_kernel
@@ -63,93 +56,83 @@ def _vbz_size(address, n):
 
 
 @exact_kernel
-def _expand_some(control, at, n, level, out, to):
-    """Expand n samples, one by one."""
-    for i in range(n):
-        coded = np.int64(load_uint8(at))
-        at += 1
-        if load_uint8(control + i // 8) >> (i % 8) & 1:
-            coded |= np.int64(load_uint8(at)) << 8
-            at += 1
-        level += (coded >> 1) ^ -(coded & 1)
-        out[to + i] = np.int16(level)
+def _spread(address, n, scratch, place):
+    """Make the control bytes of svb-zd of the bits of n samples; they begin at `place` and end where the bits do."""
+    n_control = (n + 3) // 4
+    for i in range(n_control // 2):  # never more of them are written than have been read
+        scratch[place + i] = _CODES[load_uint8(address + i)]
+    if n_control % 2 != 0:  # the other half is the first byte of the samples
+        i = n_control // 2
+        last = address_of_data(scratch) + 2 * (place + i)
+        codes = np.int64(_CODES[load_uint8(address + i)])
+        scratch[place + i] = np.int16(codes | np.int64(load_uint8(last + 1)) << 8)
 
 
 @exact_kernel
-def _expand(address, out, to, n):
-    """Expand n samples whose bytes have been counted."""
-    control, at = address, address + (n + 7) // 8
-    level = np.int64(0)
-    i = 0
-    while i + 2 * _N <= n:  # behind these are the bytes of others
-        bits = np.int64(load_uint8(control))
-        if bits == 0:  # a byte each, as nearly all have
-            level = sums_of_bytes(at, out, to + i, level)
-            at += _N
-        else:
-            first, last = bits & 15, bits >> 4
-            behind = at + _BYTES_OF_BITS[first]
-            level = sums_of_words(
-                (load_int64(at), load_int64(behind)), (_FIRST_BITS[first], _FIRST_BITS[last]),
-                (_ALL_BITS[first], _ALL_BITS[last]), out, to + i, level,
-            )  # fmt: skip
-            at = behind + _BYTES_OF_BITS[last]
-        control += 1
-        i += _N
-    _expand_some(control, at, n - i, level, out, to + i)
-
-
-@exact_kernel
-def _take(file, begin, size, n, out, to, buffer, work):
-    """Read, decompress and expand one piece; return the code."""
+def _take(file, piece, numbers, got, buffer, work):
+    """Read and decompress one piece, and make svb-zd of it; return the code."""
+    begin, size, n = numbers[0], numbers[1] - numbers[0], numbers[2]
     code = read_bytes(file, begin, size, buffer)
     if code != GOOD:
         return code
     address = address_of_data(buffer)
-    n_control = (n + 7) // 8
+    n_bits, n_control = (n + 7) // 8, (n + 3) // 4
     n_bytes = call_with_two(file.called.zstd_size, address, size)
-    if n_bytes < n_control + n or n_bytes > n_control + 2 * n:
+    if n_bytes < n_bits + n or n_bytes > n_bits + 2 * n:
         return DAMAGED
-    code = unpack_zstd(file, address, size, work, None)
+    half = (n_control - n_bits + n_bytes + 1) // 2
+    place = add_to(got.used, half)
+    if place + half > got.values.shape[0]:
+        return NO_ROOM
+    # the bytes of the samples come to lie where they are to be
+    work[AT] = address_of_data(got.values) + 2 * place + n_control - n_bits
+    code = decompress_zstd(file, address, size, n_bytes, work)
     if code != GOOD:
         return code
-    expanded = work[0]
-    if _vbz_size(expanded, n) != n_bytes:
+    if _vbz_size(work[AT], n) != n_bytes:
         return DAMAGED
-    _expand(expanded, out, to, n)
+    _spread(work[AT], n, got.values, place)
+    got.places[piece], got.is_packed[piece] = 2 * place, True
     return GOOD
 
 
+class Pieces(NamedTuple):
+    """Pieces of signals that have been read."""
+
+    used: NDArray[np.int64]  # shape (1,): elements of `values` that have been given away
+    # values, places, is_packed: see `f5py.core.batch.StoredSamples`
+    values: NDArray[np.int16]
+    places: NDArray[np.int64]
+    is_packed: NDArray[np.bool_]
+    codes: NDArray[np.int32]  # shape (m,): what is wrong with each piece, 0 for nothing
+
+
 @exact_kernel
-def read_pieces(turn, some, pieces, descriptors, places, called, samples, codes):
-    """Read pieces of signals from their files, and expand them where they belong.
+def read_pieces(turn, some, pieces, descriptors, called, got):
+    """Read pieces of signals from their files, and leave them packed, in the order in which they come.
 
     Parameters
     ----------
     some : int64
         Which pieces.
-    pieces : int64, shape (n, 3)
-        Where each begins and ends in its file, and its samples; there must be room for these.
-    descriptors : int64, shape (n,)
+    pieces : int64, shape (m, 3)
+        Where each begins and ends in its file, and its samples, of which there is one at least.
+    descriptors : int64, shape (m,)
         Of the open files.
-    places : int64, shape (n,)
-        Where the samples of each begin in `samples`.
     called : f5py.io.signals.slow5._slow5_functions.Functions
-    samples : int16
+    got : Pieces
         Filled.
-    codes : int32, shape (n,)
-        Filled: what is wrong with each piece, 0 for nothing.
     """
     buffer = np.empty(_FIRST_BUFFER, np.uint8)
     work = work_memory()
     for i in own_turns(counter(turn), some.shape[0]):
         piece = some[i]
-        begin, size, n = pieces[piece, 0], pieces[piece, 1] - pieces[piece, 0], pieces[piece, 2]
+        size = pieces[piece, 1] - pieces[piece, 0]
         if size > buffer.shape[0]:
             buffer = np.empty(size + size // 4, np.uint8)
         file = OpenFile(descriptors[piece], called)
-        code = _take(file, begin, size, n, samples, places[piece], buffer, work)
+        code = _take(file, piece, pieces[piece], got, buffer, work)
         if code == CANNOT_DECOMPRESS:
             free_memory(file, work)
-        codes[piece] = code
+        got.codes[piece] = code
     free_memory(OpenFile(np.int64(-1), called), work)

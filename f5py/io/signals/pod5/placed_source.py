@@ -1,4 +1,4 @@
-"""Signals of POD5 files whose pieces are read by threads of this process."""
+"""Signals of POD5 files whose pieces are read by threads of this process, which leave them packed."""
 
 from __future__ import annotations
 
@@ -6,19 +6,24 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.batch import StoredSamples
 from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.io.signals.pod5.places import N_ELEMENTS, N_NUMBERS
 from f5py.io.signals.pod5.reader import MAX_OPEN_FILES
 from f5py.io.signals.recent import most_open
 from f5py.io.signals.slow5._slow5_functions import Functions
-from f5py.io.signals.source import IndexedSource, SignalBlock, SignalSource, merge_blocks, paths_of
+from f5py.io.signals.source import IndexedSource, Packed, SignalBlock, SignalSource, merge_blocks, paths_of
 from f5py.threads.lent_pool import LentPool
 from f5py.threads.pool import WorkerPool
+
+if TYPE_CHECKING:
+    from f5py.io.signals.pod5._vbz_numba import Pieces
 
 #: A piece takes no more bytes in its file than this, and so many for each sample.
 _BYTES, _BYTES_PER_SAMPLE = 1 << 10, 3
@@ -42,6 +47,11 @@ class PlacedSource(IndexedSource):
         Those for zstd.
     n_threads : int
         Threads that read at the same time, unless others are lent. The result does not depend on it.
+
+    Attributes
+    ----------
+    leaves_packed : bool
+        Let whoever needs the samples of a block expand them; see `SignalBlock.packed`.
     """
 
     def __init__(
@@ -53,6 +63,7 @@ class PlacedSource(IndexedSource):
         n_threads: int = 1,
     ) -> None:
         super().__init__(paths, "pod5")
+        self.leaves_packed = False
         self._places = places
         self._start_others = start_others
         self._called = called
@@ -85,15 +96,19 @@ class PlacedSource(IndexedSource):
         pieces, owners = rows[is_piece], np.repeat(np.arange(len(names)), n_rows)[is_piece]
 
         left = is_there & ~_are_sound(pieces, owners, n_samples)
-        offsets = offsets_of(np.where(left, 0, n_samples))
-        within = offsets_of(pieces[:, 2])[:-1]
-        first_piece = np.searchsorted(owners, owners)
-        places = offsets[owners] + within - within[first_piece] if len(owners) else within
-        samples = recycled_array(int(offsets[-1]), np.int16)
         here = ~left[owners] & (pieces[:, 2] > 0)
-        failed = self._read(pieces[here], places[here], owners[here], paths_of(self._paths, names), samples)
-        left[failed] = True
+        pieces, owners = pieces[here], owners[here]
+        got = self._read(pieces, owners, paths_of(self._paths, names))
+        is_good = got.codes == 0
+        left[owners[~is_good]] = True
+        offsets = offsets_of(np.where(left, 0, n_samples))
+        empty = np.empty if self.leaves_packed and not left.any() else recycled_array
+        samples = empty(int(offsets[-1]), np.int16)
         block = SignalBlock.from_calibration(samples, offsets, found.calibration(), found.problems)
+        first = np.searchsorted(owners, np.arange(len(names) + 1))
+        block.packed = Packed(StoredSamples(got.values, first, got.places, pieces[:, 2].copy(), got.is_packed))
+        if left.any() or not self.leaves_packed:
+            block.expand(self._threads.workers())
         return self._with_others(block, np.flatnonzero(left), names) if left.any() else block
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
@@ -106,19 +121,17 @@ class PlacedSource(IndexedSource):
                 self._others.close()
         self._threads.close()
 
-    def _read(
-        self,
-        pieces: NDArray[np.int64],
-        places: NDArray[np.int64],
-        owners: NDArray[np.int64],
-        paths: Sequence[str],
-        samples: NDArray[np.int16],
-    ) -> NDArray[np.int64]:
-        """Expand pieces at their places; return the reads of those that cannot be."""
-        from f5py.io.signals.pod5._vbz_numba import read_pieces
+    def _read(self, pieces: NDArray[np.int64], owners: NDArray[np.int64], paths: Sequence[str]) -> Pieces:
+        """Read pieces; `paths` are those of the reads that `owners` are numbers of."""
+        from f5py.io.signals.pod5._vbz_numba import Pieces, read_pieces
         from f5py.io.signals.slow5._slow5_numba import CANNOT_READ
 
-        codes = np.full(len(pieces), CANNOT_READ, np.int32)
+        n = len(pieces)
+        most = ((pieces[:, 2] + 3) // 4 + 2 * pieces[:, 2] + 1) // 2  # with two bytes for each sample
+        got = Pieces(
+            np.zeros(1, np.int64), recycled_array(int(most.sum()), np.int16), np.zeros(n, np.int64),
+            np.zeros(n, np.bool_), np.full(n, CANNOT_READ, np.int32),
+        )  # fmt: skip
         numbers: dict[str, int] = {}
         files = np.array([numbers.setdefault(path, len(numbers)) for path in paths], np.int64)[owners]
         all_files = list(numbers)
@@ -133,10 +146,8 @@ class PlacedSource(IndexedSource):
                         descriptors[file] = os.open(all_files[file], os.O_RDONLY | os.O_CLOEXEC)
                         opened.callback(os.close, int(descriptors[file]))
                 some = some[descriptors[files[some]] >= 0]
-                self._threads.workers().run(
-                    read_pieces, some, pieces, descriptors[files], places, self._called, samples, codes
-                )
-        return owners[codes != 0]
+                self._threads.workers().run(read_pieces, some, pieces, descriptors[files], self._called, got)
+        return got
 
     def _with_others(self, block: SignalBlock, left: NDArray[np.int64], names: Sequence[str]) -> SignalBlock:
         """Have the library read some reads, which replace those of a block."""

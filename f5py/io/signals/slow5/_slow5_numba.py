@@ -12,7 +12,7 @@ from f5py.core._name_table_numba import find_name
 from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._slow5_functions import NO_PRESS, ZSTD
 from f5py.io.signals.slow5._slow5_text_numba import parse_text, take_room
-from f5py.io.signals.slow5._svb_numba import expand_svb_zd, svb_size, take_ex_zd
+from f5py.io.signals.slow5._svb_numba import svb_size, take_ex_zd
 from f5py.jit.atomics import add_to
 from f5py.jit.c_memory import (
     address_of_data,
@@ -48,7 +48,7 @@ _FIXED = 44
 _N_CALIBRATION = 4
 _FIRST_BUFFER = 1 << 16
 #: What `work_memory` has.
-_AT, _SIZE, _MEMORY, _ROOM, _CONTEXT = range(5)
+AT, _SIZE, _MEMORY, _ROOM, _CONTEXT = range(5)
 #: How often reading is tried.
 _TRIES = 4
 
@@ -100,7 +100,19 @@ def _has_room(file, n, work):
 
 
 @exact_kernel
-def unpack_zstd(file, address, size, work, got):
+def decompress_zstd(file, address, size, n, work):
+    """Decompress bytes that become n others to the first address of `work`; return the code."""
+    if work[_CONTEXT] == 0:  # one for all records: to make it takes a sixth of the time of one
+        work[_CONTEXT] = call_with_none(file.called.zstd_create)
+    work[_SIZE] = n
+    decompress = file.called.zstd_decompress
+    if work[_CONTEXT] == 0 or call_with_five(decompress, work[_CONTEXT], work[AT], n, address, size) != n:
+        return CANNOT_DECOMPRESS
+    return GOOD
+
+
+@exact_kernel
+def _unpack_zstd(file, address, size, work, got):
     """Decompress bytes to a free place of `got.scratch` if that is given, else into memory; return the code."""
     n = call_with_two(file.called.zstd_size, address, size)  # negative: not known, or no zstd
     if n < 0 or n > _MOST_CONTENTS:
@@ -110,18 +122,12 @@ def unpack_zstd(file, address, size, work, got):
         place = add_to(got.used, half)
         if place + half > got.scratch.shape[0]:
             return NO_ROOM
-        work[_AT] = address_of_data(got.scratch) + 2 * place
+        work[AT] = address_of_data(got.scratch) + 2 * place
     elif _has_room(file, n, work):
-        work[_AT] = work[_MEMORY]
+        work[AT] = work[_MEMORY]
     else:
         return CANNOT_DECOMPRESS
-    if work[_CONTEXT] == 0:  # one for all records: to make it takes a sixth of the time of one
-        work[_CONTEXT] = call_with_none(file.called.zstd_create)
-    work[_SIZE] = n
-    decompress = file.called.zstd_decompress
-    if work[_CONTEXT] == 0 or call_with_five(decompress, work[_CONTEXT], work[_AT], n, address, size) != n:
-        return CANNOT_DECOMPRESS
-    return GOOD
+    return decompress_zstd(file, address, size, n, work)
 
 
 @exact_kernel
@@ -135,7 +141,7 @@ def _unpack_zlib(file, address, size, work):
             & 0xFFFFFFFF
         )
         if code != _MORE_ROOM:
-            work[_AT] = work[_MEMORY]
+            work[AT] = work[_MEMORY]
             return GOOD if code == 0 else CANNOT_DECOMPRESS
         room = 4 * work[_ROOM]
     return CANNOT_DECOMPRESS
@@ -149,19 +155,19 @@ def expand(file, buffer, size, work, got=None):
     They lie in `got.scratch` if that is given and they are not too large for what they are made of.
     """
     address = address_of_data(buffer) + FRAME
-    work[_AT], work[_SIZE] = address, size - FRAME
+    work[AT], work[_SIZE] = address, size - FRAME
     if size < FRAME or load_int64(address - FRAME) != size - FRAME:
         return DAMAGED
     if file.record_press != NO_PRESS:
         if file.record_press == ZSTD:
-            code = unpack_zstd(file, address, size - FRAME, work, got)
+            code = _unpack_zstd(file, address, size - FRAME, work, got)
         else:
             code = _unpack_zlib(file, address, size - FRAME, work)
         if code == CANNOT_DECOMPRESS:
             free_memory(file, work)  # which may be as large as a damaged record says
         if code != GOOD:
             return code
-    if work[_SIZE] < 2 or 2 + np.int64(load_uint16(work[_AT])) + _FIXED > work[_SIZE]:
+    if work[_SIZE] < 2 or 2 + np.int64(load_uint16(work[AT])) + _FIXED > work[_SIZE]:
         return DAMAGED
     return GOOD
 
@@ -244,7 +250,7 @@ def read_lines(turn, reads, names, name_offsets, index, file, got):
 @exact_kernel
 def _take(file, work, names, begin, end, read, got):
     """Take the fields of an expanded record."""
-    address = work[_AT]
+    address = work[AT]
     name_size = np.int64(load_uint16(address))
     if name_size != end - begin:
         return OTHER_NAME
@@ -292,8 +298,8 @@ def _take(file, work, names, begin, end, read, got):
 @exact_kernel
 def _take_start(file, work, read, got):
     """Take the start of a read, which is not known if the fields are not there or the number stands for none."""
-    last = work[_AT] + work[_SIZE]
-    at = work[_AT] + 2 + np.int64(load_uint16(work[_AT])) + _FIXED
+    last = work[AT] + work[_SIZE]
+    at = work[AT] + 2 + np.int64(load_uint16(work[AT])) + _FIXED
     length = load_int64(at - 8)  # has been checked
     at += 2 * length if file.signal_press == NO_PRESS else length
     for j in range(file.start_field.shape[0]):
@@ -320,26 +326,3 @@ def _store(got, read, address, n):
     if take_room(got, read, n, n) and n > 0:
         place = got.places[read]
         copy_from(got.scratch[place : place + n], address, 2 * n)
-
-
-@exact_kernel
-def copy_samples(turn, reads, got, places, samples):
-    """Bring the samples of `reads` from their places in `got.scratch` to those in `samples`.
-
-    Parameters
-    ----------
-    got : f5py.io.signals.slow5.reader.Got
-    places : int64, shape (len(reads),)
-        Where those of each begin in `samples`.
-    samples : int16
-        Filled there.
-    """
-    for i in own_turns(counter(turn), reads.shape[0]):
-        read, to = reads[i], places[i]
-        n = got.n_samples[read]
-        place = got.places[read]
-        if got.is_packed[read]:
-            expand_svb_zd(address_of_data(got.scratch) + place, samples, to, n)
-        else:
-            for j in range(n):  # compiled ten times faster than an assignment to a slice
-                samples[to + j] = got.scratch[place + j]

@@ -31,8 +31,8 @@ def _firsts(sizes: list[int]) -> list[int]:
 _SIZES = [[1 + (control >> shift & 3) for shift in (0, 2, 4, 6)] for control in range(256)]
 #: By the control byte of four numbers of one or two bytes: the first bits of each of them, a byte for each, and the
 #: bits that they have, two bytes for each.
-FIRST_BITS = np.array([[8 * at & 63 for at in _firsts(one)] for one in _SIZES], np.uint8).view(np.uint32).ravel()
-ALL_BITS = np.array([[0xFF if size == 1 else 0xFFFF for size in one] for one in _SIZES], "<u2").view(np.int64).ravel()
+_FIRST_BITS = np.array([[8 * at & 63 for at in _firsts(one)] for one in _SIZES], np.uint8).view(np.uint32).ravel()
+_ALL_BITS = np.array([[0xFF if size == 1 else 0xFFFF for size in one] for one in _SIZES], "<u2").view(np.int64).ravel()
 
 
 def _lanes(builder, vector, places):
@@ -58,7 +58,7 @@ def _store_sums(context, builder, array_type, coded, array, index, before):
 
 
 @intrinsic
-def sums_of_bytes(typingctx, address, out, index, before):
+def _sums_of_bytes(typingctx, address, out, index, before):
     """Store the running sums of eight differences, zigzag coded in a byte each, in an int16 array; return the last.
 
     Parameters
@@ -81,15 +81,15 @@ def sums_of_bytes(typingctx, address, out, index, before):
 
 
 @intrinsic
-def sums_of_words(typingctx, words, first_bits, all_bits, out, index, before):
-    """Store the running sums of eight differences, zigzag coded in one or two bytes each; see `sums_of_bytes`.
+def _sums_of_words(typingctx, words, first_bits, all_bits, out, index, before):
+    """Store the running sums of eight differences, zigzag coded in one or two bytes each; see `_sums_of_bytes`.
 
     Parameters
     ----------
     words : tuple of two int64
         The bytes of the first and the last four of them, and what follows.
     first_bits, all_bits : tuples of two
-        See `FIRST_BITS` and `ALL_BITS`.
+        See `_FIRST_BITS` and `_ALL_BITS`.
     """
 
     def generate(context, builder, signature, arguments):
@@ -135,14 +135,14 @@ def expand_svb_zd(address, out, to, n):
     while i + _N <= n:
         codes = load_uint16(control)
         if codes == 0:  # a byte each, as nearly all have
-            level = sums_of_bytes(at, out, to + i, level)
+            level = _sums_of_bytes(at, out, to + i, level)
             at += _N
         elif codes & _MORE_THAN_TWO == 0 and i + 2 * _N <= n:  # behind them are the bytes of others
             first, last = codes & 255, codes >> 8
             behind = at + _BYTES_OF_CONTROL[first]
-            level = sums_of_words(
-                (load_int64(at), load_int64(behind)), (FIRST_BITS[first], FIRST_BITS[last]),
-                (ALL_BITS[first], ALL_BITS[last]), out, to + i, level,
+            level = _sums_of_words(
+                (load_int64(at), load_int64(behind)), (_FIRST_BITS[first], _FIRST_BITS[last]),
+                (_ALL_BITS[first], _ALL_BITS[last]), out, to + i, level,
             )  # fmt: skip
             at = behind + _BYTES_OF_CONTROL[last]
         else:

@@ -20,10 +20,10 @@ from f5py.core.names import Names
 from f5py.errors import SignalError
 from f5py.io.remote import ranged_file
 from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
-from f5py.io.signals.source import FIELDS, SignalBlock, SignalSource
+from f5py.io.signals.source import FIELDS, Packed, SignalBlock, SignalSource
 from f5py.messages.strict import input_warning
 from f5py.threads.lent_pool import LentPool
-from f5py.threads.pool import CallingThread, WorkerPool
+from f5py.threads.pool import WorkerPool
 
 if TYPE_CHECKING:
     from f5py.io.signals.slow5._slow5_index import Form, RecordFile
@@ -71,26 +71,10 @@ class Got(NamedTuple):
         calibration = np.full((n, len(FIELDS)), np.nan)
         return cls(np.zeros(1, np.int64), scratch, places, n_samples, is_packed, codes, groups, calibration)
 
-
-class Packed(NamedTuple):
-    """Samples of reads as they came; see `f5py.core.batch.PackedSamples`."""
-
-    got: Got
-
     @property
     def stored(self) -> StoredSamples:
-        return StoredSamples(self.got.scratch, self.got.places, self.got.is_packed)
-
-    def expand(
-        self,
-        reads: NDArray[np.int64],
-        places: NDArray[np.int64],
-        samples: NDArray[np.int16],
-        pool: WorkerPool | CallingThread,
-    ) -> float:
-        from f5py.io.signals.slow5._slow5_numba import copy_samples
-
-        return pool.run(copy_samples, reads, self.got, places, samples)
+        """The samples: each read is a piece."""
+        return StoredSamples(self.scratch, np.arange(len(self.codes) + 1), self.places, self.n_samples, self.is_packed)
 
 
 class Slow5Source(SignalSource):
@@ -161,7 +145,7 @@ class Slow5Source(SignalSource):
         got.n_samples[got.codes != 0] = -1
         places, empty = [self.path] * len(names), np.empty if self.leaves_packed else recycled_array
         block = SignalBlock.empty(names, places, got.n_samples, got.calibration, causes, empty)
-        block.packed = Packed(got)
+        block.packed = Packed(got.stored)
         if not self.leaves_packed:
             block.expand(self._threads.workers())
         return block
