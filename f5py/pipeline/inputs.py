@@ -44,6 +44,7 @@ def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSou
         options.pod5,
         options.fast5,
         **_how_to_read(options),
+        n_at_once=batches_ahead(options),
     )
     inputs.callback(signals.close)
     return signals
@@ -57,12 +58,8 @@ def signal_processes_ahead(options: MappedReadsOptions) -> AbstractContextManage
 
 
 def _how_to_read(options: MappedReadsOptions) -> dict[str, Any]:
-    """Return with how many processes and threads signals are read, and for how many batches at the same time."""
-    return {
-        "n_processes": options.iop,
-        "n_threads": _threads_to_feed(options),
-        "n_at_once": batches_ahead(options),
-    }
+    """Return with how many processes and threads signals are read."""
+    return {"n_processes": options.iop, "n_threads": _threads_to_feed(options)}
 
 
 def open_inputs(

@@ -26,8 +26,7 @@ def parts_of_run(recipe: Recipe, options: Any) -> list[str]:
     compiled = recipe.compiled(options)
     if compiled is None:
         return []
-    first = [recipe.loading_part] if recipe.loading_part else []
-    return [*first, *(part for parts in compiled for part in parts), *OF_SIGNALS]
+    return [*recipe.loading_parts(options), *(part for parts in compiled for part in parts), *OF_SIGNALS]
 
 
 def open_run(recipe: Recipe, options: Any, of_all: bool, workers: ExitStack, inputs: ExitStack) -> Opened:
@@ -55,7 +54,7 @@ def open_run(recipe: Recipe, options: Any, of_all: bool, workers: ExitStack, inp
             workers.callback(ahead.close)
         loader, chemistry = recipe.open(options, inputs)
     if ahead is not None:
-        recipe.load_after(loader, ahead.wait)
+        recipe.load_after(options, loader, ahead.wait)
     stage = recipe.stage(options, loader, chemistry)
     workers.callback(stage.close)
     return Opened(loader, stage, ahead, compiled or ([], []))

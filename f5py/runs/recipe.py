@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from f5py.compute.alignment import AlignmentStage
@@ -60,8 +59,6 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     options_class: ClassVar[type]
     who: ClassVar[str] = "meth_main"
     keeps_command_line: ClassVar[bool] = False
-    #: What loading needs of `f5py.runs.compile_ahead`.
-    loading_part: ClassVar[str] = ""
 
     def resolved(self, options: OptionsOfRun, is_taken: bool = False) -> OptionsOfRun:
         """Return the options with the formats that names of outputs stand for.
@@ -94,6 +91,10 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         """Return the parts of `f5py.runs.compile_ahead` that computing and that writing need; None: none ahead."""
         return None
 
+    def loading_parts(self, options: OptionsOfRun) -> list[str]:
+        """Return the parts that loading needs, in the order in which it comes to them."""
+        return []
+
     def beside_gpu(self, options: OptionsOfRun) -> list[str]:
         """Return the parts that runs need besides if they have a GPU."""
         return ["gpu copies"]
@@ -106,8 +107,8 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         """Open the inputs, and let the stack close them."""
         raise NotImplementedError
 
-    def load_after(self, loader: LoaderOfRun, wait: Callable[[str], object]) -> None:
-        """Let loading wait for `loading_part`, with a function that does."""
+    def load_after(self, options: OptionsOfRun, loader: LoaderOfRun, wait: Callable[[str], object]) -> None:
+        """Let loading wait for `loading_parts`, with a function that waits for one."""
 
     def stage(self, options: OptionsOfRun, loader: LoaderOfRun, chemistry: Chemistry) -> StageOfRun:
         """Return what computes a batch."""
@@ -149,10 +150,12 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
 
     #: What the results are called.
     words: ClassVar[str]
-    loading_part = "records"
 
     def inputs(self, options: MappedOptions) -> list[str | None]:
         return paths_of_inputs(options)
+
+    def loading_parts(self, options: MappedOptions) -> list[str]:
+        return ["records"] if options.pod5 is None else ["records", "pod5 signals"]
 
     def processes_ahead(self, options: MappedOptions) -> AbstractContextManager[object]:
         return signal_processes_ahead(options)
@@ -160,8 +163,12 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
     def open(self, options: MappedOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
         return open_inputs(options, inputs, **self.loading(options))
 
-    def load_after(self, loader: Loader, wait: Callable[[str], object]) -> None:
-        loader.before_loading = partial(wait, self.loading_part)
+    def load_after(self, options: MappedOptions, loader: Loader, wait: Callable[[str], object]) -> None:
+        def wait_for_all() -> None:
+            for part in self.loading_parts(options):
+                wait(part)
+
+        loader.before_loading = wait_for_all
 
     def loading(self, options: MappedOptions) -> dict[str, Any]:
         """Return how the reads are loaded: fields of `LoaderSettings` that differ from what all runs have."""

@@ -66,7 +66,6 @@ def processes_ahead(
     reads_path: str | None,
     n_processes: int | None,
     n_threads: int,
-    n_at_once: int = 1,
 ) -> SpareProcesses:
     """Start the processes that `open_signals` will need, which is called within this context with the same arguments.
 
@@ -78,7 +77,7 @@ def processes_ahead(
     kind, files, n_to_list = files_to_read(pod5, fast5, index)
     if kind is None or not files:
         return SpareProcesses(0)
-    n = n_processes or (reader_processes(n_threads, files) if pod5 is None else n_at_once)
+    n = n_processes or (reader_processes(n_threads, files) if pod5 is None else 1)
     return SpareProcesses(n + min(n, n_to_list, _MOST_TO_LIST), *modules_for(kind))
 
 
@@ -286,7 +285,14 @@ def _placed(
         called = functions(path, ZSTD)
     except MissingDependencyError:
         return by_library()
-    places = _guarded(n_processes or n_at_once, n_at_once, index, PlacesReader, "pod5", deadly)
+
+    def some_places(n: int = 1) -> SignalSource:
+        return _guarded(n, n_at_once, index, PlacesReader, "pod5", deadly)
+
+    if n_processes is not None or n_at_once == 1:
+        places = some_places(n_processes or 1)
+    else:  # one process is faster than what computes, unless it waits for its files
+        places = SideBySide([some_places()], index, "pod5", some_places, n_at_once)
     return PlacedSource(places, by_library, index, called, n_threads)
 
 

@@ -100,6 +100,15 @@ def _records() -> None:
         inflate_places(-1, np.empty((0, 2), np.int64), starts, data, np.empty(0, np.bool_), CallingThread())
 
 
+def _pod5_signals() -> None:
+    from f5py.io.signals.pod5._vbz_numba import Pieces, read_pieces
+    from f5py.io.signals.slow5._slow5_functions import NO_PRESS, functions
+
+    none = np.empty(0, np.int64)
+    got = Pieces(np.zeros(1, np.int64), np.empty(0, np.int16), none, np.empty(0, np.bool_), np.empty(0, np.int32))
+    AT_ONCE.run(read_pieces, none, np.empty((0, 3), np.int64), none, functions("", NO_PRESS), got)
+
+
 def what_is_called(correlated: bool) -> tuple[Motif, PoreModel, Noise | None]:
     """Take a motif, its model and a noise; all others of a kind have the same types."""
     from f5py.core.motifs import motif_named
@@ -301,6 +310,7 @@ INDEPENDENT, CORRELATED = "none", "Terms("
 #: it, or loads it if it is kept. In the order in which runs come to them.
 CPU_PARTS: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "records": (("f5py.io.bam._bam_sequence_numba", "copy_sequences"), _records),
+    "pod5 signals": (("f5py.io.signals.pod5._vbz_numba", "read_pieces"), _pod5_signals),
     "events": (("f5py.signal._events_numba", "find_all_events"), _events),
     "rna events": (("f5py.signal._reversed_events_numba", "reverse_all_events"), _rna_events),
     "scaling": (("f5py.signal._scaling_numba", "estimate_all"), _scaling),

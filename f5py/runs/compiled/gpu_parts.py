@@ -31,8 +31,10 @@ _NO_READS = np.empty(0, np.int64)
 
 def _copies() -> None:
     from f5py.compute.gpu._packing_numba import gather, scatter, scatter_maps
+    from f5py.io.signals._stored_numba import copy_samples
 
     nothing, offsets = np.empty(0, np.uint8), np.zeros(1, np.int64)
+    AT_ONCE.run(copy_samples, _NO_READS, no_reads().stored_samples, _NO_READS, np.empty(0, np.int16))
     AT_ONCE.run(gather, _NO_READS, offsets, nothing, offsets, nothing)
     AT_ONCE.run(scatter, _NO_READS, offsets, nothing, offsets, nothing)
     AT_ONCE.run(scatter_maps, _NO_READS, 6, offsets, BaseMap.none(), BaseMap.none())
