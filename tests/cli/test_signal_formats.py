@@ -10,8 +10,11 @@ import pysam
 import pytest
 
 from f5py.io.signals import open_any
+from f5py.io.signals.pod5.placed_source import PlacedSource
+from f5py.io.signals.slow5.reader import Slow5Source
 
 from ..made_data import N_READS, ReadSet, error_line, rows_by_read, run_command, run_main, signals_of, write_signals
+from ..runs.kernel_signatures import gpus_of_small_runs
 
 Index = Callable[[str], Path]
 
@@ -112,6 +115,36 @@ def test_options_of_the_run_count_more_than_the_index(
         assert ("--iop has no effect on SLOW5" in told) == (option == "--slow5" and iop > 1)
     Path(f"{bare}.index.readdb").unlink()
     assert run_ecoli("call-methylation", bare, "reads8.bam", option, formats[option]) == expected
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("use", ["off", "on"])
+@pytest.mark.parametrize("kind", [Slow5Source, PlacedSource])
+def test_samples_that_stay_packed(
+    index: Index, formats: dict[str, Path], run_ecoli, played_gpu, monkeypatch, capfd, use: str, kind: type
+):
+    """Until events are looked for, by whomever, or a table has them; some reads have several pieces."""
+    option = "--slow5" if kind is Slow5Source else "--pod5"
+    reads, packed = index(FORMATS[0]), []
+    expected = run_ecoli("call-methylation", reads, "reads8.bam", "--gpu", "off")
+    fetch = kind.fetch
+
+    def noted(source, names):
+        block = fetch(source, names)
+        packed.append(block.packed.stored.is_packed.all() if block.packed is not None else False)
+        return block
+
+    monkeypatch.setattr(kind, "fetch", noted)
+    capfd.readouterr()
+    table = ["--samples", "--signal-index", "--gpu", use]
+    with gpus_of_small_runs():
+        assert run_ecoli("call-methylation", reads, "reads8.bam", option, formats[option], "--gpu", use) == expected
+        told = capfd.readouterr().err
+        rows = run_ecoli("eventalign", reads, "reads8.bam", option, formats[option], *table)
+    assert (" by GPU 0, 0 by the CPU threads" in told) == (use == "on"), told
+    assert packed == [True, True]
+    assert rows.count(b"\n") > 60_000
+    assert rows == run_ecoli("eventalign", reads, "reads8.bam", *table)
 
 
 # Reads without a signal

@@ -142,6 +142,7 @@ def made_runs(folder: Path) -> list[list[str]]:
             [*calls, *made.options(), *one, "--per-site"],
             [*calls, *blow5.options(), *some, "--noise", "correlated"],
             [*calls, *pod5.options(), *one, "--per-site", "--noise", "correlated"],
+            [*calls, *pod5.options(), *some, "--pod5", str(pod5.signal_path)],
             [*calls, *without_reads, *some, "--accurate"],
             [*calls, *made.options(), *some, "--modbam", path("m.bam"), "--bedmethyl", path("calls.bed")],
             [*calls, *made.options(), *some, "--plan", path(f"plan-{use}"), "--partitions", "2"],

@@ -159,6 +159,9 @@ def test_damage_is_told_as_the_library_tells_it(files):
     block = source.fetch(names)
     assert list(block.problems) == [len(names) - 2]
     assert "has damaged signal data" in block.problems[len(names) - 2]
+    assert isinstance(source, PlacedSource)
+    source.leaves_packed = True
+    _is_same_as_of_library(files, source, [name, *names, name])
     source.close()
 
 

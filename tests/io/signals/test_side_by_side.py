@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
@@ -11,7 +12,7 @@ import pytest
 
 from f5py.errors import SignalError
 from f5py.io.signals.guarded import Deadly, GuardedSource
-from f5py.io.signals.side_by_side import SideBySide
+from f5py.io.signals.side_by_side import _PATIENCE, SideBySide
 
 from ...patience import PATIENCE
 from . import odd_readers
@@ -40,6 +41,17 @@ class Meeting:
         self.n_closed += 1
 
 
+class Slow:
+    """A source that keeps others waiting for longer than they do without one more."""
+
+    def fetch(self, names):
+        time.sleep(2 * _PATIENCE)
+        return names
+
+    def close(self):
+        pass
+
+
 def test_each_thread_has_a_source_of_its_own():
     barrier = threading.Barrier(3)
     sources = [Meeting(barrier) for _ in range(3)]
@@ -47,6 +59,43 @@ def test_each_thread_has_a_source_of_its_own():
         assert list(threads.map(source.fetch, range(30))) == list(range(30))
         assert source.run_info(["a"]) == {"names": "['a']"}
     assert [one.n_closed for one in sources] == [1, 1, 1]
+
+
+def test_more_are_started_where_somebody_waits_and_no_more_than_are_wanted():
+    barrier = threading.Barrier(3)
+    started: list[Meeting] = []
+
+    def start() -> Meeting:
+        started.append(Meeting(barrier))
+        return started[-1]
+
+    with ThreadPoolExecutor(6) as threads, closing(SideBySide([start()], {}, None, start, 3)) as source:
+        assert source.run_info(["a"]) == source.run_info(["a"]) == {"names": "['a']"}
+        assert len(started) == 1
+        assert list(threads.map(source.fetch, range(6))) == list(range(6))
+        assert len(started) == 3
+    assert [one.n_closed for one in started] == [1, 1, 1]
+
+
+def test_where_no_more_can_be_started_those_that_are_there_do():
+    n_tried = 0
+
+    def start() -> Meeting:
+        nonlocal n_tried
+        n_tried += 1
+        raise SignalError("no more processes")
+
+    with ThreadPoolExecutor(2) as threads, closing(SideBySide([Slow()], {}, None, start, 3)) as source:
+        assert list(threads.map(source.fetch, range(4))) == list(range(4))
+    assert n_tried == 1
+
+
+def test_none_is_started_after_the_end():
+    source = SideBySide([Slow()], {}, None, lambda: pytest.fail("started"), 3)
+    source.close()
+    source._free.get()
+    threading.Timer(0.5, source._free.put, [source._sources[0]]).start()
+    assert source.fetch("a") == "a"
 
 
 def test_a_source_that_has_failed_is_not_lost():
