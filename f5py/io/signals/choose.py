@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from f5py.errors import MissingDependencyError, SignalError, UsageError
 from f5py.io.remote import is_remote
 from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
+from f5py.io.signals.helper_process import spares
 from f5py.io.signals.search import files_below
 from f5py.io.signals.side_by_side import SideBySide
 from f5py.io.signals.source import FileReader, SignalSource
@@ -259,10 +260,11 @@ def _open_pod5(path: str, n_processes: int | None, n_threads: int, n_at_once: in
         return Pod5Source.from_path(path)
     files = pod5_files(path)
     index = Pod5Index([])
-    source = _placed(path, n_processes, n_threads, n_at_once, index, files)
-    with _closed_after_errors(source), pod5_scan.KeysOfFiles() as keys_of:  # the processes start meanwhile
-        index.fill(files, keys_of)
-    return source
+    others = SpareProcesses(0) if spares else SpareProcesses(n_processes or 1, *modules_for("pod5"))
+    with others:
+        with pod5_scan.KeysOfFiles() as keys_of:
+            index.fill(files, keys_of)
+        return _placed(path, n_processes, n_threads, n_at_once, index, files)
 
 
 def _placed(

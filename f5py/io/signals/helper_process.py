@@ -70,6 +70,8 @@ class HelperProcess:
 
     connection: Connection
     _process: subprocess.Popen
+    #: What it was before, if it can run another function.
+    _spare: HelperProcess | None = None
 
     def __init__(self, function: Callable[..., None], *arguments: str, descriptors: tuple[int, ...] = ()) -> None:
         if not self._take_spare(function, arguments, descriptors):
@@ -92,7 +94,7 @@ class HelperProcess:
         except OSError:  # it has died
             spare.close()
             return False
-        self.connection, self._process = spare.connection, spare._process
+        self.connection, self._process, self._spare = spare.connection, spare._process, spare
         return True
 
     def _start(self, function: Callable[..., None], arguments: tuple[str, ...], descriptors: tuple[int, ...]) -> None:
@@ -135,6 +137,18 @@ class HelperProcess:
         self.kill()
         self.wait(0.5)
         self.connection.close()
+
+    def hand_on(self) -> None:
+        """Let it run another function, after one that uses `answer_each`, or end it if it cannot.
+
+        It is one of `spares` then, and this object of no more use.
+        """
+        if self._spare is not None:
+            with suppress(OSError):  # it has died
+                send(self.connection, None)
+                spares.append(self._spare)
+                return
+        self.close()
 
     def begin(self) -> None:
         """Say that it is to answer from now on."""
@@ -199,20 +213,21 @@ _WITH_DESCRIPTORS = b"d"
 
 
 def run_task(connection: Connection, *modules: str) -> None:
-    """Import modules, those of them that can be imported, and run the function that is sent."""
+    """Import modules, those of them that can be imported, and run one function after the other, as they are sent."""
     for module in modules:
         with suppress(Exception):  # which the function meets again, if it needs it
             import_module(module)
-    try:
-        module, name, arguments, n_descriptors = connection.recv()
-        descriptors: list[int] = []
-        if n_descriptors:
-            with socket.socket(fileno=os.dup(connection.fileno())) as way:
-                descriptors = list(socket.recv_fds(way, len(_WITH_DESCRIPTORS), n_descriptors)[1])
-    except (EOFError, OSError):  # it is not needed
-        return
-    function: Any = getattr(import_module(module), name)
-    function(connection, *map(str, descriptors), *arguments)
+    while True:
+        try:
+            module, name, arguments, n_descriptors = connection.recv()
+            descriptors: list[int] = []
+            if n_descriptors:
+                with socket.socket(fileno=os.dup(connection.fileno())) as way:
+                    descriptors = list(socket.recv_fds(way, len(_WITH_DESCRIPTORS), n_descriptors)[1])
+        except (EOFError, OSError):  # it is not needed any more
+            return
+        function: Any = getattr(import_module(module), name)
+        function(connection, *map(str, descriptors), *arguments)
 
 
 class _Starter:
@@ -328,13 +343,13 @@ def send(connection: Connection, message: Any) -> None:
 
 
 def answer_each(connection: Connection, answer: Callable[[Any], Any]) -> None:
-    """Answer each of the requests that come in lists, until the other end closes the connection, or dies.
+    """Answer each of the requests that come in lists, until None comes, or the other end hangs up or dies.
 
     An `F5pyError` that a function of the request raises is an answer, too.
     """
     try:
-        while True:
-            for request in connection.recv():
+        while (requests := connection.recv()) is not None:
+            for request in requests:
                 try:
                     send(connection, answer(request))
                 except F5pyError as problem:

@@ -81,12 +81,12 @@ def files_to_read(pod5: str | None, fast5: str | None, index: str | None) -> tup
         None if it is not known, or no processes are needed.
     files
     n_to_list : int
-        So many of them must be looked through for names of reads.
+        So many of them must be looked through for names of reads by processes that do nothing else.
     """
     try:
         if pod5 is not None:
             files = _files(pod5, ".pod5")
-            return "pod5", files, min(len(files), 1)  # by one process
+            return "pod5", files, 0  # by one of those that read
         if fast5 is not None:
             files = _files(fast5, ".fast5")
             return "fast5", files, len(files)

@@ -98,7 +98,7 @@ def test_what_a_run_will_read(tmp_path: Path):
     kind, files, n_to_list = files_to_read(None, str(tmp_path / "many"), None)
     assert (kind, sorted(files), n_to_list) == ("fast5", [str(tmp_path / "many" / f"{i}.fast5") for i in "ab"], 2)
     assert files_to_read(None, one, "index") == ("fast5", [one], 1)
-    assert files_to_read(str(tmp_path / "a.pod5"), None, None) == ("pod5", [str(tmp_path / "a.pod5")], 1)
+    assert files_to_read(str(tmp_path / "a.pod5"), None, None) == ("pod5", [str(tmp_path / "a.pod5")], 0)
     assert files_to_read(str(tmp_path / "empty"), None, None) == ("pod5", [], 0)
     assert files_to_read(None, str(tmp_path / "gone"), None) == ("fast5", [], 0)
     assert files_to_read(None, str(tmp_path / "pipe"), None) == ("fast5", [], 0)
@@ -123,6 +123,46 @@ def test_a_run_needs_no_other_processes(tmp_path: Path, monkeypatch):
             block = source.fetch([read.name for read in reads])
     for i, read in enumerate(reads):
         assert_holds(block, i, read)
+
+
+@pytest.mark.parametrize("n", [1, 2])
+def test_the_process_that_lists_pod5_reads_it_too(tmp_path: Path, monkeypatch, n: int):
+    pytest.importorskip("pod5", reason="needs pod5")
+    from .made_pod5 import pod5_name, write_pod5
+
+    reads = make_reads(4)
+    for i, read in enumerate(reads):
+        write_pod5(tmp_path / f"{i}.pod5", [read])
+    folder = str(tmp_path)
+    with processes_ahead(folder, None, None, n, 2):
+        assert len(spare_processes.spares) == n
+        lister = spare_processes.spares[-1].pid
+        monkeypatch.setattr(helper_process.subprocess, "Popen", None)
+        with closing(open_signals(None, pod5=folder, n_processes=n)) as source:
+            assert spare_processes.spares == []
+            assert lister in [one.process.pid for one in source._places._source._readers]
+            block = source.fetch([pod5_name(read.name) for read in reads])
+    for i, read in enumerate(reads):
+        assert_holds(block, i, read)
+
+
+def test_who_opens_pod5_without_processes_starts_as_many_as_read(tmp_path: Path, monkeypatch):
+    pytest.importorskip("pod5", reason="needs pod5")
+    from .made_pod5 import write_pod5
+
+    write_pod5(tmp_path / "a.pod5", make_reads(2))
+    started = []
+    start = helper_process._started
+
+    def noted(*arguments):
+        started.append(start(*arguments))
+        return started[-1]
+
+    monkeypatch.setattr(helper_process, "_started", noted)
+    with closing(open_signals(None, pod5=str(tmp_path), n_processes=2)) as source:
+        assert {one.process.pid for one in source._places._source._readers} == {one.pid for one in started}
+        assert len(started) == 2
+    assert spare_processes.spares == []
 
 
 def test_no_processes_for_files_that_are_not_there(tmp_path: Path):

@@ -18,12 +18,20 @@ from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, answer_eac
 
 
 class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
-    """Lists the reads of one file after the other, by a process that lives as long as the context."""
+    """Lists the reads of one file after the other, by a process that is ended with the context, or spare again."""
 
     def __init__(self) -> None:
         self._process: HelperProcess | None = None
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, kind: object, *_: object) -> None:
+        process, self._process = self._process, None
+        if process is not None and kind is None:
+            process.hand_on()
+        elif process is not None:
+            process.close()
+
+    def _end(self) -> None:
+        """End the process, which is not as it should be."""
         if self._process is not None:
             self._process.close()
             self._process = None
@@ -50,7 +58,7 @@ class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
             answer: Any = process.connection.recv()
         except (EOFError, ConnectionError):
             number = process.deadly_signal()
-            self.__exit__()
+            self._end()
             if not number:
                 raise F5pyError("the process that lists POD5 files was killed, perhaps for lack of memory") from None
             raise SignalError(f"{path}: the file ends the library that reads it ({number}); it is damaged") from None
@@ -61,11 +69,11 @@ class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
     def _look_after(self, process: HelperProcess, path: str) -> None:
         """Raise if the process is in an endless loop, or has waited too long."""
         if process.loops(1):
-            self.__exit__()
+            self._end()
             raise SignalError(f"{path}: the file keeps the library that reads it in an endless loop; it is damaged")
         if process.waits_too_long(path):
             seconds = process.silence
-            self.__exit__()
+            self._end()
             raise F5pyError(f"{path}: the process that lists its reads has not answered for {seconds:.0f} seconds")
 
 

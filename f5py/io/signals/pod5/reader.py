@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence
+from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -234,6 +234,10 @@ class Pod5Index(Mapping[str, str]):
         """Return all reads and their files; iterating looks nothing up."""
         return _Items(self)
 
+    def values(self) -> ValuesView[str]:
+        """Return the files of all reads; iterating looks nothing up."""
+        return _Values(self)
+
     def _all_paths(self) -> Iterator[str]:
         for start in range(0, len(self._files), _NAMES_AT_ONCE):
             yield from map(self._paths.__getitem__, self._files[start : start + _NAMES_AT_ONCE].tolist())
@@ -244,6 +248,13 @@ class _Items(ItemsView[str, str]):
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return zip(self._mapping, self._mapping._all_paths(), strict=True)
+
+
+class _Values(ValuesView[str]):
+    _mapping: Pod5Index
+
+    def __iter__(self) -> Iterator[str]:
+        return self._mapping._all_paths()
 
 
 class Pod5Source(FileSource):
