@@ -14,6 +14,7 @@ from typing import Any, Generic, TypeVar
 
 from f5py.core.waits import Waits
 from f5py.io.files.unfinished_file import settle_unfinished
+from f5py.threads.interrupts import wait_for_event
 
 T = TypeVar("T")
 
@@ -232,7 +233,7 @@ class _Lanes(Generic[T]):
 
     def wait_for_any(self) -> None:
         """Wait until an item has been computed since `have_room` was asked for."""
-        self._any_done.wait()
+        wait_for_event(self._any_done)
 
     def put(self, item: T) -> None:
         result = _Result()
@@ -242,7 +243,7 @@ class _Lanes(Generic[T]):
     def take(self) -> T:
         """Wait for the first item; raise what computing it has raised."""
         result = self._in_flight[0]
-        result.done.wait()
+        wait_for_event(result.done)
         self._in_flight.popleft()
         if result.error is not None:
             raise result.error

@@ -1,4 +1,4 @@
-"""Ctrl-C that is heeded between two steps of a work, and not in the middle of one."""
+"""Ctrl-C that is heeded between two steps of a work, and not in the middle of one, and while a thread is waited for."""
 
 from __future__ import annotations
 
@@ -7,6 +7,19 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
+
+#: How often who waits looks whether a signal has come.
+_LOOK_SECONDS = 0.1
+
+
+def wait_for_event(event: threading.Event) -> None:
+    """Wait until an event is set, in the main thread, where signals raise exceptions.
+
+    Python looks for signals between two instructions, and a wait of the C library is ended by one. What comes after the
+    last look, and before that wait has begun, or in another thread, would be heeded only when the wait is over.
+    """
+    while not event.wait(_LOOK_SECONDS):
+        pass
 
 
 class Interrupt:

@@ -30,6 +30,7 @@ from f5py.io.bam.sorting.record_runs import RecordRuns, Records, copied
 from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, bgzf_block
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.disk import free_bytes, remove_folder
+from f5py.threads.interrupts import wait_for_event
 
 if TYPE_CHECKING:
     import pysam
@@ -138,7 +139,7 @@ class SortedRecords:
             with self._files:
                 try:
                     if kind is None and self._is_complete is not None:
-                        self._is_complete.wait()
+                        wait_for_event(self._is_complete)
                     elif kind is None:
                         self._begin("sorting")
                         self._complete()
@@ -156,7 +157,7 @@ class SortedRecords:
         """End the thread that sorts, if there is one."""
         self.stop()
         if self._is_complete is not None:
-            self._is_complete.wait()
+            wait_for_event(self._is_complete)
 
     def _complete_in_thread(self, is_complete: threading.Event) -> None:
         try:
