@@ -362,14 +362,15 @@ def test_an_interrupt_instead_of_waiting(unsorted: Unsorted, tmp_path: Path, mon
         """Stands for an event: who waits for it is interrupted once."""
 
         def __init__(self, event: threading.Event) -> None:
-            self._waits = iter([self._interrupt, event.wait])
+            self._event = event
+            self._has_interrupted = False
 
-        def _interrupt(self) -> None:
+        def wait(self, timeout: float) -> bool:
+            if self._has_interrupted:
+                return self._event.wait(timeout)
+            self._has_interrupted = True
             going_on.set()
             raise KeyboardInterrupt
-
-        def wait(self) -> None:
-            next(self._waits)()
 
     going_on = threading.Event()
 
