@@ -65,8 +65,7 @@ class WorkerPool:
         share_heap()
         self.n_threads = n_threads
         self._most_per_call = n_threads if most_per_call is None else most_per_call
-        self._jobs: list[_Job] = []  # that more threads are wanted for
-        self._taken: list[_Job] = []  # that have as many as they were to have, and may still have reads for more
+        self._jobs: list[_Job] = []  # that may have reads for more threads
         self._n_under_way = 0  # calls that have come and are not done
         self._n_idle = 0  # threads that wait to be woken, and have not been yet
         self._lock = threading.Lock()  # of all these
@@ -108,7 +107,7 @@ class WorkerPool:
         """Let every call end after the reads in progress; to be called when the results are not wanted any more."""
         with self._lock:
             self._stopped = True
-            for job in (*self._jobs, *self._taken):
+            for job in self._jobs:
                 job.turn[0] = _NO_MORE
 
     @property
@@ -136,7 +135,10 @@ class WorkerPool:
             # more than there are reads would find nothing to do
             job.most_workers = min(job.n_reads, self._most_per_call if self._n_under_way else self.n_threads)
             self._n_under_way += 1
-            _insert(self._jobs, job)
+            at = len(self._jobs)
+            while at and self._jobs[at - 1].order > job.order:
+                at -= 1
+            self._jobs.insert(at, job)
             self._wake(1)
         job.done.acquire()
         job.work = lambda: None  # workers have the job until the next one comes, and its arrays are large
@@ -169,19 +171,14 @@ class WorkerPool:
                 if done is not None:
                     self._come_back(done, seconds)
                     done = None
-                if self._jobs:
-                    job = self._jobs[0]
+                wanting = [job for job in self._jobs if job.n_workers < job.most_workers]
+                if wanting or (is_awake and self._jobs):
+                    job = (wanting or self._jobs)[0]
                     job.n_workers += 1
-                    if job.n_workers >= job.most_workers:
-                        del self._jobs[0]
-                        if job.n_reads > job.most_workers:
-                            _insert(self._taken, job)
-                    if self._jobs:
+                    if job.n_workers >= job.n_reads:
+                        self._jobs.remove(job)
+                    if len(wanting) > 1 or (wanting and job.n_workers < job.most_workers):
                         self._wake(1)
-                    return job
-                if is_awake and self._taken:
-                    job = self._taken[0]
-                    job.n_workers += 1
                     return job
                 if self._closing:
                     return None
@@ -191,9 +188,8 @@ class WorkerPool:
     def _come_back(self, job: _Job, seconds: float) -> None:
         job.seconds += seconds
         job.n_workers -= 1
-        for jobs in (self._jobs, self._taken):
-            if job in jobs:  # the first one to come back: nothing is left to be begun
-                jobs.remove(job)
+        if job in self._jobs:  # the first one to come back: nothing is left to be begun
+            self._jobs.remove(job)
         if job.n_workers == 0:
             self._n_under_way -= 1
             job.done.release()
@@ -232,14 +228,6 @@ class _Job:
         self.error: BaseException | None = None
         self.done = threading.Lock()  # free when it is
         self.done.acquire()
-
-
-def _insert(jobs: list[_Job], job: _Job) -> None:
-    """Insert a job behind those that are served before it."""
-    at = len(jobs)
-    while at and jobs[at - 1].order > job.order:
-        at -= 1
-    jobs.insert(at, job)
 
 
 def longest_first(work: NDArray, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
