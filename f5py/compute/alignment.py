@@ -13,7 +13,7 @@ from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.diagnosis import FitCheck
 from f5py.compute.facts import Facts
 from f5py.compute.gpu.device import n_devices_likely, open_device
-from f5py.compute.gpu.expected_work import WORTH_A_START, seconds_of_threads, starts_gpu_at_once
+from f5py.compute.gpu.expected_work import is_worth_a_start, seconds_of_threads, starts_gpu_at_once
 from f5py.compute.gpu.opening import GpuBackendLike, load_early, opened
 from f5py.compute.gpu.placement import Backend
 from f5py.compute.gpu.selection import BatchSource, GpusWhenTheyPay, may_use_gpus
@@ -140,7 +140,7 @@ class AlignmentStage:
         numbers = device_numbers(self._options.cuda_dev_id)
         self.n_gpus = n_devices_likely() if numbers is None else len(numbers)
         expected = seconds_of_threads(self._options) if of_all else None
-        is_long = expected is not None and expected >= WORTH_A_START
+        is_long = is_worth_a_start(expected)
         source.tells_share = source.tells_share or not (
             is_asked_for or is_long
         )  # a start may be decided later, by that

@@ -20,7 +20,7 @@ _CORE_SECONDS = 0.5e-6
 #: Of that, what a run for the calls of single sites takes.
 _OF_SITES = 1.7
 #: A GPU is started at once if the CPU threads would need so many seconds, which is how long its start takes.
-WORTH_A_START = 0.9
+_WORTH_A_START = 0.9
 #: Files of a folder that are looked at; of more their number is believed.
 _MOST_FILES = 2000
 
@@ -33,13 +33,12 @@ def starts_gpu_at_once(options: AlignmentOptions, of_all: bool = True) -> bool:
     of_all : bool
         The whole input is to be computed, not some parts.
     """
-    return options.gpu_use == "on" or (of_all and _is_long(options))
+    return options.gpu_use == "on" or (of_all and is_worth_a_start(seconds_of_threads(options)))
 
 
-def _is_long(options: AlignmentOptions) -> bool:
-    """Return whether the CPU threads would be busy for so long that the start of a GPU pays, as far as sizes tell."""
-    expected = seconds_of_threads(options)
-    return expected is not None and expected >= WORTH_A_START
+def is_worth_a_start(seconds: float | None) -> bool:
+    """Return whether a GPU is started at once for what takes the CPU threads so long; None: that cannot be told."""
+    return seconds is not None and seconds >= _WORTH_A_START
 
 
 def seconds_of_threads(options: AlignmentOptions) -> float | None:
