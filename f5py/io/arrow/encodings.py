@@ -13,6 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.io.arrow.thrift_compact import put_varint
+
 #: Encodings, as Parquet numbers them.
 PLAIN, RLE, DELTA_BINARY_PACKED, RLE_DICTIONARY = 0, 3, 5, 8
 _LENGTH = struct.Struct("<I")
@@ -97,8 +99,5 @@ def packed_differences(column: NDArray[np.integer]) -> NDArray[np.uint8]:
 
 def _varint(value: int) -> bytes:
     out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
+    put_varint(out, value)
     return bytes(out)

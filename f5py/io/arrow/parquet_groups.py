@@ -33,7 +33,7 @@ _FOOTER = struct.Struct("<I4s")
 _N_ROWS, _ROW_GROUPS = 3, 4
 _COLUMNS, _GROUP_RAW_SIZE, _GROUP_ROWS, _GROUP_START, _GROUP_SIZE, _ORDINAL = 1, 2, 3, 5, 6, 7
 _CHUNK_START, _META_DATA, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6
-_CHUNK_SIZE, _DATA_PAGES, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 7, 9, 10, 11, 14
+_CHUNK_RAW_SIZE, _CHUNK_SIZE, _DATA_PAGES, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 6, 7, 9, 10, 11, 14
 
 
 class EncodedGroup(NamedTuple):
@@ -126,8 +126,8 @@ def one_group(columns: list[Struct], n_rows: int, size: int, raw_size: int) -> S
     }
 
 
-def chunks_of(file: memoryview | bytes) -> list[tuple[memoryview | bytes, Struct]]:
-    """Take the only row group of a file apart; return each column's bytes, and what the file says of it."""
+def chunks_of(file: memoryview | bytes) -> list[tuple[memoryview | bytes, Struct, int]]:
+    """Take the only row group of a file apart; return each column's bytes, what the file says of it, and raw size."""
     about, _ = _footer(file)
     (group,) = about[_ROW_GROUPS].value.values
     chunks = []
@@ -135,7 +135,8 @@ def chunks_of(file: memoryview | bytes) -> list[tuple[memoryview | bytes, Struct
         says = chunk[_META_DATA].value
         begin = min(says[place].value for place in (_DATA_PAGES, _DICTIONARY_PAGE) if place in says)
         size = says[_CHUNK_SIZE].value
-        chunks.append((file[begin : begin + size], placed_chunk(chunk, len(_MAGIC) - begin)))
+        placed = placed_chunk(chunk, len(_MAGIC) - begin)
+        chunks.append((file[begin : begin + size], placed, says[_CHUNK_RAW_SIZE].value))
     return chunks
 
 

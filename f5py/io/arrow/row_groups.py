@@ -101,8 +101,8 @@ class GroupEncoder:
         rows = self._arrow.Table.from_arrays(arrays, schema=self._arrow.schema(fields))
         rows = rows.unify_dictionaries().combine_chunks()
         made = {}
-        for name, (data, about) in zip(names, chunks_of(self.file(rows)), strict=True):
-            made[name] = Chunk([bytes(data)], about, len(data), about[3].value[6].value)
+        for name, (data, about, raw_size) in zip(names, chunks_of(self.file(rows)), strict=True):
+            made[name] = Chunk([bytes(data)], about, len(data), raw_size)
         return made
 
 

@@ -153,17 +153,18 @@ def _put(out: bytearray, kind: int, value: Any) -> None:
         n = len(value.values)
         out.append(min(n, _LONG_LIST) << 4 | value.kind)
         if n >= _LONG_LIST:
-            _put_varint(out, n)
+            put_varint(out, n)
         for element in value.values:
             _put(out, value.kind, element)
     elif kind == BINARY:
-        _put_varint(out, len(value))
+        put_varint(out, len(value))
         out += value
     elif kind in (BYTE, DOUBLE):
         out += value
 
 
-def _put_varint(out: bytearray, value: int) -> None:
+def put_varint(out: bytearray, value: int) -> None:
+    """Append a number without sign in groups of seven bits, the lowest first."""
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)
         value >>= 7
@@ -171,4 +172,4 @@ def _put_varint(out: bytearray, value: int) -> None:
 
 
 def _put_integer(out: bytearray, value: int) -> None:
-    _put_varint(out, value << 1 ^ value >> 63)
+    put_varint(out, value << 1 ^ value >> 63)
