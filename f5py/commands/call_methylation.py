@@ -18,6 +18,7 @@ from f5py.options.output_names import OF_SITES, kind_of_output
 from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_sinks import CallLayout, CallsColumns, CallsTable, ModbamTags, SitesOfCalls
+from f5py.outputs.calls.rows_ahead import RowsAhead
 from f5py.outputs.handed_on import HandedOn
 from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
@@ -106,7 +107,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
     def sinks(self, run: Run[CallOptions, Loader, Caller]) -> Iterator[Sink]:
         options, loader, caller = run.options, run.loader, run.stage
         alignments = loader.alignments
-        layout = CallLayout(alignments.contigs, caller.model.k, loader.windows, caller.motif_names)
+        layout = _layout(run)
         if options.output_format == "parquet":
             yield CallsColumns(options.output, layout, options.threads, caller.facts.metadata)
         elif options.output_format in ("tsv", "csv"):
@@ -123,11 +124,22 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
             yield SitesOfCalls(options.bedmethyl, options, caller.motifs[0], contigs, partitions, loader.windows)
         yield from failed_reads(options)
 
+    def rows_ahead(self, run: Run[CallOptions, Loader, Caller]) -> RowsAhead | None:
+        """Return what makes the rows of the table, unless some calls are dropped when the batch's turn comes."""
+        options = run.options
+        if options.output_format not in ("tsv", "csv") or options.skip_overlaps:
+            return None
+        return RowsAhead(options, _layout(run), run.stopping)
+
     def left_by_an_error(self, options: CallOptions) -> str:
         return "the output is incomplete" if options.output_format in ("tsv", "csv") else "no file was made"
 
 
 CALL_METHYLATION = CallMethylation()
+
+
+def _layout(run: Run[CallOptions, Loader, Caller]) -> CallLayout:
+    return CallLayout(run.loader.alignments.contigs, run.stage.model.k, run.loader.windows, run.stage.motif_names)
 
 
 def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:

@@ -62,6 +62,7 @@ class CallsTable(Sink):
         formatter = OrderedFormatter(options.threads, self._stopping)
         self.files.callback(formatter.close)
         self._calls = CallsWriter(out, options.meth_out_version, *self._layout, formatter=formatter)
+        self._calls.write_header()
         self._stages = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
 
     def write(self, batch: ReadBatch) -> None:

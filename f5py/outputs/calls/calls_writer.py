@@ -55,15 +55,21 @@ class CallsWriter:
         self._windows = windows
         self._formatter = formatter
         self._motifs = Names.of(list(motifs))
-        header = _HEADERS[version] if not motifs else _HEADERS[version].replace("\n", "\tmotif\n")
-        out.write(header.encode())
+        self._header = _HEADERS[version] if not motifs else _HEADERS[version].replace("\n", "\tmotif\n")
+
+    def write_header(self) -> None:
+        """Write what comes before all rows."""
+        self._out.write(self._header.encode())
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
-        inside = self._inside(batch)
         if self._formatter is None:
-            self._out.write(self._rows(batch, inside, 0, len(batch)).data)
+            self._out.write(self.format(batch).data)
             return
+        if batch.row_text is not None:
+            self._formatter.write_made(self._out, batch.row_text)
+            return
+        inside = self._inside(batch)
         self._formatter.write(
             self._out, batch, lambda batch, first, end: self._rows(batch, inside, first, end).data, batch.calls.n
         )

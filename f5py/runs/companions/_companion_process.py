@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
@@ -17,6 +18,7 @@ from f5py.pipeline.batch_records import Cut, Found
 from f5py.pipeline.flow import lanes_of
 from f5py.pipeline.runner import THREAD_PREFIX, run_pipeline
 from f5py.runs.opened import open_run, use_backends
+from f5py.runs.recipe import Run
 from f5py.threads.ahead import worked_ahead
 from f5py.threads.pool import kept_memory
 
@@ -67,6 +69,7 @@ class _Process:
     def __init__(self, channel: ObjectChannel) -> None:
         self.channel = channel
         self._is_ending = False
+        self._make_rows: Callable[[ReadBatch], None] = lambda batch: None
 
     def work(self, recipe: Any, options: Any) -> None:
         """Do what `serve` says."""
@@ -86,8 +89,12 @@ class _Process:
     def _compute(self, recipe: Any, options: Any) -> dict[str, float]:
         with ExitStack() as workers, ExitStack() as inputs, kept_memory(), recycling():
             opened = open_run(recipe, options, True, workers, inputs)
-            loader, stage, *_ = opened
+            loader, stage, ahead, (_, writing_parts) = opened
             use_backends(recipe, options, opened, True)
+            rows = recipe.rows_ahead(Run(options, loader, stage, threading.Event()))
+            if rows is not None:
+                workers.callback(rows.close)
+                self._make_rows = rows.make if ahead is None else ahead.before(rows.make, *writing_parts)
 
             def load_one(cut: Cut) -> tuple[ReadBatch, Found]:
                 try:
@@ -128,6 +135,7 @@ class _Process:
     def _hand_over(self, item: Any) -> None:
         batch, found = item
         batch.packed = None  # of samples that nobody has asked for
+        self._make_rows(batch)
         self.channel.send(Computed(batch, found))
 
     def _say(self, level: str, who: str, text: str, kind: str | None) -> None:
