@@ -57,6 +57,35 @@ def test_the_same_bytes(made: ReadSet, tmp_path: Path, monkeypatch: pytest.Monke
     assert "WARNING" not in told
 
 
+@pytest.mark.parametrize(
+    ("more", "are_made_there"),
+    [
+        ([], True),
+        (["--per-site", "--print-scaling=yes"], True),
+        (["-w", "simulated:1-2000"], True),
+        (["--skip-overlaps"], False),
+    ],
+)
+def test_rows_are_made_by_the_process_that_computes_them(
+    made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: list[str], are_made_there: bool
+) -> None:
+    """Unless some calls are dropped when the turn of their batch comes."""
+    have_rows: list[bool] = []
+    batch_of = companions.Companions.batch_of
+
+    def looked_at(self: Any, awaited: Any) -> Any:
+        batch = batch_of(self, awaited)
+        have_rows.append(batch.row_text is not None)
+        return batch
+
+    command = "call-methylation", *made.options(), "-K", "1", "--gpu", "off", *more, "-o", "OUT/calls.tsv"
+    alone = _outputs(tmp_path / "alone", *command)
+    monkeypatch.setattr(companions.Companions, "batch_of", looked_at)
+    monkeypatch.setattr(run_module, "options_of_processes", lambda recipe, options: [replace(options, threads=1)] * 2)
+    assert _outputs(tmp_path / "shared", *command) == alone
+    assert set(have_rows) == {are_made_there}
+
+
 def test_what_is_wrong_with_reads_is_told_once(made: ReadSet, tmp_path: Path, monkeypatch, capfd) -> None:
     """Wherever they are loaded."""
     damaged = made.with_slow5(tmp_path, [name for i, name in enumerate(made.names) if i not in (3, 4, 9)])
