@@ -73,6 +73,10 @@ class Elsewhere(Protocol):
         """Wait for a batch, and return it as if it had been loaded and computed here."""
         ...
 
+    def end(self) -> None:
+        """Say that there are no more batches; those that are elsewhere still come."""
+        ...
+
     def stop(self) -> None:
         """End what is under way, because it is not wanted any more."""
         ...

@@ -62,7 +62,7 @@ def serve(connection: Connection) -> None:
     """
     process = _Process(ObjectChannel(connection))
     process.work(*process.channel.recv())
-    os._exit(0)  # what is left is memory, also on the GPU, which the system takes back
+    os._exit(0)
 
 
 class _Process:
@@ -75,7 +75,7 @@ class _Process:
         """Do what `serve` says."""
         console.hand_on(self._say)
         try:
-            seconds = self._compute(recipe, options)
+            self._compute(recipe, options)
         except F5pyError as problem:
             self.channel.send(Problem(problem))
         except (EOFError, OSError) as problem:  # the first process is gone, or the machine has a problem
@@ -83,10 +83,8 @@ class _Process:
         except Exception as problem:
             cause = " ".join(f"{type(problem).__name__}: {problem}".split())
             self.channel.send(Problem(F5pyError(f"a process of this run failed: {cause}")))
-        else:
-            self.channel.send(End(seconds))
 
-    def _compute(self, recipe: Any, options: Any) -> dict[str, float]:
+    def _compute(self, recipe: Any, options: Any) -> None:
         with ExitStack() as workers, ExitStack() as inputs, kept_memory(), recycling():
             opened = open_run(recipe, options, True, workers, inputs)
             loader, stage, ahead, (_, writing_parts) = opened
@@ -120,7 +118,9 @@ class _Process:
                 stage.stop()
 
             run_pipeline(load(), compute, self._hand_over, stop=stop, n_lanes=lanes_of(options, stage))
-            return {name: seconds * stage.times.n_threads for name, seconds in stage.times.seconds.items()}
+            seconds = {name: seconds * stage.times.n_threads for name, seconds in stage.times.seconds.items()}
+            self.channel.send(End(seconds))
+            os._exit(0)  # what is open is memory, also of the GPU: the system takes it back sooner than we can give it
 
     def _cuts(self) -> Iterator[Cut]:
         """Yield what is sent; also end while nothing is, when no more is wanted."""

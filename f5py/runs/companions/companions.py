@@ -116,10 +116,12 @@ class Companions:
             self._changed.notify_all()
         self.close()
 
-    def finish(self) -> None:
-        """Let the processes end, and add up their times."""
+    def end(self) -> None:
         for other in self._others:
             other.say_end()
+
+    def finish(self) -> None:
+        """Add up the times of the processes, which have been told that there are no more batches."""
         for other in self._others:
             for name, seconds in other.seconds_at_end(_PATIENCE_SECONDS).items():
                 self._stage.times.add(name, seconds)
@@ -140,6 +142,7 @@ class _Companion:
         self._warnings: list[str] = []
         self._has_begun = threading.Event()
         self._is_closed = False
+        self._is_over = False  # everything has been handed over
         self._changed = changed
         self._awaited: dict[int, Awaited] = {}
         self._end: queue.SimpleQueue[dict[str, float]] = queue.SimpleQueue()
@@ -175,17 +178,20 @@ class _Companion:
 
     def seconds_at_end(self, most: float) -> dict[str, float]:
         """Return the seconds that its threads together have worked on each stage, once it tells."""
-        if self.has_ended:
-            return {}
         try:
             return self._end.get(timeout=most)
         except queue.Empty:
             return {}
 
     def close(self) -> None:
-        """End it at once. May be called twice."""
+        """End it at once. May be called twice.
+
+        One that has handed everything over ends by itself, which is not waited for: a GPU is slow to be let go.
+        """
         self._is_closed = True
         self._has_begun.set()
+        if self._is_over:
+            return
         self._process.kill()
         self._thread.join(0.5)
         self._process.close()
@@ -196,7 +202,6 @@ class _Companion:
 
     def _receive(self) -> None:
         error: BaseException | None = None
-        is_over = False
         try:
             while True:
                 message = self._channel.recv()
@@ -211,22 +216,25 @@ class _Companion:
                 elif isinstance(message, Problem):
                     error = message.error
                 elif isinstance(message, End):
+                    self._is_over = True
                     self._end.put(message.seconds)
-                    is_over = True
                 del message  # its arrays are large
         except HUNG_UP:
             pass
         finally:
-            self._give_up(error, is_over)
+            self._give_up(error)
+        if self._is_over:
+            self._process.wait(_PATIENCE_SECONDS)
+            self._process.close()
 
-    def _give_up(self, error: BaseException | None, is_over: bool) -> None:
+    def _give_up(self, error: BaseException | None) -> None:
         """Let what it has not handed over be computed here; after an error what comes first has it."""
         with self._changed:
             self.has_ended = True
             awaited, self._awaited = self._awaited, {}
             self._changed.notify_all()
         self._end.put({})
-        if not (self._is_closed or is_over) and (error is None or not awaited):
+        if not (self._is_closed or self._is_over) and (error is None or not awaited):
             self._process.wait(0.5)
             why = f"has ended (status {self._process.status})" if error is None else f"could not go on: {error}"
             console.warning(
