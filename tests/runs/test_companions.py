@@ -86,6 +86,20 @@ def test_rows_are_made_by_the_process_that_computes_them(
     assert set(have_rows) == {are_made_there}
 
 
+def test_processes_end_by_themselves(made: ReadSet, tmp_path: Path, shared_by_two, monkeypatch) -> None:
+    """They are told that there are no more batches, and have ended when the run has."""
+    others: list[companions._Companion] = []
+    begin = companions._Companion.begin
+
+    def noted(self: Any, *given: Any) -> None:
+        others.append(self)
+        begin(self, *given)
+
+    monkeypatch.setattr(companions._Companion, "begin", noted)
+    assert run_main(*made.options(), "-K", "1", "--gpu", "off", "-o", tmp_path / "calls.tsv") == 0
+    assert [other._process.status for other in others] == [0]
+
+
 def test_what_is_wrong_with_reads_is_told_once(made: ReadSet, tmp_path: Path, monkeypatch, capfd) -> None:
     """Wherever they are loaded."""
     damaged = made.with_slow5(tmp_path, [name for i, name in enumerate(made.names) if i not in (3, 4, 9)])

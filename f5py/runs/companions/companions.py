@@ -29,6 +29,8 @@ from f5py.runs.recipe import Recipe
 _WHO = "companion"
 #: How long the end of a process is waited for that has handed everything over.
 _PATIENCE_SECONDS = 20.0
+#: How long a process is waited for that has been ended, or has come to its end; a GPU takes a while to be let go.
+_END_SECONDS = 0.5
 
 
 class Companions:
@@ -184,17 +186,12 @@ class _Companion:
             return {}
 
     def close(self) -> None:
-        """End it at once. May be called twice.
-
-        One that has handed everything over ends by itself, which is not waited for: a GPU is slow to be let go.
-        """
+        """End it at once, or wait for its end if it has handed everything over. May be called twice."""
         self._is_closed = True
         self._has_begun.set()
-        if self._is_over:
-            return
-        self._process.kill()
-        self._thread.join(0.5)
-        self._process.close()
+        if not self._is_over:
+            self._process.kill()
+        self._thread.join(_END_SECONDS)
 
     def _send(self, message: Any) -> None:
         with suppress(*HUNG_UP):  # the thread that receives will know
@@ -223,9 +220,8 @@ class _Companion:
             pass
         finally:
             self._give_up(error)
-        if self._is_over:
-            self._process.wait(_PATIENCE_SECONDS)
-            self._process.close()
+        self._process.wait(_PATIENCE_SECONDS)
+        self._process.close()
 
     def _give_up(self, error: BaseException | None) -> None:
         """Let what it has not handed over be computed here; after an error what comes first has it."""
@@ -235,7 +231,7 @@ class _Companion:
             self._changed.notify_all()
         self._end.put({})
         if not (self._is_closed or self._is_over) and (error is None or not awaited):
-            self._process.wait(0.5)
+            self._process.wait(_END_SECONDS)
             why = f"has ended (status {self._process.status})" if error is None else f"could not go on: {error}"
             console.warning(
                 _WHO, f"a process of this run {why}; the others do its work, {len(awaited)} batches of it again"
