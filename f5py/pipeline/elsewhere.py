@@ -74,7 +74,7 @@ class Elsewhere(Protocol):
         ...
 
     def end(self) -> None:
-        """Say that there are no more batches; those that are elsewhere still come."""
+        """Say that no more batches will be taken; those that are elsewhere still come."""
         ...
 
     def stop(self) -> None:

@@ -110,8 +110,6 @@ def process(
                     del batch  # it may be through while the next one is loaded
                 all_are_loaded = True
                 bar.expect(n_loaded)
-                if elsewhere is not None:
-                    elsewhere.end()
 
         def compute(batch: Any) -> ReadBatch:
             with processing:

@@ -268,11 +268,15 @@ class Loader:
 
     def _placed_cuts(self) -> Iterator[Cut | Awaited]:
         """Yield the records of each batch that is loaded here, and the other batches; places are chosen in order."""
-        with closing(self._cuts()) as cuts:
-            for cut in cuts:
-                awaited = None if self.elsewhere is None else self.elsewhere.take(cut)
-                yield cut if awaited is None else awaited
-                del cut, awaited
+        try:
+            with closing(self._cuts()) as cuts:
+                for cut in cuts:
+                    awaited = None if self.elsewhere is None else self.elsewhere.take(cut)
+                    yield cut if awaited is None else awaited
+                    del cut, awaited
+        finally:
+            if self.elsewhere is not None:
+                self.elsewhere.end()
 
     def _load_or_await(self, placed: Cut | Awaited) -> tuple[Any, Found | None]:
         return (placed, None) if isinstance(placed, Awaited) else self.load(placed)

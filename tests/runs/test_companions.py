@@ -86,7 +86,10 @@ def test_rows_are_made_by_the_process_that_computes_them(
     assert set(have_rows) == {are_made_there}
 
 
-def test_processes_end_by_themselves(made: ReadSet, tmp_path: Path, shared_by_two, monkeypatch) -> None:
+@pytest.mark.parametrize("more", [[], ["--debug-break", "5"]], ids=["all", "some"])
+def test_processes_end_by_themselves(
+    made: ReadSet, tmp_path: Path, shared_by_two, monkeypatch: pytest.MonkeyPatch, more: list[str]
+) -> None:
     """They are told that there are no more batches, and have ended when the run has."""
     others: list[companions._Companion] = []
     begin = companions._Companion.begin
@@ -96,7 +99,7 @@ def test_processes_end_by_themselves(made: ReadSet, tmp_path: Path, shared_by_tw
         begin(self, *given)
 
     monkeypatch.setattr(companions._Companion, "begin", noted)
-    assert run_main(*made.options(), "-K", "1", "--gpu", "off", "-o", tmp_path / "calls.tsv") == 0
+    assert run_main(*made.options(), "-K", "1", "--gpu", "off", *more, "-o", tmp_path / "calls.tsv") == 0
     assert [other._process.status for other in others] == [0]
 
 
