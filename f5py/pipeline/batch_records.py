@@ -133,7 +133,7 @@ def bases_of(
     for one in stretches:
         place = one.data, one.starts, one.chosen
         if isinstance(reads, RecordReads):
-            found.append(reads.sequences(*place, one.rows))
+            found.append(reads.sequences(*place, one.rows, pool))
         else:
             lengths = reads.lengths_of(one.rows)
             is_elsewhere = whole_lengths_of(*place) != lengths

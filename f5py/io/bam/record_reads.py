@@ -81,10 +81,15 @@ class RecordReads:
         return lengths, rows
 
     def sequences(
-        self, data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], rows: NDArray[np.int64]
+        self,
+        data: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        chosen: NDArray[np.int64],
+        rows: NDArray[np.int64],
+        pool: WorkerPool | None = None,
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Gather the bases of some records' reads, as sequenced, and their offsets; `rows` as from `look_up`."""
-        return sequences_of_records(data, starts, chosen, rows, rows >= 0, self._held)
+        return sequences_of_records(data, starts, chosen, rows, rows >= 0, self._held, pool)
 
     def close(self) -> None:
         """Forget the bases."""

@@ -173,7 +173,10 @@ class ParallelSource(IndexedSource):
         offsets = offsets_of(lengths)
         samples = recycled_array(offsets[-1], np.int16)
         for reader, share in shares.items():
-            reader.copy_samples(samples, offsets[share], lengths[share])
+            if len(share) == n:  # in their order
+                reader.copy_samples(samples, np.zeros(1, np.int64), offsets[-1:])
+            else:
+                reader.copy_samples(samples, offsets[share], lengths[share])
         return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
 
 
@@ -270,6 +273,8 @@ def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
     paths : sequence of str, length n
         The file of each read.
     """
+    if n_shares == 1:
+        return [np.arange(len(paths))]
     by_file: dict[str, list[int]] = {}
     for i, path in enumerate(paths):
         by_file.setdefault(path, []).append(i)

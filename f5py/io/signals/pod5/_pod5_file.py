@@ -10,11 +10,10 @@ Imported from inside functions only, because it imports pod5 and pyarrow.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import lib_pod5
 import numpy as np
@@ -22,12 +21,14 @@ import pod5
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from f5py.core.offsets import elements_of, offsets_of
 from f5py.errors import F5pyError
 from f5py.io.files.memory_file import memory_file
 from f5py.io.remote import ranged_file
 from f5py.io.remote.ranged_file import Stretches
 from f5py.io.signals.content import POD5_MAGIC
 from f5py.io.signals.pod5._pod5_extents import fetch_all_but_signals
+from f5py.io.signals.pod5._pod5_tables import PiecePlaces, ReadTable, SignalTable, keys_of_table
 from f5py.io.signals.recent import Recent
 from f5py.io.signals.source import Unreadable
 
@@ -65,16 +66,15 @@ class Pod5File:
         except Exception as error:  # whatever the layers below raise: Arrow, the C++ library, Python
             raise Unreadable(_why_not_opened(path, error)) from None
         self._path = path
-        self._reads: Recent[int, _Reads] = Recent(lambda i: _Reads.of(self._file.get_batch(i)), _MOST_READ_TABLES)
-        self._signals: Recent[int, _Signals] = Recent(self._signal_table, _MOST_SIGNAL_TABLES)
-        self._mapped_signals: Recent[int, _Signals] = Recent(self._mapped_signal_table, _MOST_SIGNAL_TABLES)
+        self._reads: Recent[int, ReadTable] = Recent(lambda i: ReadTable.of(self._file.get_batch(i)), _MOST_READ_TABLES)
+        self._signals: Recent[int, SignalTable] = Recent(self._signal_table, _MOST_SIGNAL_TABLES)
+        self._places: PiecePlaces | None = None
 
     def close(self) -> None:
         """Close the file."""
         self._reads.clear()
         self._signals.clear()
-        self._mapped_signals.clear()
-        self.__dict__.pop("_mapped", None)
+        self._places = None
         self._file.close()
 
     def all_keys(self) -> NDArray[np.void]:
@@ -83,13 +83,13 @@ class Pod5File:
         Raises `Unreadable` if the table of reads is damaged; the text is about the file.
         """
         try:
-            tables = [_keys(self._file.get_batch(i)) for i in range(self._file.batch_count)]
+            tables = [keys_of_table(self._file.get_batch(i)) for i in range(self._file.batch_count)]
         except Exception as error:
             raise Unreadable(f"has a damaged table of reads ({_one_line(error)})") from None
         return np.concatenate([np.empty(0, "V16"), *tables])
 
-    def find(self, keys: NDArray[np.void]) -> dict[bytes, StoredRead]:
-        """Return what the tables say of the reads, by the UUID's bytes. Each table is looked at once.
+    def find(self, keys: NDArray[np.void]) -> list[FoundReads]:
+        """Look up what the tables say of the reads, one table after the other.
 
         Parameters
         ----------
@@ -101,13 +101,12 @@ class Pod5File:
         wanted = np.ascontiguousarray(keys).view(np.uint8).reshape(-1, 16)
         try:
             self._file.inner_file_reader.plan_traversal(wanted, per_table, rows)
-            at = np.concatenate([[0], np.cumsum(per_table, dtype=np.int64)])
-            found = {}
-            for table in np.flatnonzero(per_table).tolist():
-                reads = self._reads.get(table)
-                for row in rows[at[table] : at[table + 1]].tolist():
-                    found[reads.keys[row].tobytes()] = reads.stored(table, row)
-            return found
+            ends = np.cumsum(per_table, dtype=np.int64)
+            some = np.flatnonzero(per_table)
+            return [
+                FoundReads.of(self._reads.get(table), table, rows[end - n : end].astype(np.int64))
+                for table, end, n in zip(some.tolist(), ends[some].tolist(), per_table[some].tolist(), strict=True)
+            ]
         except Exception as error:
             raise Unreadable(f"is in a file that has a damaged table of reads ({_one_line(error)})") from None
 
@@ -129,32 +128,31 @@ class Pod5File:
         except Exception as error:
             raise Unreadable(f"has damaged signal data ({_one_line(error)})") from None
 
-    def find_pieces(self, read: StoredRead, numbers: NDArray[np.int64]) -> None:
-        """Find where the pieces of a read's signal are in the file, if they are compressed.
+    def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Find where pieces of signals are in the file, if they are compressed.
 
         Parameters
         ----------
-        numbers : int64, shape (n, 3)
-            Filled for each piece: where it begins and ends, and its samples; zeros remain from the first damaged one.
+        rows : int64, shape (n,)
+            Of the tables of signals.
+
+        Returns
+        -------
+        int64, shape (n, 3)
+            Where each piece begins and ends, and its samples; -1 for one of which that cannot be told: decoding its
+            read says what is wrong.
         """
         if not self._file.is_vbz_compressed:
-            return
-        try:
-            for i, at in enumerate(read.pieces):
-                number, row = divmod(at, self._file.signal_batch_row_count)
-                table = self._mapped_signals.get(number)
-                begin, end = table.offsets[row : row + 2].tolist()
-                if not 0 <= begin <= end <= len(table.values):
-                    return
-                numbers[i] = table.place + begin, table.place + end, int(table.lengths[row])
-        except Exception:  # of whatever kind: decoding the read says what is wrong
-            return
+            return np.full((len(rows), 3), -1)
+        if self._places is None:
+            self._places = PiecePlaces(*self._mapped, self._file.signal_batch_row_count)
+        return self._places.of(rows)
 
-    def stretches_of_tables(self, reads: Sequence[StoredRead]) -> list[Stretches]:
+    def stretches_of_tables(self, reads: FoundReads) -> list[Stretches]:
         """List what must be fetched to know where the signals of reads are, if the file is fetched as it is read."""
-        if self._remote is None or self._extents is None or not reads:
+        if self._remote is None or self._extents is None or not len(reads.keys):
             return []
-        tables = np.unique(_chunks_of(reads) // self._file.signal_batch_row_count)
+        tables = np.unique(reads.pieces // self._file.signal_batch_row_count)
         extents = self._extents[tables[tables < len(self._extents)]]
         n_around = _AROUND + _AROUND_PER_ROW * self._file.signal_batch_row_count
         begins, ends = extents[:, [0, 2]].ravel(), extents[:, [1, 2]].ravel()
@@ -162,11 +160,11 @@ class Pod5File:
         ends[::2] += n_around  # before them
         return [(self._remote, np.maximum(begins, 0), ends)]
 
-    def stretches_of_signals(self, reads: Sequence[StoredRead]) -> list[Stretches]:
+    def stretches_of_signals(self, reads: FoundReads) -> list[Stretches]:
         """List what must be fetched to decode reads; what `stretches_of_tables` says must be there."""
-        if self._remote is None or self._extents is None or not reads:
+        if self._remote is None or self._extents is None or not len(reads.keys):
             return []
-        tables, rows = np.divmod(_chunks_of(reads), self._file.signal_batch_row_count)
+        tables, rows = np.divmod(reads.pieces, self._file.signal_batch_row_count)
         bounds = [np.empty((0, 2), np.int64)]
         for table in np.unique(tables[tables < len(self._extents)]).tolist():
             try:
@@ -196,22 +194,15 @@ class Pod5File:
         own = [(name, str(getattr(info, field))) for field, name in _RUN_FIELDS.items()]
         return {key.lower(): value for key, value in tags + own if value}
 
-    def _signal_table(self, number: int) -> _Signals:
-        signals = _Signals.of(self._file.signal_table.get_batch(number), self._file.is_vbz_compressed)
+    def _signal_table(self, number: int) -> SignalTable:
+        signals = SignalTable.of(self._file.signal_table.get_batch(number), self._file.is_vbz_compressed)
         if self._remote is not None:  # all but the signals may go and not come again
             signals.offsets, signals.lengths = signals.offsets.copy(), signals.lengths.copy()
         return signals
 
-    def _mapped_signal_table(self, number: int) -> _Signals:
-        """As `_signal_table`, of the file as it is mapped; `place` is in the file."""
-        tables, begin = self._mapped
-        signals = _Signals.of(tables.get_batch(number), True)
-        signals.place = signals.values.ctypes.data - begin
-        return signals
-
-    @cached_property
+    @property
     def _mapped(self) -> tuple[Any, int]:
-        """Map the file; return the tables of signals in there, and the address of its first byte."""
+        """Return the tables of signals in the mapped file, which keep it mapped, and the address of its first byte."""
         with pa.memory_map(self._path) as file:
             whole = file.read_buffer()
         of_tables = self._file.inner_file_reader.get_file_signal_table_location()
@@ -234,6 +225,47 @@ class Pod5File:
             lib_pod5.decompress_signal(stored, samples)
 
 
+class FoundReads(NamedTuple):
+    """Some reads as the tables of a file describe them."""
+
+    keys: NDArray[np.void]  # V16, shape (n,): UUIDs
+    # table, row: int64, shape (n,): which table of reads, and the row in it: the order on the disk
+    table: NDArray[np.int64]
+    row: NDArray[np.int64]
+    n_samples: NDArray[np.uint64]  # shape (n,)
+    # shape (n, 5): the values of `f5py.io.signals.source.FIELDS`, the start in samples; as float32, range /
+    # digitisation is the file's scale
+    calibration: NDArray[np.float64]
+    # pieces, piece_offsets: read i has the rows ``pieces[piece_offsets[i]:piece_offsets[i + 1]]`` of the tables of
+    # signals
+    pieces: NDArray[np.int64]
+    piece_offsets: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, reads: ReadTable, table: int, rows: NDArray[np.int64]) -> FoundReads:
+        """Take some rows of a table."""
+        n_pieces = reads.n_pieces[rows]
+        return cls(
+            reads.keys[rows], np.full(len(rows), table), rows, reads.n_samples[rows], reads.calibration[rows],
+            reads.pieces[elements_of(reads.first_piece[rows], n_pieces)].astype(np.int64), offsets_of(n_pieces),
+        )  # fmt: skip
+
+    @classmethod
+    def none(cls) -> FoundReads:
+        """Make those of no read."""
+        nothing = np.empty(0, np.int64)
+        n_samples, calibration = np.empty(0, np.uint64), np.empty((0, 5))
+        return cls(np.empty(0, "V16"), nothing, nothing, n_samples, calibration, nothing, offsets_of([]))
+
+    def one(self, i: int) -> StoredRead:
+        """Return a single read."""
+        begin, end = self.piece_offsets[i : i + 2].tolist()
+        return StoredRead(
+            (int(self.table[i]), int(self.row[i])), int(self.n_samples[i]), self.calibration[i].tolist(),
+            self.pieces[begin:end].tolist(),
+        )  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class StoredRead:
     """A read as the tables of a file describe it."""
@@ -244,98 +276,6 @@ class StoredRead:
     # file's scale
     calibration: list[float]
     pieces: list[int]  # the rows of the signal tables that hold the signal
-
-
-@dataclass
-class _Reads:
-    """The columns of a table of reads."""
-
-    keys: NDArray[np.void]  # shape (n,): UUIDs
-    n_samples: NDArray[np.integer]  # shape (n,)
-    calibration: NDArray[np.float64]  # shape (n, 5)
-    # chunk_offsets, chunk_rows: read i has the rows ``chunk_rows[chunk_offsets[i]:chunk_offsets[i + 1]]`` of the signal
-    # tables
-    chunk_offsets: NDArray[np.integer]
-    chunk_rows: NDArray[np.integer]
-
-    @classmethod
-    def of(cls, batch: pod5.reader.ReadRecordBatch) -> _Reads:
-        columns = batch.columns
-        runs = columns.run_info.indices.to_numpy()
-        digitisation, sampling_rate = np.empty(len(runs), np.float32), np.empty(len(runs))
-        of_run, first = np.unique(runs, return_index=True)
-        for run, row in zip(of_run.tolist(), first.tolist(), strict=True):
-            info = batch.get_read(row).run_info
-            digitisation[runs == run] = info.adc_max - info.adc_min + 1
-            sampling_rate[runs == run] = info.sample_rate
-        scale = columns.calibration_scale.to_numpy().astype(np.float32)
-        span = scale * digitisation
-        # The converter has divided, in whatever precision; the quotient must be what it has stored, to the bit.
-        with np.errstate(divide="ignore", invalid="ignore"):
-            exact = span / digitisation == scale
-        calibration = np.stack(
-            [
-                np.where(exact, digitisation, np.float32(1)),
-                columns.calibration_offset.to_numpy(),
-                np.where(exact, span, scale),
-                sampling_rate,
-                columns.start.to_numpy(),
-            ],
-            axis=1,
-        )
-        pieces = columns.signal
-        return cls(
-            _keys(batch),
-            columns.num_samples.to_numpy(),
-            calibration.astype(np.float64),
-            pieces.offsets.to_numpy(),
-            pieces.values.to_numpy(),
-        )
-
-    def stored(self, table: int, row: int) -> StoredRead:
-        begin, end = self.chunk_offsets[row : row + 2].tolist()
-        return StoredRead(
-            (table, row), int(self.n_samples[row]), self.calibration[row].tolist(), self.chunk_rows[begin:end].tolist()
-        )
-
-
-@dataclass
-class _Signals:
-    """The columns of a table of signal: row i has ``values[offsets[i]:offsets[i + 1]]``, of ``lengths[i]`` samples."""
-
-    values: NDArray
-    offsets: NDArray[np.int64]
-    lengths: NDArray[np.integer]
-    #: Where `values` are, in bytes after the table's first column.
-    place: int
-
-    @classmethod
-    def of(cls, batch: Any, compressed: bool) -> _Signals:
-        stored = batch.column("signal")
-        lengths = batch.column("samples").to_numpy()
-        if not compressed:
-            values = stored.values.to_numpy()
-            return cls(values, stored.offsets.to_numpy(), lengths, _place(batch, stored.values.buffers()[1]))
-        _, offsets, values = stored.buffers()
-        rows = slice(stored.offset, stored.offset + len(stored) + 1)
-        offsets = np.frombuffer(offsets, np.int64)[rows]
-        return cls(np.frombuffer(values or b"", np.uint8), offsets, lengths, _place(batch, values))
-
-
-def _place(batch: Any, buffer: Any) -> int:
-    """Compute how many bytes after the first one of a table a buffer is."""
-    addresses = [one.address for column in batch.columns for one in column.buffers() if one is not None and one.size]
-    return 0 if buffer is None or not buffer.size else buffer.address - min(addresses)
-
-
-def _chunks_of(reads: Sequence[StoredRead]) -> NDArray[np.int64]:
-    """List the rows of the tables of signals that reads have."""
-    return np.array([row for read in reads for row in read.pieces], np.int64)
-
-
-def _keys(batch: pod5.reader.ReadRecordBatch) -> NDArray[np.void]:
-    column = batch.read_id_column
-    return np.frombuffer(column.buffers()[1], "V16")[column.offset : column.offset + len(column)]
 
 
 @contextmanager

@@ -132,9 +132,9 @@ class PlacedSource(IndexedSource):
             np.zeros(1, np.int64), recycled_array(int(most.sum()), np.int16), np.zeros(n, np.int64),
             np.zeros(n, np.bool_), np.full(n, CANNOT_READ, np.int32),
         )  # fmt: skip
-        numbers: dict[str, int] = {}
-        files = np.array([numbers.setdefault(path, len(numbers)) for path in paths], np.int64)[owners]
-        all_files = list(numbers)
+        all_files = list(dict.fromkeys(paths))
+        numbers = {path: number for number, path in enumerate(all_files)}
+        files = np.fromiter(map(numbers.__getitem__, paths), np.int64, len(paths))[owners]
         for begin in range(0, len(all_files), self._most_open):
             some = np.flatnonzero((files >= begin) & (files < begin + self._most_open))
             if not len(some):

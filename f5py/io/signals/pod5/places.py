@@ -6,33 +6,125 @@ process that needs them (`PlacedSource`).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.io.signals.pod5.reader import Pod5Reader
+from f5py.core.large_arrays import recycled_array
+from f5py.core.offsets import elements_of, joined_tuples, offsets_of
+from f5py.io.signals.pod5.reader import MAX_SAMPLES, NO_FILE, NO_UUID, Pod5Reader, look_up
+from f5py.io.signals.pod5.uuids import keys_of_names
+from f5py.io.signals.source import FIELDS, Room, SignalBlock
 
 if TYPE_CHECKING:
-    from f5py.io.signals.pod5._pod5_file import Pod5File, StoredRead
+    from f5py.io.signals.pod5._pod5_file import FoundReads
 
 #: Numbers of 64 bits for each piece, and elements of samples that these take.
 N_NUMBERS = 3
 N_ELEMENTS = N_NUMBERS * np.dtype(np.int64).itemsize // np.dtype(np.int16).itemsize
+#: Of the number of a file, and of a UUID.
+_FILE_BYTES, _KEY_BYTES = 4, 16
 
 
 class PlacesReader(Pod5Reader):
     """Reads, in place of samples, where they are: `N_NUMBERS` numbers of 64 bits for a read and for each of its pieces.
 
     The first ones of a read are its number of samples and zeros; those of a piece are where it begins and ends in the
-    file and its number of samples. They are zeros where the tables do not say, or where pieces are not as usual.
+    file and its number of samples. These are -1 where the tables do not say, or where pieces are not as usual.
     """
 
-    def _size_of(self, read: StoredRead) -> int:
-        return N_ELEMENTS * (1 + len(read.pieces)) if read.n_samples else 0
+    def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
+        # the files are asked one after the other, for what only they have; the rest is done for all reads at once
+        keys, is_uuid = keys_of_names(names)
+        of_path = {path: number for number, path in enumerate(dict.fromkeys(paths))}
+        files = np.fromiter(map(of_path.__getitem__, paths), np.int64, len(paths))
+        has_file = files != of_path.get("", -1)
+        causes = dict.fromkeys(np.flatnonzero(~has_file).tolist(), NO_FILE)
+        causes.update(dict.fromkeys(np.flatnonzero(has_file & ~is_uuid).tolist(), NO_UUID))
+        looked_for = np.flatnonzero(has_file & is_uuid)
+        wanted, of_wanted = np.unique(_in_files(files[looked_for], keys[looked_for]), return_inverse=True)
+        found, places, whys = self._look_up(wanted, list(of_path))
 
-    def _fill(self, file: Pod5File, read: StoredRead, samples: NDArray[np.int16]) -> None:
-        numbers = np.zeros((1 + len(read.pieces), N_NUMBERS), np.int64)
-        numbers[0, 0] = read.n_samples
-        file.find_pieces(read, numbers[1:])
-        samples[:] = numbers.ravel().view(np.int16)
+        at = np.full(len(wanted), -1)
+        at[np.searchsorted(wanted, found.keys)] = np.arange(len(found.keys))
+        of_reads = np.full(len(names), -1)
+        of_reads[looked_for] = at[of_wanted]
+        for read in looked_for[at[of_wanted] < 0].tolist():
+            causes[read] = whys[files[read]]
+        reads = np.flatnonzero(of_reads >= 0)
+        n_samples = found.n_samples[of_reads[reads]]
+        for i in np.flatnonzero(n_samples > MAX_SAMPLES).tolist():
+            causes[int(reads[i])] = f"has damaged signal data ({n_samples[i]} samples)"
+
+        sizes = np.full(len(names), -1)
+        sizes[reads] = np.where(n_samples > 0, N_ELEMENTS * (1 + np.diff(found.piece_offsets)[of_reads[reads]]), 0)
+        calibration = np.full((len(names), len(FIELDS)), np.nan)
+        calibration[reads] = found.calibration[of_reads[reads]]
+        block = SignalBlock.empty(names, paths, sizes, calibration, causes, room)
+        block.samples[:] = _rows_of(block, of_reads, found, places).view(np.int16).ravel()
+        return block
+
+    def _look_up(
+        self, wanted: NDArray[Any], paths: Sequence[str]
+    ) -> tuple[FoundReads, NDArray[np.int64], dict[int, str]]:
+        """Look reads up in their files.
+
+        Parameters
+        ----------
+        wanted : S20, shape (n,)
+            See `_in_files`; in order.
+        paths : sequence of str
+            The files.
+
+        Returns
+        -------
+        found : FoundReads
+            Their keys are as those of `wanted`.
+        places : int64, shape (n_pieces, 3)
+            Of their pieces, see `f5py.io.signals.pod5._pod5_file.Pod5File.places_of`.
+        whys : dict of int to str
+            For each file that has not got all, what is to be said of what it has not.
+        """
+        from f5py.io.signals.pod5._pod5_file import FoundReads
+
+        raw = wanted.view(np.uint8).reshape(-1, _FILE_BYTES + _KEY_BYTES)
+        files = raw[:, :_FILE_BYTES].copy().view(">u4").ravel().astype(np.int64)
+        keys = raw[:, _FILE_BYTES:].copy().view(f"V{_KEY_BYTES}").ravel()
+        bounds = np.flatnonzero(np.diff(files, prepend=-1, append=-1)).tolist()
+        parts, places, whys = [FoundReads.none()._replace(keys=wanted[:0])], [np.empty((0, N_NUMBERS), np.int64)], {}
+        for begin, end in pairwise(bounds):
+            number = int(files[begin])
+            file = self._files.get(paths[number])
+            if isinstance(file, str):
+                whys[number] = file
+                continue
+            of_file, whys[number] = look_up(file, keys[begin:end], paths[number])
+            for part in of_file:
+                parts.append(part._replace(keys=_in_files(np.full(len(part.keys), number), part.keys)))
+                places.append(file.places_of(part.pieces))
+        return joined_tuples(parts), np.concatenate(places), whys
+
+
+def _in_files(files: NDArray[np.int64], keys: NDArray[np.void]) -> NDArray[Any]:
+    """Join the numbers of reads' files and the reads' UUIDs to texts, S20, that come in the order of the files."""
+    raw = np.empty((len(keys), _FILE_BYTES + _KEY_BYTES), np.uint8)
+    raw[:, :_FILE_BYTES] = files.astype(">u4").view(np.uint8).reshape(-1, _FILE_BYTES)
+    raw[:, _FILE_BYTES:] = np.ascontiguousarray(keys).view(np.uint8).reshape(-1, _KEY_BYTES)
+    return raw.view(f"S{raw.shape[1]}").ravel()
+
+
+def _rows_of(
+    block: SignalBlock, of_reads: NDArray[np.int64], found: FoundReads, places: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Make the numbers of all reads of a block that are readable; int64, shape (n, `N_NUMBERS`)."""
+    n_rows = np.diff(block.offsets) // N_ELEMENTS
+    first = offsets_of(n_rows)[:-1]
+    reads = np.flatnonzero(n_rows)
+    at, n_pieces, first = of_reads[reads], n_rows[reads] - 1, first[reads]
+    rows = np.zeros((n_rows.sum(), N_NUMBERS), np.int64)
+    rows[first, 0] = found.n_samples[at]
+    rows[elements_of(first + 1, n_pieces)] = places[elements_of(found.piece_offsets[at], n_pieces)]
+    return rows

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, ItemsView, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,20 +12,22 @@ from numpy.typing import NDArray
 from f5py.core.large_arrays import recycled_array
 from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
+from f5py.io.signals.pod5.uuids import keys_of_names, names_of_keys
 from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
 from f5py.io.signals.search import files_below
 from f5py.io.signals.source import BlockBuilder, FileReader, FileSource, Room, SignalBlock, Unreadable
 from f5py.messages.strict import input_warning
 
 if TYPE_CHECKING:
-    from f5py.io.signals.pod5._pod5_file import Pod5File, StoredRead
+    from f5py.io.signals.pod5._pod5_file import FoundReads, Pod5File, StoredRead
 
 #: Files kept open by default; each takes four file descriptors of the 1,024 that are usual.
 MAX_OPEN_FILES = 64
 #: Longer signals (55 hours at 5 kHz) are taken for a damaged table, before memory is set aside for them.
-_MAX_SAMPLES = 1_000_000_000
-#: Where the digits of a UUID stand in its text.
-_DIGITS = np.delete(np.arange(36), [8, 13, 18, 23])
+MAX_SAMPLES = 1_000_000_000
+#: What is wrong with reads that are looked for in no file.
+NO_FILE = "is in no signal file known; give the files that the reads were basecalled from"
+NO_UUID = "has a name that is not a UUID, as all reads of POD5 files have"
 #: How many names are made at a time where all are wanted.
 _NAMES_AT_ONCE = 1 << 16
 
@@ -52,35 +54,28 @@ class Pod5Reader(FileReader):
             damaged |= found
 
     def run_info(self, name: str, path: str) -> dict[str, str]:
-        key = _key(name)
-        file = self._files.get(path) if path and key is not None else ""
-        if isinstance(file, str) or key is None:
+        keys, is_uuid = keys_of_names([name])
+        file = self._files.get(path) if path and is_uuid[0] else ""
+        if isinstance(file, str):
             return {}
-        found, _ = _find(file, [key], path)
-        return file.run_info(found[key]) if key in found else {}
+        found, _ = look_up(file, keys, path)
+        return file.run_info(found[0].one(0)) if found else {}
 
     def close(self) -> None:
         self._files.clear()
 
-    def _size_of(self, read: StoredRead) -> int:
-        """Say how many elements a read takes in the array of samples."""
-        return read.n_samples
-
-    def _fill(self, file: Pod5File, read: StoredRead, samples: NDArray[np.int16]) -> None:
-        """Fill these elements."""
-        file.decode(read, samples)
-
     def _fetch(self, by_file: Mapping[str, Mapping[bytes, object]]) -> None:
         """Let the signals of reads be in files that are fetched as they are read, all at the same time."""
-        wanted: list[tuple[Pod5File, list[StoredRead]]] = []
+        wanted: list[tuple[Pod5File, list[FoundReads]]] = []
         for path, reads in by_file.items():
             if ranged_file(path) is not None and not isinstance(file := self._files.get(path), str):
-                wanted.append((file, list(_find(file, list(reads), path)[0].values())))
-        tables = [one for file, stored in wanted for one in file.stretches_of_tables(stored)]
+                wanted.append((file, look_up(file, _joined(reads), path)[0]))
+        tables = [one for file, parts in wanted for part in parts for one in file.stretches_of_tables(part)]
         if tables:
             files = tables[0][0].files
             files.fetch(tables)
-            files.fetch([one for file, stored in wanted for one in file.stretches_of_signals(stored)], goes_on=True)
+            signals = [one for file, parts in wanted for part in parts for one in file.stretches_of_signals(part)]
+            files.fetch(signals, goes_on=True)
 
     def _read(
         self, names: Sequence[str], paths: Sequence[str], damaged: Mapping[int, str], room: Room
@@ -97,7 +92,7 @@ class Pod5Reader(FileReader):
         self._fetch(by_file)
         for path, reads in by_file.items():
             file = self._files.get(path)
-            stored, missing = ({}, file) if isinstance(file, str) else _find(file, list(reads), path)
+            stored, missing = ({}, file) if isinstance(file, str) else _stored(file, reads, path)
             # in the file's order, which is the order on the disk
             for key in sorted(reads, key=lambda key: stored[key].place if key in stored else (-1, -1)):
                 first, *again = reads[key]
@@ -107,14 +102,14 @@ class Pod5Reader(FileReader):
                     if first in damaged:
                         raise Unreadable(damaged[first])
                     read = stored[key]
-                    if read.n_samples > _MAX_SAMPLES:
+                    if read.n_samples > MAX_SAMPLES:
                         raise Unreadable(f"has damaged signal data ({read.n_samples} samples)")
                     if in_place:
                         later.append((reads[key], file, read))
-                        builder.add(first, self._size_of(read), read.calibration)
+                        builder.add(first, read.n_samples, read.calibration)
                     else:
-                        samples = np.empty(self._size_of(read), np.int16)
-                        self._fill(file, read, samples)
+                        samples = np.empty(read.n_samples, np.int16)
+                        file.decode(read, samples)
                         builder.add(first, samples, read.calibration)
                 except Unreadable as problem:
                     raise_if_of_machine(problem, path)
@@ -129,7 +124,7 @@ class Pod5Reader(FileReader):
             if first in block.problems:
                 continue
             try:
-                self._fill(file, read, samples)
+                file.decode(read, samples)
             except Unreadable as problem:
                 raise_if_of_machine(problem, paths[first])
                 found[first] = str(problem)
@@ -205,17 +200,14 @@ class Pod5Index(Mapping[str, str]):
 
     def paths_of(self, names: Sequence[str]) -> list[str]:
         """Return the file of each read, "" where it is in none."""
-        keys = [_key(name) for name in names]
-        wanted = np.frombuffer(b"".join(key or bytes(16) for key in keys), "S16")
+        keys, is_uuid = keys_of_names(names)
+        wanted = keys.view("S16")
         at = np.searchsorted(self._keys, wanted)
-        there = at < len(self._keys)
+        there = is_uuid & (at < len(self._keys))
         there[there] = self._keys[at[there]] == wanted[there]
-        files = np.full(len(names), -1)
+        files = np.full(len(names), -1)  # the last path is that of none
         files[there] = self._files[at[there]]
-        return [
-            self._paths[file] if file >= 0 and key is not None else ""
-            for file, key in zip(files.tolist(), keys, strict=True)
-        ]
+        return list(map([*self._paths, ""].__getitem__, files.tolist()))
 
     def __getitem__(self, name: str) -> str:
         (path,) = self.paths_of([name])
@@ -228,7 +220,7 @@ class Pod5Index(Mapping[str, str]):
 
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self._keys), _NAMES_AT_ONCE):
-            yield from _names(self._keys[start : start + _NAMES_AT_ONCE])
+            yield from names_of_keys(self._keys[start : start + _NAMES_AT_ONCE])
 
     def items(self) -> ItemsView[str, str]:
         """Return all reads and their files; iterating looks nothing up."""
@@ -337,41 +329,31 @@ def keys_of(path: str) -> NDArray[np.void]:
 def _by_file(builder: BlockBuilder, names: Sequence[str], paths: Sequence[str]) -> dict[str, dict[bytes, list[int]]]:
     """Group the reads' indices by file and UUID; report to the builder what can be in no file."""
     by_file: dict[str, dict[bytes, list[int]]] = {}
-    for i, (name, path) in enumerate(zip(names, paths, strict=True)):
-        key = _key(name)
+    keys, is_uuid = keys_of_names(names)
+    for i, path in enumerate(paths):
         if not path:
-            builder.fail(i, "is in no signal file known; give the files that the reads were basecalled from")
-        elif key is None:
-            builder.fail(i, "has a name that is not a UUID, as all reads of POD5 files have")
+            builder.fail(i, NO_FILE)
+        elif not is_uuid[i]:
+            builder.fail(i, NO_UUID)
         else:
-            by_file.setdefault(path, {}).setdefault(key, []).append(i)
+            by_file.setdefault(path, {}).setdefault(keys[i].tobytes(), []).append(i)
     return by_file
 
 
-def _find(file: Pod5File, keys: list[bytes], path: str) -> tuple[dict[bytes, StoredRead], str]:
-    """Look the reads up in the file; also return what is to be said of those that are not found."""
+def _joined(keys: Iterable[bytes]) -> NDArray[np.void]:
+    return np.frombuffer(b"".join(keys), "V16")
+
+
+def _stored(file: Pod5File, keys: Iterable[bytes], path: str) -> tuple[dict[bytes, StoredRead], str]:
+    """Do as `look_up`; the reads come by the UUID's bytes."""
+    found, missing = look_up(file, _joined(keys), path)
+    return {key.tobytes(): part.one(i) for part in found for i, key in enumerate(part.keys)}, missing
+
+
+def look_up(file: Pod5File, keys: NDArray[np.void], path: str) -> tuple[list[FoundReads], str]:
+    """Look reads up in a file, table by table; also return what is to be said of those that are not found."""
     try:
-        return file.find(np.frombuffer(b"".join(keys), "V16")), "is not in this file"
+        return file.find(keys), "is not in this file"
     except Unreadable as problem:
         raise_if_of_machine(problem, path)
-        return {}, str(problem)
-
-
-def _key(name: str) -> bytes | None:
-    """Return the 16 bytes of a UUID written in the usual way, None for another name."""
-    if len(name) != 36 or name[8:24:5] != "----":
-        return None
-    try:
-        key = bytes.fromhex(name.replace("-", ""))
-    except ValueError:
-        return None
-    return key if len(key) == 16 else None
-
-
-def _names(keys: NDArray[np.bytes_]) -> list[str]:
-    """Write UUIDs, 16 bytes each, in the usual way."""
-    digits = np.frombuffer(keys.tobytes().hex().encode(), "S32")
-    text = np.full((len(keys), 36), ord("-"), np.uint8)
-    text[:, _DIGITS] = digits.view(np.uint8).reshape(-1, 32)
-    line = text.tobytes().decode()
-    return [line[at : at + 36] for at in range(0, len(line), 36)]
+        return [], str(problem)
