@@ -188,7 +188,7 @@ def _open_reads(options: MappedReadsOptions, alignments: AlignmentFile) -> ReadI
                 "without -r the signals must be named: give --pod5, --slow5 or --fast5, or give -r with reads that "
                 "f5py index has indexed"
             )
-        return RecordReads(alignments)
+        return RecordReads(alignments, loading_threads(options))
     if names_signals and not os.path.exists(options.reads + SEQUENCE_SUFFIX):
         return load_reads(options.reads)
     return ReadIndex.open(options.reads)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
+from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_index import BamIndex, find_index, read_index
 from f5py.io.bam.opening import check_beginning, opened, reason_of
 from f5py.io.bam.record_cursor import RecordCursor
@@ -79,6 +80,8 @@ class AlignmentFile:
         self.is_pipe = path == "-" or not (os.path.isfile(path) or os.path.isdir(path))
         self.name = shown_name(path)
         self.counts = RecordCounts()
+        #: Threads that inflate a BAM file.
+        self.n_inflating = N_THREADS
         self._reference_path = reference_path
         self._is_index_checked = False
         self._index: BamIndex | None = None
@@ -202,7 +205,8 @@ class AlignmentFile:
                 begin, end, _ = within or RecordRange(0, None)
                 with range_file(self.path, end) as file:
                     file.seek(begin >> 16)
-                    yield from record_chunks(file, len(self.contigs), begin & 0xFFFF if begin else None)
+                    skipped = begin & 0xFFFF if begin else None
+                    yield from record_chunks(file, len(self.contigs), skipped, n_threads=self.n_inflating)
         except OSError as problem:
             raise self._damaged(problem) from None
 

@@ -25,14 +25,16 @@ _NO_BLOCKS = np.empty((0, 3), np.int64)
 #: a twentieth.
 READ_BYTES, _TEXT_BYTES = 1 << 20, 1 << 22
 #: Threads: one inflates some 300 megabytes in a second, which is what a hundred processors ask for.
-_N_THREADS = 2
+N_THREADS = 2
 
 
 class DamagedBlocksError(OSError):
     """The stream is not what it should be; the text is the reason."""
 
 
-def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Generator[NDArray[np.uint8], None, None]:
+def inflated_portions(
+    file: BinaryIO, first_bytes: int = READ_BYTES, n_threads: int = N_THREADS
+) -> Generator[NDArray[np.uint8], None, None]:
     """Yield the text of a BGZF stream, about a megabyte of the stream at a time.
 
     Parameters
@@ -41,6 +43,8 @@ def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Generato
         Read from where it stands to its end.
     first_bytes : int
         So much of the stream is read first, then twice as much, until it is a megabyte.
+    n_threads : int
+        Threads that inflate.
 
     Raises
     ------
@@ -50,12 +54,12 @@ def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Generato
         The file cannot be read; likewise.
     """
     waiting: deque[Future[tuple[NDArray[np.uint8], OSError | None]]] = deque()
-    with ThreadPoolExecutor(_N_THREADS, thread_name_prefix="f5py-bam") as pool:
+    with ThreadPoolExecutor(n_threads, thread_name_prefix="f5py-bam") as pool:
         try:
             portions = block_portions(file, first_bytes)
             is_at_end = False
             while waiting or not is_at_end:
-                while len(waiting) <= _N_THREADS and not is_at_end:
+                while len(waiting) <= n_threads and not is_at_end:
                     portion = next(portions, None)
                     if portion is None:
                         is_at_end = True

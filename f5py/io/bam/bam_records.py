@@ -13,7 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from f5py.core.names import Names
 from f5py.core.offsets import gathered, joined_tuples, offsets_of
-from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, inflated_portions
+from f5py.io.bam.bam_blocks import N_THREADS, READ_BYTES, DamagedBlocksError, inflated_portions
 from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.io.files.memory_file import memory_file
 from f5py.text.encoding import undecoded
@@ -196,7 +196,11 @@ def _value_text(value: bytes) -> str:
 
 
 def record_chunks(
-    file: BinaryIO, n_contigs: int, skipped: int | None = None, first_bytes: int = READ_BYTES
+    file: BinaryIO,
+    n_contigs: int,
+    skipped: int | None = None,
+    first_bytes: int = READ_BYTES,
+    n_threads: int = N_THREADS,
 ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
     """Yield the records of a BAM file or stream, many at a time.
 
@@ -206,7 +210,7 @@ def record_chunks(
         Read from where it stands.
     skipped : int, optional
         Bytes of its text before the first record that is wanted, if that is not the whole header.
-    first_bytes : int
+    first_bytes, n_threads : int
         See `f5py.io.bam.bam_blocks.inflated_portions`.
 
     Yields
@@ -229,7 +233,7 @@ def record_chunks(
     rest = bytearray()
     is_before = True
     problem: OSError | None = None
-    with closing(inflated_portions(file, first_bytes)) as portions:
+    with closing(inflated_portions(file, first_bytes, n_threads)) as portions:
         while True:
             try:
                 portion = next(portions, None)

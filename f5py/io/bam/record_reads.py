@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_records import fixed_numbers, record_names
 from f5py.io.reads.memory_reads import reads_in_memory
 from f5py.io.reads.read_index import ReadIndex
@@ -29,10 +30,16 @@ class RecordReads:
 
     A hard-clipped record (most supplementary ones) and a secondary one without a sequence take the bases of the read's
     primary record, for which the file is read twice more. Standard input can be read only once: there they have none.
+
+    Parameters
+    ----------
+    n_threads : int
+        Threads that inflate the file then, while nothing else can be done.
     """
 
-    def __init__(self, alignments: AlignmentFile) -> None:
+    def __init__(self, alignments: AlignmentFile, n_threads: int = N_THREADS) -> None:
         self._alignments = alignments
+        self._n_threads = n_threads
         self._held = reads_in_memory(Names.of([]), np.empty(0, np.uint8), np.zeros(1, np.int64), alignments.name)
         self._has_searched = alignments.is_pipe
 
@@ -102,14 +109,14 @@ class RecordReads:
         self._has_searched = True
         console.info("load_reads", "hard-clipped records get their bases from the primary ones, which are searched")
         wanted: list[Names] = []
-        for data, starts, n in all_chunks(self._alignments):
+        for data, starts, n in all_chunks(self._alignments, self._n_threads):
             lengths = whole_lengths_of(data, starts, np.arange(n))
             wanted.append(record_names(data, starts, np.flatnonzero(lengths == 0)))
         names = Names.joined(wanted)
         is_wanted = reads_in_memory(names, np.empty(0, np.uint8), np.zeros(len(names) + 1, np.int64), "").index
         found_names: list[Names] = []
         found: list[tuple[NDArray[np.uint8], NDArray[np.int64]]] = []
-        for data, starts, n in all_chunks(self._alignments):
+        for data, starts, n in all_chunks(self._alignments, self._n_threads):
             lengths = whole_lengths_of(data, starts, np.arange(n))
             flags = fixed_numbers(data, starts[:n], FLAGS, np.uint16)
             candidates = np.flatnonzero((flags & _NOT_PRIMARY == 0) & (lengths > 0))
@@ -188,10 +195,19 @@ def copied_sequences(
     return made
 
 
-def all_chunks(alignments: AlignmentFile) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
-    """Yield all records of a file once more, from its beginning, as `AlignmentFile.chunks` does."""
+def all_chunks(
+    alignments: AlignmentFile, n_threads: int = N_THREADS
+) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
+    """Yield all records of a file once more, from its beginning, as `AlignmentFile.chunks` does.
+
+    Parameters
+    ----------
+    n_threads : int
+        Threads that inflate it.
+    """
     again = alignments.reopened()
     try:
+        again.n_inflating = n_threads
         yield from again.chunks()
     finally:
         again.close()
