@@ -7,6 +7,7 @@ splits it into whatever registers the processor has (one AVX-512, two AVX, four 
 Functions, all usable only inside Numba kernels; arrays are one-dimensional and contiguous:
 
 ``load(a, i)``, ``store(a, i, v)``   16 floats of float32 array `a` from index `i` on, no alignment needed
+``load_twice(a, i)``                 8 floats of it, in the lower and again in the higher eight lanes
 ``splat(x)``                         the same float in all lanes
 ``+ - * /``, ``maximum``             lane by lane
 ``reciprocal(v)``                    1 / v of positive normal v below 2 ** 125, to about 1e-7 relative
@@ -51,6 +52,7 @@ from f5py.jit.vectors import (
     lanes_by_bits,
     memory,
     overload_arithmetic,
+    pointer,
     splatted,
     vector_type,
 )
@@ -81,6 +83,23 @@ def _int_constant(value: int) -> ir.Constant:
 
 
 load, store = memory(vector, _VECTOR, (types.float32,), 4)
+@intrinsic
+def load_twice(typingctx, array, index):
+    """Eight consecutive numbers of a float32 array, twice."""
+    if not (isinstance(array, types.Array) and array.dtype == types.float32 and array.ndim == 1):
+        return None
+
+    def generate(context, builder, signature, arguments):
+        array, index = arguments
+        half = ir.VectorType(_FLOAT, LANES // 2)
+        value = builder.load(pointer(context, builder, signature.args[0], array, index, half))
+        value.align = 4
+        order = ir.Constant(_INT_VECTOR, [lane % (LANES // 2) for lane in range(LANES)])
+        return builder.shuffle_vector(value, ir.Constant(half, ir.Undefined), order)
+
+    return vector(array, types.intp), generate
+
+
 load4, store4 = memory(four, _FOUR, (types.float32,), 4)
 
 

@@ -67,11 +67,11 @@ class Pack(NamedTuple):
     # stay, step: shape (8,): probabilities of each lane's read
     stay: NDArray[np.float64]
     step: NDArray[np.float64]
-    # events: shape (16 * rows,): means: each row's eight lanes twice; a window that has fewer repeats its last one
+    # events: shape (8 * rows,): means; a window that has fewer repeats its last one
     events: NDArray[np.float32]
-    # after: shape (8 * rows,): base-two logarithm of the probability of the events after the row as background, in each
-    # lane; `NEVER` in rows that a window does not have
-    after: NDArray[np.float64]
+    # after: shape (16 * rows,): base-two logarithm of the probability of the events after the row as background, each
+    # row's eight lanes twice; `NEVER` in rows that a window does not have
+    after: NDArray[np.float32]
     # inverse, offset, constant: emissions as `f5py.methylation._hmm_numba.forward_lanes` has them; after a window's
     # last k-mer `inverse` is 0 and `constant` never
     inverse: NDArray[np.float32]

@@ -84,7 +84,7 @@ def numbers(room, n, value):
 
 
 @kernel
-def room_needed(rows, n_kmers, per_kmer, n_slots, is_correlated):
+def room_needed(rows, n_kmers, width, per_kmer, n_slots, is_correlated):
     """Doubles that a pack of that size takes, at most.
 
     No more is asked for, as each thread has such a room.
@@ -92,7 +92,7 @@ def room_needed(rows, n_kmers, per_kmer, n_slots, is_correlated):
     n_out, n_densities = (3, 3) if is_correlated else (2, 1)
     size = (n_kmers + 1) * per_kmer + 2 * LANES
     densities = n_densities * min(size * rows, max(_MOST_DENSITIES, ROWS * size)) // 2 + LANES
-    of_pack = (2 * LANES + 1) * rows + 5 * size + 20 * n_kmers
+    of_pack = (2 * LANES + 1) * rows + 5 * size + (28 + LANES * width) * n_kmers
     of_rows = rows * (LANES + per_kmer) + n_slots * rows * n_out * per_kmer
     edges = 2 * (6 * ROWS + 2) * (per_kmer + LANES)
     of_states = (n_out + 3) * size
@@ -117,7 +117,7 @@ def _fourth_power(value):
 @kernel
 def _fill_independent(events, emissions, row, other, free, first):
     inverse, offset, constant, _, _ = emissions
-    event_a, event_b = simd.load(events, row * simd.LANES), simd.load(events, other * simd.LANES)
+    event_a, event_b = simd.load_twice(events, row * LANES), simd.load_twice(events, other * LANES)
     n = inverse.shape[0]
     for at in range(0, n, simd.LANES):
         slope, shift, top = simd.load(inverse, at), simd.load(offset, at), simd.load(constant, at)
@@ -130,8 +130,8 @@ def _fill_independent(events, emissions, row, other, free, first):
 def _fill_correlated(events, emissions, noise, row, before, densities, first):
     free, stay, step, _ = densities
     inverse, offset, constant, inverse_before, offset_before = emissions
-    event = simd.load(events, row * simd.LANES)
-    event_before = simd.load(events, before * simd.LANES)
+    event = simd.load_twice(events, row * LANES)
+    event_before = simd.load_twice(events, before * LANES)
     one = simd.splat(np.float32(1.0))
     stay_now = simd.splat(np.float32(noise.stay_now))
     stay_before = simd.splat(np.float32(noise.stay_before))
@@ -180,7 +180,7 @@ def fill_rows(events, emissions, noise, row, densities, first):
         for i in range(0, ROWS, 2):
             _fill_independent(events, emissions, row + i, row + i + 1, densities.free, first + i * per_row)
     else:
-        most = events.shape[0] // simd.LANES - 1
+        most = events.shape[0] // LANES - 1
         for i in range(ROWS):
             now, before = min(row + i, most), max(row + i - 1, 0)
             _fill_correlated(events, emissions, noise, now, before, densities, first + i * per_row)
@@ -193,7 +193,7 @@ def entry(events, emission, row, noise):
     Return a factor and the base-two logarithm of the rest.
     """
     slope, shift, constant = emission
-    w = wide.madd(wide.widened(events, row * simd.LANES), slope, shift)
+    w = wide.madd(wide.widened(events, row * LANES), slope, shift)
     before = wide.splat(np.float64(background(row)))
     one = wide.splat(1.0)
     if noise is None:

@@ -25,6 +25,7 @@ path comes from (`f5py.methylation.correlated`); then flows that come from match
 from __future__ import annotations
 
 from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
+from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
 from f5py.methylation._site_course_numba import forget
@@ -85,7 +86,7 @@ def forward(pack, noise, densities, scales, ends, kept, room):
     width = pack.width
     n_kmers = last.shape[0]
     vectors = 1 << (pack.width - pack.low)
-    rows = pack.after.shape[0] // LANES
+    rows = pack.events.shape[0] // LANES
     events, emissions = pack.events, (pack.inverse, pack.offset, pack.constant, pack.inverse_before, pack.offset_before)
     first_emission = wide.widened(pack.inverse, 0), wide.widened(pack.offset, 0), wide.widened(pack.constant, 0)
     per_row = pack.inverse.shape[0]
@@ -269,7 +270,7 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
     n_kmers = last.shape[0]
     vectors = 1 << (pack.width - pack.low)
     after = pack.after
-    rows = after.shape[0] // LANES
+    rows = pack.events.shape[0] // LANES
     events, emissions = pack.events, (pack.inverse, pack.offset, pack.constant, pack.inverse_before, pack.offset_before)
     per_row = pack.inverse.shape[0]
     n_out = 2 if noise is None else 3
@@ -286,8 +287,9 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
     edges = zeros(room, (vectors + 1) * of_edge)
     scale = whole = top = new_top = wide.splat(NEVER)
     for row in range(rows - ROWS, -1, -ROWS):  # rows from a, the one below all others, to d
-        end_d, end_c = wide.load(after, row * LANES), wide.load(after, (row + 1) * LANES)
-        end_b, end_a = wide.load(after, (row + 2) * LANES), wide.load(after, (row + 3) * LANES)
+        at = row * simd.LANES
+        end_d, end_c = wide.widened(after, at), wide.widened(after, at + simd.LANES)
+        end_b, end_a = wide.widened(after, at + 2 * simd.LANES), wide.widened(after, at + 3 * simd.LANES)
         below = scale
         new_whole = wide.floor(wide.maximum(wide.maximum(end_a, end_b), wide.maximum(end_c, end_d)))
         scale = wide.maximum(wide.maximum(top, whole), new_whole)

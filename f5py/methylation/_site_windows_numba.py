@@ -12,7 +12,13 @@ from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import CODES, METHYLATED, fill_emissions, fill_ranks
-from f5py.methylation._hmm_numba import Emissions, background, stay_probability
+from f5py.methylation._hmm_numba import (
+    FIRST_BACKGROUND,
+    MORE_BACKGROUND,
+    NO_BACKGROUND,
+    Emissions,
+    stay_probability,
+)
 from f5py.methylation._site_course_numba import Pack, are_alike, cell_of, lane_bits, make_course, next_vector
 from f5py.methylation._site_densities_numba import (
     NEVER,
@@ -92,49 +98,49 @@ def _size_of(windows, chosen, k):
 
 
 @kernel
-def _fill_kmers(window, powers, shape, bits, work, first_lane, kmers):
-    """Fill the ranks of the k-mers of a window, given by its codes, its sites and its ranks without methylated bases.
+def _list_changes(window, powers, shape, first_lane, ranks, changes):
+    """List what a window's methylated sites change of the ranks of its k-mers.
 
-    A state's k-mer is that of another one where the states that the two differ in are of no site here. `powers` are the
-    weights of a k-mer's bases in its rank, `shape` is a pack's width and its bits in lanes, and in `bits` the vectors
-    of each k-mer differ. `work`, of ``width + 2 ** width`` integers, is overwritten.
+    Those of sites whose states are in the lanes are added to `ranks`. `window` has the window's codes, its sites and its
+    number of k-mers, `powers` are the weights of a k-mer's bases in its rank, and `shape` is a pack's width and its bits
+    in lanes.
     """
-    k = powers.shape[0]
-    changes, sums = work[: shape[0]], work[shape[0] :]
-    codes, modified, ranks = window
+    codes, modified, own_kmers = window
     width, low = shape
-    first = 0
-    bit_of_first = 0
-    at = first_lane
-    for j in range(ranks.shape[0]):
-        while first < modified.shape[0] and modified[first] < j:
-            first += 1
-            bit_of_first = bit_of_first + 1 if bit_of_first + 1 < width else 0
-        if bits[j] == 0 and low == 0:
-            kmers[at] = ranks[j]
-            at += LANES
-            continue
-        changes[:] = 0  # of the rank, by the state of the site with that bit
-        i = first
-        bit = bit_of_first
-        while i < modified.shape[0] and modified[i] < j + k:
-            changes[bit] = (METHYLATED - np.int64(codes[modified[i]])) * powers[modified[i] - j]
-            i += 1
-            bit = bit + 1 if bit + 1 < width else 0
-        sums[0] = ranks[j]
-        n = 1
-        for bit in range(width):
-            for state in range(n):
-                sums[n + state] = sums[state] + changes[bit]
-            n *= 2
-        v = 0
-        while True:
+    k = powers.shape[0]
+    bit = -1
+    for site in range(modified.shape[0]):
+        bit = bit + 1 if bit + 1 < width else 0
+        place = modified[site]
+        change = METHYLATED - np.float64(codes[place])  # of the rank, over the weight of the place
+        for j in range(max(place - k + 1, 0), min(place + 1, own_kmers)):
+            added = change * powers[place - j]
             for lane in range(1 << low):
-                kmers[at + lane] = sums[(v << low) + lane]
-            at += LANES
-            v = next_vector(v, bits[j])
-            if v == 0:
-                break
+                if bit >= low:
+                    changes[((j * width) + bit) * LANES + first_lane + lane] = added
+                elif lane >> bit & 1:
+                    ranks[j * LANES + first_lane + lane] += added
+
+
+@kernel
+def _fill_kmers(ranks, changes, shape, back, kmers):
+    """Fill the ranks of all cells, from those without methylated bases and what each site changes.
+
+    All of them are whole numbers as doubles.
+    """
+    width, low = shape
+    bits = back.bits
+    at = 0
+    for j in range(bits.shape[0]):
+        wide.store(kmers, at, wide.load(ranks, j * LANES))
+        n = LANES
+        for bit in range(low, width):
+            if bits[j] >> (bit - low) & 1:
+                change = wide.load(changes, (j * width + bit) * LANES)
+                for source in range(at, at + n, LANES):
+                    wide.store(kmers, source + n, wide.load(kmers, source) + change)
+                n *= 2
+        at += n
 
 
 @kernel
@@ -157,25 +163,31 @@ def _fill_before(pack):
 @kernel
 def _fill_rows(windows, chosen, low, event_mean, pack, room):
     """Fill the events of all lanes, and what the background after them has."""
-    rows = pack.after.shape[0] // LANES
-    events, background_after, begins, ends = pack.events, pack.after, windows.begin, windows.end
-    backgrounds = empty(room, rows)
-    for row in range(rows):
-        backgrounds[row] = np.float64(background(row))
+    rows = pack.events.shape[0] // LANES
+    events, begins, ends = pack.events, windows.begin, windows.end
+    last_rows = empty_floats(room, simd.LANES)
     for i in range(chosen.shape[0]):
         begin, end = begins[chosen[i]], ends[chosen[i]]
         stride = 1 if begin < end else -1
         own_rows = abs(end - begin) + 1
         for lane in range(i << low, (i + 1) << low):
-            for row in range(own_rows):
-                x = event_mean[begin + stride * row]
-                events[row * simd.LANES + lane] = x
-                events[row * simd.LANES + LANES + lane] = x
-                background_after[row * LANES + lane] = backgrounds[own_rows - 1 - row]
-            for row in range(own_rows, rows):
-                events[row * simd.LANES + lane] = event_mean[end]
-                events[row * simd.LANES + LANES + lane] = event_mean[end]
-                background_after[row * LANES + lane] = NEVER
+            at = lane
+            for event in range(begin, end + stride, stride):
+                events[at] = event_mean[event]
+                at += LANES
+            for _ in range(own_rows, rows):
+                events[at] = event_mean[end]
+                at += LANES
+            last_rows[lane] = last_rows[LANES + lane] = np.float32(own_rows - 1)
+    one, zero, never = simd.splat(np.float32(1.0)), simd.splat(np.float32(0.0)), simd.splat(np.float32(NEVER))
+    none, first = simd.splat(NO_BACKGROUND), simd.splat(FIRST_BACKGROUND)
+    more = simd.splat(MORE_BACKGROUND)
+    count = simd.load(last_rows, 0)  # of background events
+    for row in range(rows):
+        several = simd.madd(count - one, more, first)
+        after = simd.select(simd.ge(count, one), several, none)
+        simd.store(pack.after, row * simd.LANES, simd.select(simd.ge(count, zero), after, never))
+        count = count - one
 
 
 @kernel
@@ -186,29 +198,37 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
     n_elements = (course.back.source.shape[0] * LANES + simd.LANES - 1) // simd.LANES * simd.LANES
     of_before = 0 if noise is None else n_elements
     pack = Pack(
-        width, low, course, empty(room, LANES), empty(room, LANES), empty_floats(room, rows * simd.LANES),
-        empty(room, rows * LANES), empty_floats(room, n_elements), empty_floats(room, n_elements),
+        width, low, course, empty(room, LANES), empty(room, LANES), empty_floats(room, rows * LANES),
+        empty_floats(room, rows * simd.LANES), empty_floats(room, n_elements), empty_floats(room, n_elements),
         empty_floats(room, n_elements), empty_floats(room, of_before), empty_floats(room, of_before),
     )  # fmt: skip
-    kmers = numbers(room, n_elements, -1)
-    ranks, powers, work = numbers(room, n_kmers, 0), numbers(room, k, 0), numbers(room, width + (1 << width), 0)
+    own_ranks, powers = empty(room, n_kmers).view(np.int64), empty(room, k)
+    ranks, changes = empty(room, n_kmers * LANES), zeros(room, n_kmers * width * LANES)
     fits = empty_floats(room, 4 * simd.LANES)
     all_codes, base, n_bases, reverses = windows.codes, windows.base, windows.n_bases, windows.reverse
     all_modified, site, n_sites = windows.modified, windows.site, windows.n_sites
     shifts, scales, variances, per_base = windows.fits
-    bits, stay, step = course.back.bits, pack.stay, pack.step
+    stay, step = pack.stay, pack.step
     for i in range(chosen.shape[0]):
         window = chosen[i]
         codes = all_codes[base[window] : base[window] + n_bases[window]]
-        modified = all_modified[site[window] : site[window] + n_sites[window]]
         own_kmers = codes.shape[0] - k + 1
         reverse = reverses[window]
-        power = np.int64(1)
+        fill_ranks(codes, k, reverse, own_kmers, own_ranks)
+        modified = all_modified[site[window] : site[window] + n_sites[window]]
+        power = 1.0
         for place in range(k):
             powers[place if reverse else k - 1 - place] = power
             power *= CODES
-        fill_ranks(codes, k, reverse, own_kmers, ranks)
-        _fill_kmers((codes, modified, ranks[:own_kmers]), powers, (width, low), bits, work, i << low, kmers)
+        for lane in range(i << low, (i + 1) << low):
+            at = lane
+            for j in range(own_kmers):
+                ranks[at] = np.float64(own_ranks[j])
+                at += LANES
+            for _ in range(own_kmers, n_kmers):
+                ranks[at] = -1.0
+                at += LANES
+        _list_changes((codes, modified, own_kmers), powers, (width, low), i << low, ranks, changes)
         var, p_stay = variances[window], stay_probability(per_base[window])
         ln_var = np.float32(np.log(var))
         for lane in range(i << low, (i + 1) << low):
@@ -216,6 +236,12 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
                 fits[at], fits[simd.LANES + at] = shifts[window], scales[window]
                 fits[2 * simd.LANES + at], fits[3 * simd.LANES + at] = var, ln_var
             stay[lane], step[lane] = p_stay, 1.0 - p_stay - P_SKIP - P_BAD
+    kmers_of_cells = empty(room, n_elements)
+    _fill_kmers(ranks, changes, (width, low), course.back, kmers_of_cells)
+    n = course.back.source.shape[0] * LANES
+    kmers = numbers(room, n_elements, -1)
+    for at in range(n):
+        kmers[at] = np.int64(kmers_of_cells[at])
     _fill_rows(windows, chosen, low, event_mean, pack, room)
     of_lanes = (
         simd.load(fits, 0), simd.load(fits, simd.LANES), simd.load(fits, 2 * simd.LANES),
@@ -234,7 +260,7 @@ def _score_pack(pack, n_slots, noise, reference, room):
     Return the probability of the events by the states of sites, by slot, vector and lane: at last that of the last
     sites.
     """
-    rows = pack.after.shape[0] // LANES
+    rows = pack.events.shape[0] // LANES
     per_kmer = LANES << (pack.width - pack.low)
     kept = empty(room, n_slots * rows * (2 if noise is None else 3) * per_kmer)
     scales = empty(room, rows * LANES)
@@ -248,12 +274,12 @@ def _score_pack(pack, n_slots, noise, reference, room):
         for v in range(LANES, per_kmer, LANES):
             greatest = wide.maximum(greatest, wide.load(ends, row * per_kmer + v))
         greatest = wide.exponent(greatest_of_window(greatest, pack.low))
-        after = wide.floor(wide.load(pack.after, row * LANES))
+        after = wide.floor(wide.widened(pack.after, row * simd.LANES))
         best = wide.maximum(best, wide.load(scales, row * LANES) + after + greatest)
     wide.store(reference, 0, best)
     masses = zeros(room, (n_slots + 1) * per_kmer)
     for row in range(rows):
-        after = wide.load(pack.after, row * LANES)
+        after = wide.widened(pack.after, row * simd.LANES)
         whole = wide.floor(after)
         exponent = wide.load(scales, row * LANES) + whole - best
         half = wide.floor(wide.splat(0.5) * exponent)
@@ -345,7 +371,7 @@ def find_shares(windows, event_mean, model, noise, room, shares):
         for i in range(chosen.shape[0]):
             chosen[i] = first + min(i, n - 1)
         rows, n_kmers, most_slots = _size_of(windows, chosen, model.k)
-        needed = room_needed(rows, n_kmers, LANES << (width - low), most_slots, noise is not None)
+        needed = room_needed(rows, n_kmers, width, LANES << (width - low), most_slots, noise is not None)
         if needed > room.work.shape[0]:
             room = room_of(needed + needed // 4)
             like = -1
