@@ -1,4 +1,7 @@
-"""Stores past the caches, for what this processor does not read again: they need not fetch the memory first."""
+"""Stores past the caches, for what this processor does not read again, and loads into them before it does.
+
+Such stores need not fetch the memory first, and such loads are not waited for.
+"""
 
 from __future__ import annotations
 
@@ -40,3 +43,18 @@ def end_stream(typingctx):
         return context.get_dummy_value()
 
     return types.void(), generate
+
+
+@intrinsic
+def load_ahead(typingctx, array, index):
+    """Let the cache's line of an element be loaded, which is soon to be read."""
+
+    def generate(context, builder, signature, arguments):
+        address = pointer(context, builder, signature.args[0], *arguments, _BLOCK.element)
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
+        load = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
+        builder.call(load, [address, *(ir.Constant(number, value) for value in (0, 2, 1))])
+        return context.get_dummy_value()
+
+    return types.void(array, types.intp), generate

@@ -15,6 +15,7 @@ from f5py.core._read_view_numba import segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import Calls
 from f5py.jit.kernel import kernel
+from f5py.jit.streamed import load_ahead
 from f5py.methylation._calls_numba import Scores, fill_plain
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation._groups_numba import is_site, sites_per_kmer
@@ -187,6 +188,7 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
     shift, scale, var, events_per_base = (
         batch.scaling.shift, batch.scaling.scale, batch.scaling.var, batch.events_per_base
     )  # fmt: skip
+    first_sites, site_widths, site_places, means = sites.first, sites.width, sites.place, batch.events.mean
     room = room_of(0)
     for i in own_turns(counter(turn), turns.shape[0]):
         chosen = order[turns[i] * WINDOWS_PER_TURN : (turns[i] + 1) * WINDOWS_PER_TURN]
@@ -194,8 +196,15 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
         n_bases = 0
         n_sites = 0
         for w in range(n):
-            n_bases += n_bases_of[chosen[w]]
-            n_sites += n_sites_of[chosen[w]]
+            slot = chosen[w]
+            n_bases += n_bases_of[slot]
+            n_sites += n_sites_of[slot]
+            load_ahead(window, slot)
+            load_ahead(begin, slot)
+            load_ahead(end, slot)
+            load_ahead(of_read, slot)
+            load_ahead(first_sites, slot)
+            load_ahead(site_widths, slot)
         of_all = np.empty((7, n), np.int64)
         fits = np.empty((3, n), np.float32)
         windows = SiteWindows(
@@ -217,21 +226,24 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
             windows.site[w], windows.n_sites[w] = site, n_sites_of[slot]
             first_event = first_events[read]
             windows.begin[w], windows.end[w] = first_event + begin[slot], first_event + end[slot]
-            windows.width[w], windows.reverse[w] = sites.width[slot], reverse
+            for event in range(min(windows.begin[w], windows.end[w]), max(windows.begin[w], windows.end[w]), 16):
+                load_ahead(means, event)
+            load_ahead(means, max(windows.begin[w], windows.end[w]))
+            windows.width[w], windows.reverse[w] = site_widths[slot], reverse
             windows.fits.shift[w], windows.fits.scale[w] = shift[read], scale[read]
             windows.fits.var[w] = var[read]
             windows.fits.events_per_base[w] = events_per_base[read]
             for s in range(n_sites_of[slot]):
-                windows.modified[site + s] = sites.place[sites.first[slot] + s]
+                windows.modified[site + s] = site_places[first_sites[slot] + s]
             base += length
             site += n_sites_of[slot]
         shares = Shares(np.empty((n_sites, 2)), np.empty(n))
-        room = find_shares(windows, batch.events.mean, model, noise, room, shares)
+        room = find_shares(windows, means, model, noise, room, shares)
         for w in range(n):
             slot = chosen[w]
             found.exponents[slot] = shares.exponents[w]
             for s in range(n_sites_of[slot]):
-                at, source = sites.first[slot] + s, windows.site[w] + s
+                at, source = first_sites[slot] + s, windows.site[w] + s
                 found.sites[at, 0], found.sites[at, 1] = shares.sites[source, 0], shares.sites[source, 1]
 
 
