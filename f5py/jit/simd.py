@@ -166,9 +166,9 @@ def exp2(typingctx, value):
         whole = builder.fsub(shifted, _constant(_ONES))
         part = exp2_of(builder, value, whole, None, _EXP2)
         exponent = builder.shl(builder.bitcast(shifted, _INT_VECTOR), _int_constant(23))
-        raised = builder.bitcast(builder.add(builder.bitcast(part, _INT_VECTOR), exponent), _VECTOR)
+        raised = builder.add(builder.bitcast(part, _INT_VECTOR), exponent)
         in_range = builder.fcmp_ordered(">=", value, _constant(-126.0))
-        return builder.select(in_range, raised, _constant(0.0))
+        return builder.bitcast(builder.select(in_range, raised, _int_constant(0)), _VECTOR)
 
     return vector(vector), generate
 

@@ -92,7 +92,7 @@ def room_needed(rows, n_kmers, width, per_kmer, n_slots, is_correlated):
     n_out, n_densities = (3, 3) if is_correlated else (2, 1)
     size = (n_kmers + 1) * per_kmer + 2 * LANES
     densities = n_densities * min(size * rows, max(_MOST_DENSITIES, ROWS * size)) // 2 + LANES
-    of_pack = (2 * LANES + 1) * rows + 5 * size + (28 + LANES * width) * n_kmers
+    of_pack = (2 * LANES + 1) * rows + 5 * size + (28 + LANES * (width + 1)) * n_kmers + 30 * LANES
     of_rows = rows * (LANES + per_kmer) + n_slots * rows * n_out * per_kmer
     edges = 2 * (6 * ROWS + 2) * (per_kmer + LANES)
     of_states = (n_out + 3) * size

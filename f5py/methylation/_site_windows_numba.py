@@ -11,7 +11,7 @@ from f5py.core.hmm import P_BAD, P_SKIP
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
-from f5py.methylation._calls_numba import CODES, METHYLATED, fill_emissions, fill_ranks
+from f5py.methylation._calls_numba import CODES, METHYLATED, fill_emissions
 from f5py.methylation._hmm_numba import (
     FIRST_BACKGROUND,
     MORE_BACKGROUND,
@@ -98,28 +98,49 @@ def _size_of(windows, chosen, k):
 
 
 @kernel
-def _list_changes(window, powers, shape, first_lane, ranks, changes):
+def _fill_ranks(codes, powers, ranks):
+    """Fill the ranks of the k-mers of all lanes, as doubles: whole numbers that these hold exactly."""
+    k = powers.shape[0] // LANES
+    for at in range(0, ranks.shape[0], LANES):
+        rank = wide.load(codes, at) * wide.load(powers, 0)
+        for place in range(LANES, k * LANES, LANES):
+            rank = wide.madd(wide.load(codes, at + place), wide.load(powers, place), rank)
+        wide.store(ranks, at, rank)
+
+
+@kernel
+def _list_changes(window, powers, shape, lanes, ranks, changes):
     """List what a window's methylated sites change of the ranks of its k-mers.
 
-    Those of sites whose states are in the lanes are added to `ranks`. `window` has the window's codes, its sites and its
-    number of k-mers, `powers` are the weights of a k-mer's bases in its rank, and `shape` is a pack's width and its bits
-    in lanes.
+    Those of sites whose states are in the lanes are added to `ranks`.
+
+    Parameters
+    ----------
+    window : tuple
+        The window's codes, its sites and its number of k-mers.
+    powers : float64
+        Weights of a k-mer's bases in its rank, lane by lane.
+    shape : tuple of two ints
+        A pack's width and its bits in lanes.
+    lanes : range
+        Those of the window.
+    ranks, changes : float64
     """
     codes, modified, own_kmers = window
     width, low = shape
-    k = powers.shape[0]
+    k = powers.shape[0] // LANES
     bit = -1
     for site in range(modified.shape[0]):
         bit = bit + 1 if bit + 1 < width else 0
         place = modified[site]
         change = METHYLATED - np.float64(codes[place])  # of the rank, over the weight of the place
-        for j in range(max(place - k + 1, 0), min(place + 1, own_kmers)):
-            added = change * powers[place - j]
-            for lane in range(1 << low):
+        for lane in lanes:
+            for j in range(max(place - k + 1, 0), min(place + 1, own_kmers)):
+                added = change * powers[(place - j) * LANES + lane]
                 if bit >= low:
-                    changes[((j * width) + bit) * LANES + first_lane + lane] = added
-                elif lane >> bit & 1:
-                    ranks[j * LANES + first_lane + lane] += added
+                    changes[(j * width + bit) * LANES + lane] = added
+                elif lane - lanes.start >> bit & 1:
+                    ranks[j * LANES + lane] += added
 
 
 @kernel
@@ -202,7 +223,7 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
         empty_floats(room, rows * simd.LANES), empty_floats(room, n_elements), empty_floats(room, n_elements),
         empty_floats(room, n_elements), empty_floats(room, of_before), empty_floats(room, of_before),
     )  # fmt: skip
-    own_ranks, powers = empty(room, n_kmers).view(np.int64), empty(room, k)
+    codes_of_lanes, powers = zeros(room, (n_kmers + k - 1) * LANES), empty(room, k * LANES)
     ranks, changes = empty(room, n_kmers * LANES), zeros(room, n_kmers * width * LANES)
     fits = empty_floats(room, 4 * simd.LANES)
     all_codes, base, n_bases, reverses = windows.codes, windows.base, windows.n_bases, windows.reverse
@@ -212,30 +233,33 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
     for i in range(chosen.shape[0]):
         window = chosen[i]
         codes = all_codes[base[window] : base[window] + n_bases[window]]
-        own_kmers = codes.shape[0] - k + 1
         reverse = reverses[window]
-        fill_ranks(codes, k, reverse, own_kmers, own_ranks)
-        modified = all_modified[site[window] : site[window] + n_sites[window]]
-        power = 1.0
-        for place in range(k):
-            powers[place if reverse else k - 1 - place] = power
-            power *= CODES
-        for lane in range(i << low, (i + 1) << low):
-            at = lane
-            for j in range(own_kmers):
-                ranks[at] = np.float64(own_ranks[j])
-                at += LANES
-            for _ in range(own_kmers, n_kmers):
-                ranks[at] = -1.0
-                at += LANES
-        _list_changes((codes, modified, own_kmers), powers, (width, low), i << low, ranks, changes)
         var, p_stay = variances[window], stay_probability(per_base[window])
         ln_var = np.float32(np.log(var))
         for lane in range(i << low, (i + 1) << low):
+            at = lane
+            for place in range(codes.shape[0]):
+                codes_of_lanes[at] = np.float64(codes[place])
+                at += LANES
+            power = 1.0
+            for place in range(k):
+                powers[(place if reverse else k - 1 - place) * LANES + lane] = power
+                power *= CODES
             for at in range(lane, simd.LANES, LANES):
                 fits[at], fits[simd.LANES + at] = shifts[window], scales[window]
                 fits[2 * simd.LANES + at], fits[3 * simd.LANES + at] = var, ln_var
             stay[lane], step[lane] = p_stay, 1.0 - p_stay - P_SKIP - P_BAD
+    _fill_ranks(codes_of_lanes, powers, ranks)
+    for i in range(chosen.shape[0]):
+        window = chosen[i]
+        codes = all_codes[base[window] : base[window] + n_bases[window]]
+        modified = all_modified[site[window] : site[window] + n_sites[window]]
+        own_kmers = codes.shape[0] - k + 1
+        lanes = range(i << low, (i + 1) << low)
+        for lane in lanes:
+            for j in range(own_kmers, n_kmers):
+                ranks[j * LANES + lane] = -1.0
+        _list_changes((codes, modified, own_kmers), powers, (width, low), lanes, ranks, changes)
     kmers_of_cells = empty(room, n_elements)
     _fill_kmers(ranks, changes, (width, low), course.back, kmers_of_cells)
     n = course.back.source.shape[0] * LANES
@@ -264,7 +288,10 @@ def _score_pack(pack, n_slots, noise, reference, room):
     per_kmer = LANES << (pack.width - pack.low)
     kept = empty(room, n_slots * rows * (2 if noise is None else 3) * per_kmer)
     scales = empty(room, rows * LANES)
-    ends = zeros(room, rows * per_kmer)
+    # where all lanes end with the last k-mer, all of them are stored
+    last = pack.course.last
+    n_ends = rows * per_kmer
+    ends = empty(room, n_ends) if last[last.shape[0] - 1] == (1 << LANES) - 1 else zeros(room, n_ends)
     densities = room_for_densities(room, pack.inverse.shape[0], rows, noise)
     forward(pack, noise, densities, scales, ends, kept, room)
 
