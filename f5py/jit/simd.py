@@ -83,6 +83,8 @@ def _int_constant(value: int) -> ir.Constant:
 
 
 load, store = memory(vector, _VECTOR, (types.float32,), 4)
+
+
 @intrinsic
 def load_twice(typingctx, array, index):
     """Eight consecutive numbers of a float32 array, twice."""
@@ -166,9 +168,9 @@ def exp2(typingctx, value):
         whole = builder.fsub(shifted, _constant(_ONES))
         part = exp2_of(builder, value, whole, None, _EXP2)
         exponent = builder.shl(builder.bitcast(shifted, _INT_VECTOR), _int_constant(23))
-        raised = builder.add(builder.bitcast(part, _INT_VECTOR), exponent)
+        raised = builder.bitcast(builder.add(builder.bitcast(part, _INT_VECTOR), exponent), _VECTOR)
         in_range = builder.fcmp_ordered(">=", value, _constant(-126.0))
-        return builder.bitcast(builder.select(in_range, raised, _int_constant(0)), _VECTOR)
+        return builder.select(in_range, raised, _constant(0.0))
 
     return vector(vector), generate
 

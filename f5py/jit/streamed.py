@@ -50,8 +50,9 @@ def load_ahead(typingctx, array, index):
     """Let the cache's line of an element be loaded, which is soon to be read."""
 
     def generate(context, builder, signature, arguments):
-        address = pointer(context, builder, signature.args[0], *arguments, _BLOCK.element)
-        number = ir.IntType(32)
+        byte, number = _BLOCK.element, ir.IntType(32)
+        address = pointer(context, builder, signature.args[0], *arguments, ir.VectorType(byte, 1))
+        address = builder.bitcast(address, byte.as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
         load = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
         builder.call(load, [address, *(ir.Constant(number, value) for value in (0, 2, 1))])

@@ -1,4 +1,4 @@
-"""Jitted loops that find how the states of sites go through the k-mers of windows.
+"""Jitted loops that find which k-mers the states of sites have, and how these go through the k-mers of windows.
 
 See `f5py.methylation._site_hmm_numba`.
 """
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from f5py.jit import simd_double as wide
 from f5py.jit.bits import count_bits
 from f5py.jit.kernel import kernel
+from f5py.methylation._calls_numba import METHYLATED
 from f5py.methylation._site_densities_numba import LANES, numbers
 
 #: Bits of a state that are numbers of vectors, at most, unless the lanes have no room for the others: a pack of windows
@@ -274,6 +275,73 @@ def make_course(windows, chosen, size, k, is_correlated, room):
             if v == 0:
                 break
     return Course(way, way_back, place, across, last, changes, changed, slot), n_slots
+
+
+@kernel
+def fill_lane_ranks(codes, powers, ranks):
+    """Fill the ranks of the k-mers of all lanes, as doubles: whole numbers that these hold exactly."""
+    k = powers.shape[0] // LANES
+    for at in range(0, ranks.shape[0], LANES):
+        rank = wide.load(codes, at) * wide.load(powers, 0)
+        for place in range(LANES, k * LANES, LANES):
+            rank = wide.madd(wide.load(codes, at + place), wide.load(powers, place), rank)
+        wide.store(ranks, at, rank)
+
+
+@kernel
+def list_changes(window, powers, shape, lanes, ranks, changes):
+    """List what a window's methylated sites change of the ranks of its k-mers.
+
+    Those of sites whose states are in the lanes are added to `ranks`.
+
+    Parameters
+    ----------
+    window : tuple
+        The window's codes, its sites and its number of k-mers.
+    powers : float64
+        Weights of a k-mer's bases in its rank, lane by lane.
+    shape : tuple of two ints
+        A pack's width and its bits in lanes.
+    lanes : range
+        Those of the window.
+    ranks, changes : float64
+    """
+    codes, modified, own_kmers = window
+    width, low = shape
+    k = powers.shape[0] // LANES
+    bit = -1
+    for site in range(modified.shape[0]):
+        bit = bit + 1 if bit + 1 < width else 0
+        place = modified[site]
+        change = METHYLATED - np.float64(codes[place])  # of the rank, over the weight of the place
+        for lane in lanes:
+            for j in range(max(place - k + 1, 0), min(place + 1, own_kmers)):
+                added = change * powers[(place - j) * LANES + lane]
+                if bit >= low:
+                    changes[(j * width + bit) * LANES + lane] = added
+                elif lane - lanes.start >> bit & 1:
+                    ranks[j * LANES + lane] += added
+
+
+@kernel
+def fill_kmers(ranks, changes, shape, back, kmers):
+    """Fill the ranks of all cells, from those without methylated bases and what each site changes.
+
+    All of them are whole numbers as doubles.
+    """
+    width, low = shape
+    bits = back.bits
+    at = 0
+    for j in range(bits.shape[0]):
+        wide.store(kmers, at, wide.load(ranks, j * LANES))
+        n = LANES
+        for bit in range(low, width):
+            if bits[j] >> (bit - low) & 1:
+                change = wide.load(changes, (j * width + bit) * LANES)
+                for source in range(at, at + n, LANES):
+                    wide.store(kmers, source + n, wide.load(kmers, source) + change)
+                n *= 2
+        at += n
 
 
 @kernel

@@ -11,7 +11,7 @@ from f5py.core.hmm import P_BAD, P_SKIP
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
-from f5py.methylation._calls_numba import CODES, METHYLATED, fill_emissions
+from f5py.methylation._calls_numba import CODES, fill_emissions
 from f5py.methylation._hmm_numba import (
     FIRST_BACKGROUND,
     MORE_BACKGROUND,
@@ -19,7 +19,17 @@ from f5py.methylation._hmm_numba import (
     Emissions,
     stay_probability,
 )
-from f5py.methylation._site_course_numba import Pack, are_alike, cell_of, lane_bits, make_course, next_vector
+from f5py.methylation._site_course_numba import (
+    Pack,
+    are_alike,
+    cell_of,
+    fill_kmers,
+    fill_lane_ranks,
+    lane_bits,
+    list_changes,
+    make_course,
+    next_vector,
+)
 from f5py.methylation._site_densities_numba import (
     NEVER,
     ROWS,
@@ -95,73 +105,6 @@ def _size_of(windows, chosen, k):
         n_kmers = max(n_kmers, n_bases[window] - k + 1)
         n_slots += (n_sites[window] - 1) // widths[window]
     return (rows + ROWS - 1) // ROWS * ROWS, n_kmers, min(n_slots, n_kmers)
-
-
-@kernel
-def _fill_ranks(codes, powers, ranks):
-    """Fill the ranks of the k-mers of all lanes, as doubles: whole numbers that these hold exactly."""
-    k = powers.shape[0] // LANES
-    for at in range(0, ranks.shape[0], LANES):
-        rank = wide.load(codes, at) * wide.load(powers, 0)
-        for place in range(LANES, k * LANES, LANES):
-            rank = wide.madd(wide.load(codes, at + place), wide.load(powers, place), rank)
-        wide.store(ranks, at, rank)
-
-
-@kernel
-def _list_changes(window, powers, shape, lanes, ranks, changes):
-    """List what a window's methylated sites change of the ranks of its k-mers.
-
-    Those of sites whose states are in the lanes are added to `ranks`.
-
-    Parameters
-    ----------
-    window : tuple
-        The window's codes, its sites and its number of k-mers.
-    powers : float64
-        Weights of a k-mer's bases in its rank, lane by lane.
-    shape : tuple of two ints
-        A pack's width and its bits in lanes.
-    lanes : range
-        Those of the window.
-    ranks, changes : float64
-    """
-    codes, modified, own_kmers = window
-    width, low = shape
-    k = powers.shape[0] // LANES
-    bit = -1
-    for site in range(modified.shape[0]):
-        bit = bit + 1 if bit + 1 < width else 0
-        place = modified[site]
-        change = METHYLATED - np.float64(codes[place])  # of the rank, over the weight of the place
-        for lane in lanes:
-            for j in range(max(place - k + 1, 0), min(place + 1, own_kmers)):
-                added = change * powers[(place - j) * LANES + lane]
-                if bit >= low:
-                    changes[(j * width + bit) * LANES + lane] = added
-                elif lane - lanes.start >> bit & 1:
-                    ranks[j * LANES + lane] += added
-
-
-@kernel
-def _fill_kmers(ranks, changes, shape, back, kmers):
-    """Fill the ranks of all cells, from those without methylated bases and what each site changes.
-
-    All of them are whole numbers as doubles.
-    """
-    width, low = shape
-    bits = back.bits
-    at = 0
-    for j in range(bits.shape[0]):
-        wide.store(kmers, at, wide.load(ranks, j * LANES))
-        n = LANES
-        for bit in range(low, width):
-            if bits[j] >> (bit - low) & 1:
-                change = wide.load(changes, (j * width + bit) * LANES)
-                for source in range(at, at + n, LANES):
-                    wide.store(kmers, source + n, wide.load(kmers, source) + change)
-                n *= 2
-        at += n
 
 
 @kernel
@@ -249,7 +192,7 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
                 fits[at], fits[simd.LANES + at] = shifts[window], scales[window]
                 fits[2 * simd.LANES + at], fits[3 * simd.LANES + at] = var, ln_var
             stay[lane], step[lane] = p_stay, 1.0 - p_stay - P_SKIP - P_BAD
-    _fill_ranks(codes_of_lanes, powers, ranks)
+    fill_lane_ranks(codes_of_lanes, powers, ranks)
     for i in range(chosen.shape[0]):
         window = chosen[i]
         codes = all_codes[base[window] : base[window] + n_bases[window]]
@@ -259,9 +202,9 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
         for lane in lanes:
             for j in range(own_kmers, n_kmers):
                 ranks[j * LANES + lane] = -1.0
-        _list_changes((codes, modified, own_kmers), powers, (width, low), lanes, ranks, changes)
+        list_changes((codes, modified, own_kmers), powers, (width, low), lanes, ranks, changes)
     kmers_of_cells = empty(room, n_elements)
-    _fill_kmers(ranks, changes, (width, low), course.back, kmers_of_cells)
+    fill_kmers(ranks, changes, (width, low), course.back, kmers_of_cells)
     n = course.back.source.shape[0] * LANES
     kmers = numbers(room, n_elements, -1)
     for at in range(n):
@@ -288,10 +231,12 @@ def _score_pack(pack, n_slots, noise, reference, room):
     per_kmer = LANES << (pack.width - pack.low)
     kept = empty(room, n_slots * rows * (2 if noise is None else 3) * per_kmer)
     scales = empty(room, rows * LANES)
-    # where all lanes end with the last k-mer, all of them are stored
-    last = pack.course.last
-    n_ends = rows * per_kmer
-    ends = empty(room, n_ends) if last[last.shape[0] - 1] == (1 << LANES) - 1 else zeros(room, n_ends)
+    # Where all lanes end with the last k-mer, and this has a cell for every vector, all are stored.
+    first, last = pack.course.onward.first, pack.course.last
+    n_kmers, n_ends = last.shape[0], rows * per_kmer
+    of_last = (first[n_kmers] - first[n_kmers - 1]) * LANES
+    are_all = of_last == per_kmer and last[n_kmers - 1] == (1 << LANES) - 1
+    ends = empty(room, n_ends) if are_all else zeros(room, n_ends)
     densities = room_for_densities(room, pack.inverse.shape[0], rows, noise)
     forward(pack, noise, densities, scales, ends, kept, room)
 

@@ -28,6 +28,7 @@ def _arithmetic(a, b, lanes, out):
     simd.store(out, 192, simd.mixed_high(x, y))
     simd.store(out, 208, simd.select(simd.either(simd.lanes_of(lanes), simd.gt(x, y)), x, y))
     simd.store(out, 224, simd.select(simd.but_not(simd.lanes_of(lanes), simd.gt(x, y)), x, y))
+    simd.store(out, 240, simd.load_twice(a, 2))
     return simd.bits(simd.ge(x, y)), simd.bits(simd.gt(x, y))
 
 
@@ -51,10 +52,11 @@ def test_arithmetic_is_lane_by_lane():
     a = rng.normal(size=17).astype(np.float32)
     b = rng.normal(size=16).astype(np.float32)
     b[3] = a[4]  # a tie
-    out = np.full(240, np.nan, np.float32)
+    out = np.full(256, np.nan, np.float32)
     at_least, greater = _arithmetic(a, b, np.int64(0b1010_0000_1100_0001), out)
     x = a[1:]
     np.testing.assert_array_equal(out[:16], x + b)
+    np.testing.assert_array_equal(out[240:256], np.tile(a[2:10], 2))
     np.testing.assert_array_equal(out[16:32], x - b)
     np.testing.assert_array_equal(out[32:48], x * b)
     np.testing.assert_allclose(out[48:64], x * b + 1, rtol=3e-7, atol=1e-7)
