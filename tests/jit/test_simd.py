@@ -71,7 +71,7 @@ def test_arithmetic_is_lane_by_lane():
     np.testing.assert_array_equal(out[160:176], np.where(chosen & (x > b), x, b))
     np.testing.assert_array_equal(out[176:208], np.stack([x, b], axis=1).ravel())
     np.testing.assert_array_equal(out[208:224], np.where(chosen | (x > b), x, b))
-    np.testing.assert_array_equal(out[224:], np.where(chosen & ~(x > b), x, b))
+    np.testing.assert_array_equal(out[224:240], np.where(chosen & ~(x > b), x, b))
     assert (chosen & (x > b)).any()
     assert (chosen & (x < b)).any()
     assert at_least == ((x >= b) * weights).sum()
