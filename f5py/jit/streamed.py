@@ -50,8 +50,9 @@ def load_ahead(typingctx, array, index):
     """Let the cache's line of an element be loaded, which is soon to be read."""
 
     def generate(context, builder, signature, arguments):
-        byte, number = _BLOCK.element, ir.IntType(32)
-        address = pointer(context, builder, signature.args[0], *arguments, ir.VectorType(byte, 1))
+        array, index = arguments
+        byte, number = ir.IntType(8), ir.IntType(32)
+        address = pointer(context, builder, signature.args[0], array, index, ir.VectorType(byte, 1))
         address = builder.bitcast(address, byte.as_pointer())
         kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
         load = builder.module.declare_intrinsic("llvm.prefetch", [address.type], kind)
