@@ -167,7 +167,6 @@ class AlignmentStage:
             if self._watch is None:
                 self._watch = GpuWatch(gpu, source, options)
         gpu.on_batch = self._watch.observe
-        self.pool.callers_help = True  # what is left to the threads are short calls, for which a GPU waits
         return gpu
 
     def admit(self, batch: ReadBatch) -> None:

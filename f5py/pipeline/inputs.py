@@ -100,7 +100,7 @@ def open_inputs(
                 raise InputFileError(
                     f"{options.genome}: the reference lacks contig {alignments.contigs[contig]}, which -w names"
                 )
-    pool = WorkerPool(loading_threads(options), callers_help=_may_use_gpu(options))
+    pool = WorkerPool(loading_threads(options))
     inputs.callback(pool.close)
     signals = signals_of(options, inputs)
     if (use_pool := getattr(signals, "use_pool", None)) is not None:

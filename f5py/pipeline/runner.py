@@ -29,7 +29,7 @@ _PATIENCE_SECONDS = 0.8
 _STOP_SECONDS = 0.4
 #: Threads that come back from compiled code wait so long for the interpreter, if another thread has it: many are there
 #: for short.
-_SWITCH_SECONDS = 1e-4
+_SWITCH_SECONDS = 5e-4
 #: How the names of this module's threads begin.
 THREAD_PREFIX = "f5py-stage-"
 _WRITER = f"{THREAD_PREFIX}writer"

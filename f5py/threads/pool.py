@@ -59,20 +59,11 @@ class WorkerPool:
         So many threads, at most, are woken for a call that comes while others are worked on: where there are calls of
         several batches, and each is done within milliseconds, more of them would cost more than they bring. By default
         all. Who comes back from another call, and finds nothing to begin, helps as well.
-    callers_help : bool
-        See the attribute.
-
-    Attributes
-    ----------
-    callers_help : bool
-        Threads that call `run` work on what they have called for, and wake others to help them. So what is short does
-        not wait until another thread has the interpreter; but more than `n_threads` may be at work.
     """
 
-    def __init__(self, n_threads: int, most_per_call: int | None = None, callers_help: bool = False) -> None:
+    def __init__(self, n_threads: int, most_per_call: int | None = None) -> None:
         share_heap()
         self.n_threads = n_threads
-        self.callers_help = callers_help
         self._most_per_call = n_threads if most_per_call is None else most_per_call
         self._jobs: list[_Job] = []  # that may have reads for more threads
         self._n_under_way = 0  # calls that have come and are not done
@@ -141,21 +132,14 @@ class WorkerPool:
                 raise RuntimeError("the worker threads have ended")
             if self._stopped:
                 job.turn[0] = _NO_MORE
-            helps = self.callers_help
-            most = self._most_per_call if self._n_under_way else self.n_threads
-            job.most_workers = min(job.n_reads, most + helps)  # more than there are reads would find nothing to do
-            job.n_workers = int(helps)
+            # more than there are reads would find nothing to do
+            job.most_workers = min(job.n_reads, self._most_per_call if self._n_under_way else self.n_threads)
             self._n_under_way += 1
-            if job.n_workers < job.n_reads:
-                at = len(self._jobs)
-                while at and self._jobs[at - 1].order > job.order:
-                    at -= 1
-                self._jobs.insert(at, job)
-                self._wake(int(job.n_workers < job.most_workers))
-        if helps:
-            seconds = _work_on(job)
-            with self._lock:
-                self._come_back(job, seconds)
+            at = len(self._jobs)
+            while at and self._jobs[at - 1].order > job.order:
+                at -= 1
+            self._jobs.insert(at, job)
+            self._wake(1)
         job.done.acquire()
         job.work = lambda: None  # workers have the job until the next one comes, and its arrays are large
         if job.error is not None:
@@ -171,7 +155,13 @@ class WorkerPool:
     def _work(self) -> None:
         job = self._next_job(None, 0.0)
         while job is not None:
-            job = self._next_job(job, _work_on(job))
+            started = time.perf_counter()
+            try:
+                job.work()
+            except BaseException as error:
+                job.error = job.error or error
+                job.turn[0] = _NO_MORE
+            job = self._next_job(job, time.perf_counter() - started)
 
     def _next_job(self, done: _Job | None, seconds: float) -> _Job | None:
         """Come back from a job after so many seconds, and wait for the next one; None at the end."""
@@ -238,17 +228,6 @@ class _Job:
         self.error: BaseException | None = None
         self.done = threading.Lock()  # free when it is
         self.done.acquire()
-
-
-def _work_on(job: _Job) -> float:
-    """Work on a call until nothing is left to be begun; return the seconds that it took."""
-    started = time.perf_counter()
-    try:
-        job.work()
-    except BaseException as error:
-        job.error = job.error or error
-        job.turn[0] = _NO_MORE
-    return time.perf_counter() - started
 
 
 def longest_first(work: NDArray, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:

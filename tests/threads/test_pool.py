@@ -53,10 +53,9 @@ def no_thread_is_left():
 
 
 @pytest.mark.usefixtures("no_thread_is_left")
-@pytest.mark.parametrize("callers_help", [False, True])
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
-def test_every_read_once(n_threads, callers_help):
-    pool = WorkerPool(n_threads, callers_help=callers_help)
+def test_every_read_once(n_threads):
+    pool = WorkerPool(n_threads)
     for n_reads in (0, 1, 3, 100_000):
         done = np.zeros(n_reads + 1, np.int64)
         seconds = pool.run(count_up, np.arange(n_reads)[::-1], done)
@@ -67,46 +66,6 @@ def test_every_read_once(n_threads, callers_help):
 
 
 @pytest.mark.usefixtures("no_thread_is_left")
-def test_callers_help_if_they_are_to():
-    """The caller begins at once, whether a worker comes or not, and waits for those that are still at work."""
-    pool = WorkerPool(2, callers_help=True)
-    workers, callers, both, left = [], [], threading.Barrier(3), threading.Event()
-
-    def note(read: int) -> None:
-        is_caller = threading.current_thread() is threading.main_thread()
-        (callers if is_caller else workers).append(read)
-        both.wait(PATIENCE)  # the caller and both workers have one read each
-        if not is_caller:
-            assert left.wait(PATIENCE)
-
-    timer = threading.Timer(0.05, left.set)
-    timer.start()
-    each(pool, note, range(3))
-    assert left.is_set()
-    assert len(callers) == 1
-    assert len(workers) == 2
-    each(pool, callers.append, [7])  # nothing is left for others
-    assert callers[1:] == [7]
-    pool.callers_help = False
-    each(pool, workers.append, [8])
-    assert 8 in workers
-    pool.close()
-
-
-def test_the_error_of_a_caller_that_helps_is_raised():
-    pool = WorkerPool(1, callers_help=True)
-
-    def fail(read: int) -> None:
-        raise ValueError(read)
-
-    with pytest.raises(ValueError, match="3"):
-        each(pool, fail, [3])
-    done = np.zeros(10, np.int64)
-    pool.run(count_up, np.arange(10), done)
-    assert (done == 1).all()
-    pool.close()
-
-
 def test_who_comes_back_helps_with_a_call_that_has_its_threads():
     """Else threads would be idle while the batches of other calls are between two stages."""
     pool = WorkerPool(2, most_per_call=1)
