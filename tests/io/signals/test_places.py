@@ -146,6 +146,27 @@ def test_samples_beyond_all_measure(folder, monkeypatch):
     assert 0 < len(block.problems) < len(names)
 
 
+def test_a_file_that_finds_other_reads_than_were_asked_for(folder, monkeypatch):
+    """A damaged table can lead the library to them; those are nobody's."""
+    name, other = pod5_name("read5"), pod5_name("read6")
+    real = Pod5File.find
+    monkeypatch.setattr(Pod5File, "find", lambda self, keys: real(self, keys_of_names([other])[0]))
+    path = str(folder / "0.pod5")
+    block = PlacesReader().read([name], [path])
+    assert "not in this file" in block.problems[0]
+    assert not PlacesReader().read([name, other], [path, path]).problems.keys() - {0}
+
+
+def test_a_file_that_cannot_be_mapped(folder, monkeypatch):
+    def fails(self):
+        raise OSError(12, "Cannot allocate memory")
+
+    monkeypatch.setattr(Pod5File, "_mapped", property(fails))
+    block = PlacesReader().read([pod5_name("read5")], [str(folder / "0.pod5")])
+    assert not block.problems
+    assert _rows(block, 0)[1:].tolist() == [[-1] * 3]
+
+
 class TestPiecePlaces:
     @pytest.fixture
     def places(self, folder):

@@ -144,9 +144,12 @@ class Pod5File:
         """
         if not self._file.is_vbz_compressed:
             return np.full((len(rows), 3), -1)
-        if self._places is None:
-            self._places = PiecePlaces(*self._mapped, self._file.signal_batch_row_count)
-        return self._places.of(rows)
+        try:
+            if self._places is None:
+                self._places = PiecePlaces(*self._mapped, self._file.signal_batch_row_count)
+            return self._places.of(rows)
+        except Exception:  # of whatever kind, as where the file cannot be mapped
+            return np.full((len(rows), 3), -1)
 
     def stretches_of_tables(self, reads: FoundReads) -> list[Stretches]:
         """List what must be fetched to know where the signals of reads are, if the file is fetched as it is read."""

@@ -96,6 +96,7 @@ def _place(batch: Any, buffer: Any) -> int:
 
 
 def keys_of_table(batch: pod5.reader.ReadRecordBatch) -> NDArray[np.void]:
+    """Return the UUIDs of a table of reads."""
     column = batch.read_id_column
     return np.frombuffer(column.buffers()[1], "V16")[column.offset : column.offset + len(column)]
 

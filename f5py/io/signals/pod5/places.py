@@ -48,11 +48,9 @@ class PlacesReader(Pod5Reader):
         wanted, of_wanted = np.unique(_in_files(files[looked_for], keys[looked_for]), return_inverse=True)
         found, places, whys = self._look_up(wanted, list(of_path))
 
-        at = np.full(len(wanted), -1)
-        at[np.searchsorted(wanted, found.keys)] = np.arange(len(found.keys))
         of_reads = np.full(len(names), -1)
-        of_reads[looked_for] = at[of_wanted]
-        for read in looked_for[at[of_wanted] < 0].tolist():
+        of_reads[looked_for] = at = _matches(wanted, found.keys)[of_wanted]
+        for read in looked_for[at < 0].tolist():
             causes[read] = whys[files[read]]
         reads = np.flatnonzero(of_reads >= 0)
         n_samples = found.n_samples[of_reads[reads]]
@@ -114,6 +112,16 @@ def _in_files(files: NDArray[np.int64], keys: NDArray[np.void]) -> NDArray[Any]:
     raw[:, :_FILE_BYTES] = files.astype(">u4").view(np.uint8).reshape(-1, _FILE_BYTES)
     raw[:, _FILE_BYTES:] = np.ascontiguousarray(keys).view(np.uint8).reshape(-1, _KEY_BYTES)
     return raw.view(f"S{raw.shape[1]}").ravel()
+
+
+def _matches(wanted: NDArray[Any], found: NDArray[Any]) -> NDArray[np.int64]:
+    """Find where each text that is wanted, in order, is among what was found; -1: it is not there."""
+    at = np.full(len(wanted), -1)
+    place = np.searchsorted(wanted, found)
+    is_wanted = place < len(wanted)
+    is_wanted[is_wanted] = wanted[place[is_wanted]] == found[is_wanted]
+    at[place[is_wanted]] = np.flatnonzero(is_wanted)
+    return at
 
 
 def _rows_of(
