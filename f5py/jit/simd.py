@@ -50,9 +50,9 @@ from f5py.jit.vectors import (
     constant,
     exp2_of,
     lanes_by_bits,
+    loaded,
     memory,
     overload_arithmetic,
-    pointer,
     splatted,
     vector_type,
 )
@@ -85,23 +85,12 @@ def _int_constant(value: int) -> ir.Constant:
 load, store = memory(vector, _VECTOR, (types.float32,), 4)
 
 
-@intrinsic
-def load_twice(typingctx, array, index):
-    """Eight consecutive numbers of a float32 array, twice."""
-    if not (isinstance(array, types.Array) and array.dtype == types.float32 and array.ndim == 1):
-        return None
-
-    def generate(context, builder, signature, arguments):
-        array, index = arguments
-        half = ir.VectorType(_FLOAT, LANES // 2)
-        value = builder.load(pointer(context, builder, signature.args[0], array, index, half))
-        value.align = 4
-        order = ir.Constant(_INT_VECTOR, [lane % (LANES // 2) for lane in range(LANES)])
-        return builder.shuffle_vector(value, ir.Constant(half, ir.Undefined), order)
-
-    return vector(array, types.intp), generate
+def _twice(builder, half):
+    order = ir.Constant(_INT_VECTOR, [lane % (LANES // 2) for lane in range(LANES)])
+    return builder.shuffle_vector(half, ir.Constant(half.type, ir.Undefined), order)
 
 
+load_twice = loaded(vector, ir.VectorType(_FLOAT, LANES // 2), (types.float32,), 4, _twice)
 load4, store4 = memory(four, _FOUR, (types.float32,), 4)
 
 

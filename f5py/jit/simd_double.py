@@ -31,9 +31,9 @@ from f5py.jit.vectors import (
     constant,
     exp2_of,
     lanes_by_bits,
+    loaded,
     memory,
     overload_arithmetic,
-    pointer,
     splatted,
     vector_type,
 )
@@ -68,21 +68,7 @@ def _int_constant(value: int) -> ir.Constant:
 load, store = memory(vector, _VECTOR, (types.float64,), 8)
 
 
-@intrinsic
-def widened(typingctx, array, index):
-    """Eight consecutive numbers of a float32 array."""
-    if not (isinstance(array, types.Array) and array.dtype == types.float32 and array.ndim == 1):
-        return None
-
-    def generate(context, builder, signature, arguments):
-        array, index = arguments
-        value = builder.load(pointer(context, builder, signature.args[0], array, index, _FLOAT_VECTOR))
-        value.align = 4
-        return builder.fpext(value, _VECTOR)
-
-    return vector(array, types.intp), generate
-
-
+widened = loaded(vector, _FLOAT_VECTOR, (types.float32,), 4, lambda builder, value: builder.fpext(value, _VECTOR))
 splat = splatted(vector, types.float64)
 overload_arithmetic(vector)
 maximum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))

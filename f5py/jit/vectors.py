@@ -102,28 +102,47 @@ def pointer(context, builder, array_type, array, index, llvm_type: ir.VectorType
     return builder.bitcast(builder.gep(view.data, [index]), llvm_type.as_pointer())
 
 
-def memory(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collection[types.Type], alignment: int):
-    """Make the functions that load and store vectors of a kind, in one-dimensional arrays of these types."""
+def _is_line_of(array, dtypes: Collection[types.Type]) -> bool:
+    return isinstance(array, types.Array) and array.dtype in dtypes and array.ndim == 1
 
-    def fits(array):
-        return isinstance(array, types.Array) and array.dtype in dtypes and array.ndim == 1
+
+def loaded(
+    kind: types.Type,
+    llvm_type: ir.VectorType,
+    dtypes: Collection[types.Type],
+    alignment: int,
+    made: Callable[[Any, Any], Any] = lambda builder, value: value,
+):
+    """Make the function that loads vectors from one-dimensional arrays of these types.
+
+    Parameters
+    ----------
+    made : callable of an IR builder and a vector of `llvm_type`, optional
+        Makes of it the vector of the kind.
+    """
 
     @intrinsic
     def load(typingctx, array, index):
-        if not fits(array):
+        if not _is_line_of(array, dtypes):
             return None
 
         def generate(context, builder, signature, arguments):
             array, index = arguments
             value = builder.load(pointer(context, builder, signature.args[0], array, index, llvm_type))
             value.align = alignment
-            return value
+            return made(builder, value)
 
         return kind(array, types.intp), generate
 
+    return load
+
+
+def memory(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collection[types.Type], alignment: int):
+    """Make the functions that load and store vectors of a kind, in one-dimensional arrays of these types."""
+
     @intrinsic
     def store(typingctx, array, index, value):
-        if not fits(array):
+        if not _is_line_of(array, dtypes):
             return None
 
         def generate(context, builder, signature, arguments):
@@ -134,7 +153,7 @@ def memory(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collection[types.
 
         return types.void(array, types.intp, kind), generate
 
-    return load, store
+    return loaded(kind, llvm_type, dtypes, alignment), store
 
 
 def binary(kinds: Collection[types.Type], emit: Callable[..., Any]):

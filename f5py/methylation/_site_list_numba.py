@@ -25,6 +25,8 @@ from f5py.methylation._site_windows_numba import Fits, Shares, SiteWindows, find
 
 #: Windows that a thread scores at a time.
 WINDOWS_PER_TURN = 128
+# Means of events that are loaded into the cache at once.
+_PER_LINE = 16
 # Bits of the keys by which windows are sorted, the last ones first.
 _ROW_BITS, _PLACE_BITS, _KMER_BITS, _WIDTH_BITS = 14, 36, 9, 4
 _DIGIT_BITS = 8
@@ -225,10 +227,11 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
             windows.base[w], windows.n_bases[w] = base, length
             windows.site[w], windows.n_sites[w] = site, n_sites_of[slot]
             first_event = first_events[read]
-            windows.begin[w], windows.end[w] = first_event + begin[slot], first_event + end[slot]
-            for event in range(min(windows.begin[w], windows.end[w]), max(windows.begin[w], windows.end[w]), 16):
+            one_end, other_end = first_event + begin[slot], first_event + end[slot]
+            windows.begin[w], windows.end[w] = one_end, other_end
+            for event in range(min(one_end, other_end), max(one_end, other_end), _PER_LINE):
                 load_ahead(means, event)
-            load_ahead(means, max(windows.begin[w], windows.end[w]))
+            load_ahead(means, max(one_end, other_end))
             windows.width[w], windows.reverse[w] = site_widths[slot], reverse
             windows.fits.shift[w], windows.fits.scale[w] = shift[read], scale[read]
             windows.fits.var[w] = var[read]
