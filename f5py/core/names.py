@@ -11,6 +11,13 @@ from numpy.typing import NDArray
 from f5py.core.offsets import offsets_of
 
 
+def numbered(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
+    """List the texts that differ, in the order in which they come, and the number of each text in that list."""
+    distinct = list(dict.fromkeys(texts))
+    number = {text: at for at, text in enumerate(distinct)}
+    return distinct, np.fromiter(map(number.__getitem__, texts), np.int64, len(texts))
+
+
 class Names(Sequence[str]):
     """A sequence of n names.
 

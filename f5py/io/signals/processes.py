@@ -173,10 +173,7 @@ class ParallelSource(IndexedSource):
         offsets = offsets_of(lengths)
         samples = recycled_array(offsets[-1], np.int16)
         for reader, share in shares.items():
-            if len(share) == n:  # in their order
-                reader.copy_samples(samples, np.zeros(1, np.int64), offsets[-1:])
-            else:
-                reader.copy_samples(samples, offsets[share], lengths[share])
+            reader.copy_samples(samples, offsets[share], lengths[share])
         return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
 
 
@@ -217,6 +214,8 @@ class _Reader:
 
     def copy_samples(self, samples: NDArray[np.int16], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
         """Copy the samples of the reads that were read last to where those of each begin in an array."""
+        is_apart = np.append(True, starts[1:] != starts[:-1] + lengths[:-1])  # from the read before it
+        starts, lengths = starts[is_apart], np.add.reduceat(lengths, np.flatnonzero(is_apart))
         offsets = offsets_of(lengths)
         try:
             read = self._shared.samples(int(offsets[-1]))

@@ -107,14 +107,14 @@ def test_pieces_and_problems(folder):
             assert (rows[1:] == -1).all()
             continue
         data = (folder / path).read_bytes()
-        pieces = [reader_of_piece(data[begin:end], n) for begin, end, n in rows[1:].tolist()]
+        pieces = [_expanded(data[begin:end], n) for begin, end, n in rows[1:].tolist()]
         assert np.array_equal(np.concatenate(pieces), samples)
     assert max(n_pieces) > 1
     places.close()
     library.close()
 
 
-def reader_of_piece(stored: bytes, n: int) -> np.ndarray:
+def _expanded(stored: bytes, n: int) -> np.ndarray:
     from lib_pod5 import decompress_signal
 
     samples = np.empty(n, np.int16)

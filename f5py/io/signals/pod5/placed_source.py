@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import StoredSamples
 from f5py.core.large_arrays import recycled_array
+from f5py.core.names import numbered
 from f5py.core.offsets import offsets_of
 from f5py.io.signals.pod5.places import N_ELEMENTS, N_NUMBERS
 from f5py.io.signals.pod5.reader import MAX_OPEN_FILES
@@ -132,9 +133,8 @@ class PlacedSource(IndexedSource):
             np.zeros(1, np.int64), recycled_array(int(most.sum()), np.int16), np.zeros(n, np.int64),
             np.zeros(n, np.bool_), np.full(n, CANNOT_READ, np.int32),
         )  # fmt: skip
-        all_files = list(dict.fromkeys(paths))
-        numbers = {path: number for number, path in enumerate(all_files)}
-        files = np.fromiter(map(numbers.__getitem__, paths), np.int64, len(paths))[owners]
+        all_files, of_reads = numbered(paths)
+        files = of_reads[owners]
         for begin in range(0, len(all_files), self._most_open):
             some = np.flatnonzero((files >= begin) & (files < begin + self._most_open))
             if not len(some):

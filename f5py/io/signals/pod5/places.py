@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.large_arrays import recycled_array
+from f5py.core.names import numbered
 from f5py.core.offsets import elements_of, joined_tuples, offsets_of
-from f5py.io.signals.pod5.reader import MAX_SAMPLES, NO_FILE, NO_UUID, Pod5Reader, look_up
+from f5py.io.signals.pod5.reader import MAX_SAMPLES, NO_FILE, NO_UUID, Pod5Reader, look_up, rows_of
 from f5py.io.signals.pod5.uuids import keys_of_names
 from f5py.io.signals.source import FIELDS, Room, SignalBlock
 
@@ -39,14 +40,13 @@ class PlacesReader(Pod5Reader):
     def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
         # the files are asked one after the other, for what only they have; the rest is done for all reads at once
         keys, is_uuid = keys_of_names(names)
-        of_path = {path: number for number, path in enumerate(dict.fromkeys(paths))}
-        files = np.fromiter(map(of_path.__getitem__, paths), np.int64, len(paths))
-        has_file = files != of_path.get("", -1)
+        all_files, files = numbered(paths)
+        has_file = np.array([bool(path) for path in all_files], np.bool_)[files]
         causes = dict.fromkeys(np.flatnonzero(~has_file).tolist(), NO_FILE)
         causes.update(dict.fromkeys(np.flatnonzero(has_file & ~is_uuid).tolist(), NO_UUID))
         looked_for = np.flatnonzero(has_file & is_uuid)
         wanted, of_wanted = np.unique(_in_files(files[looked_for], keys[looked_for]), return_inverse=True)
-        found, places, whys = self._look_up(wanted, list(of_path))
+        found, places, whys = self._look_up(wanted, all_files)
 
         of_reads = np.full(len(names), -1)
         of_reads[looked_for] = at = _matches(wanted, found.keys)[of_wanted]
@@ -117,10 +117,8 @@ def _in_files(files: NDArray[np.int64], keys: NDArray[np.void]) -> NDArray[Any]:
 def _matches(wanted: NDArray[Any], found: NDArray[Any]) -> NDArray[np.int64]:
     """Find where each text that is wanted, in order, is among what was found; -1: it is not there."""
     at = np.full(len(wanted), -1)
-    place = np.searchsorted(wanted, found)
-    is_wanted = place < len(wanted)
-    is_wanted[is_wanted] = wanted[place[is_wanted]] == found[is_wanted]
-    at[place[is_wanted]] = np.flatnonzero(is_wanted)
+    place = rows_of(wanted, found)
+    at[place[place >= 0]] = np.flatnonzero(place >= 0)
     return at
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -201,10 +201,8 @@ class Pod5Index(Mapping[str, str]):
     def paths_of(self, names: Sequence[str]) -> list[str]:
         """Return the file of each read, "" where it is in none."""
         keys, is_uuid = keys_of_names(names)
-        wanted = keys.view("S16")
-        at = np.searchsorted(self._keys, wanted)
-        there = is_uuid & (at < len(self._keys))
-        there[there] = self._keys[at[there]] == wanted[there]
+        at = rows_of(self._keys, keys.view("S16"))
+        there = is_uuid & (at >= 0)
         files = np.full(len(names), -1)  # the last path is that of none
         files[there] = self._files[at[there]]
         return list(map([*self._paths, ""].__getitem__, files.tolist()))
@@ -357,3 +355,11 @@ def look_up(file: Pod5File, keys: NDArray[np.void], path: str) -> tuple[list[Fou
     except Unreadable as problem:
         raise_if_of_machine(problem, path)
         return [], str(problem)
+
+
+def rows_of(known: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
+    """Find where texts are among those that are known, which are in order; -1 for one that is not there."""
+    at = np.searchsorted(known, wanted)
+    is_there = at < len(known)
+    is_there[is_there] = known[at[is_there]] == wanted[is_there]
+    return np.where(is_there, at, -1)
