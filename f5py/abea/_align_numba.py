@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._aligned_numba import aligned_floats
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI as _LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
 from f5py.jit.kernel import kernel
@@ -181,16 +180,6 @@ class EventMap(NamedTuple):
     pairs: NDArray[np.int32]
 
 
-class Found(NamedTuple):
-    """Results of all reads besides their maps."""
-
-    pairs: NDArray[np.int32]  # shape (pair_offsets[-1], 2): see `EventMap`
-    pair_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
-    n_pairs: NDArray[np.int64]  # shape (n_reads,)
-    events_per_base: NDArray[np.float64]  # shape (n_reads,)
-    verdict: NDArray[np.uint8]  # shape (n_reads,): `ALIGNED` or why not
-
-
 @kernel
 def align_read(event_mean, kmer_rank, model, shift, scale, event_map, limits):
     """Align the events of one read to its k-mers.
@@ -297,41 +286,3 @@ def align_read(event_mean, kmer_rank, model, shift, scale, event_map, limits):
         first_event[lowest_kmer] = lowest_event
         last_event[lowest_kmer] = lowest_event
     return verdict, n_pairs, best_event - lowest_event
-
-
-@kernel
-def align_all(turn, reads, events, base_map, model, scaling, found, limits):
-    """Apply `align_read` to `reads`.
-
-    Parameters
-    ----------
-    events : f5py.core.batch.Events
-    base_map : f5py.core.batch.BaseMap
-        First and last events are filled.
-    model : f5py.pore_model.model.Levels
-    scaling : f5py.core.batch.Scaling
-    found : Found
-        Filled.
-    limits : f5py.abea.align.AlignmentLimits
-    """
-    for i in own_turns(counter(turn), reads.shape[0]):
-        read = reads[i]
-        first = base_map.offsets[read]
-        stop = base_map.offsets[read + 1]
-        end = stop - model.k + 1
-        found.verdict[read], found.n_pairs[read], event_span = align_read(
-            events.mean[events.offsets[read] : events.offsets[read + 1]],
-            base_map.kmer_rank[first:end],
-            model,
-            scaling.shift[read],
-            scaling.scale[read],
-            EventMap(
-                base_map.first_event[first:end],
-                base_map.last_event[first:end],
-                found.pairs[found.pair_offsets[read] : found.pair_offsets[read + 1]],
-            ),
-            limits,
-        )
-        base_map.first_event[end:stop] = -1
-        base_map.last_event[end:stop] = -1
-        found.events_per_base[read] = event_span / (end - first)

@@ -11,12 +11,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
-from f5py.core.offsets import elements_of, offsets_of
-from f5py.pore_model.model import PoreModel
-from f5py.threads.pool import WorkerPool, longest_first
 
 
 class AlignmentLimits(NamedTuple):
@@ -28,52 +24,6 @@ class AlignmentLimits(NamedTuple):
 
 
 F5C_LIMITS = AlignmentLimits()
-
-
-def align(
-    batch: ReadBatch,
-    model: PoreModel,
-    pool: WorkerPool,
-    limits: AlignmentLimits = F5C_LIMITS,
-    keep_pairs: bool = False,
-    here: NDArray[np.bool_] | bool = True,
-) -> float:
-    """Align the events of every read to its k-mers; return the seconds that all CPU threads together have worked.
-
-    `base_map`, `n_pairs`, `events_per_base` and `verdict` are filled, and with `keep_pairs`
-    `aligned_pairs`. A read without an acceptable alignment keeps ``n_pairs == 0``; see `drop_unaligned`.
-
-    Parameters
-    ----------
-    batch : ReadBatch
-        Events, k-mer ranks and scaling are read.
-    here : bool, shape (n,), optional
-        Only these reads; there is room for the others, which are computed elsewhere.
-    """
-    from f5py.abea._align_numba import Found, align_all
-
-    lengths = batch.read_length
-    n_events = batch.n_events
-    # Not filled here but by the aligners, in their threads: for a batch of long reads that takes as long as aligning.
-    first_event, last_event = np.empty(len(batch.bases), np.int32), np.empty(len(batch.bases), np.int32)
-    batch.base_map = batch.base_map._replace(first_event=first_event, last_event=last_event)
-    batch.n_pairs = np.zeros(len(batch), np.int64)
-    batch.events_per_base = np.zeros(len(batch), np.float64)
-    batch.verdict = np.full(len(batch), Cause.NOT_SPANNING, np.uint8)
-    alignable = batch.status == ReadStatus.OK
-    if not alignable.all():
-        unaligned = elements_of(batch.base_offsets[:-1][~alignable], lengths[~alignable])
-        first_event[unaligned] = last_event[unaligned] = -1
-    pair_offsets = np.zeros(len(batch) + 1, np.int64)
-    if keep_pairs:
-        # A path has at most one pair per event and one per k-mer.
-        pair_offsets = batch.pair_offsets = offsets_of((lengths + n_events) * alignable)
-        batch.aligned_pairs = np.empty((batch.pair_offsets[-1], 2), np.int32)
-    return pool.run(
-        align_all, longest_first(lengths + n_events, alignable & here), batch.events, batch.base_map, model.levels,
-        batch.scaling, Found(batch.aligned_pairs, pair_offsets, batch.n_pairs, batch.events_per_base, batch.verdict),
-        limits, order=batch.number,
-    )  # fmt: skip
 
 
 def drop_over_segmented(batch: ReadBatch, limits: AlignmentLimits = F5C_LIMITS) -> None:

@@ -10,13 +10,14 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.abea.align import F5C_LIMITS, AlignmentLimits, align, drop_over_segmented, drop_unaligned
-from f5py.core.batch import ReadBatch, empty
+from f5py.abea.align import F5C_LIMITS, AlignmentLimits, drop_over_segmented, drop_unaligned
+from f5py.compute.aligned_reads import align_reads
+from f5py.core.batch import ReadBatch
 from f5py.event_alignment.align import RowsElsewhere
 from f5py.methylation.calls import ScoredElsewhere
 from f5py.pore_model.model import PoreModel
-from f5py.signal.events import EventParameters, EventsElsewhere, detect_events, reverse_events
-from f5py.signal.scaling import QualityLimits, drop_short, drop_unfit, estimate_scaling, rank_kmers, recalibrate
+from f5py.signal.events import EventParameters, EventsElsewhere, detect_events
+from f5py.signal.scaling import QualityLimits, drop_short, drop_unfit
 from f5py.threads.pool import WorkerPool
 
 
@@ -47,14 +48,14 @@ class Share(EventsElsewhere, ScoredElsewhere, RowsElsewhere, Protocol):
         ...
 
     def fetch_maps(self, batch: ReadBatch) -> None:
-        """Wait until all is done, and fill what `abea.align.align` fills, and the events.
+        """Wait until all is done, and fill the events, and what `align_reads` fills but for what `fetch_fit` does.
 
         With `SignalStages.leaves_events` neither the events nor the maps of bases to them.
         """
         ...
 
     def fetch_fit(self, batch: ReadBatch) -> None:
-        """Fill what `signal.scaling.recalibrate` fills."""
+        """Fill `n_calibration`, and `shift`, `scale` and `var` of the recalibrated alignment."""
         ...
 
 
@@ -94,31 +95,28 @@ class SignalStages:
         share : Share, optional
             Has begun with the events of its reads. The samples are kept then: it may fail.
         """
-        pool, model, times = self.pool, self.model, self.times
+        pool, times = self.pool, self.times
         self.before_stage("events")
         keep_samples = self.keep_samples or share is not None
         times.add("Events", detect_events(batch, self.parameters, pool, self.means_only, share, keep_samples))
         self.after_part(batch)
         here: NDArray[np.bool_] | bool = True if share is None else ~share.reads
-        drop_short(batch, model)
+        drop_short(batch, self.model)
         drop_over_segmented(batch, self.limits)
         if share is not None:
             share.align(batch)
-        self.before_stage("scaling")
-        times.add("Estimate scaling", rank_kmers(batch, model, pool, here) + estimate_scaling(batch, model, pool, here))
-        if self.rna:
-            times.add("Events", reverse_events(batch, pool, here))
         self.before_stage("alignment")
-        times.add("Alignment", align(batch, model, pool, self.limits, self.keep_pairs, here))
+        seconds = align_reads(
+            batch, self.model, pool, self.limits, is_rna=self.rna, keep_pairs=self.keep_pairs, here=here
+        )
+        times.add("Alignment", seconds.alignment)
+        times.add("Estimate scaling", seconds.scaling)
         if share is not None:
             share.fetch_maps(batch)
         drop_unaligned(batch)
-        self.before_stage("recalibration")
-        times.add("Estimate scaling", recalibrate(batch, model, pool, here))
         if share is not None:
             share.fetch_fit(batch)
         drop_unfit(batch, self.quality)
-        batch.base_map = batch.base_map._replace(kmer_rank=empty(np.int32))
         self.after_part(batch)
         if self.finish is not None:
             self.before_stage(self.finish_part)

@@ -119,10 +119,9 @@ class Events(NamedTuple):
 
 
 class BaseMap(NamedTuple):
-    """The k-mers of the reads' bases and the events of each; read i has those from ``offsets[i]`` on."""
+    """The events of each k-mer of the reads' bases; read i has those from ``offsets[i]`` on."""
 
     offsets: NDArray[np.int64]  # shape (n_reads + 1,): those of the bases: a read's last k - 1 elements are unused
-    kmer_rank: NDArray[np.int32]  # shape (n_bases,)
     # first_event, last_event: shape (n_bases,): numbers in the read; -1 for none
     first_event: NDArray[np.int32]
     last_event: NDArray[np.int32]
@@ -130,7 +129,7 @@ class BaseMap(NamedTuple):
     @classmethod
     def none(cls) -> BaseMap:
         """No map, before there is one."""
-        return cls(empty(np.int64), empty(np.int32), empty(np.int32), empty(np.int32))
+        return cls(empty(np.int64), empty(np.int32), empty(np.int32))
 
 
 class Scaling(NamedTuple):

@@ -40,7 +40,7 @@ _QUIET = {"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1"}
 
 #: What every run over signals needs besides its own, in the order in which other processes are to compile it: a stage
 #: that comes later is waited for less by this one.
-OF_SIGNALS = ("recalibration", "alignment", "scaling", "events")
+OF_SIGNALS = ("alignment", "events")
 
 
 class CompileAhead:

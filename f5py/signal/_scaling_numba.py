@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_kernel
 
 
@@ -90,76 +89,3 @@ def fill_ranks(bases, k, codes, ranks):
         rank = ((rank << 2) | codes[bases[i]]) & kept
         if i >= k - 1:
             ranks[i - k + 1] = rank
-
-
-@exact_kernel
-def rank_all(turn, reads, bases, base_offsets, k, codes, ranks):
-    """Apply `fill_ranks` to `reads`.
-
-    Parameters
-    ----------
-    bases : uint8, shape (n_bases,)
-        Letters of the reads as sequenced.
-    base_offsets : int64, shape (n_reads + 1,)
-    k : int
-    codes : uint8, shape (256,)
-        Of letters.
-    ranks : int32, shape (n_bases,)
-        Filled but for the last k - 1 elements of each read.
-    """
-    for i in own_turns(counter(turn), reads.shape[0]):
-        first = base_offsets[reads[i]]
-        end = base_offsets[reads[i] + 1]
-        fill_ranks(bases[first:end], k, codes, ranks[first:end])
-
-
-@exact_kernel
-def estimate_all(turn, reads, events, base_offsets, n_kmers, kmer_rank, level_mean, scaling):
-    """Apply `estimate_scaling` to `reads`.
-
-    Parameters
-    ----------
-    events : f5py.core.batch.Events
-    base_offsets : int64, shape (n_reads + 1,)
-    n_kmers : int64, shape (n_reads,)
-    kmer_rank : int32, shape (n_bases,)
-    level_mean : float32, shape (number of k-mers,)
-        In pA.
-    scaling : f5py.core.batch.Scaling
-        Shift, in pA, and scale are filled.
-    """
-    for i in own_turns(counter(turn), reads.shape[0]):
-        read = reads[i]
-        scaling.shift[read], scaling.scale[read] = estimate_scaling(
-            events.mean[events.offsets[read] : events.offsets[read + 1]],
-            kmer_rank[base_offsets[read] : base_offsets[read] + n_kmers[read]],
-            level_mean,
-        )
-
-
-@exact_kernel
-def recalibrate_all(turn, reads, events, base_map, n_kmers, model, scaling, used):
-    """Apply `recalibrate` to `reads`.
-
-    Parameters
-    ----------
-    events : f5py.core.batch.Events
-    base_map : f5py.core.batch.BaseMap
-    n_kmers : int64, shape (n_reads,)
-    model : f5py.pore_model.model.Levels
-    scaling : f5py.core.batch.Scaling
-        Filled.
-    used : int64, shape (n_reads,)
-        Filled with the numbers of events that reads are fitted to.
-    """
-    for i in own_turns(counter(turn), reads.shape[0]):
-        read = reads[i]
-        first = base_map.offsets[read]
-        end = first + n_kmers[read]
-        used[read], scaling.shift[read], scaling.scale[read], scaling.var[read] = recalibrate(
-            events.mean[events.offsets[read] : events.offsets[read + 1]],
-            base_map.kmer_rank[first:end],
-            base_map.first_event[first:end],
-            model.level_mean,
-            model.level_stdv,
-        )

@@ -123,20 +123,3 @@ def detect_events(
     n_taken = int(n_found[reads].sum())
     threads = threads_for(pool, n_taken, _FEW_EVENTS) if n_taken else pool
     return seconds + threads.run(take_all_events, reads, *inputs, batch.events, order=batch.number)
-
-
-def reverse_events(batch: ReadBatch, pool: WorkerPool, here: NDArray[np.bool_] | bool = True) -> float:
-    """Put each read's events into the order of the bases' 5' to 3' direction, as RNA needs it.
-
-    RNA goes through the pore with the 3' end first. Starts in samples stay what they are, so that they descend then.
-
-    Return the seconds that all threads together have worked.
-
-    Parameters
-    ----------
-    here : bool, shape (n,), optional
-        Only these reads.
-    """
-    from f5py.signal._reversed_events_numba import reverse_all_events
-
-    return pool.run(reverse_all_events, np.flatnonzero((batch.n_events > 0) & here), batch.events, order=batch.number)

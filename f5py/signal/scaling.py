@@ -10,15 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
-from f5py.core.kmers import base_codes
 from f5py.pore_model.model import PoreModel
-from f5py.threads.pool import CallingThread, WorkerPool, longest_first, threads_for
-
-#: So many bases are done by the thread that needs them before those of the pool are done with what they are at.
-_FEW_BASES = 1 << 17
 
 
 class QualityLimits(NamedTuple):
@@ -29,75 +23,10 @@ class QualityLimits(NamedTuple):
     max_events_per_base: float = 5.0  # reads with more aligned events per base are dropped
 
 
-def rank_kmers(batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArray[np.bool_] | bool = True) -> float:
-    """Fill `kmer_rank` from the bases. U counts as T, letters that are no base count as A.
-
-    Parameters
-    ----------
-    here : bool, shape (n,), optional
-        Only these reads, here as in the other functions: the others are computed elsewhere.
-
-    Returns
-    -------
-    float
-        Seconds that all threads together have worked; so do the other functions here.
-    """
-    from f5py.signal._scaling_numba import rank_all
-
-    # no memory is given to, nor cleared for, what is computed elsewhere
-    batch.base_map = batch.base_map._replace(kmer_rank=np.empty(len(batch.bases), np.int32))
-    reads = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & here)
-    return _threads(batch, reads, pool).run(
-        rank_all,
-        reads,
-        batch.bases,
-        batch.base_offsets,
-        model.k,
-        base_codes(),
-        batch.base_map.kmer_rank,
-        order=batch.number,
-    )
-
-
-def _threads(batch: ReadBatch, reads: NDArray[np.int64], pool: WorkerPool) -> WorkerPool | CallingThread:
-    n_bases = int(batch.read_length[reads].sum())
-    return threads_for(pool, n_bases, _FEW_BASES) if n_bases else pool
-
-
 def drop_short(batch: ReadBatch, model: PoreModel) -> None:
     """Drop reads that are shorter than a k-mer, or without events: they become `ReadStatus.NO_ALIGNMENT`."""
     is_short = batch.read_length < model.k
     batch.drop(is_short | (batch.n_events < 1), ReadStatus.NO_ALIGNMENT, Cause.TOO_SHORT)
-
-
-def estimate_scaling(
-    batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArray[np.bool_] | bool = True
-) -> float:
-    """Fill `shift` and `scale` by the method of moments, and `var` with 1; see `drop_short`."""
-    from f5py.signal._scaling_numba import estimate_all
-
-    n_kmers = batch.read_length - model.k + 1
-    batch.shift = np.zeros(len(batch), np.float32)
-    batch.scale = np.zeros(len(batch), np.float32)
-    batch.var = np.ones(len(batch), np.float32)
-    reads = longest_first(n_kmers, (batch.status == ReadStatus.OK) & here)
-    return _threads(batch, reads, pool).run(
-        estimate_all, reads, batch.events, batch.base_offsets, n_kmers, batch.base_map.kmer_rank, model.level_mean,
-        batch.scaling, order=batch.number,
-    )  # fmt: skip
-
-
-def recalibrate(batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArray[np.bool_] | bool = True) -> float:
-    """Replace `shift`, `scale` and `var` of aligned reads by the least squares fit, and fill `n_calibration`."""
-    from f5py.signal._scaling_numba import recalibrate_all
-
-    n_kmers = batch.read_length - model.k + 1
-    batch.n_calibration = np.zeros(len(batch), np.int64)
-    reads = longest_first(n_kmers, (batch.status == ReadStatus.OK) & here)
-    return _threads(batch, reads, pool).run(
-        recalibrate_all, reads, batch.events, batch.base_map, n_kmers, model.levels, batch.scaling,
-         batch.n_calibration, order=batch.number,
-    )  # fmt: skip
 
 
 def drop_unfit(batch: ReadBatch, limits: QualityLimits) -> None:

@@ -55,9 +55,4 @@ def made_batch(rng, n_reads, usual=1500, long=9000):
         scale=np.ones(n_reads, np.float32),
         var=np.ones(n_reads, np.float32),
     )
-    letters = np.searchsorted(np.frombuffer(b"ACGT", np.uint8), batch.bases)
-    rank = np.zeros(len(letters), np.int64)
-    for offset in range(6):
-        rank = 4 * rank + np.concatenate([letters[offset:], np.zeros(offset, np.int64)])
-    batch.base_map = batch.base_map._replace(kmer_rank=rank.astype(np.int32))
     return batch

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from f5py.core.kmers import base_codes
 from f5py.io.reads.read_files import ReadFiles
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.signals import open_source
 from f5py.options.input_names import READDB_SUFFIX
 from f5py.pipeline.unmapped import unmapped_batch
+from f5py.signal._scaling_numba import estimate_scaling, fill_ranks
 from f5py.signal.events import DNA, detect_events
-from f5py.signal.scaling import drop_short, estimate_scaling, rank_kmers
 from f5py.threads.pool import WorkerPool
 
 from .made_reads import MODEL, Read
@@ -42,15 +43,12 @@ def real_reads(names: list[str], path: Path) -> list[Read]:
     batch = unmapped_batch(0, names, bases, base_offsets, signals)
     pool = WorkerPool(1)
     detect_events(batch, DNA, pool)
-    drop_short(batch, MODEL)
-    rank_kmers(batch, MODEL, pool)
-    estimate_scaling(batch, MODEL, pool)
-    return [
-        Read(
-            batch.bases[batch.base_offsets[i] : batch.base_offsets[i + 1]],
-            batch.events.mean[batch.events.offsets[i] : batch.events.offsets[i + 1]],
-            batch.shift[i],
-            batch.scale[i],
-        )
-        for i in range(len(names))
-    ]
+    pool.close()
+    reads = []
+    for i in range(len(names)):
+        bases = batch.bases[batch.base_offsets[i] : batch.base_offsets[i + 1]]
+        events = batch.events.mean[batch.events.offsets[i] : batch.events.offsets[i + 1]]
+        ranks = np.empty(len(bases) - MODEL.k + 1, np.int32)
+        fill_ranks(bases, MODEL.k, base_codes(), ranks)
+        reads.append(Read(bases, events, *estimate_scaling(events, ranks, MODEL.level_mean)))
+    return reads

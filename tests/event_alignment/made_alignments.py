@@ -103,7 +103,7 @@ def made_batch(reads: list[dict]) -> ReadBatch:
         unit=np.ones(n, np.float32),
         sampling_rate=np.full(n, 4000, np.float32),
         events=Events.none()._replace(offsets=offsets("means"), mean=joined("means")),
-        base_map=BaseMap(offsets("bases"), np.empty(0, np.int32), joined("first_event"), np.empty(0, np.int32)),
+        base_map=BaseMap(offsets("bases"), joined("first_event"), np.empty(0, np.int32)),
         shift=np.full(n, -3, np.float32),
         scale=np.full(n, 1.02, np.float32),
         var=np.full(n, 1.1, np.float32),

@@ -36,7 +36,7 @@ def map_batch(reads: list[Map], rna: bool) -> ReadBatch:
     batch = rows_batch([MadeRead(False, *table, []) for table in events])
     batch.base_offsets = offsets_of(np.array([len(read) + K - 1 for read in reads]))
     first_event, last_event = np.full((2, batch.base_offsets[-1]), -1, np.int32)
-    batch.base_map = BaseMap(batch.base_offsets, BaseMap.none().kmer_rank, first_event, last_event)
+    batch.base_map = BaseMap(batch.base_offsets, first_event, last_event)
     for read, first in zip(reads, batch.base_offsets.tolist(), strict=False):
         for kmer, ends in enumerate(read, first):
             if ends:

@@ -22,39 +22,39 @@ def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     program.chmod(0o700)
     monkeypatch.setattr(compile_ahead.sys, "executable", str(program))
     monkeypatch.setattr(compile_ahead, "usable_cores", lambda: 2)
-    monkeypatch.setattr(compile_ahead, "_is_kept", lambda part: part == "scaling")
+    monkeypatch.setattr(compile_ahead, "_is_kept", lambda part: part == "alignment")
     return tmp_path
 
 
 def test_one_part_after_the_other_and_none_twice(compiler: Path) -> None:
     """What another process has begun is waited for; what none has begun is left to this one, and to no other."""
-    ahead = compile_ahead.CompileAhead(["calls", "calls table", *compile_ahead.OF_SIGNALS])
+    ahead = compile_ahead.CompileAhead(["calls", "calls table", "records", *compile_ahead.OF_SIGNALS])
     begun = compiler / "begun"
     while not begun.exists():
         time.sleep(0.01)
     for _ in range(2):  # the second batch does not wait for the first one
         ahead.wait("events")
-        ahead.wait("scaling")
+        ahead.wait("alignment")
     waiting = threading.Thread(target=ahead.wait, args=("calls",))
     waiting.start()
     waiting.join(0.2)
     assert waiting.is_alive()
-    for part in ("calls", "calls table", "recalibration", "alignment"):
+    for part in ("calls", "calls table", "records"):
         (compiler / f"may {part}").touch()
     waiting.join()
-    for part in ("calls table", "recalibration", "alignment"):
+    for part in ("calls table", "records"):
         ahead.wait(part)
     ahead.close()
     told = begun.read_text().splitlines()
     assert told[0] == "calls"
     assert len(set(told)) == len(told)
-    assert set(told) <= {"calls", "calls table", "recalibration", "alignment"}
+    assert set(told) <= {"calls", "calls table", "records"}
 
 
 def test_a_process_that_dies_leaves_the_work_to_the_stages(compiler: Path) -> None:
     (compiler / "compiler").write_text(f"#!/bin/sh\nread -r part; echo $part >> {compiler}/begun; exit 1\n")
     ahead = compile_ahead.CompileAhead(["calls", *compile_ahead.OF_SIGNALS])
-    for part in ("events", "alignment", "recalibration", "calls"):
+    for part in ("events", "alignment", "calls"):
         ahead.wait(part)
     ahead.close()
     assert (compiler / "begun").read_text().splitlines()[:1] == ["calls"]

@@ -1,15 +1,14 @@
 """Event detection against a plain implementation and against f5c's own events."""
 
 import gzip
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from f5py.core.batch import Events
 from f5py.signal._events_numba import find_events, scratch_for
-from f5py.signal.events import DNA, RNA, reverse_events
-from f5py.threads.pool import WorkerPool
+from f5py.signal._reversed_events_numba import reverse_events
+from f5py.signal.events import DNA, RNA
 
 
 def _t_statistic(x, window):
@@ -125,24 +124,16 @@ def test_events_equal_those_of_f5c(ecoli, call_ecoli):
 
 
 def test_reversed_events_keep_their_places_in_the_signal():
-    batch = SimpleNamespace(
-        number=0,
-        n_events=np.array([3, 0, 2]),
-        events=Events(
-            np.array([0, 3, 3, 5]),
-            np.array([0, 4, 9, 0, 7], np.int32),
-            np.array([4, 5, 6, 7, 8], np.int32),
-            np.array([1, 2, 3, 4, 5], np.float32),
-            np.array([6, 7, 8, 9, 10], np.float32),
-        ),
+    events = Events(
+        np.array([0, 3, 3, 5]),
+        np.array([0, 4, 9, 0, 7], np.int32),
+        np.array([4, 5, 6, 7, 8], np.int32),
+        np.array([1, 2, 3, 4, 5], np.float32),
+        np.array([6, 7, 8, 9, 10], np.float32),
     )
-    batch.events = Events(
-        batch.events.offsets, batch.events.start, batch.events.length, batch.events.mean, batch.events.stdv
-    )
-    pool = WorkerPool(2)
-    reverse_events(batch, pool)
-    pool.close()
-    assert batch.events.start.tolist() == [9, 4, 0, 7, 0]
-    assert batch.events.length.tolist() == [6, 5, 4, 8, 7]
-    assert batch.events.mean.tolist() == [3, 2, 1, 5, 4]
-    assert batch.events.stdv.tolist() == [8, 7, 6, 10, 9]
+    for read in (1, 2, 0):
+        reverse_events(events, read)
+    assert events.start.tolist() == [9, 4, 0, 7, 0]
+    assert events.length.tolist() == [6, 5, 4, 8, 7]
+    assert events.mean.tolist() == [3, 2, 1, 5, 4]
+    assert events.stdv.tolist() == [8, 7, 6, 10, 9]

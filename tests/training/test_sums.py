@@ -127,7 +127,7 @@ class Made:
         self.levels = self.model.level_mean, self.model.level_stdv
         self.present = PresentModel(self.codes, 6, *self.levels)
         nothing = np.empty(0, np.int32)
-        base_map = BaseMap(np.zeros(2, np.int64), nothing, nothing, nothing)
+        base_map = BaseMap(np.zeros(2, np.int64), nothing, nothing)
         self.view = BatchView(self.alignments, self.events, base_map, self.scaling, np.array([1.6]))
 
     def weights(self) -> np.ndarray:

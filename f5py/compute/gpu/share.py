@@ -254,7 +254,7 @@ class GpuShare:
             values = getattr(batch.events, name.removeprefix("event_"))
             take_reads(host[name], self._q, reads, values, batch.events.offsets, pool)
         if not self._stages.leaves_events:
-            maps = BaseMap(self._p, empty(np.int32), host["first_event"], host["last_event"])
+            maps = BaseMap(self._p, host["first_event"], host["last_event"])
             pool.run(scatter_maps, reads, k, self._p, maps, batch.base_map)
         batch.n_pairs[reads] = host["n_pairs"][:n]
         batch.verdict[reads] = host["verdict"][:n]
@@ -293,7 +293,7 @@ class GpuShare:
             return batch.view
         # the reads of the share stand there in the order of the batch
         offsets = offsets_of(batch.read_length * self._mask(self._aligned))
-        maps = BaseMap(offsets, empty(np.int32), self._part.host["first_event"], empty(np.int32))
+        maps = BaseMap(offsets, self._part.host["first_event"], empty(np.int32))
         return batch.view._replace(base_map=maps)
 
     def _fetch_left(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:

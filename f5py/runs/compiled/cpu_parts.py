@@ -139,30 +139,10 @@ def _events() -> None:
     detect_events(no_reads(), R9_DNA.event_parameters, AT_ONCE, means_only=True)
 
 
-def _rna_events() -> None:
-    from f5py.signal.events import reverse_events
-
-    reverse_events(no_reads(), AT_ONCE)
-
-
-def _scaling() -> None:
-    from f5py.signal.scaling import estimate_scaling, rank_kmers
-
-    batch, model = no_reads(), _model()
-    rank_kmers(batch, model, AT_ONCE)
-    estimate_scaling(batch, model, AT_ONCE)
-
-
-def _recalibration() -> None:
-    from f5py.signal.scaling import recalibrate
-
-    recalibrate(no_reads(), _model(), AT_ONCE)
-
-
 def _alignment() -> None:
-    from f5py.abea.align import align
+    from f5py.compute.aligned_reads import align_reads
 
-    align(no_reads(), _model(), AT_ONCE)
+    align_reads(no_reads(), _model(), AT_ONCE)
 
 
 def _event_rows() -> None:
@@ -312,10 +292,7 @@ CPU_PARTS: dict[str, tuple[tuple[str, ...], Callable[[], None]]] = {
     "records": (("f5py.io.bam._bam_sequence_numba", "copy_sequences"), _records),
     "pod5 signals": (("f5py.io.signals.pod5._vbz_numba", "read_pieces"), _pod5_signals),
     "events": (("f5py.signal._events_numba", "find_all_events"), _events),
-    "rna events": (("f5py.signal._reversed_events_numba", "reverse_all_events"), _rna_events),
-    "scaling": (("f5py.signal._scaling_numba", "estimate_all"), _scaling),
-    "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
-    "recalibration": (("f5py.signal._scaling_numba", "recalibrate_all"), _recalibration),
+    "alignment": (("f5py.compute._aligned_reads_numba", "align_all"), _alignment),
     "calls": (("f5py.methylation._calls_numba", "call_all", INDEPENDENT), _calls),
     "site calls": (("f5py.methylation._site_list_numba", "score_sites", INDEPENDENT), lambda: _calls(per_site=True)),
     "correlated calls": (("f5py.methylation._calls_numba", "call_all", CORRELATED), lambda: _calls(correlated=True)),

@@ -49,7 +49,6 @@ def batch_with_samples(seed: int, n_reads: int, rna: bool = False) -> ReadBatch:
     spikes = rng.integers(0, len(batch.samples), 40)
     batch.samples[spikes] = rng.integers(-300, 2000, 40)
     batch.events = Events.none()
-    batch.base_map = batch.base_map._replace(kmer_rank=np.zeros(0, np.int32))
     # one without a signal, one that was left out before, one with a few samples
     lengths = np.diff(batch.sample_offsets)
     keep = np.ones(len(batch.samples), np.bool_)
@@ -206,7 +205,7 @@ def test_a_device_failure_is_finished_on_the_cpu(device, pool, batch, monkeypatc
 
 def test_a_mistake_of_the_cpu_threads_is_not_the_gpus(device, pool, batch, monkeypatch):
     backend, _ = _watched(device, stages_of(pool), {})
-    monkeypatch.setattr("f5py.compute.cpu.recalibrate", lambda *_: {}["missing"])
+    monkeypatch.setattr("f5py.compute.cpu.align_reads", lambda *_, **__: {}["missing"])
     with pytest.raises(KeyError, match="missing"):
         _computed(batch, backend)
     assert not backend.is_broken

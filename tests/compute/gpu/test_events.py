@@ -85,7 +85,6 @@ def batch_of_raw(signals: list[tuple[NDArray[np.int16], float, float]]) -> ReadB
     batch.samples = np.concatenate(raw)
     batch.sample_offsets = offsets_of(np.array([len(samples) for samples in raw]))
     batch.events = Events.none()
-    batch.base_map = batch.base_map._replace(kmer_rank=np.zeros(0, np.int32))
     return batch
 
 

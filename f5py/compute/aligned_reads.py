@@ -1,0 +1,97 @@
+"""What is computed of each read once its events are known: scaling, their alignment to its bases, and scaling again.
+
+It is one turn of a thread, as nothing of it depends on other reads. In stages of their own the short ones, k-mers and
+scaling, would wait for threads that are busy with the long ones of other batches.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.abea.align import F5C_LIMITS, AlignmentLimits
+from f5py.core.batch import Cause, ReadBatch, ReadStatus
+from f5py.core.kmers import base_codes
+from f5py.core.offsets import elements_of, offsets_of
+from f5py.pore_model.model import PoreModel
+from f5py.threads.pool import WorkerPool, longest_first
+
+
+class Seconds(NamedTuple):
+    """What all threads together have worked."""
+
+    alignment: float
+    scaling: float  # with the ranks of k-mers, and the order of events for RNA
+
+
+def align_reads(
+    batch: ReadBatch,
+    model: PoreModel,
+    pool: WorkerPool,
+    limits: AlignmentLimits = F5C_LIMITS,
+    *,
+    is_rna: bool = False,
+    keep_pairs: bool = False,
+    here: NDArray[np.bool_] | bool = True,
+) -> Seconds:
+    """Align the events of every read to its k-mers.
+
+    `shift`, `scale`, `base_map`, `n_pairs`, `events_per_base` and `verdict` are filled, `var` and `n_calibration` for
+    reads with an acceptable alignment, and with `keep_pairs` `aligned_pairs`. A read without one keeps
+    ``n_pairs == 0``, and the moments for shift and scale; see `f5py.abea.align.drop_unaligned`. Letters that are no
+    base count as A, U as T.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+        Bases and events are read.
+    is_rna : bool
+        Put the events into the order of the bases' 5' to 3' direction: RNA goes through the pore with the 3' end first.
+        Starts in samples stay what they are, so that they descend then.
+    here : bool, shape (n,), optional
+        Only these reads; there is room for the others, which are computed elsewhere.
+    """
+    from f5py.compute._aligned_reads_numba import Found, Settings, align_all
+
+    n, lengths, n_events = len(batch), batch.read_length, batch.n_events
+    batch.shift, batch.scale = np.zeros(n, np.float32), np.zeros(n, np.float32)
+    batch.var = np.ones(n, np.float32)
+    # Not filled here but in the threads: for a batch of long reads that takes as long as aligning.
+    first_event, last_event = np.empty(len(batch.bases), np.int32), np.empty(len(batch.bases), np.int32)
+    batch.base_map = batch.base_map._replace(first_event=first_event, last_event=last_event)
+    batch.n_pairs = np.zeros(n, np.int64)
+    batch.events_per_base = np.zeros(n, np.float64)
+    batch.verdict = np.full(n, Cause.NOT_SPANNING, np.uint8)
+    batch.n_calibration = np.zeros(n, np.int64)
+    alignable = batch.status == ReadStatus.OK
+    if not alignable.all():
+        unaligned = elements_of(batch.base_offsets[:-1][~alignable], lengths[~alignable])
+        first_event[unaligned] = last_event[unaligned] = -1
+    pair_offsets = np.zeros(n + 1, np.int64)
+    if keep_pairs:
+        # A path has at most one pair per event and one per k-mer.
+        pair_offsets = batch.pair_offsets = offsets_of((lengths + n_events) * alignable)
+        batch.aligned_pairs = np.empty((batch.pair_offsets[-1], 2), np.int32)
+    aligning = np.zeros(n)
+    found = Found(
+        batch.aligned_pairs, pair_offsets, batch.n_pairs, batch.events_per_base, batch.verdict, batch.n_calibration,
+        aligning,
+    )  # fmt: skip
+    seconds = pool.run(
+        align_all, longest_first(lengths + n_events, alignable & here), batch.bases, batch.events, batch.base_map,
+        batch.scaling, found, Settings(model.levels, base_codes(), limits, is_rna, _clock()), order=batch.number,
+    )  # fmt: skip
+    alignment = float(aligning.sum())
+    return Seconds(alignment, max(seconds - alignment, 0.0))
+
+
+@cache
+def _clock() -> int:
+    """Return the address of C's ``clock_gettime``."""
+    address = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value
+    assert address is not None
+    return address
