@@ -49,7 +49,7 @@ _WITH_KERNELS = (
     "f5py.io.signals.slow5._slow5_numba", "f5py.outputs.calls._modbam_numba", "f5py.outputs.sites._bedmethyl_numba",
     "f5py.pipeline._batch_limits_numba", "f5py.pipeline._cigars_numba",
 )  # fmt: skip
-_KERNELS = ("events", "scaling", "recalibration", "calls", "calls table", "alignment", "event rows", "event table")
+_KERNELS = ("events", "calls", "calls table", "alignment", "event rows", "event table")
 
 
 def main() -> None:

@@ -173,7 +173,7 @@ class EventMap(NamedTuple):
     """Buffers for the alignment of one read."""
 
     # first_event, last_event: shape (n_kmers,): first and last event of each k-mer; -1 for one without an event of its
-    # own
+    # own. The last ones are left out if the array is empty.
     first_event: NDArray[np.int32]
     last_event: NDArray[np.int32]
     # shape (capacity, 2): aligned (k-mer, event) pairs, from the array's end backwards, if its capacity is not zero
@@ -226,6 +226,7 @@ def align_read(event_mean, kmer_rank, model, shift, scale, event_map, limits):
 
     first_event[:] = -1
     last_event[:] = -1
+    has_last = last_event.shape[0] > 0
     capacity = pairs.shape[0]
     n_pairs = 0
     emissions = 0.0
@@ -260,8 +261,9 @@ def align_read(event_mean, kmer_rank, model, shift, scale, event_map, limits):
             # Only a pair that takes a new event enters the map: k-mers reached by a skip keep none.
             gap = 0
             first_event[kmer] = event
-            last = last_event[kmer]
-            last_event[kmer] = event if last < 0 else last
+            if has_last:
+                last = last_event[kmer]
+                last_event[kmer] = event if last < 0 else last
         # Where the path goes cannot be foreseen: no branches.
         is_diagonal = 1 - is_left - is_up
         kmer -= 1 - is_up
@@ -284,5 +286,6 @@ def align_read(event_mean, kmer_rank, model, shift, scale, event_map, limits):
     # A left move at the very first pair has no earlier pair to share its event with: it takes the event.
     if first_event[lowest_kmer] < 0:
         first_event[lowest_kmer] = lowest_event
-        last_event[lowest_kmer] = lowest_event
+        if has_last:
+            last_event[lowest_kmer] = lowest_event
     return verdict, n_pairs, best_event - lowest_event

@@ -58,7 +58,7 @@ def align_all(turn, reads, bases, events, base_map, scaling, found, settings):
     events : f5py.core.batch.Events
         Reversed for RNA.
     base_map : f5py.core.batch.BaseMap
-        First and last events are filled.
+        First events are filled, and last ones if there is room for them.
     scaling : f5py.core.batch.Scaling
         Shift, in pA, and scale are filled, and of aligned reads var.
     found : Found

@@ -36,6 +36,7 @@ def align_reads(
     *,
     is_rna: bool = False,
     keep_pairs: bool = False,
+    firsts_only: bool = False,
     here: NDArray[np.bool_] | bool = True,
 ) -> Seconds:
     """Align the events of every read to its k-mers.
@@ -52,6 +53,8 @@ def align_reads(
     is_rna : bool
         Put the events into the order of the bases' 5' to 3' direction: RNA goes through the pore with the 3' end first.
         Starts in samples stay what they are, so that they descend then.
+    firsts_only : bool
+        Leave `base_map.last_event` empty.
     here : bool, shape (n,), optional
         Only these reads; there is room for the others, which are computed elsewhere.
     """
@@ -61,7 +64,8 @@ def align_reads(
     batch.shift, batch.scale = np.zeros(n, np.float32), np.zeros(n, np.float32)
     batch.var = np.ones(n, np.float32)
     # Not filled here but in the threads: for a batch of long reads that takes as long as aligning.
-    first_event, last_event = np.empty(len(batch.bases), np.int32), np.empty(len(batch.bases), np.int32)
+    n_bases = len(batch.bases)
+    first_event, last_event = np.empty(n_bases, np.int32), np.empty(0 if firsts_only else n_bases, np.int32)
     batch.base_map = batch.base_map._replace(first_event=first_event, last_event=last_event)
     batch.n_pairs = np.zeros(n, np.int64)
     batch.events_per_base = np.zeros(n, np.float64)
@@ -70,7 +74,9 @@ def align_reads(
     alignable = batch.status == ReadStatus.OK
     if not alignable.all():
         unaligned = elements_of(batch.base_offsets[:-1][~alignable], lengths[~alignable])
-        first_event[unaligned] = last_event[unaligned] = -1
+        for events in (first_event, last_event):
+            if len(events):
+                events[unaligned] = -1
     pair_offsets = np.zeros(n + 1, np.int64)
     if keep_pairs:
         # A path has at most one pair per event and one per k-mer.

@@ -79,7 +79,7 @@ class AlignmentStage:
         self.model = chemistry.nucleotide_model(options.kmer_model) if model is None else model
         self.times = StageTimes(options.threads)
         self.counts = RunCounts()
-        self.pool = WorkerPool(options.threads, part_of_threads(options.threads, 2))
+        self.pool = WorkerPool(options.threads, part_of_threads(options.threads, 3))
         self._options = options
         #: Called with the name of a part of the work before it begins, see `f5py.runs.compile_ahead`.
         self.before_stage: Callable[[str], None] = lambda part: None

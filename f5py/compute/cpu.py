@@ -107,8 +107,9 @@ class SignalStages:
             share.align(batch)
         self.before_stage("alignment")
         seconds = align_reads(
-            batch, self.model, pool, self.limits, is_rna=self.rna, keep_pairs=self.keep_pairs, here=here
-        )
+            batch, self.model, pool, self.limits, is_rna=self.rna, keep_pairs=self.keep_pairs,
+            firsts_only=self.leaves_events, here=here,
+        )  # fmt: skip
         times.add("Alignment", seconds.alignment)
         times.add("Estimate scaling", seconds.scaling)
         if share is not None:

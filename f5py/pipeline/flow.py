@@ -23,8 +23,8 @@ from f5py.threads.pool import FEW_THREADS, kept_memory
 
 #: For each GPU as many batches are in flight as it holds.
 _LANES_PER_GPU = 3
-#: With more CPU threads than this a batch more is in flight where they compute alone, but for single sites, which take
-#: more memory.
+#: With more CPU threads than this two batches more are in flight where they compute alone, but for single sites, which
+#: take more memory.
 _SEVERAL_THREADS = 8
 
 
@@ -163,7 +163,7 @@ def lanes_of(options: AlignmentOptions, stage: AlignmentStage) -> int:
         return _LANES_PER_GPU * stage.n_gpus
     if options.threads <= FEW_THREADS:
         return 2
-    return 3 if options.threads <= _SEVERAL_THREADS or stage.stages.results == "sites" else 4
+    return 3 if options.threads <= _SEVERAL_THREADS or stage.stages.results == "sites" else 5
 
 
 def _n_bases(batch: ReadBatch) -> int:
