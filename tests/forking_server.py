@@ -107,10 +107,10 @@ def main_of_helpers() -> None:
 
 def _load_kept_code(name: str) -> None:
     """Load what Numba's cache has of a module's kernels for this processor."""
-    from numba.core.dispatcher import Dispatcher
+    from f5py.jit.lazy_kernel import LazyKernel
 
     for kernel in list(vars(import_module(name)).values()):
-        if isinstance(kernel, Dispatcher) and kernel.py_func.__module__ == name:
+        if isinstance(kernel, LazyKernel) and kernel.py_func.__module__ == name:
             cache = kernel._cache
             file = getattr(cache, "_cache_file", None)  # there is none where nothing can be kept
             for key in list(file._load_index()) if file is not None else []:

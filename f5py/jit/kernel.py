@@ -15,15 +15,15 @@ import pickle
 import re
 import resource
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
-
-import numba
 
 from f5py.errors import F5pyError
 from f5py.jit.cache_folder import cache_folder
 from f5py.jit.compile_lock import let_one_compile
+from f5py.jit.lazy_kernel import LazyKernel
+from f5py.jit.shortcuts import import_numba
 from f5py.messages import console
 
 #: Allowed fast-math: contraction into fused multiply-add and reciprocals. Never ``nnan`` or ``ninf``:
@@ -31,6 +31,7 @@ from f5py.messages import console
 FASTMATH = {"contract", "arcp", "nsz"}
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
+numba = import_numba()
 if numba.config.DISABLE_JIT:
     raise F5pyError("NUMBA_DISABLE_JIT is set, but f5py computes in compiled code only; unset it")
 cache_folder()  # Numba would make a folder called ~ for a user without a home
@@ -41,7 +42,7 @@ _CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 def kernel(function):
     """Compile `function` without the GIL, cached on disk, with C's rules for division by zero."""
-    return _compiled(function, FASTMATH)
+    return LazyKernel(function, partial(_compiled, fastmath=FASTMATH))
 
 
 def exact_kernel(function):
@@ -49,7 +50,7 @@ def exact_kernel(function):
 
     For code whose results must equal f5c's to the last bit, such as event detection.
     """
-    return _compiled(function, False)
+    return LazyKernel(function, partial(_compiled, fastmath=False))
 
 
 def shared_kernel(function):
@@ -58,6 +59,10 @@ def shared_kernel(function):
     Numba compiles a function anew for every combination of constants, which costs more of a first run than it gains
     where loops are long. Constants that types depend on are none of its arguments.
     """
+    return LazyKernel(function, _shared)
+
+
+def _shared(function):
     compiled = _compiled(function, False)
     compiled.is_shared = True
     return compiled

@@ -29,12 +29,12 @@ def kernel_modules() -> list[str]:
 
 def kernels_of(module: Any) -> dict[str, Any]:
     """Find the kernels that a module defines, by name."""
-    from numba.core.dispatcher import Dispatcher
+    from f5py.jit.lazy_kernel import LazyKernel
 
     return {
         name: found
         for name, found in vars(module).items()
-        if isinstance(found, Dispatcher) and found.py_func.__module__ == module.__name__
+        if isinstance(found, LazyKernel) and found.py_func.__module__ == module.__name__
     }
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 from numba import types
-from numba.core.dispatcher import Dispatcher
 
 from f5py.jit import compile_lock
 from f5py.jit import kernel as kernel_module
 from f5py.jit.kernel import kernel
+from f5py.jit.lazy_kernel import LazyKernel
 
 _MODULE = """
 from f5py.jit.kernel import kernel
@@ -63,7 +63,7 @@ def test_each_kernel_is_compiled_once(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dispatcher:
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LazyKernel:
     """Make a kernel that is not kept."""
     monkeypatch.setattr(kernel_module, "_is_kept_for", lambda *_: False)
 
@@ -74,14 +74,14 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dispatcher:
     return plus_one
 
 
-def lock_file(made: Dispatcher) -> str:
+def lock_file(made: LazyKernel) -> str:
     path = f"{made._cache._cache_file._index_path}.lock"
     with suppress(FileNotFoundError):
         os.unlink(path)  # of an earlier test
     return path
 
 
-def test_a_process_that_stands_still_is_waited_for_no_longer(made: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_stands_still_is_waited_for_no_longer(made: LazyKernel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compile_lock, "_PATIENCE_SECONDS", 0.2)
     with open(lock_file(made), "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
@@ -92,7 +92,7 @@ def test_the_cache_is_looked_into_until_something_is_kept(monkeypatch: pytest.Mo
     """All threads come here until the first of them has loaded a kernel."""
     looks = []
 
-    def is_kept(_: Dispatcher, signature: tuple) -> bool:
+    def is_kept(_: LazyKernel, signature: tuple) -> bool:
         looks.append(signature)
         return len(looks) > 1
 
@@ -150,7 +150,7 @@ def test_a_kernel_that_is_compiled_although_it_is_kept_does_not_wait_for_those_t
     assert len(waits) == 1
 
 
-def test_no_locks(made: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_locks(made: LazyKernel, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError("no locks here")
 
@@ -158,7 +158,7 @@ def test_no_locks(made: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
     assert made(1) == 2
 
 
-def test_no_lock_file(made: Dispatcher) -> None:
+def test_no_lock_file(made: LazyKernel) -> None:
     path = lock_file(made)
     os.mkdir(path)
     try:
