@@ -101,7 +101,7 @@ def test_vectors_of_four_are_lane_by_lane():
 def test_minus_infinity_is_an_ordinary_value():
     a = np.full(17, -np.inf, np.float32)
     b = np.zeros(16, np.float32)
-    out = np.zeros(240, np.float32)
+    out = np.zeros(256, np.float32)
     at_least, _ = _arithmetic(a, b, np.int64(0b1010_0000_1100_0001), out)
     assert at_least == 0
     np.testing.assert_array_equal(out[:16], -np.inf)
