@@ -1,4 +1,4 @@
-"""Loads kept code without what only compilation needs, and looks at each cache folder once.
+"""Loads kept code without what only compilation needs, looks at each cache folder once, and keeps Numba's runtime.
 
 All threads wait for the code of a kernel in turn. Numba parses its intermediate code each time, of which there is use
 only where it is put into another kernel, and imports the modules of all functions inside, which takes as long as the
@@ -7,10 +7,19 @@ code of ten kernels. When a kernel is decorated, it makes a file to see if the c
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import os
+import pickle
 import sys
+import tempfile
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
+
+from f5py.jit.cache_folder import cache_folder
+
+_CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 
 def load_without_intermediate_code(codegen: Any) -> None:
@@ -104,3 +113,64 @@ def look_at_folders_once() -> None:
             written.add(folder)
 
     locators.ensure_cache_path, locators.looks_once = ensure_cache_path, True
+
+
+def keep_runtime() -> None:
+    """Let the functions that count the users of arrays be kept as kernels are.
+
+    Numba compiles them in every process, a thirtieth of the time before the first batch.
+    """
+    runtime: Any = importlib.import_module("numba.core.runtime.nrtdynmod")
+    compile_as_numba_does, create = runtime.compile_nrt_functions, runtime.create_nrt_module
+    if getattr(runtime, "is_kept", False):
+        return
+
+    def compile_nrt_functions(context: Any) -> Any:
+        codegen = context.codegen()
+        path = _runtime_path(codegen)
+        with suppress(Exception):  # it is not there, or damaged
+            return codegen.unserialize_library(pickle.loads(_sound(path.read_bytes())))
+        try:
+            module, library = create(context)
+            library.enable_object_caching()
+            library.add_ir_module(module)
+            library.finalize()
+            code = pickle.dumps(library.serialize_using_object_code())
+        except Exception:  # another version of Numba
+            return compile_as_numba_does(context)
+        with suppress(OSError):  # then it is not kept
+            _write(path, hashlib.sha256(code).digest() + code)
+        return library
+
+    runtime.compile_nrt_functions, runtime.is_kept = compile_nrt_functions, True
+
+
+def _runtime_path(codegen: Any) -> Path:
+    """Return where the runtime is kept for this version of Numba and this processor."""
+    import llvmlite
+    import numba
+
+    made_by = numba.__version__, llvmlite.__version__, codegen.magic_tuple(), numba.config.DEBUG_NRT, numba.config.OPT
+    name = hashlib.sha256(repr(made_by).encode()).hexdigest()[:16]
+    folder = os.environ.get("NUMBA_CACHE_DIR") or os.path.join(cache_folder(), "f5py")
+    return Path(folder, f"numba-runtime-{name}.nbc")
+
+
+def _sound(content: bytes) -> bytes:
+    """Return what follows the checksum of it; `ValueError` if it is another's."""
+    checksum, code = content[:_CHECKSUM_SIZE], content[_CHECKSUM_SIZE:]
+    if hashlib.sha256(code).digest() != checksum:
+        raise ValueError("wrong checksum")
+    return code
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write a file that appears when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as out:
+        out.write(content)
+    try:
+        os.replace(out.name, path)
+    except OSError:
+        os.unlink(out.name)
+        raise

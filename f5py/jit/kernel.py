@@ -195,15 +195,16 @@ def _load_at_once(cache: Any) -> None:
     """
     from numba.core.runtime import rtsys
 
-    from f5py.jit.kept_code import ask_for_the_processor_once, load_without_intermediate_code
+    from f5py.jit.kept_code import ask_for_the_processor_once, keep_runtime, load_without_intermediate_code
 
     load = cache._load_overload
 
     def load_overload(signature: Any, target: Any) -> Any:
-        rtsys.initialize(target)  # what compiled code calls to have memory
         with suppress(AttributeError, ImportError):
             load_without_intermediate_code(target.codegen())
             ask_for_the_processor_once(target.codegen())
+            keep_runtime()
+        rtsys.initialize(target)  # what compiled code calls to have memory
         return load(signature, target)
 
     cache.load_overload = load_overload

@@ -77,6 +77,54 @@ def test_loaded_code_is_put_into_other_kernels(run) -> None:
     assert run("") == (1, False)
 
 
+#: Says how often Numba's runtime was made; all arrays are given back, so that it counts well.
+OF_RUNTIME = """
+import os, sys
+import numba.core.runtime.nrtdynmod as runtime
+made, create = [], runtime.create_nrt_module
+runtime.create_nrt_module = lambda context: made.append(1) or create(context)
+import kernels
+from numba.core.runtime import rtsys
+for i in range(1000):
+    kernels.squares(5)
+if sys.argv[1] == "more":
+    assert kernels.last_square(4) == 9
+    assert sum(kernels.last_square.stats.cache_hits.values()) == 0
+stats = rtsys.get_allocation_stats()
+assert stats.alloc == stats.free >= 1000, stats
+assert stats.mi_alloc == stats.mi_free >= 1000, stats
+print(len(made), flush=True)
+os._exit(0)
+"""
+
+
+def test_the_runtime_is_kept(tmp_path: Path) -> None:
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    folder = tmp_path / "cache"
+
+    def n_made(what: str = "") -> int:
+        done = subprocess.run(
+            [sys.executable, "-c", OF_RUNTIME, what], capture_output=True, text=True, check=False, cwd=tmp_path,
+            env={**os.environ, "NUMBA_CACHE_DIR": str(folder), "NUMBA_NRT_STATS": "1", "PYTHONPATH": str(tmp_path)},
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+        return int(done.stdout)
+
+    assert n_made() == 1
+    (kept,) = folder.glob("numba-runtime-*")
+    content = kept.read_bytes()
+    assert n_made() == 0
+    assert n_made("more") == 0  # it is put into what is compiled
+    for damaged in (b"", content[:-1], content[:999] + bytes([content[999] ^ 1]) + content[1000:]):
+        kept.write_bytes(damaged)
+        assert n_made() == 1
+        assert n_made() == 0
+    kept.unlink()
+    kept.mkdir()  # where nothing can be written
+    assert n_made() == n_made() == 1
+    assert [path for path in folder.iterdir() if path.name.startswith("tmp")] == []
+
+
 def test_a_folder_is_looked_at_once_while_it_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from numba.core import caching
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
@@ -15,7 +18,7 @@ from numba.core.compiler_lock import global_compiler_lock
 from numba.core.registry import cpu_target
 
 from f5py.jit.kernel import FASTMATH
-from f5py.jit.shortcuts import _places, shortcuts
+from f5py.jit.shortcuts import _Hidden, _places, shortcuts
 
 
 class _Columns(NamedTuple):
@@ -158,3 +161,30 @@ def test_scipy_is_imported_by_those_who_use_it(tmp_path):
     (tmp_path / "program.py").write_text(_WITHOUT_SCIPY)
     ended = subprocess.run([sys.executable, tmp_path / "program.py"], capture_output=True, text=True)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("has_settings", [False, True])
+def test_numba_is_imported_without_what_it_does_not_need(tmp_path: Path, has_settings: bool) -> None:
+    """SciPy, whose version it looks at, and YAML, if there are no settings; both are there for others."""
+    (tmp_path / "scipy.py").write_text('__version__ = "1.11.0"\n')
+    (tmp_path / "yaml.py").write_text("def safe_load(file): return {}\n")
+    if has_settings:
+        (tmp_path / ".numba_config.yaml").touch()
+    program = (
+        "import sys, f5py.jit.kernel; print(*(name in sys.modules for name in ('numba', 'scipy', 'yaml')))\n"
+        "import scipy, yaml; print(scipy.__version__)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stdout.splitlines() == [f"True False {has_settings}", "1.11.0"]
+
+
+def test_only_the_thread_that_imports_numba_finds_nothing() -> None:
+    hidden = _Hidden(["scipy"])
+    with pytest.raises(ModuleNotFoundError):
+        hidden.find_spec("scipy")
+    assert hidden.find_spec("numba") is None
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(hidden.find_spec, "scipy").result() is None
