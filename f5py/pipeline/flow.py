@@ -21,8 +21,8 @@ from f5py.pipeline.elsewhere import Awaited, Elsewhere
 from f5py.pipeline.runner import run_pipeline
 from f5py.threads.pool import FEW_THREADS, kept_memory
 
-#: For each GPU as many batches are in flight as it holds.
-_LANES_PER_GPU = 3
+#: For each GPU as many batches are in flight as it holds, also for single sites.
+_LANES_PER_GPU, _SITE_LANES_PER_GPU = 3, 4
 #: With more CPU threads than this two batches more are in flight where they compute alone, but for single sites, which
 #: take more memory.
 _SEVERAL_THREADS = 8
@@ -159,11 +159,12 @@ def process(
 
 def lanes_of(options: AlignmentOptions, stage: AlignmentStage) -> int:
     """Return how many batches this process computes at the same time."""
+    for_sites = stage.stages.results == "sites"
     if stage.n_gpus:
-        return _LANES_PER_GPU * stage.n_gpus
+        return (_SITE_LANES_PER_GPU if for_sites else _LANES_PER_GPU) * stage.n_gpus
     if options.threads <= FEW_THREADS:
         return 2
-    return 3 if options.threads <= _SEVERAL_THREADS or stage.stages.results == "sites" else 5
+    return 3 if options.threads <= _SEVERAL_THREADS or for_sites else 5
 
 
 def _n_bases(batch: ReadBatch) -> int:
