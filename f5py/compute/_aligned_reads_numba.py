@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from f5py.pore_model.model import Levels
 from f5py.signal._reversed_events_numba import reverse_events
 from f5py.signal._scaling_numba import estimate_scaling, fill_ranks, recalibrate
 
-_CLOCK_MONOTONIC = 1
+_CLOCK = time.CLOCK_MONOTONIC
 
 
 class Settings(NamedTuple):
@@ -43,7 +44,7 @@ class Found(NamedTuple):
 
 @exact_kernel
 def _seconds(clock, spec):
-    call_with_two(clock, _CLOCK_MONOTONIC, address_of_data(spec))
+    call_with_two(clock, _CLOCK, address_of_data(spec))
     return spec[0] + 1e-9 * spec[1]
 
 

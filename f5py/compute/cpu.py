@@ -72,7 +72,7 @@ class SignalStages:
     quality: QualityLimits = field(default_factory=QualityLimits)
     means_only: bool = False  # of the events only the means are needed
     # the events, and the first one of each base, are needed only by what scores them: a share that does so itself keeps
-    # those of its reads
+    # those of its reads. The last one of each base is not needed at all.
     leaves_events: bool = False
     keep_pairs: bool = False  # the aligned pairs are wanted too
     keep_samples: bool = False  # do not release the samples after event detection
