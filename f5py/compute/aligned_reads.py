@@ -6,8 +6,6 @@ scaling, would wait for threads that are busy with the long ones of other batche
 
 from __future__ import annotations
 
-import ctypes
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +15,7 @@ from f5py.abea.align import F5C_LIMITS, AlignmentLimits
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.kmers import base_codes
 from f5py.core.offsets import elements_of, offsets_of
+from f5py.io.bytes.c_functions import clock_function
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -87,17 +86,10 @@ def align_reads(
         batch.aligned_pairs, pair_offsets, batch.n_pairs, batch.events_per_base, batch.verdict, batch.n_calibration,
         aligning,
     )  # fmt: skip
+    settings = Settings(model.levels, base_codes(), limits, is_rna, clock_function())
     seconds = pool.run(
         align_all, longest_first(lengths + n_events, alignable & here), batch.bases, batch.events, batch.base_map,
-        batch.scaling, found, Settings(model.levels, base_codes(), limits, is_rna, _clock()), order=batch.number,
+        batch.scaling, found, settings, order=batch.number,
     )  # fmt: skip
     alignment = float(aligning.sum())
     return Seconds(alignment, max(seconds - alignment, 0.0))
-
-
-@cache
-def _clock() -> int:
-    """Return the address of C's ``clock_gettime``."""
-    address = ctypes.cast(ctypes.CDLL(None).clock_gettime, ctypes.c_void_p).value
-    assert address is not None
-    return address

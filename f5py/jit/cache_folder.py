@@ -1,13 +1,15 @@
-"""Folders of files that can be made again: compiled code, and indices that cannot stand beside their files."""
+"""Files that can be made again, and their folders: compiled code, and indices that cannot stand beside their files."""
 
 from __future__ import annotations
 
+import hashlib
 import os
 import stat
 import tempfile
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[2]
+_CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 
 def cache_folder() -> str:
@@ -42,6 +44,39 @@ def has_kept_file(module: str, kernel: str) -> bool:
     if folder := os.environ.get("NUMBA_CACHE_DIR"):
         return any(Path(folder).glob(f"*/{name}"))
     return any(path.parent.glob(f"__pycache__/{name}")) or any(Path(cache_folder(), "numba").glob(f"*/{name}"))
+
+
+def with_checksum(code: bytes) -> bytes:
+    """Return what is kept of compiled code: what damaged code does cannot be foreseen."""
+    return hashlib.sha256(code).digest() + code
+
+
+def without_checksum(content: bytes) -> bytes | None:
+    """Return the code of what `with_checksum` has made; None if it is damaged."""
+    code = content[_CHECKSUM_SIZE:]
+    return code if hashlib.sha256(code).digest() == content[:_CHECKSUM_SIZE] else None
+
+
+def kept(path: str) -> bytes | None:
+    """Read the code that `keep` has put into a file, unless there is none or it is damaged."""
+    try:
+        with open(path, "rb") as file:
+            return without_checksum(file.read())
+    except OSError:
+        return None
+
+
+def keep(path: str, code: bytes) -> None:
+    """Put compiled code into a file, which appears when it is complete. Raises `OSError`."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    descriptor, unfinished = tempfile.mkstemp(dir=os.path.dirname(path))
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(with_checksum(code))
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
 
 
 def _can_be_written(folder: str) -> bool:

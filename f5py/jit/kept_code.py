@@ -12,14 +12,10 @@ import importlib
 import os
 import pickle
 import sys
-import tempfile
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
-from f5py.jit.cache_folder import cache_folder
-
-_CHECKSUM_SIZE = hashlib.sha256().digest_size
+from f5py.jit.cache_folder import cache_folder, keep, kept
 
 
 def load_without_intermediate_code(codegen: Any) -> None:
@@ -121,15 +117,16 @@ def keep_runtime() -> None:
     Numba compiles them in every process, a thirtieth of the time before the first batch.
     """
     runtime: Any = importlib.import_module("numba.core.runtime.nrtdynmod")
-    compile_as_numba_does, create = runtime.compile_nrt_functions, runtime.create_nrt_module
     if getattr(runtime, "is_kept", False):
         return
+    compile_as_numba_does, create = runtime.compile_nrt_functions, runtime.create_nrt_module
 
     def compile_nrt_functions(context: Any) -> Any:
         codegen = context.codegen()
         path = _runtime_path(codegen)
-        with suppress(Exception):  # it is not there, or damaged
-            return codegen.unserialize_library(pickle.loads(_sound(path.read_bytes())))
+        if (code := kept(path)) is not None:
+            with suppress(Exception):  # another version of Numba
+                return codegen.unserialize_library(pickle.loads(code))
         try:
             module, library = create(context)
             library.enable_object_caching()
@@ -139,13 +136,13 @@ def keep_runtime() -> None:
         except Exception:  # another version of Numba
             return compile_as_numba_does(context)
         with suppress(OSError):  # then it is not kept
-            _write(path, hashlib.sha256(code).digest() + code)
+            keep(path, code)
         return library
 
     runtime.compile_nrt_functions, runtime.is_kept = compile_nrt_functions, True
 
 
-def _runtime_path(codegen: Any) -> Path:
+def _runtime_path(codegen: Any) -> str:
     """Return where the runtime is kept for this version of Numba and this processor."""
     import llvmlite
     import numba
@@ -153,24 +150,4 @@ def _runtime_path(codegen: Any) -> Path:
     made_by = numba.__version__, llvmlite.__version__, codegen.magic_tuple(), numba.config.DEBUG_NRT, numba.config.OPT
     name = hashlib.sha256(repr(made_by).encode()).hexdigest()[:16]
     folder = os.environ.get("NUMBA_CACHE_DIR") or os.path.join(cache_folder(), "f5py")
-    return Path(folder, f"numba-runtime-{name}.nbc")
-
-
-def _sound(content: bytes) -> bytes:
-    """Return what follows the checksum of it; `ValueError` if it is another's."""
-    checksum, code = content[:_CHECKSUM_SIZE], content[_CHECKSUM_SIZE:]
-    if hashlib.sha256(code).digest() != checksum:
-        raise ValueError("wrong checksum")
-    return code
-
-
-def _write(path: Path, content: bytes) -> None:
-    """Write a file that appears when it is complete."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as out:
-        out.write(content)
-    try:
-        os.replace(out.name, path)
-    except OSError:
-        os.unlink(out.name)
-        raise
+    return os.path.join(folder, f"numba-runtime-{name}.nbc")

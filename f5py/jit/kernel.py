@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from f5py.errors import F5pyError
-from f5py.jit.cache_folder import cache_folder
+from f5py.jit.cache_folder import cache_folder, with_checksum, without_checksum
 from f5py.jit.compile_lock import let_one_compile
 from f5py.jit.lazy_kernel import LazyKernel
 from f5py.jit.shortcuts import import_numba
@@ -37,7 +37,6 @@ if numba.config.DISABLE_JIT:
 cache_folder()  # Numba would make a folder called ~ for a user without a home
 #: What LLVM may need for the largest of our functions.
 _COMPILER_BYTES = 300 << 20
-_CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 
 def kernel(function):
@@ -211,23 +210,18 @@ def _load_at_once(cache: Any) -> None:
 
 
 def _guard(file: Any) -> None:
-    """Make a damaged cache file one that is not there, and one that cannot be written no concern of the run.
-
-    Compiled code gets a checksum: what damaged machine code does cannot be foreseen.
-    """
+    """Make a damaged cache file one that is not there, and one that cannot be written no concern of the run."""
     load, save = file.load, file.save
 
     def load_data(name: str) -> Any:
-        content = Path(file._data_path(name)).read_bytes()
-        code, checksum = content[:-_CHECKSUM_SIZE], content[-_CHECKSUM_SIZE:]
-        if hashlib.sha256(code).digest() != checksum:
+        code = without_checksum(Path(file._data_path(name)).read_bytes())
+        if code is None:
             raise ValueError("wrong checksum")
         return pickle.loads(code)
 
     def save_data(name: str, data: Any) -> None:
-        code = file._dump(data)
         with file._open_for_write(file._data_path(name)) as out:
-            out.write(code + hashlib.sha256(code).digest())
+            out.write(with_checksum(file._dump(data)))
 
     file._load_data, file._save_data = load_data, save_data
 

@@ -18,7 +18,8 @@ _lock = threading.RLock()
 class LazyKernel:
     """A function that is prepared for Numba when Python calls it, or when one that calls it is compiled.
 
-    All attributes but those here are those of Numba's dispatcher.
+    All attributes but those here are those of Numba's dispatcher, also ``_numba_type_``, by which Numba knows what
+    another kernel calls.
 
     Parameters
     ----------
@@ -46,11 +47,6 @@ class LazyKernel:
                 if self._dispatcher is None:
                     self._dispatcher = self._prepare(self.py_func)
         return self._dispatcher
-
-    @property
-    def _numba_type_(self) -> Any:
-        """What Numba takes the kernel for, where another one calls it."""
-        return self.dispatcher._numba_type_
 
     def __call__(self, *arguments: Any) -> Any:
         return (self._dispatcher or self.dispatcher)(*arguments)

@@ -11,6 +11,7 @@ import numpy as np
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.diagnosis import cause_text
+from f5py.compute.gpu.arena import parts_for
 from f5py.core.batch import Cause, ReadBatch
 from f5py.core.large_arrays import recycling
 from f5py.errors import F5pyError
@@ -21,8 +22,6 @@ from f5py.pipeline.elsewhere import Awaited, Elsewhere
 from f5py.pipeline.runner import run_pipeline
 from f5py.threads.pool import FEW_THREADS, kept_memory
 
-#: For each GPU as many batches are in flight as it holds, also for single sites.
-_LANES_PER_GPU, _SITE_LANES_PER_GPU = 3, 4
 #: With more CPU threads than this two batches more are in flight where they compute alone, but for single sites, which
 #: take more memory.
 _SEVERAL_THREADS = 8
@@ -159,12 +158,12 @@ def process(
 
 def lanes_of(options: AlignmentOptions, stage: AlignmentStage) -> int:
     """Return how many batches this process computes at the same time."""
-    for_sites = stage.stages.results == "sites"
+    results = stage.stages.results
     if stage.n_gpus:
-        return (_SITE_LANES_PER_GPU if for_sites else _LANES_PER_GPU) * stage.n_gpus
+        return parts_for(results) * stage.n_gpus
     if options.threads <= FEW_THREADS:
         return 2
-    return 3 if options.threads <= _SEVERAL_THREADS or for_sites else 5
+    return 3 if options.threads <= _SEVERAL_THREADS or results == "sites" else 5
 
 
 def _n_bases(batch: ReadBatch) -> int:

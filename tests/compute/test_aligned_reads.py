@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -20,13 +19,6 @@ from ..abea.batch_maker import made_batch
 from ..abea.made_reads import MODEL
 
 _K = MODEL.k
-
-
-@pytest.fixture
-def pool() -> Iterator[WorkerPool]:
-    pool = WorkerPool(3)
-    yield pool
-    pool.close()
 
 
 @pytest.fixture

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -49,17 +47,11 @@ os._exit(0)  # to take Numba apart takes a third of a second
 
 
 @pytest.fixture
-def run(tmp_path: Path):
+def run(run_with_kernels: Callable[..., str]) -> Callable[[str], tuple[int, bool]]:
     """Return a function that runs the program with one cache: what was kept, and whether Numba was imported for it."""
-    (tmp_path / "kernels.py").write_text(KERNELS)
 
     def run_program(what: str) -> tuple[int, bool]:
-        done = subprocess.run(
-            [sys.executable, "-c", PROGRAM, what], capture_output=True, text=True, check=False, cwd=tmp_path,
-            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        n_kept, is_imported = done.stdout.split()
+        n_kept, is_imported = run_with_kernels(KERNELS, PROGRAM, what).split()
         return int(n_kept), is_imported == "True"
 
     return run_program
@@ -98,17 +90,11 @@ os._exit(0)
 """
 
 
-def test_the_runtime_is_kept(tmp_path: Path) -> None:
-    (tmp_path / "kernels.py").write_text(KERNELS)
+def test_the_runtime_is_kept(run_with_kernels: Callable[..., str], tmp_path: Path) -> None:
     folder = tmp_path / "cache"
 
     def n_made(what: str = "") -> int:
-        done = subprocess.run(
-            [sys.executable, "-c", OF_RUNTIME, what], capture_output=True, text=True, check=False, cwd=tmp_path,
-            env={**os.environ, "NUMBA_CACHE_DIR": str(folder), "NUMBA_NRT_STATS": "1", "PYTHONPATH": str(tmp_path)},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return int(done.stdout)
+        return int(run_with_kernels(KERNELS, OF_RUNTIME, what, NUMBA_NRT_STATS="1"))
 
     assert n_made() == 1
     (kept,) = folder.glob("numba-runtime-*")

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
+from collections.abc import Callable
 
 from f5py.jit.lazy_kernel import LazyKernel
 
@@ -41,16 +38,9 @@ os._exit(0)
 """
 
 
-def test_what_only_others_call_is_prepared_where_these_are_compiled(tmp_path: Path) -> None:
-    (tmp_path / "kernels.py").write_text(_KERNELS)
-
+def test_what_only_others_call_is_prepared_where_these_are_compiled(run_with_kernels: Callable[..., str]) -> None:
     def run() -> str:
-        done = subprocess.run(
-            [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=False, cwd=tmp_path,
-            env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)},
-        )  # fmt: skip
-        assert done.returncode == 0, done.stderr
-        return done.stdout.strip()
+        return run_with_kernels(_KERNELS, _PROGRAM)
 
     assert run() == "0 True True True"
     assert run() == "1 False False True"

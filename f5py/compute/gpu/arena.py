@@ -38,6 +38,19 @@ DISCRETE_FRACTION = 0.9
 INTEGRATED_FRACTION = 0.7
 
 
+#: Parts of the arena, in each of which a batch can be: a batch takes at least as long as its longest read, during which
+#: most of a large GPU is idle. One more part for the batch that is packed or unpacked; for single sites, whose kernels
+#: take as long as all others together, another one.
+_PARTS, _SITE_PARTS, _INTEGRATED_PARTS = 3, 4, 2
+
+
+def parts_for(results: str, integrated: bool = False) -> int:
+    """Return how many parts an arena has, for what is made of the batches; see `f5py.compute.cpu.SignalStages`."""
+    if integrated:  # memory is scarce there
+        return _INTEGRATED_PARTS
+    return _SITE_PARTS if results == "sites" else _PARTS
+
+
 @dataclass(frozen=True)
 class ArenaSize:
     """Capacity of one part of the arena.

@@ -19,7 +19,7 @@ import numpy as np
 
 from f5py.abea.align_gpu import macros, model_table
 from f5py.compute.cpu import Share, SignalStages, StageTimes
-from f5py.compute.gpu.arena import ArenaSize, Density, capacity, memory_fraction
+from f5py.compute.gpu.arena import ArenaSize, Density, capacity, memory_fraction, parts_for
 from f5py.compute.gpu.buffers import ArenaPart, Tables
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError, first_line, guarded, remedy
 from f5py.compute.gpu.parts import PartsOfGpu
@@ -31,10 +31,6 @@ from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.messages import console
 
 _WHO = "init_cuda"
-#: Parts of the arena, in each of which a batch can be: a batch takes at least as long as its longest read, during which
-#: most of a large GPU is idle. One more part for the batch that is packed or unpacked; for single sites, whose kernels
-#: take as long as all others together, another one.
-_PARTS, _SITE_PARTS, _INTEGRATED_PARTS = 3, 4, 2
 #: A batch is left to the CPU threads if they need less than so many times what one of them needs for its longest read.
 _SMALL_RATIO = 3.0
 _MIN_READS, _MIN_BATCH = 16, 20_000
@@ -133,9 +129,7 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
             rows=kind == "rows", site_scores=kind == "sites",
         )  # fmt: skip
         fraction = memory_fraction(self.limits.mem_frac, self.device.integrated)
-        n_parts = _SITE_PARTS if kind == "sites" else _PARTS
-        if self.device.integrated:  # memory is scarce there
-            n_parts = _INTEGRATED_PARTS
+        n_parts = parts_for(kind, self.device.integrated)
         full = self.capacity = capacity(self.device.free_memory * fraction, density, max_reads, n_parts)
         console.note(
             _WHO,

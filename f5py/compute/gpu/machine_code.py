@@ -8,13 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from contextlib import suppress
 
 from f5py.compute.gpu.device import GpuUnavailableError
-from f5py.jit.cache_folder import cache_folder
-
-_DIGEST_SIZE = hashlib.sha256().digest_size
+from f5py.jit.cache_folder import cache_folder, keep, kept
 
 
 def machine_code(source: str, options: tuple[str, ...], capability: str) -> bytes:
@@ -47,11 +44,11 @@ def machine_code(source: str, options: tuple[str, ...], capability: str) -> byte
     target = f"-arch={'sm' if is_known else 'compute'}_{capability if is_known else max(known, default=75)}"
     key = "\0".join([source, *options, target, str(nvrtc.getVersion())])
     path = os.path.join(cache_folder(), "f5py", "kernels", hashlib.sha256(key.encode()).hexdigest()[:40])
-    if (kept := _kept(path)) is not None:
-        return kept
+    if (made := kept(path)) is not None:
+        return made
     code = _compiled(source, (*options, target), is_known)
     with suppress(OSError):  # then the next run compiles again
-        _keep(path, code)
+        keep(path, code)
     return code
 
 
@@ -67,25 +64,3 @@ def _compiled(source: str, options: tuple[str, ...], is_final: bool) -> bytes:
         raise GpuUnavailableError(f"the kernels do not compile: {complaints.splitlines()[0]}") from problem
     finally:
         nvrtc.destroyProgram(program)
-
-
-def _kept(path: str) -> bytes | None:
-    """Read the code in that file, unless there is none or it is damaged."""
-    try:
-        with open(path, "rb") as file:
-            digest, code = file.read(_DIGEST_SIZE), file.read()
-    except OSError:
-        return None
-    return code if hashlib.sha256(code).digest() == digest else None
-
-
-def _keep(path: str, code: bytes) -> None:
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    descriptor, unfinished = tempfile.mkstemp(dir=os.path.dirname(path))
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(hashlib.sha256(code).digest() + code)
-        os.replace(unfinished, path)
-    except BaseException:
-        os.unlink(unfinished)
-        raise

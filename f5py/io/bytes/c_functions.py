@@ -37,6 +37,12 @@ def pread_function() -> int:
 
 
 @cache
+def clock_function() -> int:
+    """Return the address of ``clock_gettime``."""
+    return address_of(ctypes.CDLL(None).clock_gettime)
+
+
+@cache
 def zlib_library() -> Any:
     """Open the zlib that pysam needs itself."""
     try:
