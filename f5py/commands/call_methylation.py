@@ -109,7 +109,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         alignments = loader.alignments
         layout = _layout(run)
         if options.output_format == "parquet":
-            yield CallsColumns(options.output, layout, options.threads, caller.facts.metadata)
+            yield CallsColumns(options.output, layout, caller.facts.metadata)
         elif options.output_format in ("tsv", "csv"):
             yield CallsTable(options.output, options, layout, run.stopping)
         if run.take is not None:

@@ -43,7 +43,7 @@ def run(options: JoinOptions) -> None:
             console.info(_WHO, f"{n_shared} records stood in several files; each is there once, with the calls of all")
     elif kind == "parquet":
         with complete_output(options.output) as out:
-            merge_parquets(options.inputs, out, options.threads)
+            merge_parquets(options.inputs, out)
     elif kind == "bedmethyl":
         merge_bedmethyls(options.inputs, options.output, options.threads)
     else:

@@ -104,7 +104,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
         if is_arrow:
             from f5py.outputs.sites.frequency_arrow import write_frequency_rows
 
-            write_frequency_rows(out, frequencies, _COMPRESSION_THREADS)
+            write_frequency_rows(out, frequencies)
         else:
             frequencies.write(out)
     n_odd = frequencies.odd_groups

@@ -15,18 +15,13 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple, Protocol
 from f5py.core.batch import ReadBatch
 from f5py.errors import blamed_on
 from f5py.io.files.output import TextOutput
-from f5py.outputs.part_rows import Place
-
-
-class PartText(TextOutput, Place, Protocol):
-    """A taker of the header and the rows of a part's table of text, which knows where its rows are in the run."""
 
 
 class OfPart(NamedTuple):
     """Files of the outputs of a part."""
 
     folder: Path
-    text: PartText
+    text: TextOutput  # takes the header and the rows of its table of text
 
 
 class DonePart(Protocol):
@@ -34,10 +29,6 @@ class DonePart(Protocol):
 
     def open(self, name: str) -> BinaryIO:
         """Open one of its files, which is what was written."""
-        ...
-
-    def has(self, name: str) -> bool:
-        """Tell whether it has a file of this name."""
         ...
 
     def append_rows(self, out: Any) -> None:

@@ -127,7 +127,7 @@ def test_parts_joined_are_the_output_of_one_run(tmp_path: Path):
 def test_names_of_parts_are_not_taken_twice():
     """Tables of calls and of events have one name: no run has both."""
     names = Counter(made.part_name for made in CLASSES if made.part_name is not None)
-    assert {name for name, times in names.items() if times > 1} == {"table.arrow"}
+    assert {name for name, times in names.items() if times > 1} == {"table.parquet"}
 
 
 @pytest.mark.parametrize("made", CLASSES, ids=lambda made: made.__name__)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, BinaryIO
 
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow
@@ -20,11 +20,14 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
 
     Parameters
     ----------
+    file : str or binary file
+        An open file stays open.
     what : str
         What needs pyarrow, for the message.
 
     Attributes
     ----------
+    path : str
     names : list of str
         All columns; each once.
 
@@ -36,11 +39,11 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
         The file is damaged, has no columns, or two of one name.
     """
 
-    def __init__(self, path: str, what: str = "Parquet and Arrow tables") -> None:
+    def __init__(self, file: str | BinaryIO, what: str = "Parquet and Arrow tables") -> None:
         self._arrow, parquet = import_arrow(what)
-        self._path = path
+        self.path = path = file if isinstance(file, str) else file.name
         with self._told():
-            self._file = parquet.ParquetFile(path, page_checksum_verification=True)
+            self._file = parquet.ParquetFile(file, page_checksum_verification=True)
             self._schema = self._file.schema_arrow
             self.names: list[str] = self._schema.names
         if not self.names:
@@ -106,7 +109,7 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
             column = batch.column(i)
             if _lacks_values(arrow, column):
                 if not arrow.types.is_floating(field.type):
-                    raise InputFileError(f"{self._path}: a row has no value of {field.name}; make the table again")
+                    raise InputFileError(f"{self.path}: a row has no value of {field.name}; make the table again")
                 batch = batch.set_column(i, field.name, column.fill_null(float("nan")))
         return batch
 
@@ -123,7 +126,7 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
         kind = _kind_of(self._arrow.types, field.type)
         if not kind or (kind.startswith("list:") and not with_lists):
             raise InputFileError(
-                f"{self._path}: column {name} is of the type {_shown(field.type)}, not numbers or text; "
+                f"{self.path}: column {name} is of the type {_shown(field.type)}, not numbers or text; "
                 "make the table again"
             )
         return kind
@@ -136,7 +139,7 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
         except (*_PROBLEMS, self._arrow.ArrowException) as problem:
             reason = " ".join(str(problem).split())
             raise InputFileError(
-                f"{self._path}: damaged or no Parquet table of f5py ({reason}); make the file again"
+                f"{self.path}: damaged or no Parquet table of f5py ({reason}); make the file again"
             ) from problem
 
 

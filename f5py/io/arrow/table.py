@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack
-from typing import Any, BinaryIO, Protocol, runtime_checkable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,17 +13,17 @@ from numpy.typing import NDArray
 from f5py.core.offsets import gathered
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow
-from f5py.io.arrow.parquet_groups import EncodedGroup, ParquetGroups
-from f5py.io.arrow.row_groups import GroupEncoder, GroupLayout
+from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.threads.ordered import OrderedWork
 
 #: Names and Arrow types of columns; the type ``"names"`` is a dictionary of strings with int32 indices, and
 #: ``"list:T"`` are lists of the type T.
 Fields = Sequence[tuple[str, str]]
-#: Maximum number of threads that prepare columns, and of those that encode them: more would take a lot of memory.
-MAX_ENCODERS = 8
 #: Unless a table says otherwise.
 ROWS_PER_GROUP = 1 << 18
+#: Row groups that may wait for the one that is being encoded.
+_GROUPS_WAITING = 2
+_ROWS_AT_ONCE = 1 << 16
 
 
 def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: NDArray[np.uint8]) -> Any:
@@ -140,7 +139,7 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
     """Writes tables of columns one after the other into one Parquet file, compressed with zstd; a context manager.
 
     The file depends on the rows only, not on how they come in tables: row groups have equal sizes, and each has the
-    values of its dictionaries in the order in which they first occur. Groups are encoded in threads.
+    values of its dictionaries in the order in which they first occur. A thread encodes the groups.
 
     Parameters
     ----------
@@ -149,11 +148,11 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
     encodings : mapping of str to str, optional
         Encodings of columns; all others get a dictionary where that is smaller.
     ranges_of : sequence of str, optional
-        Columns of which each row group tells the smallest and the largest value; all by default.
+        Columns of which each row group has the smallest and the largest value; all by default.
     rows_per_group : int
         Rows that are collected, compressed and written together; the last group may have fewer.
     metadata : mapping of str to str, optional
-        What the file says of itself.
+        Entries of the file's metadata.
     """
 
     def __init__(
@@ -164,18 +163,26 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
         level: int | None = None,
         ranges_of: Sequence[str] | None = None,
         rows_per_group: int = ROWS_PER_GROUP,
-        n_threads: int = 1,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
-        self._schema = _schema(fields)
-        self._encoder = GroupEncoder(self._schema, fields, GroupLayout(encodings or {}, level, ranges_of))
-        self._file = ParquetGroups(out, self._encoder.file(self._schema.with_metadata(metadata).empty_table()))
-        n_threads = min(n_threads, MAX_ENCODERS)
-        n_waiting = n_threads + n_threads // 2  # some follow those that are done before the first one is
-        self._encoding = OrderedWork(n_threads, self._encoded, self._add, "f5py-parquet", n_waiting)
+        _, parquet = import_arrow()
+        encodings = dict(encodings or {})
+        self.fields = list(fields)
+        self.schema = _schema(fields)
+        self._out = _UnlessFailed(out)
+        self._writer = parquet.ParquetWriter(
+            self._out,
+            self.schema.with_metadata(metadata),
+            compression="zstd",
+            compression_level=level,
+            use_dictionary=[_leaf(name, kind) for name, kind in fields if name not in encodings],
+            column_encoding=encodings,
+            write_page_checksum=True,
+            write_statistics=True if ranges_of is None else list(ranges_of),
+        )
+        self._encoding = OrderedWork(1, self._write_group, lambda _: None, "f5py-parquet", _GROUPS_WAITING)
         self._rows_per_group = rows_per_group
         self._tables: deque[Any] = deque()
-        self._files = ExitStack()
         self._n_rows = 0
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
@@ -184,44 +191,30 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
                 if self._n_rows:
                     self._add_group(self._n_rows)
                 self._encoding.finish()
-                self._file.close()
+                self._writer.close()
         finally:
             self._encoding.close()
-            self._files.close()
+            self._out.has_failed = True
+            self._writer.close()
 
     def write(self, columns: Sequence[Any]) -> None:
         """Take rows: one array per field, of NumPy or Arrow, all of one length."""
-        self.write_table(table_of(columns, self._schema))
-
-    def write_table(self, table: Any) -> None:
-        """Take rows: a `pyarrow.Table` of the schema."""
-        self._tables.append(table)
-        self._n_rows += len(table)
+        self._tables.append(table_of(columns, self.schema))
+        self._n_rows += len(self._tables[-1])
         while self._n_rows >= self._rows_per_group:
             self._add_group(self._rows_per_group)
 
-    @property
-    def schema(self) -> Any:
-        """Types and names of the columns, as Arrow has them."""
-        return self._schema
+    def append(self, table: ParquetTable) -> None:
+        """Take the rows of another table.
 
-    def append_groups(self, file: BinaryIO) -> None:
-        """Take the row groups of a file that such an output has written; it may be closed afterwards.
-
-        Raises `InputFileError` if row groups do not begin where the file's do.
+        Raises `InputFileError` if it is damaged, or has other columns.
         """
-        if self._n_rows:
-            raise InputFileError(f"{file.name}: was made for other rows before it; work on the part again")
-        descriptor = os.dup(file.fileno())
-        again = open(file.name, "rb", buffering=0, opener=lambda *_: descriptor)  # noqa: SIM115 - closed when it is used
-        self._encoding.add(self._files.enter_context(again))
-
-    def take_rest(self) -> list[Any]:
-        """Give back the rows that are too few for a group, as tables."""
-        rest = list(self._tables)
-        self._tables.clear()
-        self._n_rows = 0
-        return rest
+        if table.kinds(with_lists=True) != self.fields:
+            raise InputFileError(f"{table.path}: has other columns than the table that it is a part of")
+        for batch in table.batches(_ROWS_AT_ONCE, with_lists=True):
+            # dictionaries of another library may have other types of numbers
+            columns = zip(batch.columns, self.schema, strict=True)
+            self.write([column.cast(field.type) for column, field in columns])
 
     def _add_group(self, n_rows: int) -> None:
         """Let the first `n_rows` of the rows at hand be encoded."""
@@ -236,80 +229,59 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
         self._n_rows -= n_rows
         self._encoding.add(taken)
 
-    def _encoded(self, tables: list[Any] | BinaryIO) -> EncodedGroup | BinaryIO:
-        """Encode the rows of all tables as a row group; a file stays as it is."""
-        return self._encoder.encode(tables) if isinstance(tables, list) else tables
-
-    def _add(self, made: EncodedGroup | BinaryIO) -> None:
-        if isinstance(made, EncodedGroup):
-            self._file.add_group(made)
-        else:
-            self._file.add(made)
+    def _write_group(self, tables: list[Any]) -> None:
+        arrow, _ = import_arrow()
+        rows = arrow.concat_tables(tables).unify_dictionaries().combine_chunks()
+        columns = [
+            _by_first_row(column) if arrow.types.is_dictionary(column.type) else column for column in rows.columns
+        ]
+        self._writer.write_table(arrow.Table.from_arrays(columns, schema=self.schema), row_group_size=len(rows))
 
 
-class ArrowStream(AbstractContextManager["ArrowStream"]):
-    """A file of rows that are kept for another output: an Arrow IPC stream; a context manager.
+class _UnlessFailed:
+    """Binary file for a Parquet writer, which completes its file whenever it is closed: not after an error."""
 
-    Parameters
-    ----------
-    out : binary file
-        Stays open.
-    """
+    closed = False
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
+        self._size = 0
+        self.has_failed = False
 
-    def of(self, fields: Fields, **_: Any) -> ArrowStream:
-        """Make a stream with these columns."""
-        arrow, _ = import_arrow()
-        self.schema = _schema(fields)
-        self._writer = arrow.ipc.new_stream(arrow.PythonFile(self._out, "w"), self.schema)
-        return self
+    def write(self, piece: Any) -> None:
+        """Write a piece, unless the output has failed."""
+        if not self.has_failed:
+            self._out.write(piece)
+        self._size += len(piece)
 
-    def __exit__(self, *_: object) -> None:
-        self._writer.close()
+    def tell(self) -> int:
+        """Return the size so far."""
+        return self._size
 
-    def write(self, columns: Sequence[Any]) -> None:
-        """Take rows: one array per field, of NumPy or Arrow, all of one length."""
-        self.write_table(table_of(columns, self.schema))
+    def flush(self) -> None:
+        """Do nothing: whoever opened the file flushes it."""
 
-    def write_table(self, table: Any) -> None:
-        """Take rows: a `pyarrow.Table` of the schema."""
-        self._writer.write_table(table)
+    def close(self) -> None:
+        """Do nothing: the file stays open."""
 
 
-def stream_tables(file: BinaryIO, schema: Any) -> Iterator[Any]:
-    """Yield some rows after the other of an `ArrowStream`, as tables of a schema.
+def _leaf(name: str, kind: str) -> str:
+    """Return the path of the values of a column."""
+    return f"{name}.list.element" if kind.startswith("list:") else name
 
-    Raises `InputFileError` if the file is damaged, or has other columns.
-    """
+
+def _by_first_row(column: Any) -> Any:
+    """Renumber a dictionary column of one chunk: values by their first rows, without others."""
     arrow, _ = import_arrow()
-    try:
-        with arrow.ipc.open_stream(arrow.PythonFile(file, "r")) as stream:
-            if not stream.schema.equals(schema):
-                raise InputFileError(f"{file.name}: has other columns than the table; work on the part again")
-            for batch in stream:
-                batch.validate(full=True)
-                yield arrow.Table.from_batches([batch], schema)
-    except (OSError, arrow.ArrowException) as problem:
-        raise InputFileError(f"{file.name}: cannot be read: {' '.join(str(problem).split())}") from None
+    (names,) = column.chunks
+    codes = names.indices.dictionary_encode()
+    return arrow.DictionaryArray.from_arrays(codes.indices, names.dictionary.take(codes.dictionary))
 
 
-@runtime_checkable
-class RowKeeper(Protocol):
-    """A taker of rows that keeps them for another output."""
-
-    def of(self, fields: Fields, **parquet: Any) -> ArrowSink:
-        """Make a sink for the rows; `parquet` are arguments of the `ParquetOutput` that they are for."""
-        ...
-
-
-#: What rows are given to: a Parquet file, a function of a pyarrow.Table, or what keeps them.
-RowTarget = BinaryIO | Callable[[Any], None] | RowKeeper
+#: What rows are given to: a Parquet file, or a function of a pyarrow.Table.
+RowTarget = BinaryIO | Callable[[Any], None]
 
 
 def arrow_sink(out: RowTarget, fields: Fields, **parquet: Any) -> ArrowSink:
     """Make a sink that writes rows to a Parquet file or, if `out` is a function, calls it with tables of them."""
-    if isinstance(out, RowKeeper):
-        return out.of(fields, **parquet)
     return ArrowTables(out, fields) if callable(out) else ParquetOutput(out, fields, **parquet)

@@ -10,8 +10,8 @@ import numpy as np
 
 from f5py.core.batch import ReadBatch
 from f5py.core.windows import Windows
+from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.arrow.table import ParquetOutput, RowTarget, arrow_sink, dictionary_column, string_column
-from f5py.outputs.part_rows import append_rows
 
 _FIELDS = [
     ("chromosome", "names"),
@@ -27,6 +27,8 @@ _FIELDS = [
     ("sequence", "large_string"),
 ]
 _STRANDS = ["+", "-"]
+#: Likelihoods hardly repeat: with dictionaries, files are half as large again.
+PARQUET_LAYOUT = {"encodings": {name: "PLAIN" for name, _ in _FIELDS if name.startswith("log_lik")}}
 
 
 class CallsArrow(AbstractContextManager["CallsArrow"]):
@@ -38,9 +40,9 @@ class CallsArrow(AbstractContextManager["CallsArrow"]):
 
     Parameters
     ----------
-    out : binary file, function of a pyarrow.Table, or ArrowStream
+    out : binary file, or function of a pyarrow.Table
         The Parquet file, which stays open and is complete after the context is left without an error; or what takes
-        the rows as tables; or what keeps them.
+        the rows as tables.
     contigs, k, windows, motifs
         As for `f5py.outputs.calls.calls_writer.CallsWriter`.
     """
@@ -52,11 +54,10 @@ class CallsArrow(AbstractContextManager["CallsArrow"]):
         k: int,
         windows: Windows | None = None,
         motifs: Sequence[str] = (),
-        n_threads: int = 1,
         metadata: Mapping[str, str] | None = None,
     ) -> None:
         fields = [*_FIELDS, ("motif", "names")] if motifs else _FIELDS
-        self._writer = arrow_sink(out, fields, n_threads=n_threads, metadata=metadata)
+        self._writer = arrow_sink(out, fields, metadata=metadata, **PARQUET_LAYOUT)
         self._motifs = list(motifs)
         self._contigs = contigs
         self._k = k
@@ -65,10 +66,11 @@ class CallsArrow(AbstractContextManager["CallsArrow"]):
     def __exit__(self, *problem: Any) -> None:
         self._writer.__exit__(*problem)
 
-    def append(self, first: BinaryIO, groups: BinaryIO | None = None, last: BinaryIO | None = None) -> None:
-        """Write the rows that an `ArrowStream` or `PartRows` of this table has kept, to a Parquet file."""
+    def append(self, file: BinaryIO) -> None:
+        """Write the rows of another such Parquet file to the Parquet file."""
         assert isinstance(self._writer, ParquetOutput)
-        append_rows(self._writer, first, groups, last)
+        with ParquetTable(file) as table:
+            self._writer.append(table)
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""

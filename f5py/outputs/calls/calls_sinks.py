@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pysam
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
 from f5py.core.windows import Windows
-from f5py.io.arrow.table import ArrowStream
 from f5py.io.bam.indexed_output import indexed_output
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import TextOutput
@@ -20,7 +19,6 @@ from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_writer import CallsWriter
 from f5py.outputs.formatting import OrderedFormatter
-from f5py.outputs.part_columns import append_columns
 from f5py.outputs.sink import DonePart, OfPart, Sink
 from f5py.outputs.stage_tables import StageTables
 
@@ -75,25 +73,25 @@ class CallsTable(Sink):
 
 
 class CallsColumns(Sink):
-    """The table as Parquet; Arrow columns are kept of a part."""
+    """The table as Parquet."""
 
-    part_name = "table.arrow"
+    part_name = "table.parquet"
 
-    def __init__(self, path: str, layout: CallLayout, n_threads: int, metadata: Mapping[str, str]) -> None:
+    def __init__(self, path: str, layout: CallLayout, metadata: Mapping[str, str]) -> None:
         super().__init__(path)
         self._layout = layout
-        self._encoding: dict[str, Any] = {"n_threads": n_threads, "metadata": metadata}
+        self._metadata = metadata
 
     def _open(self, part: OfPart | None) -> None:
         file = self.files.enter_context(complete_output(self.path))
-        columns = CallsArrow(file if part is None else ArrowStream(file), *self._layout, **self._encoding)
-        self._columns = self.files.enter_context(columns)
+        self._columns = self.files.enter_context(CallsArrow(file, *self._layout, metadata=self._metadata))
 
     def write(self, batch: ReadBatch) -> None:
         self._columns.write(batch)
 
     def append(self, part: DonePart) -> None:
-        append_columns(part, self.part_name, self._columns)
+        with part.open(self.part_name) as file:
+            self._columns.append(file)
 
 
 class ModbamTags(Sink):

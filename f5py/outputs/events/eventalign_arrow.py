@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.kmers import kmer_letters, shown_ranks
 from f5py.core.offsets import offsets_of
-from f5py.io.arrow.numbering import numbered
+from f5py.io.arrow.arrow import import_arrow
+from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.arrow.table import (
-    MAX_ENCODERS,
     ROWS_PER_GROUP,
     ParquetOutput,
     RowTarget,
@@ -26,7 +26,6 @@ from f5py.io.arrow.table import (
 )
 from f5py.outputs.events.table_columns import TableColumns, table_columns
 from f5py.outputs.events.table_layout import TableLayout
-from f5py.outputs.part_rows import append_rows
 from f5py.pore_model.model import PoreModel
 from f5py.threads.ordered import OrderedWork
 
@@ -35,8 +34,10 @@ _ROWS_PER_PIECE = 1 << 17
 _STRAND = b"t"
 #: Up to so many k-mers, of nine bases and what stands for none, the pieces of a file have one dictionary.
 _MOST_SHARED = (1 << 18) + 8
-#: Of zstd. With 1 files are a tenth larger, and with 3 hardly smaller; the Parquet library needs 3 for as small ones.
-_LEVEL = 2
+#: Threads that make columns: more would take a lot of memory.
+_MOST_THREADS = 8
+#: Of zstd.
+_LEVEL = 3
 #: Counters hardly change from row to row. All other columns have few different values and get dictionaries.
 _COUNTERS = ("position", "event_index", "start_idx", "end_idx")
 _COUNTER_ENCODING = "DELTA_BINARY_PACKED"
@@ -64,9 +65,9 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
 
     Parameters
     ----------
-    out : binary file, function of a pyarrow.Table, or RowKeeper
+    out : binary file, or function of a pyarrow.Table
         The Parquet file, which stays open and is complete after the context is left without an error; or what takes
-        the rows as tables; or what keeps them.
+        the rows as tables.
     contigs, model
         As for `f5py.outputs.events.eventalign_table.EventalignTable`.
     """
@@ -108,21 +109,22 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         if layout.mark_kmers:
             self._fields.append(("kmer_mark", "names"))
         layout_of_file = parquet_layout([name for name, _ in self._fields])
-        self._output = arrow_sink(out, self._fields, n_threads=n_threads, metadata=metadata, **layout_of_file)
+        self._output = arrow_sink(out, self._fields, metadata=metadata, **layout_of_file)
         self._strands = short_strings(np.frombuffer(_STRAND, np.uint8)[np.newaxis])
         # all k-mers, where the pieces of a file share these: they need not be compared then
         self._all_kmers: Any = None
-        n_threads = min(n_threads, MAX_ENCODERS)
+        n_threads = min(n_threads, _MOST_THREADS)
         self._pieces = OrderedWork(n_threads, self._columns, self._take, "f5py-columns", n_threads + 1)
 
     def __exit__(self, *problem: Any) -> None:
         self._pieces.close()
         self._output.__exit__(*problem)
 
-    def append(self, first: BinaryIO, groups: BinaryIO | None = None, last: BinaryIO | None = None) -> None:
-        """Write the rows that `PartRows` of this table have kept, to a Parquet file."""
+    def append(self, file: BinaryIO) -> None:
+        """Write the rows of another such Parquet file to the Parquet file."""
         assert isinstance(self._output, ParquetOutput)
-        append_rows(self._output, first, groups, last)
+        with ParquetTable(file) as table:
+            self._output.append(table)
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
@@ -183,7 +185,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         codes = ranks + np.int32(len(MARKS))
         if self._all_kmers is not None:
             return distinct_column(codes, self._all_kmers)
-        numbers, used = numbered(codes, 4**self._shown_k + len(MARKS))
+        numbers, used = _numbered(codes)
         return distinct_column(numbers, self._spelled(used))
 
     def _spelled(self, codes: NDArray[np.int32]) -> Any:
@@ -214,11 +216,18 @@ def _shown(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
 
 def _marks(batch: ReadBatch, rows: TableColumns) -> Any:
     at = batch.reference_offsets[rows.read] + rows.position - batch.reference_start[rows.read]
-    numbers, used = numbered(batch.kmer_marks[at].astype(np.int32), 256)
+    numbers, used = _numbered(batch.kmer_marks[at].astype(np.int32))
     return dictionary_column(numbers, [chr(mark) for mark in used.tolist()])
 
 
 def _named(codes: NDArray[np.int32], names: Sequence[str]) -> Any:
     """Make a dictionary column with only the names that occur."""
-    numbers, used = numbered(codes, len(names))
+    numbers, used = _numbered(codes)
     return dictionary_column(numbers, [names[i] for i in used.tolist()])
+
+
+def _numbered(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Renumber codes in the order of their first rows; return the numbers, and the codes that they stand for."""
+    arrow, _ = import_arrow()
+    encoded = arrow.array(codes).dictionary_encode()
+    return encoded.indices.to_numpy(), encoded.dictionary.to_numpy()

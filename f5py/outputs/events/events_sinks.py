@@ -21,8 +21,6 @@ from f5py.outputs.events.m6anet_sites import PartSites, SiteFinder, sites_of_par
 from f5py.outputs.events.sam_to_bam import SamToBam
 from f5py.outputs.events.table_layout import TableLayout
 from f5py.outputs.formatted_text import FormattedText, Formatting
-from f5py.outputs.part_columns import append_columns
-from f5py.outputs.part_rows import PartRows
 from f5py.outputs.sink import DonePart, OfPart, Sink, append_text
 from f5py.pore_model.model import PoreModel
 
@@ -100,23 +98,24 @@ class ColumnLayout(NamedTuple):
 
 
 class EventColumns(Sink):
-    """The table as Parquet; of a part whole row groups are kept, and the rest as Arrow columns."""
+    """The table as Parquet."""
 
-    part_name = "table.arrow"
+    part_name = "table.parquet"
 
     def __init__(self, path: str, layout: ColumnLayout) -> None:
         super().__init__(path)
         self._layout = layout
 
     def _open(self, part: OfPart | None) -> None:
-        to: Any = PartRows(self.path, part.text) if part else self.files.enter_context(complete_output(self.path))
-        self._rows = self.files.enter_context(EventalignArrow(to, *self._layout))
+        file = self.files.enter_context(complete_output(self.path))
+        self._rows = self.files.enter_context(EventalignArrow(file, *self._layout))
 
     def write(self, batch: ReadBatch) -> None:
         self._rows.write(batch)
 
     def append(self, part: DonePart) -> None:
-        append_columns(part, self.part_name, self._rows)
+        with part.open(self.part_name) as file:
+            self._rows.append(file)
 
 
 class M6anetSites(Sink):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from f5py.compute.facts import ENTRY, metadata_in_common
 from f5py.errors import InputFileError, UsageError
@@ -13,10 +13,10 @@ from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.arrow.table import Fields, ParquetOutput
 from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.files.complete_file import complete_text_output
+from f5py.outputs.calls.calls_arrow import PARQUET_LAYOUT
 from f5py.outputs.events.eventalign_arrow import parquet_layout
 
 _LONGEST_LINE = 1 << 20
-_ROWS_AT_ONCE = 1 << 16
 _FIRST_COLUMNS = (b"chromosome", b"contig", b"read_name", b"read_index")
 
 
@@ -53,7 +53,7 @@ def _check_header(shown: str, first: bytes) -> None:
         raise InputFileError(f"{shown}: is no table of f5py: the first line is not a header")
 
 
-def merge_parquets(paths: Sequence[str], out: BinaryIO, n_threads: int) -> None:
+def merge_parquets(paths: Sequence[str], out: BinaryIO) -> None:
     """Write Parquet tables with the same columns one after the other, as one run would.
 
     Raises
@@ -77,18 +77,19 @@ def merge_parquets(paths: Sequence[str], out: BinaryIO, n_threads: int) -> None:
                 if output is None:
                     _check_header(one, "\t".join([*table.names, ""]).encode())
                     fields = here
-                    output = outputs.enter_context(_output_of(fields, out, n_threads, metadata))
+                    output = outputs.enter_context(_output_of(fields, out, metadata))
                 if here != fields:
                     raise InputFileError(f"{one}: has other columns than {paths[0]}; merge tables of one kind")
-                for batch in table.batches(_ROWS_AT_ONCE, with_lists=True):
-                    # dictionaries of another library may have other types of numbers
-                    columns = zip(batch.columns, output.schema, strict=True)
-                    output.write([column.cast(field.type) for column, field in columns])
+                output.append(table)
 
 
-def _output_of(fields: Fields, out: BinaryIO, n_threads: int, metadata: Mapping[str, str]) -> ParquetOutput:
+def _output_of(fields: Fields, out: BinaryIO, metadata: Mapping[str, str]) -> ParquetOutput:
     """Open a Parquet file like the tables of f5py that have these columns."""
-    layout = parquet_layout([name for name, _ in fields])
     kinds = dict(fields)
-    encoded = {name: how for name, how in layout.get("encodings", {}).items() if kinds[name].startswith("int")}
-    return ParquetOutput(out, fields, n_threads=n_threads, metadata=metadata, **layout | {"encodings": encoded})
+    layout: dict[str, Any] = PARQUET_LAYOUT if "log_lik_ratio" in kinds else parquet_layout(list(kinds))
+    encoded = {
+        name: how
+        for name, how in layout.get("encodings", {}).items()
+        if how == "PLAIN" or kinds.get(name, "").startswith("int")
+    }
+    return ParquetOutput(out, fields, metadata=metadata, **layout | {"encodings": encoded})

@@ -11,7 +11,7 @@ from f5py.site_frequencies.site_table import STRAND_COLUMNS, Frequencies
 _ROWS_PER_BLOCK = 1 << 18
 
 
-def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Frequencies, n_threads: int = 1) -> None:
+def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Frequencies) -> None:
     """Write the table.
 
     Names are those of the text table. Chromosomes are dictionary-encoded strings, positions and counts int64, the group
@@ -35,7 +35,7 @@ def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Fre
         *((name, "int64") for name in (STRAND_COLUMNS if frequencies.stranded else ())),
     ]
     chromosomes = [name.decode(errors="replace") for name in frequencies.chromosomes]
-    with arrow_sink(out, fields, rows_per_group=ROWS_PER_GROUP, n_threads=n_threads) as writer:
+    with arrow_sink(out, fields, rows_per_group=ROWS_PER_GROUP) as writer:
         for first in range(0, len(frequencies), _ROWS_PER_BLOCK):
             sites = frequencies.columns(first, first + _ROWS_PER_BLOCK)
             n_reverse, m_reverse = sites.called_reverse, sites.methylated_reverse

@@ -55,7 +55,6 @@ class PartRecord:
     host: str  # the machine's name
     has_fused_sums: bool  # its processor has fused multiply-add
     table: Extent  # the rows of its table of text
-    next_row: int | None  # how many rows are before those of the next part, if it is known
     files: dict[str, FileState]
 
     def as_json(self) -> bytes:
@@ -84,7 +83,7 @@ class PartRecord:
             values.text("plan"), values.integer("number"), Outcome.from_json(values.object("outcome"), statistics),
             values.flag("has_known"), values.number("seconds"), values.integer("peak_bytes"), values.text("host"),
             values.flag("has_fused_sums"), _extent(values.members["table"]),
-            None if values.is_null("next_row") else values.integer("next_row"), files,
+            files,
         )  # fmt: skip
 
 
@@ -138,10 +137,6 @@ class DonePart:
             file.close()
             raise
         return file
-
-    def has(self, name: str) -> bool:
-        """Return whether it has a file of this name."""
-        return name in self.record.files
 
     def check_table(self) -> None:
         """Raise `InputFileError` unless the rows of its table of text, and of part 0 the header, are as written."""

@@ -67,7 +67,6 @@ class PartOutputs:
             part.ultra_path = str(self._folders[part.number] / UltraReads.part_name)
         self._waiting = parts
         self._current: _OpenPart | None = None
-        self._next: tuple[int, int | None] = 0, 0  # the part after those so far, and its first row if that is known
         self._chain: TextChain | None = None
         self._commits = ThreadPoolExecutor(1, thread_name_prefix="f5py-parts")
         self._committed: deque[Future[None]] = deque()
@@ -103,23 +102,16 @@ class PartOutputs:
     def _next_part(self) -> None:
         self._complete()
         part = self._waiting.popleft()
-        next_part, first_row = self._next
-        before = None
-        if part.number != next_part:
-            before = _record_before(self._plan, part.number)
-            first_row = None if before is None else before.next_row
         if self._chain is None:
-            extent = None if before is None else _extent_before(self._plan, part.number, before)
-            self._chain = TextChain(self._plan.folder, extent)
+            self._chain = TextChain(self._plan.folder, _extent_before(self._plan, part.number))
         folder = self._folders.pop(part.number, None) or self._plan.begin_part(part.number)
-        text = self._chain.part(part.number == 0, first_row)
+        text = self._chain.part(part.number == 0)
         self._current = _OpenPart(part, folder, text, self._open_outputs, self._new_statistics(), self._started)
 
     def _complete(self) -> None:
         if self._current is None:
             return
         self._current.complete()
-        self._next = self._current.part.number + 1, self._current.text.next_row
         # beside the work: to wait for the disk takes long
         self._committed.append(self._commits.submit(self._commit, self._current))
         while self._committed and (self._committed[0].done() or len(self._committed) > _MOST_WAITING):
@@ -206,28 +198,20 @@ class _OpenPart:
             host=os.uname().nodename,
             has_fused_sums=processor_has_fused_sums(),
             table=self._table,
-            next_row=self.text.next_row,
             files={name: file_state(self.folder, name) for name in sorted(os.listdir(self.folder))},
         )
         with complete_output(str(self.folder / RECORD)) as file:
             file.write(record.as_json())
 
 
-def _record_before(plan: Plan, number: int) -> PartRecord | None:
-    """Read what is known of the part before one that is not the first, if it is done."""
+def _extent_before(plan: Plan, number: int) -> Extent | None:
+    """Find the rows of the part before, if it was done on this machine and nothing comes after them in their file."""
     if not plan.is_done(number - 1):
         return None
-    try:
-        return read_part(plan, number - 1)
-    except InputFileError:  # of a damaged part, which finish will tell about
-        return None
-
-
-def _extent_before(plan: Plan, number: int, before: PartRecord) -> Extent | None:
-    """Find the rows of the part before, if it was done on this machine and nothing comes after them in their file."""
     after = (other for other in plan.done() if other >= number)
     try:
+        before = read_part(plan, number - 1)
         is_last = all(read_part(plan, other).table.file != before.table.file for other in after)
-    except InputFileError:  # likewise
+    except InputFileError:  # of a damaged part, which finish will tell about
         return None
     return before.table if is_last and before.host == os.uname().nodename else None

@@ -38,7 +38,7 @@ from f5py.runs.parts.text_chain import CHAINS, Extent
 
 _MANIFEST = "plan.json"
 PARTS = "parts"
-_FORMAT = 2
+_FORMAT = 3
 _MOST_MANIFEST = 1 << 30
 _NAMES = ("format", "version", "command", "options", "working_folder", "inputs", "ranges")
 _PART_NAME = re.compile(r"0|[1-9][0-9]{0,17}")

@@ -92,9 +92,9 @@ class TextChain:
         self._name, self._file = last.file, file
         return True
 
-    def part(self, has_header: bool, first_row: int | None = None) -> ChainedText:
+    def part(self, has_header: bool) -> ChainedText:
         """Open the text of the next part: a header, which is only kept if asked for, and rows."""
-        return ChainedText(self._file, self._name, has_header, first_row)
+        return ChainedText(self._file, self._name, has_header)
 
     def close(self) -> None:
         """Close the file."""
@@ -103,27 +103,14 @@ class TextChain:
 
 
 class ChainedText:
-    """The text of a part: a `TextOutput` whose first piece is the header.
+    """The text of a part: a `TextOutput` whose first piece is the header."""
 
-    Attributes
-    ----------
-    first_row, n_rows
-        See `f5py.outputs.part_rows.Place`; of a table that is no text.
-    """
-
-    def __init__(self, file: Any, name: str, has_header: bool, first_row: int | None) -> None:
-        self.first_row = first_row
-        self.n_rows = 0
+    def __init__(self, file: Any, name: str, has_header: bool) -> None:
         self._file = file
         self._name = name
         self._has_header = has_header
         self._begin: int | None = None
         self._checksum = 0
-
-    @property
-    def next_row(self) -> int | None:
-        """The first row of the next part, if it is known."""
-        return None if self.first_row is None else self.first_row + self.n_rows
 
     def write(self, text: Any) -> None:
         """Take the header, then rows."""

@@ -93,20 +93,11 @@ def test_events(made: ReadSet, here: Path, options: tuple[str, ...]):
     assert contents(here, names) == expected
 
 
-@pytest.mark.parametrize("n_first", [0, 2])
-def test_row_groups_that_parts_encode(made: ReadSet, here: Path, n_first: int, monkeypatch: pytest.MonkeyPatch):
-    """In order, and where some parts are done by another process, the last ones of these first."""
+def test_row_groups_do_not_depend_on_parts(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("pyarrow")
     monkeypatch.setattr("f5py.outputs.events.eventalign_arrow.ROWS_PER_GROUP", 1000)
     expected = one_run("eventalign", made, ("-o", "e.parquet"), ("e.parquet",))
-    assert run_command("eventalign", *made.options(), "-o", "e.parquet", "--plan", "plan", "--partitions", "5") == 0
-    for number in range(n_first, 0, -1):
-        assert run_command("run-part", "plan", number) == 0
-    assert run_command("run-part", "plan") == 0
-    found = sorted(path.parent.name for path in (here / "plan" / "parts").glob("*/table.arrow.groups"))
-    # of parts that do not follow one that knows where it ends, nothing is encoded
-    assert found == (["0", "1", "2", "3", "4"] if not n_first else ["0"])
-    assert run_command("finish", "plan") == 0
+    in_parts("eventalign", made, ("-o", "e.parquet"), 5)
     assert contents(here, ("e.parquet",)) == expected
 
 

@@ -180,16 +180,16 @@ def test_a_flipped_bit_in_a_record(done: Path, capfd: pytest.CaptureFixture[str]
 
 
 @pytest.mark.parametrize("table", ["c.parquet", "e.parquet"])
-def test_flipped_bits_in_rows_of_arrow(made: ReadSet, here: Path, table: str, capfd: pytest.CaptureFixture[str]):
+def test_flipped_bits_in_rows_of_parquet(made: ReadSet, here: Path, table: str, capfd: pytest.CaptureFixture[str]):
     pytest.importorskip("pyarrow")
     command = "call-methylation" if table == "c.parquet" else "eventalign"
     assert run_command(command, *made.options(), "-o", table, "--plan", "plan", "--partitions", "2") == 0
     assert run_command("run-part", "plan") == 0
-    path = here / "plan" / "parts" / "1" / "table.arrow"
+    path = here / "plan" / "parts" / "1" / "table.parquet"
     sound = path.read_bytes()
     for seed in range(10):
         flipped(path, random.Random(seed))
-        assert "table.arrow is not what was written" in refused(capfd, "finish", "plan")
+        assert "table.parquet is not what was written" in refused(capfd, "finish", "plan")
         assert not (here / table).exists()
     path.write_bytes(sound)
     assert run_command("finish", "plan") == 0
