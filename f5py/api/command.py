@@ -84,10 +84,6 @@ class Command(NamedTuple):
         with GivenFiles() as files, files.told(), told_to(progress), ExitStack() as inputs:
             options = self.chosen(given, files)
             inputs.enter_context(inputs_in_use(paths_read(options)))
-            if hasattr(options, "cuda_dev_id"):  # it may have a process for each GPU, whose start takes long
-                from f5py.runs.companions.choice import companions_ahead
-
-                inputs.enter_context(companions_ahead(options, self.module))
             try:
                 result = getattr(import_module(self.module), self.function)(options, *more)
             except BrokenPipeError:

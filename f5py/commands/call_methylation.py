@@ -18,7 +18,6 @@ from f5py.options.output_names import OF_SITES, kind_of_output
 from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_sinks import CallLayout, CallsColumns, CallsTable, ModbamTags, SitesOfCalls
-from f5py.outputs.calls.rows_ahead import RowsAhead
 from f5py.outputs.handed_on import HandedOn
 from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
@@ -123,13 +122,6 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
             partitions = None if options.partition_tag is None else loader.partitions
             yield SitesOfCalls(options.bedmethyl, options, caller.motifs[0], contigs, partitions, loader.windows)
         yield from failed_reads(options)
-
-    def rows_ahead(self, run: Run[CallOptions, Loader, Caller]) -> RowsAhead | None:
-        """Return what makes the rows of the table, unless some calls are dropped when the batch's turn comes."""
-        options = run.options
-        if options.output_format not in ("tsv", "csv") or options.skip_overlaps:
-            return None
-        return RowsAhead(options, _layout(run), run.stopping)
 
     def left_by_an_error(self, options: CallOptions) -> str:
         return "the output is incomplete" if options.output_format in ("tsv", "csv") else "no file was made"

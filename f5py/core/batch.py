@@ -267,8 +267,6 @@ class ReadBatch:
     # is_earlier: these alignments belong to earlier parts; they are computed for what they take from those of the part,
     # and not written
     is_earlier: bool = False
-    # row_text: uint8: the rows of the table of calls in pieces, if the process that computed them has made them
-    row_text: list[NDArray[np.uint8]] | None = None
     covered_sites: int = 0  # sites of calls that an earlier alignment of the same read covers, and so were skipped
     # kmer_marks: offsets `reference_offsets`: how the k-mer that begins at each base of the reference is found in the
     # read, as `f5py.event_alignment.kmer_marks.compare_kmers` says; only if asked for

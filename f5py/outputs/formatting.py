@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any, TypeAlias
 
@@ -63,12 +63,6 @@ class OrderedFormatter:
             self._pieces.add(out, format_reads, batch, first, end)
         self._pieces.finish()
         out.flush()  # whatever happens later, this is out, and whole
-
-    def write_made(self, out: TextOutput, text: Iterable[Any]) -> None:
-        """Write pieces of text that have been made elsewhere. Raises `WritingStopped`."""
-        for piece in text:
-            self._write_piece((out, piece, None))
-        out.flush()
 
     def close(self) -> None:
         """End the threads."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -46,15 +46,6 @@ class Stretch:
         """Select the records `first` to `end` of a chunk, whose first record has the number `n_before`."""
         chosen = first + np.flatnonzero(is_kept[first:end])
         return cls(data, starts, first, end, chosen, rows[chosen], n_before + chosen)
-
-    def alone(self) -> Stretch:
-        """Return the same without the rest of the chunk."""
-        begin, end = int(self.starts[self.first]), int(self.starts[self.end])
-        starts = self.starts[self.first : self.end + 1] - begin
-        return replace(
-            self, data=self.data[begin:end], starts=starts, first=0, end=self.end - self.first,
-            chosen=self.chosen - self.first,
-        )  # fmt: skip
 
     def columns(self) -> RecordColumns:
         """Decode the records."""

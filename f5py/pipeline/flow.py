@@ -18,7 +18,6 @@ from f5py.errors import F5pyError
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.shared import AlignmentOptions
-from f5py.pipeline.elsewhere import Awaited, Elsewhere
 from f5py.pipeline.runner import run_pipeline
 from f5py.threads.pool import FEW_THREADS, kept_memory
 
@@ -31,7 +30,7 @@ class Source(Protocol):
     """Interface of what gives the batches of a run."""
 
     def batches(self) -> Generator[Any, None, None]:
-        """Load the batches, in order; those that other processes load and compute are awaited in their places."""
+        """Load the batches, in order."""
         ...
 
     def stop(self) -> None:
@@ -47,7 +46,6 @@ def process(
     write: Callable[[ReadBatch], None],
     who: str = "meth_main",
     left: str = "the output is incomplete",
-    elsewhere: Elsewhere | None = None,
 ) -> float:
     """Load, compute and write all batches; return the seconds that computing took.
 
@@ -64,8 +62,6 @@ def process(
         The name that the messages begin with.
     left : str
         What an error that ends the run has left of the output.
-    elsewhere : Elsewhere, optional
-        Other processes that load and compute some of the batches.
 
     Raises
     ------
@@ -74,11 +70,9 @@ def process(
     """
     started = time.perf_counter()
     processing = console.Stopwatch()
-    n_lanes = lanes_of(options, stage) + (0 if elsewhere is None else elsewhere.room)
+    n_lanes = lanes_of(options, stage)
     tells_batches = options.verbose > 0 or not console.is_terminal()  # where the bar would be torn by the lines
     n_loaded = 0
-    all_are_loaded = False
-    from_elsewhere: set[int] = set()  # numbers of batches
     with progress("bases") as bar, kept_memory(), recycling():
 
         def part_of(batch: ReadBatch) -> int:
@@ -93,40 +87,22 @@ def process(
                 bar.expect(int(n_loaded / batch.share_of_input))
 
         def load() -> Iterator[Any]:
-            nonlocal all_are_loaded
             with inputs.pop_all(), closing(source.batches()) as batches:
                 for batch in batches:
-                    if isinstance(batch, Awaited):
-                        from_elsewhere.add(batch.number)
-                    else:
-                        if elsewhere is None:
-                            stage.admit(batch)
-                        note_loaded(batch)
+                    stage.admit(batch)
+                    note_loaded(batch)
                     is_last = batch.number == options.debug_break
                     yield batch
                     if is_last:
                         break
                     del batch  # it may be through while the next one is loaded
-                all_are_loaded = True
                 bar.expect(n_loaded)
 
-        def compute(batch: Any) -> ReadBatch:
+        def compute(batch: ReadBatch) -> None:
             with processing:
-                if isinstance(batch, Awaited):
-                    assert elsewhere is not None
-                    return elsewhere.batch_of(batch)
                 stage.compute(batch)
-                if elsewhere is not None:
-                    elsewhere.computed_here()
-                return batch
 
         def settle(batch: ReadBatch) -> None:
-            if elsewhere is not None:  # only now they are all there in the order of the input
-                stage.admit(batch)
-            if batch.number in from_elsewhere:
-                note_loaded(batch)
-                if all_are_loaded:
-                    bar.expect(n_loaded)
             stage.settle(batch)
             if tells_batches:
                 _note_batch(started, "pthread_processor", batch, "processed")
@@ -137,14 +113,11 @@ def process(
             begin = time.perf_counter()
             write(batch)
             stage.times.output += time.perf_counter() - begin
-            told = 0 if batch.number in from_elsewhere else stage.n_parts * part_of(batch)
-            bar.advance(_n_bases(batch) - told)
+            bar.advance(_n_bases(batch) - stage.n_parts * part_of(batch))
 
         def stop() -> None:
             source.stop()
             stage.stop()
-            if elsewhere is not None:
-                elsewhere.stop()
 
         stage.after_part = lambda batch: bar.advance(part_of(batch))
         try:

@@ -39,7 +39,6 @@ from f5py.pipeline.batch_records import (
     prepare_cigars,
 )
 from f5py.pipeline.earlier import EarlierRecords
-from f5py.pipeline.elsewhere import Awaited, Elsewhere
 from f5py.pipeline.parts import Part
 from f5py.pipeline.record_filter import classified
 from f5py.pipeline.runner import THREAD_PREFIX
@@ -114,9 +113,7 @@ class Loader:
     _name: str = ""  # of a read
     before_loading: Callable[[], object] = lambda: None  # called once, before the first record is read
     times: LoadTimes = field(default_factory=LoadTimes)
-    elsewhere: Elsewhere | None = None  # other processes that load some of the batches
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _noting: threading.Lock = field(default_factory=threading.Lock)
     _signals_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def stop(self) -> None:
@@ -125,26 +122,14 @@ class Loader:
             self.pool.stop()
 
     def batches(self) -> Generator[Any, None, None]:
-        """Yield the batches in the file's order, or those of the parts, each with its part's number.
-
-        With `elsewhere`, some are an `Awaited`.
-        """
-        n_at_a_time = self.settings.n_ahead + (0 if self.elsewhere is None else self.elsewhere.room)
-        with closing(
-            worked_ahead(self._placed_cuts(), self._load_or_await, n_at_a_time, f"{THREAD_PREFIX}load")
-        ) as loaded:
+        """Yield the batches in the file's order, or those of the parts, each with its part's number."""
+        with closing(worked_ahead(self._cuts(), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")) as loaded:
             for batch, found in loaded:
-                if found is not None:
-                    self.take_in(batch, found)
+                self.times.add(found.times)
+                self._compare_lengths(batch, found.aligned_bases)
+                batch.share_of_input = found.share
                 yield batch
                 del batch, found  # it may be through while the next one is waited for
-
-    def take_in(self, batch: ReadBatch, found: Found) -> None:
-        """Note what has been found of a loaded batch. May be called in several threads."""
-        with self._noting:
-            self.times.add(found.times)
-            self._compare_lengths(batch, found.aligned_bases)
-        batch.share_of_input = found.share
 
     def _cuts(self) -> Generator[Cut, None, None]:
         """Yield the records of each batch."""
@@ -266,22 +251,7 @@ class Loader:
             ultra.write(data[starts[i] : starts[i + 1]])
             self.n_ultra += 1
 
-    def _placed_cuts(self) -> Iterator[Cut | Awaited]:
-        """Yield the records of each batch that is loaded here, and the other batches; places are chosen in order."""
-        try:
-            with closing(self._cuts()) as cuts:
-                for cut in cuts:
-                    awaited = None if self.elsewhere is None else self.elsewhere.take(cut)
-                    yield cut if awaited is None else awaited
-                    del cut, awaited
-        finally:
-            if self.elsewhere is not None:
-                self.elsewhere.end()
-
-    def _load_or_await(self, placed: Cut | Awaited) -> tuple[Any, Found | None]:
-        return (placed, None) if isinstance(placed, Awaited) else self.load(placed)
-
-    def load(self, cut: Cut) -> tuple[ReadBatch, Found]:
+    def _load(self, cut: Cut) -> tuple[ReadBatch, Found]:
         """Read everything of a batch. Called in several threads at the same time."""
         with self._alone():
             return self._read(cut)

@@ -52,7 +52,7 @@ def _short_turns() -> Iterator[None]:
 @_short_turns()
 def run_pipeline(
     load: Iterable[T],
-    compute: Callable[[T], T | None],
+    compute: Callable[[T], object],
     write: Callable[[T], None],
     *,
     settle: Callable[[T], None] = lambda _: None,
@@ -73,7 +73,6 @@ def run_pipeline(
     Parameters
     ----------
     compute : callable of one item
-        May return what goes on instead of it.
     write : callable of one item
     settle : callable of one item, optional
         Called between the two.
@@ -210,7 +209,7 @@ class _Stage:
 class _Lanes(Generic[T]):
     """Threads that each compute one item at a time; items are taken back in the order in which they were put."""
 
-    def __init__(self, compute: Callable[[T], T | None], n_lanes: int) -> None:
+    def __init__(self, compute: Callable[[T], object], n_lanes: int) -> None:
         self._compute = compute
         self._waiting: queue.SimpleQueue[tuple[T, _Result] | None] = queue.SimpleQueue()
         self._in_flight: deque[_Result] = deque()
@@ -263,9 +262,8 @@ class _Lanes(Generic[T]):
         while (entry := self._waiting.get()) is not None:
             item, result = entry
             try:
-                computed = self._compute(item)
-                result.item = item if computed is None else computed
-                del computed
+                self._compute(item)
+                result.item = item
             except BaseException as error:
                 result.error = error
             result.done.set()

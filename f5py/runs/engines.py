@@ -22,6 +22,7 @@ from f5py.messages.progress import progress
 from f5py.options import Group, declarations
 from f5py.runs.clusters.dask_cluster import Cluster
 from f5py.runs.clusters.slurm import slurm_script
+from f5py.runs.gpu_workers import GpuWorkers, options_of_workers
 from f5py.runs.parts.claims import Claims
 from f5py.runs.parts.done_part import check_early
 from f5py.runs.parts.early_text import EarlyText
@@ -71,6 +72,10 @@ def work_on(
         _by_dask(recipe, options, plan, numbers, cluster, early)
     elif options.engine == "slurm":
         _by_slurm(options, plan, numbers)
+    elif len(of_workers := options_of_workers(recipe, options)) > 1:
+        with GpuWorkers(recipe, of_workers) as workers:
+            workers.begin(plan)
+            workers.finish(options, early, [])
     else:
         work_on_here(recipe, options, plan, numbers)
     if missing := plan.unfinished():

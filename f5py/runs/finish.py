@@ -63,6 +63,7 @@ def join_parts(
     parts: list[PlannedPart],
     tells: bool = True,
     early: EarlyText | None = None,
+    do: Callable[[list[str]], object] = lambda warnings: None,
 ) -> RunCounts:
     """Write the outputs of parts, one after the other.
 
@@ -76,9 +77,12 @@ def join_parts(
         Say what has come out, or why nothing has.
     early : EarlyText, optional
         See `finish`.
+    do : callable, optional
+        Does the parts, once the inputs are open; called with the texts of warnings until then.
     """
     with ExitStack() as inputs, inputs_in_use(paths_read(options)), console.recorded_warnings() as warnings:
         loader, chemistry = recipe.open(options, inputs)
+        do(warnings)
         with progress("parts") as bar:
             bar.expect(2 * len(parts))
             done, outcome, any_known = read_parts(parts, lambda: recipe.statistics(options, loader), bar.advance)

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from f5py.compute.counts import RunCounts
 from f5py.core.windows import Windows
-from f5py.errors import UsageError
+from f5py.errors import OutputFileError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.files.disk import temporary_folder
+from f5py.io.files.unfinished_file import is_special
 from f5py.io.files.working_folder import working_folder
 from f5py.io.remote import is_url
 from f5py.messages import console
@@ -21,7 +25,8 @@ from f5py.options.part_commands import PartOptions, RunPartOptions
 from f5py.pipeline.inputs import with_local_inputs
 from f5py.runs.clusters.dask_cluster import Cluster, n_local_workers
 from f5py.runs.engines import work_on, work_on_here
-from f5py.runs.finish import finish
+from f5py.runs.finish import finish, join_parts
+from f5py.runs.gpu_workers import GpuWorkers
 from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.resume import folder_beside
@@ -116,15 +121,44 @@ def run_part(options: RunPartOptions, recipe: MappedReadsRecipe, plan: Plan) -> 
         work_on_here(recipe, planned, plan, numbers)
 
 
-def make_plan(recipe: MappedReadsRecipe, options: Any, folder: str) -> Plan:
-    """Split the alignments, and write the plan."""
+def run_on_gpus(recipe: MappedReadsRecipe, options: Any, of_workers: Sequence[Any]) -> RunCounts:
+    """Do what a command does in parts of a plan that is not kept, with a worker process for each GPU.
+
+    Parameters
+    ----------
+    of_workers : sequence of options
+        Those of each worker.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output.
+    """
+    recipe.check_parts(options)
+    files = [path for path in recipe.results(options) if path not in (None, "-") and not is_special(path)]
+    beside = os.path.dirname(os.path.realpath(files[0])) if files else None
+    with ExitStack() as ending:
+        workers = ending.enter_context(GpuWorkers(recipe, of_workers))
+        try:
+            folder = ending.enter_context(temporary_folder("f5py-parts-", beside))
+        except OSError as problem:
+            raise OutputFileError(f"{beside}: cannot write: {problem.strerror}") from None
+        plan = replace(make_plan(recipe, options, folder, workers.n_parts), is_kept=False)
+        early = ending.enter_context(EarlyText(plan, options))
+        workers.begin(plan)
+        parts = [(plan, number) for number in range(len(plan))]
+        return join_parts(recipe, options, parts, early=early, do=partial(workers.finish, options, early))
+
+
+def make_plan(recipe: MappedReadsRecipe, options: Any, folder: str, n_parts: int | None = None) -> Plan:
+    """Split the alignments, and write the plan; its number of parts is that of the options, unless it is given."""
     with ExitStack() as files:
         # the others are not needed for a plan
         local = with_local_inputs(replace(options, reads=None, slow5=None, pod5=None, fast5=None), files)
         alignments = AlignmentFile(local.bam, local.genome, local.min_mapq, local.secondary, local.supplementary)
         files.callback(alignments.close)
         windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
-        n_parts = options.partitions
+        n_parts = n_parts or options.partitions
         if n_parts is None:
             size = 0 if alignments.is_pipe else os.path.getsize(local.bam)
             n_records = alignments.expected_records() or 0

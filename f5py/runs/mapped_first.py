@@ -15,6 +15,7 @@ from f5py.messages import console
 from f5py.options.map_commands import MapOptions
 from f5py.options.shared import MappingOptions
 from f5py.pipeline.inputs import READS_FOR_RUN_INFO, open_signals_of, with_local_inputs
+from f5py.runs.gpu_workers import options_of_workers
 from f5py.runs.recipe import MappedOptions, MappedReadsRecipe, Take
 from f5py.runs.run import run_whole
 
@@ -40,7 +41,17 @@ def run_of_alignments(recipe: MappedReadsRecipe, options: Any, take: Take | None
         from f5py.runs.in_parts import run_in_parts
 
         return run_in_parts(recipe, options)
-    return run_whole(recipe, recipe.resolved(options, take is not None), take)
+    return _run(recipe, recipe.resolved(options, take is not None), take)
+
+
+def _run(recipe: MappedReadsRecipe, options: Any, take: Take | None) -> RunCounts:
+    """Do what a command does, with a process for each GPU if there are several and enough to do for them."""
+    of_workers = [options] if take is not None else options_of_workers(recipe, options)
+    if len(of_workers) == 1:
+        return run_whole(recipe, of_workers[0], take)
+    from f5py.runs.in_parts import run_on_gpus
+
+    return run_on_gpus(recipe, options, of_workers)
 
 
 def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, take: Take | None) -> RunCounts:
@@ -78,7 +89,7 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, take: Take | N
             )
         )  # fmt: skip
         console.note(_WHO, f"{counts}" if options.keep_bam is None else f"{counts}; written: {bam}")
-        return run_whole(recipe, replace(resolved, bam=bam, keep_bam=None, map_preset=None), take)
+        return _run(recipe, replace(resolved, bam=bam, keep_bam=None, map_preset=None), take)
 
 
 def _is_rna(options: MappedOptions) -> bool:

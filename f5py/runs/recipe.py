@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import Chemistry
@@ -22,9 +22,6 @@ from f5py.pipeline.flow import Source
 from f5py.pipeline.inputs import open_inputs, paths_of_inputs, signal_processes_ahead
 from f5py.pipeline.loader import Loader
 from f5py.runs.outcome import Outcome, RunContext
-
-if TYPE_CHECKING:
-    from f5py.outputs.calls.rows_ahead import RowsAhead
 
 OptionsOfRun = TypeVar("OptionsOfRun", bound=AlignmentOptions)
 MappedOptions = TypeVar("MappedOptions", bound=MappedReadsOptions)
@@ -124,10 +121,6 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     def sinks(self, run: Run[OptionsOfRun, LoaderOfRun, StageOfRun]) -> Iterator[Sink]:
         """Yield the outputs, which are not open yet."""
         raise NotImplementedError
-
-    def rows_ahead(self, run: Run[OptionsOfRun, LoaderOfRun, StageOfRun]) -> RowsAhead | None:
-        """Return what makes rows where a batch is computed, if another process writes it; None: they are made there."""
-        return None
 
     def left_by_an_error(self, options: OptionsOfRun) -> str:
         """Say what an error leaves of the output."""

@@ -10,10 +10,8 @@ from f5py.compute.counts import RunCounts
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
 from f5py.outputs.sink import Sinks
-from f5py.pipeline.flow import lanes_of, process
+from f5py.pipeline.flow import process
 from f5py.pipeline.runner import Outputs
-from f5py.runs.companions.choice import options_of_processes
-from f5py.runs.companions.companions import Companions
 from f5py.runs.opened import open_run, use_backends
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.job import Job, WriteBatch
@@ -66,11 +64,6 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
     """Load, compute and write everything, or the parts of a job; the warnings are recorded until the block ends."""
     of_all = job is None or job.of_all
     with ExitStack() as workers, ExitStack() as inputs:
-        companions = None
-        if job is None and (of_processes := options_of_processes(recipe, options)):
-            companions = Companions(recipe, of_processes[1:])
-            workers.callback(companions.close)
-            options = of_processes[0]
         opened = open_run(recipe, options, of_all, workers, inputs)
         loader, stage, ahead, parts = opened
         stage.statistics = recipe.statistics(options, loader)
@@ -96,10 +89,6 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
                 )  # fmt: skip
             if ahead is not None:
                 write = ahead.before(write, *parts[1])
-            if companions is not None:
-                companions.help(loader, stage, lanes_of(options, stage), warnings)
-            seconds = process(options, stage, loader, inputs, write, recipe.who, left, companions)
+            seconds = process(options, stage, loader, inputs, write, recipe.who, left)
             finish()
-            if companions is not None:
-                companions.finish()
         yield Ended(run, recipe.outcome(stage, loader, seconds), warnings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from f5py.compute.gpu import opening, selection
 from f5py.compute.gpu.results.site_scores import GpuSites
 from f5py.io.signals.slow5.reader import Packed
 from f5py.pipeline import inputs
-from f5py.runs.companions import choice
+from f5py.runs import gpu_workers, mapped_first
 
 from ..made_data import N_READS, ReadSet, rows_by_read, run_command, run_main
 
@@ -25,7 +26,7 @@ def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     """Return a function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(backend_module, "_SMALL_RATIO", 0.0)
     monkeypatch.setattr(opening, "is_starting", _wait_for_starts)
-    monkeypatch.setattr(choice, "may_be_there", lambda _: False)  # other processes would not have what is played
+    monkeypatch.setattr(gpu_workers, "may_be_there", lambda _: False)  # other processes would not have what is played
 
     def set_up(**variables: object) -> None:
         played_machine(**variables)
@@ -158,6 +159,22 @@ def test_several_gpus(short: ReadSet, short_calls: bytes, machine, tmp_path: Pat
     assert len(shares) == n_gpus
     assert sum(shares.values()) == 8
     assert min(shares.values()) > 0
+
+
+@pytest.mark.parametrize("fault", ["", "launch@9:1"])
+def test_a_process_for_each_gpu(
+    short: ReadSet, short_calls: bytes, machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd, fault
+):
+    """Each finds its GPU; if that of one fails, its CPU threads do the rest of what it has taken."""
+    machine(devices=2, fault=fault)
+    each = lambda recipe, options: [replace(options, cuda_dev_id=str(i), threads=1) for i in range(2)]  # noqa: E731
+    monkeypatch.setattr(mapped_first, "options_of_workers", each)
+    options = ["-K", "1", "--gpu", "on", "--cuda-dev-id", "all"]
+    assert run_main(*short.options(), *_SMALL_BATCHES, "-o", tmp_path / "calls.tsv", *options) == 0
+    assert (tmp_path / "calls.tsv").read_bytes() == short_calls
+    messages = capfd.readouterr().err
+    assert "by GPU 0" in messages
+    assert messages.count("WARNING") <= (fault != ""), messages
 
 
 @pytest.mark.parametrize("use", [[], ["--disable-cuda=no"], ["--gpu", "auto"]], ids=" ".join)

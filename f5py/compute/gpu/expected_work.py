@@ -42,7 +42,14 @@ def is_worth_a_start(seconds: float | None) -> bool:
 
 
 def seconds_of_threads(options: AlignmentOptions) -> float | None:
-    """Seconds that the CPU threads will need for the whole run, or None if that cannot be told.
+    """Seconds that the CPU threads will need for the whole run, or None if that cannot be told."""
+    bases = expected_bases(options)
+    for_sites = _OF_SITES if getattr(options, "per_site", False) else 1.0
+    return None if bases is None else bases * _CORE_SECONDS * for_sites / options.threads
+
+
+def expected_bases(options: AlignmentOptions) -> float | None:
+    """Bases of the reads of the whole run, or None if that cannot be told.
 
     Every input can have more than is asked for, so the one with least decides.
     """
@@ -56,8 +63,7 @@ def seconds_of_threads(options: AlignmentOptions) -> float | None:
         )
     ]  # fmt: skip
     told = [bases for bases in found if bases is not None]
-    for_sites = _OF_SITES if getattr(options, "per_site", False) else 1.0
-    return min(told) * _CORE_SECONDS * for_sites / options.threads if told else None
+    return min(told) if told else None
 
 
 def _bases(path: str | None, rates: _Rates) -> float | None:

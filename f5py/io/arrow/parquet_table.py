@@ -105,13 +105,13 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
 
     def _filled(self, batch: Any) -> Any:
         arrow = self._arrow
+        columns = batch.columns
         for i, field in enumerate(batch.schema):
-            column = batch.column(i)
-            if _lacks_values(arrow, column):
+            if _lacks_values(arrow, columns[i]):
                 if not arrow.types.is_floating(field.type):
                     raise InputFileError(f"{self.path}: a row has no value of {field.name}; make the table again")
-                batch = batch.set_column(i, field.name, column.fill_null(float("nan")))
-        return batch
+                columns[i] = columns[i].fill_null(float("nan"))
+        return arrow.RecordBatch.from_arrays(columns, schema=batch.schema)
 
     def _typed(self, batch: Any, types: Mapping[str, Any] | None) -> Any:
         if types is None:

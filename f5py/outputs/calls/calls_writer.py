@@ -66,9 +66,6 @@ class CallsWriter:
         if self._formatter is None:
             self._out.write(self.format(batch).data)
             return
-        if batch.row_text is not None:
-            self._formatter.write_made(self._out, batch.row_text)
-            return
         inside = self._inside(batch)
         self._formatter.write(
             self._out, batch, lambda batch, first, end: self._rows(batch, inside, first, end).data, batch.calls.n

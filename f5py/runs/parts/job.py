@@ -14,6 +14,7 @@ from f5py.pipeline.parts import Part
 from f5py.runs.parts.plan import Plan
 
 WriteBatch = Callable[[ReadBatch], None]
+_LEFT = "the parts before are done"
 
 
 class Job(Protocol):
@@ -30,7 +31,9 @@ class Job(Protocol):
     """
 
     of_all: ClassVar[bool]
-    left: ClassVar[str]
+
+    @property
+    def left(self) -> str: ...
 
     @property
     def plan(self) -> Plan: ...
@@ -53,6 +56,10 @@ def parts_in_order(plan: Plan, numbers: Iterable[int]) -> Iterator[Part]:
         done = number + 1
 
 
+def _left_of(plan: Plan) -> str:
+    return _LEFT if plan.is_kept else "no file was made"
+
+
 class PartJob:
     """Parts of a plan that says what all of its parts are.
 
@@ -64,11 +71,11 @@ class PartJob:
         See `Job`.
     """
 
-    left = "the parts before are done"
     of_all = False
 
     def __init__(self, plan: Plan, numbers: list[int], judges_fit: bool) -> None:
         self.plan = plan
+        self.left = _left_of(plan)
         self.judges_fit = judges_fit
         self.numbers = numbers
 
@@ -88,11 +95,11 @@ class TakingJob:
         Gives the parts; another process may get some of them.
     """
 
-    left = PartJob.left
     of_all = False
 
     def __init__(self, plan: Plan, numbers: Iterator[int]) -> None:
         self.plan = plan
+        self.left = _left_of(plan)
         self.n_taken = 0
         self._numbers = (number for number in numbers if not plan.is_done(number))
         self._first = next(self._numbers, None)
@@ -125,7 +132,7 @@ class GrowingJob:
         Returns the plan; called when the inputs have turned out to be usable.
     """
 
-    left = PartJob.left
+    left = _LEFT
     of_all = True
 
     def __init__(self, make_plan: Callable[[], Plan], reads_per_part: int) -> None:

@@ -127,7 +127,8 @@ class PartOutputs:
     def _commit(self, done: _OpenPart) -> None:
         try:
             done.write_record(self._plan)
-            done.text.to_disk()
+            if self._plan.is_kept:
+                done.text.to_disk()
         except OSError as problem:
             raise OutputFileError(f"{done.folder}: cannot write: {problem.strerror}; the part is not done") from None
         self._plan.complete_part(done.part.number, done.folder)

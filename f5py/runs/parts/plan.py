@@ -58,6 +58,8 @@ class Plan:
     ranges: RecordRanges
     working_folder: str  # the folder that paths are relative to
     fingerprint: str  # checksum of the manifest; parts have it too
+    # whether parts must outlive what ends the process, or the machine
+    is_kept: bool = dataclasses.field(default=True, compare=False)
     # rows of parts that this process has found to be what was written
     checked_tables: set[Extent] = dataclasses.field(default_factory=set, compare=False, repr=False)
 
@@ -213,15 +215,17 @@ class Plan:
             Its files cannot be written to the disk.
         """
         try:
-            for name in os.listdir(folder):
+            for name in os.listdir(folder) if self.is_kept else []:
                 descriptor = os.open(folder / name, os.O_RDONLY)
                 try:
                     to_disk(descriptor)
                 finally:
                     os.close(descriptor)
-            _to_disk(folder)
+            if self.is_kept:
+                _to_disk(folder)
             os.rename(folder, self.part_folder(number))
-            _to_disk(folder.parent)
+            if self.is_kept:
+                _to_disk(folder.parent)
         except OSError as problem:
             if not self.is_done(number):
                 raise OutputFileError(f"{folder}: cannot write: {problem.strerror}; the part is not done") from None

@@ -1,1 +1,0 @@
-"""Processes that share the work of a run: one for each GPU."""

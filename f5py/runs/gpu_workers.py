@@ -1,0 +1,235 @@
+"""Worker processes with a GPU each, which work on the parts of a plan.
+
+The interpreter of one process is slower than a GPU: so each GPU has a process, and its share of the threads.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from multiprocessing.connection import Connection, wait
+from typing import Any, NamedTuple
+
+from f5py.compute.alignment import begin_gpu
+from f5py.compute.gpu.device import n_devices_likely
+from f5py.compute.gpu.expected_work import expected_bases
+from f5py.compute.gpu.opening import may_be_there
+from f5py.errors import F5pyError, MissingDependencyError, UsageError
+from f5py.io.remote import is_url
+from f5py.io.signals.helper_process import HUNG_UP, HelperProcess, send
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.options.gpu import device_numbers
+from f5py.options.input_names import SEQUENCE_SUFFIX
+from f5py.runs.parts.claims import Claims
+from f5py.runs.parts.early_text import EarlyText
+from f5py.runs.parts.job import PartJob, TakingJob
+from f5py.runs.parts.plan import Plan
+from f5py.runs.recipe import MappedReadsRecipe
+from f5py.runs.run import run_parts
+
+_WHO = "gpu"
+#: Another GPU is used for every so many bases: with fewer its start takes longer than it saves.
+BASES_PER_GPU = 400e6
+#: So that the workers end together.
+_PARTS_PER_GPU = 12
+#: Besides warnings, the notes of workers that are passed on: those on GPUs, and those on the whole run.
+_NOTED = ("init_cuda",)
+#: How often finished parts are looked for.
+_LOOK_SECONDS = 0.1
+#: How long the end of a process that has hung up is waited for.
+_END_SECONDS = 0.5
+
+
+class _Message(NamedTuple):
+    """A message for the user."""
+
+    level: str  # "" for a plain note
+    who: str
+    text: str
+    kind: str | None
+
+
+def options_of_workers(recipe: MappedReadsRecipe, options: Any) -> list[Any]:
+    """Return the options of a run, or of a worker for each GPU if that pays.
+
+    Inputs that only one process can read, and runs that cannot take one part after the other, have one process, which
+    then uses all GPUs.
+    """
+    if not may_be_there(options):
+        return [options]
+    numbers = device_numbers(options.cuda_dev_id)
+    numbers = list(range(n_devices_likely())) if numbers is None else numbers
+    can_have_parts = recipe.can_take_parts(options) and _can_be_planned(options)
+    if len(numbers) < 2 or not can_have_parts or not _can_be_opened_twice(options):
+        return [options]
+    bases = expected_bases(options)
+    if bases is not None:
+        numbers = numbers[: max(int(bases / BASES_PER_GPU), 1)]
+    elif options.gpu_use != "on":
+        return [options]
+    if len(numbers) == 1:
+        return [replace(options, cuda_dev_id=str(numbers[0]))]
+    share, left = divmod(options.threads, len(numbers))
+    return [
+        replace(options, cuda_dev_id=str(n), threads=max(share + (i < left), 1), gpu="on", disable_cuda=None)
+        for i, n in enumerate(numbers)
+    ]
+
+
+def _can_be_planned(options: Any) -> bool:
+    """Return whether no option excludes a plan."""
+    try:
+        replace(options, plan=options.plan or "parts", resume=False)
+    except UsageError:
+        return False
+    return True
+
+
+def _can_be_opened_twice(options: Any) -> bool:
+    """Return whether the inputs are files that several processes can read, and none holds all reads in memory."""
+    paths = [options.bam, options.genome, options.reads, options.slow5, options.pod5, options.fast5]
+    if any(is_url(path) for path in paths) or not os.path.isfile(options.bam):
+        return False
+    return options.reads is None or os.path.exists(options.reads + SEQUENCE_SUFFIX)
+
+
+class GpuWorkers:
+    """Worker processes, which are started and load what they need; a context manager that ends them.
+
+    Raises `MissingDependencyError` if they cannot be started.
+
+    Parameters
+    ----------
+    options : sequence of options
+        Of each worker.
+    """
+
+    def __init__(self, recipe: MappedReadsRecipe, options: Sequence[Any]) -> None:
+        self._recipe = recipe
+        self._claims: Claims | None = None
+        self._processes: dict[Connection, HelperProcess] = {}
+        try:
+            for own in options:
+                process = HelperProcess(_serve)
+                self._processes[process.connection] = process
+                with suppress(OSError):  # it has ended already
+                    send(process.connection, (recipe, own))
+        except OSError as problem:
+            self.__exit__()
+            raise MissingDependencyError(f"cannot start a process for each GPU: {problem.strerror}") from None
+
+    def __enter__(self) -> GpuWorkers:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes.values():
+            process.kill()
+        for process in self._processes.values():
+            process.close()
+        if self._claims is not None:
+            self._claims.__exit__()
+
+    @property
+    def n_parts(self) -> int:
+        """Number of parts that a plan for these workers should have."""
+        return _PARTS_PER_GPU * len(self._processes)
+
+    def begin(self, plan: Plan) -> None:
+        """Let them take the parts of a plan, one after the other."""
+        self._plan = plan
+        self._claims = Claims(plan, plan.unfinished()).__enter__()
+        for connection in self._processes:
+            with suppress(OSError):
+                send(connection, (plan, self._claims))
+
+    def finish(self, options: Any, early: EarlyText | None, warnings: list[str]) -> None:
+        """Wait until all parts are done.
+
+        Parts of a worker that dies are done here.
+
+        Parameters
+        ----------
+        options : MappedReadsOptions
+            Of the run.
+        early : EarlyText, optional
+            Takes the rows of parts that are done.
+        warnings : list of str
+            Texts of warnings, which are not printed again.
+
+        Raises
+        ------
+        F5pyError
+            Of a worker.
+        """
+        working = dict(self._processes)
+        n_done = 0
+        with progress("parts", len(self._plan)) as bar:
+            while working:
+                for connection in wait(list(working), _LOOK_SECONDS):
+                    assert isinstance(connection, Connection)
+                    if not self._is_working(connection, warnings):
+                        del working[connection]
+                if early is not None:
+                    early.go_on()
+                bar.advance(len(self._plan.done()) - n_done)
+                n_done = len(self._plan.done())
+        if missing := self._plan.unfinished():
+            run_parts(options, self._recipe, PartJob(self._plan, missing, judges_fit=0 in missing))
+
+    def _is_working(self, connection: Connection, warnings: list[str]) -> bool:
+        """Receive a message of a worker; return whether it goes on."""
+        try:
+            message = connection.recv()
+        except HUNG_UP:
+            process = self._processes[connection]
+            process.wait(_END_SECONDS)
+            why = f"has ended (status {process.status})"
+            console.warning(_WHO, f"a process of this run {why}; its parts are done by others")
+            return False
+        if isinstance(message, F5pyError):
+            raise message
+        if message is None:
+            return False
+        if message.level != "WARNING":
+            (console.info if message.level == "INFO" else console.note)(message.who, message.text)
+        elif message.text not in warnings:
+            console.warning(message.who, message.text, message.kind)
+        return True
+
+
+def _serve(connection: Connection) -> None:
+    """Take parts of a plan and work on them; the function of a worker process.
+
+    The recipe and the options come first, then the plan and the claims on its parts. Messages for the user are sent
+    back, at the end an `F5pyError` or None.
+    """
+    sending = threading.Lock()
+
+    def answer(message: Any) -> None:
+        with sending:
+            send(connection, message)
+
+    def pass_on(level: str, who: str, text: str, kind: str | None) -> None:
+        if level in ("WARNING", "ERROR") or who in (*_NOTED, recipe.who):
+            answer(_Message(level, who, text, kind))
+
+    try:
+        recipe, options = connection.recv()
+        console.hand_on(pass_on)
+        begin_gpu(options, True)
+        plan, claims = connection.recv()
+        if job := TakingJob(plan, claims.take()):
+            run_parts(options, recipe, job)
+        answer(None)
+        connection.recv()  # the end comes from outside: what is open is memory, also of the GPU
+    except HUNG_UP:
+        return
+    except F5pyError as problem:
+        answer(problem)
+    except Exception as problem:
+        cause = " ".join(f"{type(problem).__name__}: {problem}".split())
+        answer(F5pyError(f"a process of this run failed: {cause}"))
