@@ -12,9 +12,8 @@ from typing import Any
 
 from f5py.compute.counts import RunCounts
 from f5py.core.windows import Windows
-from f5py.errors import OutputFileError, UsageError
+from f5py.errors import UsageError
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.files.disk import temporary_folder
 from f5py.io.files.unfinished_file import is_special
 from f5py.io.files.working_folder import working_folder
 from f5py.io.remote import is_url
@@ -29,7 +28,7 @@ from f5py.runs.finish import finish, join_parts
 from f5py.runs.gpu_workers import GpuWorkers
 from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.plan import Plan
-from f5py.runs.parts.resume import folder_beside
+from f5py.runs.parts.resume import folder_beside, unfinished_folder
 from f5py.runs.recipe import MappedReadsRecipe
 
 _WHO = "plan"
@@ -136,13 +135,9 @@ def run_on_gpus(recipe: MappedReadsRecipe, options: Any, of_workers: Sequence[An
     """
     recipe.check_parts(options)
     files = [path for path in recipe.results(options) if path not in (None, "-") and not is_special(path)]
-    beside = os.path.dirname(os.path.realpath(files[0])) if files else None
     with ExitStack() as ending:
         workers = ending.enter_context(GpuWorkers(recipe, of_workers))
-        try:
-            folder = ending.enter_context(temporary_folder("f5py-parts-", beside))
-        except OSError as problem:
-            raise OutputFileError(f"{beside}: cannot write: {problem.strerror}") from None
+        folder = ending.enter_context(unfinished_folder(files[0] if files else None))
         plan = replace(make_plan(recipe, options, folder, workers.n_parts), is_kept=False)
         early = ending.enter_context(EarlyText(plan, options))
         workers.begin(plan)

@@ -17,6 +17,7 @@ from f5py.compute.gpu import opening
 from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.runs import gpu_workers, mapped_first
 from f5py.runs.gpu_workers import GpuWorkers, options_of_workers
+from f5py.runs.parts.resume import unfinished_folder
 
 from ..made_data import ReadSet, run_command, run_main
 
@@ -124,6 +125,27 @@ def test_an_error_of_a_worker_is_that_of_the_run(made: ReadSet, tmp_path: Path, 
     errors = [line for line in capfd.readouterr().err.splitlines() if "ERROR" in line]
     assert len(errors) == 1
     assert errors[0].endswith("(--skip-unreadable=no); no file was made")
+
+
+def test_what_a_killed_run_has_left_goes(made: ReadSet, made_calls: bytes, tmp_path: Path, two) -> None:
+    left = tmp_path / ".unfinished-calls.tsv.f5py-parts" / "run" / "parts"
+    left.mkdir(parents=True)
+    (left / "0").write_text("old")
+    assert run_main(*made.options(), "--gpu", "off", "-o", tmp_path / "calls.tsv") == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["calls.tsv"]
+    assert (tmp_path / "calls.tsv").read_bytes() == made_calls
+
+
+def test_two_runs_do_not_share_a_folder(made: ReadSet, tmp_path: Path, two, capfd) -> None:
+    output = tmp_path / "calls.tsv"
+    with unfinished_folder(str(output)) as folder:
+        Path(folder).mkdir()
+        assert run_main(*made.options(), "--gpu", "off", "-o", output) == 1
+        assert Path(folder).is_dir()
+    assert "another run is writing to it" in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+    assert run_main(*made.options(), "--gpu", "off", "-o", tmp_path / "none" / "calls.tsv") == 1
+    assert "make its folder first" in capfd.readouterr().err
 
 
 @pytest.fixture

@@ -1,9 +1,15 @@
-"""Folders of runs that can go on where they were ended."""
+"""Folders of parts beside outputs: of runs that can go on where they were ended, and of others."""
 
 from __future__ import annotations
 
-from f5py.errors import UsageError
-from f5py.io.files.unfinished_file import is_special
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+from f5py.errors import OutputFileError, UsageError
+from f5py.io.files.disk import remove_folder, temporary_folder
+from f5py.io.files.unfinished_file import is_special, unfinished_name
 
 _ENDING = ".f5py-parts"
 
@@ -28,3 +34,44 @@ def folder_beside(output: str | None, advice: str) -> str:
     if is_special(output):
         raise UsageError(f"--resume: {output} is a device or a pipe; {advice}")
     return f"{output}{_ENDING}"
+
+
+@contextmanager
+def unfinished_folder(output: str | None) -> Iterator[str]:
+    """Give a new folder beside an output, which is removed at the end; one that a killed run has left goes, too.
+
+    Parameters
+    ----------
+    output : str or None
+        None: the folder is one for temporary files.
+
+    Raises
+    ------
+    OutputFileError
+        It cannot be made, or another run is writing the output.
+    """
+    if output is None:
+        with temporary_folder("f5py-parts-") as folder:
+            yield folder
+        return
+    path = f"{unfinished_name(os.path.realpath(output))}{_ENDING}"
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(path)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as problem:
+        advice = "; make its folder first" if isinstance(problem, FileNotFoundError) else ""
+        raise OutputFileError(f"{output}: cannot write: {problem.strerror}{advice}") from None
+    try:
+        with suppress(OSError):  # where there are no locks, two runs are not kept apart
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OutputFileError(f"{output}: another run is writing to it; give another name") from None
+        try:
+            remove_folder(folder := os.path.join(path, "run"))
+            yield folder
+        finally:
+            remove_folder(path)
+    finally:
+        os.close(descriptor)
