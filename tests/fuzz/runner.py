@@ -181,6 +181,8 @@ class Runner:
             return "traceback", messages[-3000:]
         if run.status < 0:
             return "signal", f"{signal.Signals(-run.status).name} {messages[-3000:]}"
+        if touched is not None and not touched and run.output != sound.output:
+            return "silent", f"an input that holds the same was read otherwise: {messages[-2000:]}"
         errors = messages.count("::ERROR]")
         if run.status in (1, 2):
             if errors != 1 and not messages.startswith("Usage:"):
@@ -252,7 +254,7 @@ def _damage_in_child(target: Target, rng: random.Random, base: Base, folder: Pat
         names = pipe.read().decode().split("\t")
     if os.waitpid(process, 0)[1]:
         raise RuntimeError("the input could not be damaged")
-    return frozenset(names)
+    return frozenset(filter(None, names))
 
 
 def _forked(folder: Path, target: Target, patience: float, command: tuple[str, ...] = ()) -> Run:

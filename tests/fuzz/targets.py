@@ -1,8 +1,8 @@
 """Targets of fuzzing: for each input a command that reads it, and ways to damage it that know its structure.
 
 A target's `damage` writes the damaged input into the case's folder and returns the names of the reads that it may
-change, or None if it may change all. `is_checked` says that a checksum or other files tell damage from other content:
-then no row may change without a word.
+change, or None if it may change all; if it may change none, the output must be the sound one. `is_checked` says that a
+checksum or other files tell damage from other content: then no row may change without a word.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..io.signals.made_layouts import FILTERS, Layout
 from .base import PER_FILE, Base
 from .containers import Bam, Blow5, bgzf, bgzf_text
 from .mutations import BYTES, IN_PLACE, TEXT, Change, mutated
@@ -179,13 +180,60 @@ def of_hdf5(name: str, names: Callable[[Base], frozenset[str]]) -> Damage:
             path.unlink()
             shutil.copy(base.folder / name, path)
             _edit_hdf5(rng, path)
-        files = sorted(path.parent.iterdir())
-        of_file = [file for i, file in enumerate(files) for _ in range(_reads_in(files, i, base))]
-        lines = [f"{read}\t{file}\n" for read, file in zip(base.names, of_file, strict=True)]
-        write_changed(folder / "reads.fasta.index.readdb", "".join(lines).encode())
+        _index_fast5(path.parent, base, folder)
         return names(base)
 
     return damage
+
+
+def of_layout(name: str) -> Damage:
+    """Store the signals of a fast5 file in other layouts; damage the bytes of some files, too."""
+
+    def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
+        import h5py
+
+        path = folder / name
+        path.unlink()
+        shutil.copy(base.folder / name, path)
+        changed, found = set(), set()
+        with h5py.File(path, "r+") as file:
+            groups = [file["Raw/Reads"]] if "Raw" in file else [file[read] for read in file]
+            for raw in (next(iter(group.values())) if "Raw" in file else group["Raw"] for group in groups):
+                read, samples = raw.attrs["read_id"].decode(), raw["Signal"][:]
+                found.add(read)
+                is_whole = _random_layout(rng, len(samples)).write(raw, samples)
+                try:
+                    is_same = (raw["Signal"][:] == samples).all()
+                except OSError:
+                    is_same = False
+                if not is_whole or not is_same:
+                    changed.add(read)
+        if rng.random() < 0.3:
+            write_changed(path, mutated(rng, path.read_bytes(), BYTES))
+            changed = found
+        _index_fast5(path.parent, base, folder)
+        return frozenset(changed)
+
+    return damage
+
+
+def _random_layout(rng: random.Random, n: int) -> Layout:
+    """Choose a layout for a signal of n samples; one in ten is of less than it has."""
+    return Layout(
+        storage=rng.choice(("contiguous", "compact", *["chunks"] * 8)),
+        filters=rng.choice(list(FILTERS)),
+        length=rng.choice((n, rng.randint(1, n), rng.randint(n, 4 * n), max(1, n // 3), 201_536)),
+        last=rng.choice(("full", "full", "short", "short", "short", "unfiltered", "cut", "left out")),
+        kind=rng.choice(("<i2", "<i2", "<i2", ">i2", "<i4", "<u2")),
+    )
+
+
+def _index_fast5(below: Path, base: Base, folder: Path) -> None:
+    """Write the index of the reads in the files of a folder."""
+    files = sorted(below.iterdir())
+    of_file = [file for i, file in enumerate(files) for _ in range(_reads_in(files, i, base))]
+    lines = [f"{read}\t{file}\n" for read, file in zip(base.names, of_file, strict=True)]
+    write_changed(folder / "reads.fasta.index.readdb", "".join(lines).encode())
 
 
 def _reads_in(files: list[Path], i: int, base: Base) -> int:
@@ -282,6 +330,8 @@ TARGETS: tuple[Target, ...] = (
       for kind in ("gzip", "vbz", "plain")),
     Target("fast5 single", (*_INDEXED, *_IN_PROCESS), of_hdf5("single/2.fast5", lambda base: of_name(base, 2)),
            in_process=True),
+    *(Target(f"fast5 layouts {kind}", (*_INDEXED, *_IN_PROCESS), of_layout(name), in_process=True)
+      for kind, name in (("multi", "multi_gzip/a.fast5"), ("single", "single/2.fast5"))),
     Target("fast5 scan", ("index", "-d", "single", "reads.fastq"),
            of_hdf5("single/2.fast5", lambda base: of_name(base, 2)), by_read=None, weight=1),
     Target("pod5", (*_CALL, *_READS, *_MAPPED, "--pod5", "s.pod5", *_IN_PROCESS), of_bytes("s.pod5"), in_process=True,
