@@ -218,13 +218,13 @@ def of_layout(name: str) -> Damage:
 
 
 def _random_layout(rng: random.Random, n: int) -> Layout:
-    """Choose a layout for a signal of n samples; one in ten is of less than it has."""
+    """Choose a layout for a signal of n samples, most often one that sequencers have written."""
     return Layout(
         storage=rng.choice(("contiguous", "compact", *["chunks"] * 8)),
-        filters=rng.choice(list(FILTERS)),
+        filters=rng.choice((*FILTERS, *["gzip", "shuffle gzip", "vbz 0", "vbz 1"] * 4)),
         length=rng.choice((n, rng.randint(1, n), rng.randint(n, 4 * n), max(1, n // 3), 201_536)),
         last=rng.choice(("full", "full", "short", "short", "short", "unfiltered", "cut", "left out")),
-        kind=rng.choice(("<i2", "<i2", "<i2", ">i2", "<i4", "<u2")),
+        kind=rng.choice((*["<i2"] * 6, ">i2", "<i4", "<u2")),
     )
 
 
