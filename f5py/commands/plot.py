@@ -27,8 +27,8 @@ from f5py.io.bam.modifications.modification_calls import read_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.files.complete_file import complete_output
 from f5py.io.reads.read_index import ReadIndex
+from f5py.io.reads.read_records import sequence_batches
 from f5py.io.reads.reference import Reference
-from f5py.io.reads.sequence_files import sequence_records
 from f5py.io.signals import SignalSource, open_signals
 from f5py.messages import console
 from f5py.methylation.calls import call_methylation
@@ -225,9 +225,10 @@ def _bases(options: PlotOptions) -> np.ndarray:
             if name in reads:
                 return reads.sequences([name])[0]
     else:
-        for found, _, bases in sequence_records(options.reads):
-            if found == name:
-                return np.frombuffer(bytearray(bases), np.uint8)
+        for batch in sequence_batches(options.reads, 1 << 20):
+            for i, found in enumerate(batch.names):
+                if found == name:
+                    return batch.bases[batch.offsets[i] : batch.offsets[i + 1]]
     raise _not_among_reads(options)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
-from f5py.io.reads.sequence_files import iterate_sequences
+from f5py.io.reads.read_records import sequence_batches
 from f5py.io.signals import SignalSource
 from f5py.io.signals.split_reads import name_duplex_reads
 from f5py.pipeline.parts import Part
@@ -59,7 +59,8 @@ class SequenceLoader:
         self._n_ahead = n_ahead
         self._stopped = False
         self._lock, self._times_lock = threading.Lock(), threading.Lock()
-        self._sequences = iterate_sequences(path, batch_size, max_bases)
+        batches = sequence_batches(path, max_bases, batch_size)
+        self._sequences = ((list(batch.names), batch.bases, batch.offsets) for batch in batches)
         self._first = next(self._sequences, None)
 
     def divide(self, reads_per_part: int, leave_out: Callable[[int], bool]) -> None:

@@ -15,8 +15,7 @@ from f5py.compute.mapping import Mapper, begin_gpu
 from f5py.compute.mapping_statistics import MapStatistics
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, UsageError
-from f5py.io.reads.read_records import check_read_files
-from f5py.io.reads.sequence_files import sequence_records
+from f5py.io.reads.read_records import check_read_files, sequence_batches
 from f5py.mapping.darwin.dsoft import build_kmer_table
 from f5py.mapping.index.index_file import is_index_file, read_index, write_index
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
@@ -31,6 +30,8 @@ from f5py.runs.overlaps import find_overlaps, is_overlaps
 from f5py.threads.pool import WorkerPool, share_heap
 
 _WHO = "map"
+#: Of contigs that are parsed at a time.
+_BASES = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -192,16 +193,18 @@ def _contigs(path: str, k: int) -> tuple[list[str], NDArray[np.uint8], NDArray[n
     """Names, codes and offsets of the contigs of a FASTA file."""
     names: list[str] = []
     pieces: list[NDArray[np.uint8]] = []
-    for name, _, bases in sequence_records(path):
-        names.append(name)
-        pieces.append(codes_of(np.frombuffer(bases, np.uint8)))
+    lengths: list[NDArray[np.int64]] = []
+    for batch in sequence_batches(path, _BASES):
+        names += batch.names
+        pieces.append(codes_of(batch.bases))
+        lengths.append(np.diff(batch.offsets))
     if not names:
         raise InputFileError(f"{path}: holds no sequences; give the reference as FASTA")
     if len(set(names)) < len(names):
         seen: set[str] = set()
         twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
         raise InputFileError(f"{path}: has contig {twice} twice; give each contig its own name")
-    offsets = offsets_of([len(piece) for piece in pieces])
-    if not any(len(piece) >= k for piece in pieces):
+    offsets = offsets_of(np.concatenate(lengths))
+    if not (np.diff(offsets) >= k).any():
         raise InputFileError(f"{path}: no contig has {k} bases or more, the length of a minimizer; give a smaller -k")
     return names, np.concatenate(pieces), offsets

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.motifs import IUPAC
+from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.samtools import run_samtools
+from f5py.io.reads.read_records import sequence_batches
 
 LETTERS = np.frombuffer(b"ACGTN", dtype=np.uint8)
 OTHER = 4  # code of everything that is not A, C, G or T
@@ -85,30 +86,17 @@ def read_genome(path: str | Path) -> Genome:
 
     Raises `InputFileError` if the file cannot be read, has no or an empty sequence, or two contigs of the same name.
     """
-    import pysam
-
     code_of = np.full(256, OTHER, dtype=np.uint8)
     for code, pair in enumerate((b"Aa", b"Cc", b"Gg", b"Tt")):
         code_of[list(pair)] = code
-    names: list[str] = []
-    parts: list[NDArray[np.uint8]] = []
-    if not os.path.exists(path):
-        raise InputFileError(f"{path}: no such file; give the reference as FASTA")
-    if os.path.isdir(path):  # of which the library would die
-        raise InputFileError(f"{path}: is a folder; give a FASTA file")
-    try:
-        with pysam.FastxFile(str(path)) as records:
-            for record in records:
-                names.append(record.name or "")
-                parts.append(code_of[np.frombuffer((record.sequence or "").encode(), dtype=np.uint8)])
-    except (OSError, ValueError) as problem:
-        raise InputFileError(f"{path}: cannot be read as FASTA ({problem})") from None
-    if not parts or not all(map(len, parts)):
+    batches = list(sequence_batches(str(path), 1 << 23))
+    names = [name for batch in batches for name in batch.names]
+    lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(batch.offsets) for batch in batches)])
+    if not names or not lengths.all():
         raise InputFileError(f"{path}: has no sequence, or an empty one; give a FASTA file")
     if len(set(names)) < len(names):
         raise InputFileError(f"{path}: two sequences have the same name; rename one of them")
-    offsets = np.concatenate(([0], np.cumsum([len(part) for part in parts]))).astype(np.int64)
-    return Genome(names, offsets, np.concatenate(parts))
+    return Genome(names, offsets_of(lengths), code_of[np.concatenate([batch.bases for batch in batches])])
 
 
 def write_genome(genome: Genome, path: Path) -> None:

@@ -18,11 +18,13 @@ from f5py.core.windows import Windows
 from f5py.errors import InputFileError
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_index import BamIndex, find_index, read_index
-from f5py.io.bam.opening import check_beginning, opened, reason_of
+from f5py.io.bam.opening import opened, reason_of
 from f5py.io.bam.record_cursor import RecordCursor
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges, range_file, split_records
 from f5py.io.bytes.byte_input import shown_name
+from f5py.io.bytes.file_state import FileState, changed_file
 from f5py.io.bytes.watched_pipe import WatchedPipe
+from f5py.io.remote import ranged_file
 from f5py.messages.strict import input_warning
 from f5py.text.encoding import undecoded
 
@@ -73,8 +75,6 @@ class AlignmentFile:
         supplementary: bool = True,
         beginning: bytes = b"",
     ) -> None:
-        import pysam
-
         self.path = path
         #: Whether it can be read only once.
         self.is_pipe = path == "-" or not (os.path.isfile(path) or os.path.isdir(path))
@@ -89,7 +89,6 @@ class AlignmentFile:
         self.min_mapq = min_mapq
         self.secondary = secondary
         self.supplementary = supplementary
-        pysam.set_verbosity(0)  # errors are reported here, in one line
         if path != "-" and not os.path.exists(path):
             raise InputFileError(f"{path}: no such file; give the alignments with -b")
         try:
@@ -97,14 +96,15 @@ class AlignmentFile:
                 select.select(
                     [] if beginning else [0], [], [], 0 if beginning else None
                 )  # can be interrupted, unlike the library's first read
-            else:
-                check_beginning(path)
+            is_here = os.path.isfile(path) and ranged_file(path) is None
+            self._state = FileState(path, path) if is_here and not self.is_pipe else None
             self._pipe = WatchedPipe(path, beginning) if self.is_pipe else None
             self._file = opened(path, reference_path, self._pipe)
         except (OSError, ValueError) as problem:
             reason = reason_of(problem)
             advice = "copy or make it again" if "truncated" in reason else "give alignments of the reads"
-            raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {reason}; {advice}") from None
+            advice = "" if "run: " in reason else f"; {advice}"
+            raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {reason}{advice}") from None
         #: The file's header; the library forgets it when the file is closed.
         self.header: pysam.AlignmentHeader = self._file.header
         try:
@@ -209,6 +209,7 @@ class AlignmentFile:
                     yield from record_chunks(file, len(self.contigs), skipped, n_threads=self.n_inflating)
         except OSError as problem:
             raise self._damaged(problem) from None
+        self._check_state()
 
     def ranges(self, n_parts: int, windows: Windows | None, are_numbered: bool) -> RecordRanges:
         """Split the records into ranges that `chunks` can be asked for; see `f5py.io.bam.record_ranges.split_records`.
@@ -245,7 +246,14 @@ class AlignmentFile:
                 n_visited += sum(n for _, _, n in chunks)
         return ranges.numbered(first_records)
 
+    def _check_state(self) -> None:
+        """Raise `InputFileError` if the file has been changed since it was opened."""
+        if self._state is not None:
+            self._state.check()
+
     def _damaged(self, problem: OSError) -> InputFileError:
+        if self._state is not None and self._state.has_changed():
+            return changed_file(self.name)
         if self._file.is_cram:
             return InputFileError(
                 f"{self.name}: cannot be decoded after {self.counts.kept} usable records; the file is damaged, or "
@@ -274,6 +282,7 @@ class AlignmentFile:
                     yield -1, record
         except OSError as problem:
             raise self._damaged(problem) from None
+        self._check_state()
 
     def _is_kept(self, record: pysam.AlignedSegment) -> bool:
         """Count a record that passes the filters, or the reason why it does not."""

@@ -7,47 +7,78 @@ import zlib
 from typing import TYPE_CHECKING
 
 from f5py.io.bam.bam_index import find_index
-from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
+from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, is_bgzf
+from f5py.io.bytes.byte_input import GZIP_MAGIC
 from f5py.io.bytes.watched_pipe import WatchedPipe
 
 if TYPE_CHECKING:
     import pysam
 
+#: Record types that the header of a SAM file may begin with; its "@" looks like the start of a FASTQ record.
+SAM_HEADERS = ("HD", "SQ", "RG", "PG", "CO")
+_BAM_MAGIC, _CRAM_MAGIC = b"BAM\1", b"CRAM"
 
-def opened(path: str, reference_path: str | None, pipe: WatchedPipe | None) -> pysam.AlignmentFile:
+
+def is_alignment_file(path: str) -> bool:
+    """Return whether a file is BAM, CRAM or SAM, by its beginning; a pipe is not looked at."""
+    if path == "-" or not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        start = file.read(MAX_BLOCK)
+    try:
+        start = _unpacked(start)
+    except zlib.error:
+        return False
+    is_header = start[:1] == b"@" and start[1:3].decode("latin-1") in SAM_HEADERS and start[3:4] == b"\t"
+    return is_header or start.startswith((_BAM_MAGIC, _CRAM_MAGIC))
+
+
+def opened(path: str, reference_path: str | None, pipe: WatchedPipe | None = None) -> pysam.AlignmentFile:
     """Open a file, a BAM file with an index without its name: htslib does not look for that then, and may crash.
 
-    The index is read by `f5py.io.bam.bam_index`.
+    The index is read by `f5py.io.bam.bam_index`. Raises `OSError` or `ValueError` if the file cannot be opened.
     """
     import pysam
 
+    pysam.set_verbosity(0)  # errors are reported in one line
     if pipe is not None:
         try:
             return pysam.AlignmentFile(pipe.descriptor, check_sq=False, reference_filename=reference_path)
         finally:
             pipe.close_descriptor()
+    _check_beginning(path)
+    name = os.path.abspath(path)  # some relative names, of folders called ``http:`` for instance, are URLs for htslib
     if find_index(path) is None:
-        return pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
+        return pysam.AlignmentFile(name, check_sq=False, reference_filename=reference_path)
     with open(path, "rb") as file:
         number = file.fileno()  # it would take the name of a file object
         opened = pysam.AlignmentFile(number, check_sq=False, reference_filename=reference_path)
     if not opened.is_bam:  # a CRAM file beside the index of a BAM file
         opened.close()
-        return pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
+        return pysam.AlignmentFile(name, check_sq=False, reference_filename=reference_path)
     return opened
 
 
-def check_beginning(path: str) -> None:
-    """Raise `OSError` for a file whose first compressed block is damaged: pysam would say more than is wanted of it."""
+def _check_beginning(path: str) -> None:
+    """Raise `OSError` for a file that pysam would say more of than is wanted, or something else than is wrong."""
     if not os.path.isfile(path):
         return
     with open(path, "rb") as file:
         start = file.read(MAX_BLOCK)
-    if start.startswith(BLOCK_MAGIC):
-        try:
-            zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start)
-        except zlib.error as problem:
-            raise OSError(f"its first block is damaged ({problem})") from None
+    try:
+        text = _unpacked(start)
+    except zlib.error as problem:
+        raise OSError(f"its first block is damaged ({problem})") from None
+    if text.startswith(_BAM_MAGIC) and not is_bgzf(start):
+        how = "by gzip" if start.startswith(GZIP_MAGIC) else "by nothing"
+        raise OSError(f"it is compressed {how}, not by bgzip; run: samtools view -b {path} > bgzip.bam")
+
+
+def _unpacked(start: bytes) -> bytes:
+    """Return what the text of a file begins with; raise `zlib.error` if it cannot be decompressed."""
+    if not start.startswith(GZIP_MAGIC):
+        return start
+    return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start, MAX_BLOCK)
 
 
 def reason_of(problem: Exception) -> str:

@@ -28,6 +28,11 @@ END_BLOCK = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000
 _LEVEL = 3
 
 
+def is_bgzf(start: bytes) -> bool:
+    """Return whether bytes are the beginning of blocked gzip, not of other gzip."""
+    return start[:4] == BLOCK_MAGIC and start[12:16] == HEADER_START[12:16]
+
+
 def bgzf_blocks(text: bytes, block_size: int = BLOCK_BYTES) -> list[bytes]:
     """Compress text into complete blocks.
 

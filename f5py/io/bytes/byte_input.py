@@ -1,20 +1,32 @@
-"""Text that may be compressed, from a file or standard input, as a stream of bytes."""
+"""Text that may be compressed, from a file or standard input, as a stream of bytes that is checked to be complete."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import io
+import lzma
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
-from f5py.errors import InputFileError, UsageError
+import numpy as np
+
+from f5py.errors import InputFileError, UsageError, unavailable
 from f5py.io.arrow.parquet_table import MAGIC
 from f5py.io.arrow.parquet_text import ParquetText
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, HEADER_START, is_bgzf
+from f5py.io.bytes.byte_pieces import BytePieces
+from f5py.io.bytes.file_state import FileState
+from f5py.messages.strict import input_warning
 
-_GZIP_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
+_BZIP2_MAGIC, _XZ_MAGIC, _ZSTD_MAGIC = b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
+#: What some editors write before text in UTF-8.
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BUFFER_SIZE = 1 << 20
 
 
@@ -39,13 +51,21 @@ def size_of(paths: Sequence[str]) -> int | None:
 
 @contextmanager
 def open_bytes(
-    path: str, advance: Callable[[int], object] = lambda size: None, beginning: bytes = b""
+    path: str, advance: Callable[[int], object] = lambda size: None, beginning: bytes = b"", zeros: bool = False
 ) -> Iterator[BinaryIO]:
-    """Open plain, gzip or BGZF text for reading, or a Parquet table as text; ``-`` is standard input.
+    """Open text for reading, plain or compressed (gzip, BGZF, bzip2, xz, zstd), or a Parquet table as text.
 
-    The content decides whether it is compressed, not the name, so a compressed pipe is read as well. Raises
-    `InputFileError` if the file cannot be opened, or, while the block reads from it, the compressed data turn out to be
-    damaged or truncated.
+    The content decides whether it is compressed, not the name, so a compressed pipe is read as well; ``-`` is standard
+    input. There is a warning if the last line has no end, as of a file that was cut, unless the text is FASTQ, which
+    shows itself whether it is whole.
+
+    Raises
+    ------
+    InputFileError
+        The file cannot be opened. While the block reads from it: it is damaged or truncated, has bytes of zero, or has
+        been changed since it was opened.
+    MissingDependencyError
+        A package is needed to decompress it.
 
     Parameters
     ----------
@@ -53,6 +73,8 @@ def open_bytes(
         Called with the number of bytes of the file, compressed or not, that have been read since its last call.
     beginning : bytes, optional
         What has been read of standard input already; see `beginning_of_input`.
+    zeros : bool
+        Let bytes of zero pass: the caller refuses them.
     """
     shown = shown_name(path)
     try:
@@ -61,23 +83,59 @@ def open_bytes(
     except OSError as problem:
         raise InputFileError(f"{shown}: cannot be opened ({problem.strerror}); check the name") from problem
     with file:
-        raw = _Peekable(file, advance, beginning)
+        raw = _Source(file, shown, advance, beginning)
         try:
-            beginning = raw.peek(len(MAGIC))
+            start = raw.peek(len(HEADER_START))
         except OSError as problem:
             raise InputFileError(f"{shown}: cannot be read ({problem.strerror})") from problem
-        if beginning == MAGIC:
+        if start.startswith(MAGIC):
             if not os.path.isfile(path):
                 raise InputFileError(f"{shown}: Parquet cannot be read from a pipe; give the name of the file")
             with io.BufferedReader(ParquetText(path), _BUFFER_SIZE) as table:
                 yield table
             return
-        source: BinaryIO = io.BufferedReader(raw, _BUFFER_SIZE)
-        if beginning.startswith(_GZIP_MAGIC):
-            from isal import igzip  # three times as fast as zlib
+        kind, source = _decompressed(raw, start, shown)
+        text = io.BufferedReader(_Text(source, raw, shown, kind, zeros), _BUFFER_SIZE)
+        if text.peek(len(_BYTE_ORDER_MARK)).startswith(_BYTE_ORDER_MARK):
+            text.read(len(_BYTE_ORDER_MARK))
+        yield text
 
-            source = igzip.IGzipFile(fileobj=source)
-        yield io.BufferedReader(_Checked(source, shown), _BUFFER_SIZE)
+
+def _decompressed(raw: _Source, start: bytes, shown: str) -> tuple[str, Any]:
+    """Return the kind of compression of a file that begins with `start`, and the stream of its text."""
+    source = io.BufferedReader(raw, _BUFFER_SIZE)
+    if start.startswith(GZIP_MAGIC):
+        from isal import igzip  # three times as fast as zlib
+
+        return "gzip", igzip.IGzipFile(fileobj=source)
+    if start.startswith(_BZIP2_MAGIC):
+        return "bzip2", bz2.BZ2File(source)
+    if start.startswith(_XZ_MAGIC):
+        return "xz", lzma.LZMAFile(source)
+    if start.startswith(_ZSTD_MAGIC):
+        return "zstd", BytePieces(_zstd_pieces(source, shown))
+    return "", source
+
+
+def _zstd_pieces(source: BinaryIO, shown: str) -> Iterator[bytes]:
+    """Decompress frame by frame, as the library's files do not tell a truncated one."""
+    try:
+        import zstandard
+    except ImportError as problem:
+        raise unavailable(problem, f"{shown}: reading zstd files needs the package", "zstandard", "zstd") from None
+    frame = zstandard.ZstdDecompressor().decompressobj()
+    while piece := source.read(_BUFFER_SIZE):
+        while piece:
+            if frame.eof:
+                frame = zstandard.ZstdDecompressor().decompressobj()
+            try:
+                if text := frame.decompress(piece):
+                    yield text
+            except zstandard.ZstdError as problem:
+                raise EOFError(str(problem)) from problem
+            piece = frame.unused_data if frame.eof else b""
+    if not frame.eof:
+        raise EOFError("the last frame has no end")
 
 
 def beginning_of_input(size: int) -> tuple[bytes, bytes]:
@@ -98,7 +156,7 @@ def beginning_of_input(size: int) -> tuple[bytes, bytes]:
         while len(content) < size and (piece := os.read(0, _BUFFER_SIZE)):
             beginning += piece
             content = beginning
-            if beginning.startswith(_GZIP_MAGIC):
+            if beginning.startswith(GZIP_MAGIC):
                 content = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(beginning, _BUFFER_SIZE)
     except zlib.error:  # for the reader to tell
         content = beginning
@@ -117,18 +175,33 @@ def read_at(descriptor: int, size: int, place: int) -> bytes:
     return b"".join(pieces)
 
 
-class _Peekable(io.RawIOBase):
-    """A file whose first bytes can be looked at, even if it is a pipe."""
+class _Source(io.RawIOBase):
+    """The bytes of a file, which may be a pipe: its first ones can be looked at, and its end is checked."""
 
-    def __init__(self, file: BinaryIO, advance: Callable[[int], object], beginning: bytes) -> None:
+    def __init__(self, file: BinaryIO, shown: str, advance: Callable[[int], object], beginning: bytes) -> None:
         self._file = file
+        self._shown = shown
         self._advance = advance
         self._seen = beginning
+        self._state = FileState(file.fileno(), shown) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else None
+        self._is_bgzf = False
+        self._end = b""
 
     def peek(self, size: int) -> bytes:
         """Return the first `size` bytes, fewer only if the file is shorter."""
         self._seen += self._file.read(max(size - len(self._seen), 0))
+        self._is_bgzf = is_bgzf(self._seen)
         return self._seen[:size]
+
+    def check_end(self) -> None:
+        """Raise `InputFileError` unless the file, which has been read to its end, is whole and as it was."""
+        if self._state is not None:
+            self._state.check()
+        if self._is_bgzf and self._end != END_BLOCK:
+            raise InputFileError(
+                f"{self._shown}: truncated: the empty block that ends a file of bgzip is missing; copy or make the "
+                "file again"
+            )
 
     def readable(self) -> bool:
         return True
@@ -138,18 +211,26 @@ class _Peekable(io.RawIOBase):
             size = min(len(target), len(self._seen))
             target[:size] = self._seen[:size]
             self._seen = self._seen[size:]
-            return size
-        size = self._file.readinto(target)  # type: ignore[attr-defined]
-        self._advance(size)
+        else:
+            size = self._file.readinto(target)  # type: ignore[attr-defined]
+            self._advance(size)
+        if self._is_bgzf:
+            self._end = (self._end + bytes(target[max(size - len(END_BLOCK), 0) : size]))[-len(END_BLOCK) :]
         return size
 
 
-class _Checked(io.RawIOBase):
-    """A file whose reading errors name it."""
+class _Text(io.RawIOBase):
+    """Decompressed text, whose reading errors name the file, and which must be whole at its end."""
 
-    def __init__(self, file: BinaryIO, name: str) -> None:
+    def __init__(self, file: BinaryIO, source: _Source, name: str, kind: str, zeros: bool) -> None:
         self._file = file
+        self._source = source
         self._name = name
+        self._kind = kind
+        self._zeros = zeros
+        self._n_read = 0
+        self._ends_line = True
+        self._is_fastq = self._is_ended = False
 
     def readable(self) -> bool:
         return True
@@ -158,10 +239,37 @@ class _Checked(io.RawIOBase):
         from isal import isal_zlib
 
         try:
-            return self._file.readinto(target)  # type: ignore[attr-defined]
-        except (EOFError, isal_zlib.error, gzip.BadGzipFile) as problem:
-            raise InputFileError(
-                f"{self._name}: damaged or truncated gzip data ({problem}); copy or make the file again"
-            ) from problem
+            size: int = self._file.readinto(target)  # type: ignore[attr-defined]
+        except (EOFError, isal_zlib.error, gzip.BadGzipFile, lzma.LZMAError) as problem:
+            raise self._damaged(problem) from problem
         except OSError as problem:
+            if problem.errno is None:  # of the bz2 module
+                raise self._damaged(problem) from problem
             raise InputFileError(f"{self._name}: cannot be read ({problem.strerror})") from problem
+        if size:
+            self._look_at(target[:size])
+        elif not self._is_ended:
+            self._is_ended = True
+            self._source.check_end()
+            if not (self._ends_line or self._is_fastq):
+                input_warning(
+                    "input", f"{self._name}: its last line has no end; if the file was cut short, copy or make it again"
+                )
+        return size
+
+    def _look_at(self, text: memoryview) -> None:
+        piece = np.frombuffer(text, np.uint8)
+        if not self._zeros and not piece.min():
+            raise InputFileError(
+                f"{self._name}: has a byte of zero at place {self._n_read + int(piece.argmin())} of its text; the file "
+                "is damaged, copy or make it again"
+            )
+        if not self._n_read:
+            self._is_fastq = text[:1] == b"@"
+        self._n_read += len(text)
+        self._ends_line = piece[-1] == ord("\n")
+
+    def _damaged(self, problem: Exception) -> InputFileError:
+        return InputFileError(
+            f"{self._name}: damaged or truncated {self._kind} data ({problem}); copy or make the file again"
+        )

@@ -18,49 +18,11 @@ from contextlib import suppress
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.errors import InputFileError
+from f5py.io.bytes.file_state import FileState
 from f5py.io.files.unfinished_file import settle_unfinished
 from f5py.messages import console
 
 _HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
-
-
-def changed_file(path: str) -> InputFileError:
-    """Make the error for a file that was changed during the run."""
-    return InputFileError(f"{path}: has been changed while it was read, so that results may be wrong; run again")
-
-
-class FileState:
-    """Size and time of an open file, by which it is seen whether somebody changes it.
-
-    Parameters
-    ----------
-    descriptor : int
-        Stays open as long as it is asked about.
-    path : str
-        For messages.
-    """
-
-    def __init__(self, descriptor: int, path: str) -> None:
-        self._descriptor = descriptor
-        self._path = path
-        self._state = self._now()
-
-    def has_changed(self) -> bool:
-        """Return whether the file has another size or time, or cannot be asked."""
-        try:
-            return self._now() != self._state
-        except OSError:
-            return True
-
-    def check(self) -> None:
-        """Raise `InputFileError` if the file has changed, so that what has been read from it may be wrong."""
-        if self.has_changed():
-            raise changed_file(self._path)
-
-    def _now(self) -> tuple[int, int]:
-        about = os.fstat(self._descriptor)
-        return about.st_size, about.st_mtime_ns
 
 
 class MappedFile:

@@ -201,17 +201,17 @@ def _copy(source, begin, n, target, to):
 @exact_kernel
 def _lay_out(reads, first, begin, end, text):
     """Fill `text` with what stands from `begin` to `end` in the lines of reads, of which the first one is `first`."""
-    source, name_begin, name_end, base_begin, base_end, at = reads
+    names, name_offsets, bases, base_offsets, at = reads
     i = first
     while i < at.shape[0] - 1 and at[i] < end:
         place = at[i]
-        n_name, n_bases = name_end[i] - name_begin[i], base_end[i] - base_begin[i]
+        n_name, n_bases = name_offsets[i + 1] - name_offsets[i], base_offsets[i + 1] - base_offsets[i]
         if begin <= place < end:
             text[place - begin] = ord(">")
         place += 1
         for part in range(2):
             n = n_name if part == 0 else n_bases
-            at_source = name_begin[i] if part == 0 else base_begin[i]
+            source, at_source = (names, name_offsets[i]) if part == 0 else (bases, base_offsets[i])
             low, high = max(place, begin), min(place + n, end)
             if low < high:
                 _copy(source, at_source + low - place, high - low, text, low - begin)
@@ -266,7 +266,7 @@ def compress_blocks(turn, blocks, reads, first, begin, out, sizes):
     Parameters
     ----------
     reads : tuple of arrays
-        Text; where names and bases begin and end in it; where in the text of the blocks the reads' lines begin.
+        Names and their offsets; bases and their offsets; where in the text of the blocks the reads' lines begin.
     first, begin : int64
         See `plan_blocks`; `begin` also has the end of the last block.
     out : uint8
@@ -336,14 +336,14 @@ def list_reads(reads, n_before, out):
     out : uint8
         Filled; must have room for the names and 84 bytes more for each read.
     """
-    source, name_begin, name_end, base_begin, base_end, at = reads
+    names, name_offsets, _, base_offsets, at = reads
     to = 0
-    for i in range(name_begin.shape[0]):
-        n = base_end[i] - base_begin[i]
+    for i in range(name_offsets.shape[0] - 1):
+        n = base_offsets[i + 1] - base_offsets[i]
         if n == 0:
             continue
-        n_name = name_end[i] - name_begin[i]
-        _copy(source, name_begin[i], n_name, out, to)
+        n_name = name_offsets[i + 1] - name_offsets[i]
+        _copy(names, name_offsets[i], n_name, out, to)
         to += n_name
         for number in (n, n_before + at[i] + n_name + 2, n, n + 1):
             out[to] = ord("\t")

@@ -16,12 +16,11 @@ from f5py.io.bam._bam_numba import (
 from f5py.jit.kernel import exact_kernel
 
 #: What may be wrong with a file.
-SOUND, NOT_A_RECORD, CUT, NO_NAME, BAD_NAME = range(5)
+SOUND, NOT_A_RECORD, CUT, NO_NAME, NO_TEXT = range(5)
 #: Columns of a read's row: name, comment, numbers of bases and qualities, where the record begins.
 NAME, NAME_END, COMMENT, COMMENT_END, BASES, QUALITIES, BEGIN = range(7)
 N_COLUMNS = 7
-_NEWLINE, _TAB, _SPACE, _AT, _GREATER, _PLUS = 10, 9, 32, 64, 62, 43
-_LONGEST_NAME = 254
+_NEWLINE, _TAB, _RETURN, _SPACE, _AT, _GREATER, _PLUS = 10, 9, 13, 32, 64, 62, 43
 #: Bytes of a line that are copied at a time.
 _TOGETHER = 64
 
@@ -44,6 +43,12 @@ def _copy_text(text, at, end, out, to):
             break
         n += _TOGETHER
     return n
+
+
+@exact_kernel
+def _is_text(byte):
+    """Return whether a byte up to the space is white space, not a control character."""
+    return byte == _SPACE or (byte >= _TAB and byte <= _RETURN)
 
 
 @exact_kernel
@@ -74,12 +79,14 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
     n_bases = 0
     used = 0
     while n_reads < rows.shape[0] and n_bases < max_bases:
+        is_good = True
         while at < n and text[at] <= _SPACE:
+            is_good = is_good and _is_text(text[at])
             at += 1
-        if at == n:
+        if at == n and is_good:
             return n_reads, n_bases, n, SOUND
         begin = at
-        mark = text[at]
+        mark = text[at] if at < n else _SPACE
         if mark != _AT and mark != _GREATER:
             return n_reads, n_bases, used, NOT_A_RECORD
         at += 1
@@ -88,12 +95,13 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
             at += 1
         name_end = at
         while at < n and text[at] != _NEWLINE:
+            is_good = is_good and (text[at] > _SPACE or _is_text(text[at]))
             at += 1
-        if at == n and not is_last:
+        if at == n and not is_last and is_good:
             break
         comment = min(name_end + 1, at)
         comment_end = at
-        if comment_end > comment and text[comment_end - 1] == 13:
+        if comment_end > comment and text[comment_end - 1] == _RETURN:
             comment_end -= 1
         first = n_bases
         bases = n_bases
@@ -116,10 +124,13 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
                 if text[at] > _SPACE:
                     letters[bases] = text[at]
                     bases += 1
+                else:
+                    is_good = is_good and _is_text(text[at])
                 at += 1
         n_qualities = 0
         if has_plus:
             while at < n and text[at] != _NEWLINE:
+                is_good = is_good and (text[at] > _SPACE or _is_text(text[at]))
                 at += 1
             wanted = bases - first
             while at < n and n_qualities < wanted:
@@ -132,15 +143,17 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
                         if n_qualities < wanted:
                             qualities[first + n_qualities] = text[at]
                         n_qualities += 1
+                    else:
+                        is_good = is_good and _is_text(text[at])
                     at += 1
             ended = n_qualities >= wanted and at < n
+        if not is_good:
+            return n_reads, n_bases, used, NO_TEXT
         if not ended and not is_last:
             break
         if name_end == name:
             return n_reads, n_bases, used, NO_NAME
-        if name_end - name > _LONGEST_NAME:
-            return n_reads, n_bases, used, BAD_NAME
-        if mark == _AT and (not has_plus or n_qualities != bases - first):
+        if n_qualities != (bases - first if has_plus else 0) or (mark == _AT and not has_plus):
             return n_reads, n_bases, used, CUT
         if not has_plus and bases > first:
             qualities[first] = 0

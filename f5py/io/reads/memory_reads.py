@@ -11,8 +11,11 @@ from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.io.reads.indexed_fasta import FastaIndex, IndexedFasta, MemoryText
 from f5py.io.reads.read_index import ReadIndex
-from f5py.io.reads.sequence_files import sequence_records
+from f5py.io.reads.read_records import sequence_batches
 from f5py.messages import console
+
+#: Of reads that are parsed at a time.
+_BASES = 1 << 23
 
 
 def reads_in_memory(names: Names, bases: NDArray[np.uint8], offsets: NDArray[np.int64], path: str) -> ReadIndex:
@@ -36,14 +39,11 @@ def load_reads(path: str) -> ReadIndex:
     Parameters
     ----------
     path : str
-        FASTA, FASTQ or BAM, see `f5py.io.reads.sequence_files.sequence_records`.
+        FASTA, FASTQ or BAM, see `f5py.io.reads.read_records.sequence_batches`.
     """
     if os.path.exists(path):
         console.note("load_reads", f"{path} has no index; its reads are held in memory")
-    names: list[str] = []
-    pieces: list[bytes] = []
-    for name, _, bases in sequence_records(path):
-        names.append(name)
-        pieces.append(bases)
-    offsets = offsets_of([len(piece) for piece in pieces])
-    return reads_in_memory(Names.of(names), np.frombuffer(bytearray().join(pieces), np.uint8), offsets, path)
+    batches = list(sequence_batches(path, _BASES))
+    bases = np.concatenate([np.empty(0, np.uint8), *(batch.bases for batch in batches)])
+    lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(batch.offsets) for batch in batches)])
+    return reads_in_memory(Names.joined([batch.names for batch in batches]), bases, offsets_of(lengths), path)

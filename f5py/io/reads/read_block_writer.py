@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.io.bytes.bgzf_blocks import END_BLOCK
-from f5py.io.reads.sequence_chunks import SequenceChunk
+from f5py.io.reads.read_records import Sequences
 from f5py.threads.pool import WorkerPool
 
 #: A block that has so many bytes of text gets no further read.
@@ -37,8 +37,8 @@ class ReadBlockWriter:
         self._packed_at = self._text_at = 0
         self._starts: list[NDArray[np.int64]] = []
 
-    def write(self, chunk: SequenceChunk) -> None:
-        """Append the reads of a chunk."""
+    def write(self, batch: Sequences) -> None:
+        """Append the reads of a batch."""
         from f5py.io.reads._read_blocks_numba import (
             MOST_MORE,
             MOST_TEXT,
@@ -48,14 +48,14 @@ class ReadBlockWriter:
             plan_blocks,
         )
 
-        names, bases = chunk.name_end - chunk.name_begin, chunk.base_end - chunk.base_begin
-        at = offsets_of(names + bases + 3)
-        first, begin = np.empty((2, len(chunk) + int(at[-1]) // MOST_TEXT + 1), np.int64)
+        names, n_reads = batch.names, len(batch.names)
+        at = offsets_of(np.diff(names.offsets) + np.diff(batch.offsets) + 3)
+        first, begin = np.empty((2, n_reads + int(at[-1]) // MOST_TEXT + 1), np.int64)
         n = plan_blocks(at, _ENOUGH, MOST_TEXT, first, begin)
         begin[n] = at[-1]
         begin = begin[: n + 1]
         blocks, sizes = np.arange(n), np.empty(n, np.int64)
-        reads = chunk.text, chunk.name_begin, chunk.name_end, chunk.base_begin, chunk.base_end, at
+        reads = names.text, names.offsets, batch.bases, batch.offsets, at
         out = np.empty(int(at[-1]) + n * MOST_MORE, np.uint8)
         self._pool.run(compress_blocks, blocks, reads, first, begin, out, sizes)
         offsets = offsets_of(sizes)
@@ -63,7 +63,7 @@ class ReadBlockWriter:
         self._pool.run(gather_blocks, blocks, out, begin, offsets, packed)
         self._file.write(packed.data)
         self._starts.append(np.stack([self._packed_at + offsets[:-1], self._text_at + begin[:-1]], axis=1))
-        lines = np.empty(int(names.sum()) + 84 * len(chunk), np.uint8)
+        lines = np.empty(len(names.text) + 84 * n_reads, np.uint8)
         self._fai.write(lines[: list_reads(reads, self._text_at, lines)].data)
         self._packed_at += int(offsets[-1])
         self._text_at += int(at[-1])

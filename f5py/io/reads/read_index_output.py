@@ -8,15 +8,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager
 
 import numpy as np
+from numpy.typing import NDArray
 
+from f5py.core.names import Names
+from f5py.core.offsets import gathered
 from f5py.errors import OutputFileError
 from f5py.io.files.unfinished_file import UnfinishedFile
 from f5py.io.reads.read_block_writer import ReadBlockWriter
-from f5py.io.reads.sequence_chunks import sequence_chunks
+from f5py.io.reads.read_records import Sequences, sequence_batches
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
 from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX
 from f5py.threads.pool import WorkerPool
+
+#: Of the text of reads that are compressed at a time.
+_BYTES = 1 << 25
+_PATH_END = b".fast5"
 
 
 class IndexOfReads(AbstractContextManager["IndexOfReads"]):
@@ -80,22 +87,23 @@ def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, so
     ):
         index = ReadBlockWriter(sequence_file, fai, pool)
         for path in sources:
-            for chunk in sequence_chunks(path, pool):
-                bar.advance(len(chunk))
-                names = chunk.names()
+            for batch in sequence_batches(path, _BYTES, comments=True, n_bytes=_BYTES):
+                bar.advance(len(batch.names))
+                names = list(batch.names)
                 known = dict.fromkeys(names, "")
                 if len(known) < len(names) or not paths.keys().isdisjoint(known):
                     chosen, again = _first_of_each(names, paths)
                     if not repeated:
                         input_warning("readdb", f"{path}: read {again[0]} occurs again; the first counts")
                     repeated += len(again)
-                    chunk = chunk.chosen(np.array(chosen, np.int64))
+                    batch = _reads_of(batch, np.array(chosen, np.int64))
                     names = [names[i] for i in chosen]
                     known = dict.fromkeys(names, "")
-                for i in np.flatnonzero(chunk.has_path).tolist():
-                    known[names[i]] = _path_in_comment(chunk.comment(i), exists)
+                if _PATH_END in batch.comments.text.tobytes():
+                    for name, comment in zip(names, batch.comments, strict=True):
+                        known[name] = _path_in_comment(comment, exists)
                 paths.update(known)
-                index.write(chunk)
+                index.write(batch)
         block_index = index.finish()
     if gone := [path for path, is_there in exists.items() if not is_there]:
         input_warning(
@@ -108,6 +116,16 @@ def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, so
     with open(temporary[1], "wb") as file:
         file.write(block_index)
     return paths
+
+
+def _reads_of(batch: Sequences, chosen: NDArray[np.int64]) -> Sequences:
+    """Select some of the reads."""
+    names, comments = (
+        Names(*gathered(of.text, of.offsets[chosen], np.diff(of.offsets)[chosen]))
+        for of in (batch.names, batch.comments)
+    )
+    bases, offsets = gathered(batch.bases, batch.offsets[chosen], np.diff(batch.offsets)[chosen])
+    return Sequences(names, bases, offsets, comments)
 
 
 def _first_of_each(names: list[str], known: dict[str, str]) -> tuple[list[int], list[str]]:
@@ -136,7 +154,7 @@ def _path_in_comment(comment: str, exists: dict[str, bool]) -> str:
     Files may have been moved since: `exists` keeps what has been looked for.
     """
     last = comment.rstrip(" ").rpartition(" ")[2]
-    if not last.endswith(".fast5"):
+    if not last.endswith(_PATH_END.decode()):
         return ""
     if last not in exists:
         exists[sys.intern(last)] = os.path.isfile(last)

@@ -1,10 +1,11 @@
-"""Reads in columns, batch by batch: from FASTA, FASTQ, or alignment files such as a basecaller's unaligned BAM."""
+"""Reads or contigs in columns, batch by batch: from FASTA, FASTQ, or alignment files such as unaligned BAM."""
 
 from __future__ import annotations
 
 import os
 import select
 from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +14,9 @@ from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import gathered, offsets_of
 from f5py.errors import InputFileError
+from f5py.io.bam.opening import SAM_HEADERS, is_alignment_file, opened, reason_of
 from f5py.io.bytes.byte_input import open_bytes, shown_name
-from f5py.io.bytes.decompressed import readable_by_htslib
+from f5py.io.bytes.file_state import FileState
 from f5py.messages.strict import input_warning
 from f5py.text.encoding import undecoded
 
@@ -23,10 +25,37 @@ _PIECE = 1 << 22
 _FEWEST_BYTES = 1 << 16
 #: Bytes of a record in the text besides bases and qualities, for most files.
 _SHORTEST_RECORD = 8
+#: Reads of a batch at most.
+_MOST_READS = 1 << 20
+#: Bytes of a name in BAM.
+_LONGEST_NAME = 254
 #: Secondary and supplementary records of a read, which has its primary one as well.
 _NOT_PRIMARY = 0x100 | 0x800
 #: Tags of bases, of which hard clips would cut off the places.
 BASE_TAGS = ("mv", "MM", "ML", "Mm", "Ml")
+
+
+class Sequences(NamedTuple):
+    """Consecutive reads, or contigs."""
+
+    names: Names
+    bases: NDArray[np.uint8]  # shape (offsets[-1],): ASCII letters as they are in the file
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    comments: Names  # what stands after the names
+
+
+class _Portion(NamedTuple):
+    """Consecutive whole records of a text, as `f5py.io.reads._read_records_numba.parse_reads` finds them."""
+
+    text: NDArray[np.uint8]
+    rows: NDArray[np.int64]
+    letters: NDArray[np.uint8]
+    qualities: NDArray[np.uint8]  # empty if no read has any
+
+    def gathered(self, begin: int, end: int) -> Names:
+        """Copy pieces of the text that lie between two columns of the rows."""
+        begins, ends = self.rows[:, [begin, end]].T.copy()
+        return Names(*gathered(self.text, begins, ends - begins))
 
 
 def tag_numbers(names: Sequence[str]) -> NDArray[np.uint16]:
@@ -45,29 +74,13 @@ def check_read_files(paths: Sequence[str]) -> None:
             raise InputFileError(f"{path}: no such file; give the reads as FASTA, FASTQ or BAM")
 
 
-def is_alignment_file(path: str) -> bool:
-    """Return whether a file is BAM, CRAM or SAM, by its beginning; a pipe is text."""
-    from f5py.io.reads.sequence_files import is_bam
-
-    if path == "-" or not os.path.isfile(path):
-        return False
-    if is_bam(path):
-        return True
-    with open(path, "rb") as file:
-        first = file.read(4)
-    return first[:1] == b"@" and first[1:3] in (b"HD", b"SQ", b"RG", b"PG", b"CO") and first[3:4] == b"\t"
-
-
 def header_lines(path: str, reference: str | None) -> list[str]:
     """Lines of an alignment file's header that are about its reads: read groups, programs, comments."""
-    import pysam
-
-    pysam.set_verbosity(0)
     try:
-        with pysam.AlignmentFile(path, check_sq=False, reference_filename=reference) as file:
+        with opened(path, reference) as file:
             text = undecoded(file.header.__str__).decode("utf-8", "surrogateescape")
     except (OSError, ValueError) as problem:
-        raise InputFileError(f"{path}: cannot be read ({problem}); is it damaged?") from None
+        raise _unreadable(path, problem) from None
     return [line for line in text.splitlines() if line[:3] in ("@RG", "@PG", "@CO")]
 
 
@@ -109,48 +122,131 @@ def read_batches(
             number += 1
             yield batch
         if number == n_before:
-            input_warning(_WHO, f"{shown_name(path)}: holds no reads")  # as the file of a barcode may
+            _warn_of_no_reads(path)
+
+
+def sequence_batches(
+    path: str, max_bases: int, max_reads: int = _MOST_READS, comments: bool = False, n_bytes: int | None = None
+) -> Iterator[Sequences]:
+    """Yield the reads of a FASTA or FASTQ file, or of an alignment file, in batches.
+
+    Parameters
+    ----------
+    path : str
+        Plain or compressed; ``-`` is standard input. In an alignment file secondary and supplementary records are
+        passed over.
+    max_bases, max_reads : int
+        A batch is closed when it has at least that many bases, or so many reads.
+    comments : bool
+        Fill those of FASTA and FASTQ.
+    n_bytes : int, optional
+        So much of a text is parsed at a time; else as much as `max_bases` bases take.
+
+    Raises
+    ------
+    InputFileError
+        The file is missing, damaged, truncated or in another format.
+    MissingDependencyError
+        A package is needed to read the file.
+    """
+    from f5py.io.reads import _read_records_numba as compiled
+
+    check_read_files([path])
+    n_reads = 0
+    nothing = np.empty(0, np.uint8)
+    if is_alignment_file(path):
+        for batch in _record_batches(path, max_bases, tag_numbers(()), None, max_reads=max_reads):
+            n_reads += len(batch)
+            no_comments = Names(nothing, np.zeros(len(batch) + 1, np.int64))
+            yield Sequences(batch.names, batch.letters, batch.offsets, no_comments)
+    else:
+        for portion in _text_portions(path, max_bases, max_reads, n_bytes):
+            n = len(portion.rows)
+            n_reads += n
+            yield Sequences(
+                portion.gathered(compiled.NAME, compiled.NAME_END), portion.letters,
+                offsets_of(portion.rows[:, compiled.BASES]),
+                portion.gathered(compiled.COMMENT, compiled.COMMENT_END) if comments
+                else Names(nothing, np.zeros(n + 1, np.int64)),
+            )  # fmt: skip
+    if not n_reads:
+        _warn_of_no_reads(path)
+
+
+def _warn_of_no_reads(path: str) -> None:
+    input_warning(_WHO, f"{shown_name(path)}: holds no reads")  # as the file of a barcode may
 
 
 def _text_batches(
     path: str, max_bases: int, dropped: NDArray[np.uint16], with_comments: bool, advance: Callable[[int], object]
 ) -> Iterator[MappingBatch]:
     """Read a FASTA or FASTQ file in batches."""
+    from f5py.io.reads import _read_records_numba as compiled
+
+    n_before = 0
+    for portion in _text_portions(path, max_bases, advance=advance):
+        n = len(portion.rows)
+        names = portion.gathered(compiled.NAME, compiled.NAME_END)
+        too_long = np.diff(names.offsets) > _LONGEST_NAME
+        if too_long.any():
+            i = int(np.argmax(too_long))
+            raise InputFileError(
+                f"{shown_name(path)}: the name of read {n_before + i + 1}, {names[i][:60]}..., has more than "
+                f"{_LONGEST_NAME} bytes; shorten it"
+            )
+        tags, tag_offsets = np.empty(0, np.uint8), np.zeros(n + 1, np.int64)
+        if with_comments:
+            size = int((portion.rows[:, compiled.COMMENT_END] - portion.rows[:, compiled.COMMENT]).sum())
+            tags = np.empty(2 * size + 16, np.uint8)
+            tags = tags[: compiled.tags_of_comments(portion.text, portion.rows, n, dropped, tags, tag_offsets)].copy()
+        n_before += n
+        offsets = offsets_of(portion.rows[:, compiled.BASES])
+        letters, qualities = portion.letters, portion.qualities
+        del portion
+        yield MappingBatch(names, letters, offsets, qualities, tags, tag_offsets)
+
+
+def _text_portions(
+    path: str,
+    max_bases: int,
+    max_reads: int = _MOST_READS,
+    n_bytes: int | None = None,
+    advance: Callable[[int], object] = lambda size: None,
+) -> Iterator[_Portion]:
+    """Parse a FASTA or FASTQ file; the text of what has been yielded is written over then."""
     if path == "-":
         select.select([0], [], [])  # can be interrupted, unlike reading
     shown = shown_name(path)
     n_before = 0
-    with readable_by_htslib(path) as readable:
-        if readable != path:  # not by its name, which nobody has heard of
-            shown = path
-        with open_bytes("-" if path == "-" else readable, advance) as file:
-            text, n = np.empty(_FEWEST_BYTES, np.uint8), 0
-            wanted, is_last = _FEWEST_BYTES, False
-            while True:
-                if wanted > len(text):
-                    larger = np.empty(wanted, np.uint8)
-                    larger[:n] = text[:n]
-                    text = larger
-                while n < wanted and not is_last:
-                    size = file.readinto(text[n : min(n + _PIECE, wanted)].data)  # type: ignore[attr-defined]
-                    is_last = not size
-                    n += size
-                enough = max(_bytes_for(max_bases, text[:n]), _FEWEST_BYTES)
-                if wanted < enough and not is_last:  # before the first batch
-                    wanted = enough
-                    continue
-                batch, used, problem = _parsed(text[:n], is_last, max_bases, with_comments, dropped)
-                if len(batch):
-                    yield batch
-                    n_before += len(batch)
-                if problem:
-                    raise _wrong_text(shown, text[:n], used, problem, n_before)
-                wanted = enough if len(batch) else 2 * n + _PIECE
-                del batch
-                text[: n - used] = text[used:n]
-                n -= used
-                if is_last and n == 0:
-                    return
+    with open_bytes(path, advance, zeros=True) as file:
+        text, n = np.empty(_FEWEST_BYTES, np.uint8), 0
+        wanted, is_last = _FEWEST_BYTES, False
+        while True:
+            if wanted > len(text):
+                larger = np.empty(wanted, np.uint8)
+                larger[:n] = text[:n]
+                text = larger
+            while n < wanted and not is_last:
+                size = file.readinto(text[n : min(n + _PIECE, wanted)].data)  # type: ignore[attr-defined]
+                is_last = not size
+                n += size
+            enough = max(_bytes_for(max_bases, text[:n]) if n_bytes is None else n_bytes, _FEWEST_BYTES)
+            if wanted < enough and not is_last:  # before the first batch
+                wanted = enough
+                continue
+            portion, used, problem = _parsed(text[:n], is_last, max_bases, max_reads)
+            n_reads = len(portion.rows)
+            if n_reads:
+                yield portion
+                n_before += n_reads
+            if problem:
+                raise _wrong_text(shown, text[:n], used, problem, n_before)
+            wanted = enough if n_reads else 2 * n + _PIECE
+            del portion
+            text[: n - used] = text[used:n]
+            n -= used
+            if is_last and n == 0:
+                return
 
 
 def _bytes_for(max_bases: int, text: NDArray[np.uint8]) -> int:
@@ -158,29 +254,17 @@ def _bytes_for(max_bases: int, text: NDArray[np.uint8]) -> int:
     return max_bases if text[:1].tobytes() == b">" else 2 * max_bases
 
 
-def _parsed(
-    data: NDArray[np.uint8], is_last: bool, max_bases: int, with_comments: bool, dropped: NDArray[np.uint16]
-) -> tuple[MappingBatch, int, int]:
+def _parsed(data: NDArray[np.uint8], is_last: bool, max_bases: int, max_reads: int) -> tuple[_Portion, int, int]:
     """Parse the whole reads that text begins with; also return their bytes, and what is wrong behind them."""
     from f5py.io.reads import _read_records_numba as compiled
 
     letters, qualities = np.empty(len(data), np.uint8), np.empty(len(data), np.uint8)
-    rows = np.empty((len(data) // _SHORTEST_RECORD + 2, compiled.N_COLUMNS), np.int64)
+    rows = np.empty((min(len(data) // _SHORTEST_RECORD + 2, max_reads), compiled.N_COLUMNS), np.int64)
     n, n_bases, used, problem = compiled.parse_reads(data, len(data), is_last, max_bases, letters, qualities, rows)
     rows = rows[:n]
-    name_begins, name_ends = rows[:, [compiled.NAME, compiled.NAME_END]].T.copy()
-    tags, tag_offsets = np.empty(0, np.uint8), np.zeros(n + 1, np.int64)
-    if with_comments:
-        size = int((rows[:, compiled.COMMENT_END] - rows[:, compiled.COMMENT]).sum())
-        tags = np.empty(2 * size + 16, np.uint8)
-        tags = tags[: compiled.tags_of_comments(data, rows, n, dropped, tags, tag_offsets)].copy()
     n_qualities = n_bases if rows[:, compiled.QUALITIES].any() else 0
-    names = Names(*gathered(data, name_begins, name_ends - name_begins))
-    batch = MappingBatch(
-        names, letters[:n_bases].copy(), offsets_of(rows[:, compiled.BASES]),
-        qualities[:n_qualities].copy(), tags, tag_offsets,
-    )  # fmt: skip
-    return batch, int(used), int(problem)
+    portion = _Portion(data, rows, letters[:n_bases].copy(), qualities[:n_qualities].copy())
+    return portion, int(used), int(problem)
 
 
 def _wrong_text(shown: str, text: NDArray[np.uint8], used: int, problem: int, n_before: int) -> InputFileError:
@@ -196,15 +280,25 @@ def _wrong_text(shown: str, text: NDArray[np.uint8], used: int, problem: int, n_
         return InputFileError(f"{shown}: damaged behind read {n_before}; give a complete FASTA or FASTQ file")
     if problem == compiled.NO_NAME:
         return InputFileError(f"{shown}: {read} has no name; give a complete FASTA or FASTQ file")
-    if problem == compiled.BAD_NAME:
-        return InputFileError(f"{shown}: the name of {read}, {name}..., has more than 254 bytes; shorten it")
+    if problem == compiled.NO_TEXT:
+        return InputFileError(
+            f"{shown}: {read}, {name}, has a byte that is no text, such as zero; the file is damaged, copy or make it "
+            "again"
+        )
+    if n_before == 0 and name in SAM_HEADERS:
+        return InputFileError(f"{shown}: is SAM, which is not read from a pipe; name a file, or give FASTA or FASTQ")
     return InputFileError(
         f"{shown}: truncated; {read}, {name}, has not as many qualities as bases; give a complete file"
     )
 
 
 def _record_batches(
-    path: str, max_bases: int, dropped: NDArray[np.uint16], reference: str | None, advance: Callable[[int], object]
+    path: str,
+    max_bases: int,
+    dropped: NDArray[np.uint16],
+    reference: str | None,
+    advance: Callable[[int], object] = lambda size: None,
+    max_reads: int = _MOST_READS,
 ) -> Iterator[MappingBatch]:
     """Read the primary records of an alignment file, put back to the orientation of the read."""
     from f5py.io.bam._bam_numba import FLAGS, N_BASES
@@ -223,6 +317,7 @@ def _record_batches(
         while first < len(chosen):
             done = ends[first - 1] if first else 0
             last = max(first + 1, int(np.searchsorted(ends, done + max_bases, "right")))
+            last = min(last, first + max_reads)
             part = chosen[first:last]
             letters, offsets, _ = copied_sequences(data, starts, part, sizes[first:last])
             qualities = np.empty(offsets[-1], np.uint8)
@@ -237,23 +332,30 @@ def _record_batches(
 
 def _record_chunks(path: str, reference: str | None) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
     """Read the records of an alignment file, many at a time."""
-    import pysam
-
     from f5py.io.bam.bam_records import converted_chunks, record_chunks
 
     n_read = 0
+    state = FileState(path, path)
     try:
-        with pysam.AlignmentFile(path, check_sq=False, reference_filename=reference) as file:
+        with opened(path, reference) as file:
             if file.is_bam:
                 with open(path, "rb") as stream:
                     for data, starts, n in record_chunks(stream, file.nreferences):
                         n_read += n
                         yield data, starts, n
-                return
-            for data, starts, n in converted_chunks(file.fetch(until_eof=True), file.header):
-                n_read += n
-                yield data, starts, n
+            else:
+                for data, starts, n in converted_chunks(file.fetch(until_eof=True), file.header):
+                    n_read += n
+                    yield data, starts, n
     except (OSError, ValueError) as problem:
-        raise InputFileError(
-            f"{path}: truncated or damaged behind record {n_read} ({problem}); give a complete file"
-        ) from None
+        state.check()
+        raise _unreadable(path, problem, n_read) from None
+    state.check()
+
+
+def _unreadable(path: str, problem: Exception, n_read: int = 0) -> InputFileError:
+    """Make the error for an alignment file that cannot be read, or not after so many records."""
+    reason = reason_of(problem)
+    if "run: " in reason:
+        return InputFileError(f"{path}: cannot be read: {reason}")
+    return InputFileError(f"{path}: truncated or damaged behind record {n_read} ({reason}); give a complete file")
