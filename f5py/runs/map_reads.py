@@ -16,6 +16,7 @@ from f5py.compute.mapping_statistics import MapStatistics
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, UsageError
 from f5py.io.reads.read_records import check_read_files, sequence_batches
+from f5py.io.reads.why_no_reference import check_blocks
 from f5py.mapping.darwin.dsoft import build_kmer_table
 from f5py.mapping.index.index_file import is_index_file, read_index, write_index
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
@@ -95,8 +96,10 @@ def _map(
     options: MapOptions, ready: Prepared, ahead: CompileAhead, times: MapTimes, statistics: MapStatistics | None
 ) -> MapCounts:
     """Map the reads of a run to a reference that is ready."""
-    if os.path.splitext(options.output)[1].lower() == ".cram" and ready.reference is None:
-        raise UsageError(f"-o {options.output}: CRAM needs the FASTA file; give that as REF")
+    if os.path.splitext(options.output)[1].lower() == ".cram":
+        if ready.reference is None:
+            raise UsageError(f"-o {options.output}: CRAM needs the FASTA file; give that as REF")
+        check_blocks(ready.reference)
 
     def before_stage(stage: str) -> None:
         times.begin("waiting for compilation")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from f5py.errors import OutputFileError
 from f5py.io.bam.bam_records import bam_header, segments_of
 from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, bgzf_blocks
+from f5py.io.reads.why_no_reference import check_blocks
 from f5py.threads.ordered import OrderedWork
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class RecordOutput:
     ------
     OutputFileError
         The file cannot be written, also from `write` and on leaving the context.
+    InputFileError
+        The reference is compressed in a way that CRAM cannot be written with.
     """
 
     def __init__(
@@ -67,6 +70,8 @@ class RecordOutput:
         mode = _MODES.get(os.path.splitext(path)[1].lower())
         if mode == "wc" and reference_path is None:
             raise OutputFileError(f"{path}: CRAM needs the reference; give it, or a name that ends in .bam")
+        if mode == "wc" and reference_path is not None:
+            check_blocks(reference_path)
         if mode is not None:
             import pysam
 

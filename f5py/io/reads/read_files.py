@@ -18,6 +18,7 @@ from f5py.core.names import Names
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes.mapped_file import MappedFile
 from f5py.messages import console
+from f5py.messages.strict import input_warning
 
 #: Smaller files are held as a dict.
 _LARGE_BYTES = 4 << 20
@@ -79,6 +80,12 @@ class ReadFiles(Mapping[str, str]):
                 "the signals here"
             ) from problem
         text = file.text
+        if len(text) and not text.min():
+            raise _bad_line(path, 1 + text[: int(text.argmin())].tobytes().count(b"\n"))
+        if len(text) and text[-1] != ord("\n"):
+            input_warning(
+                "readdb", f"{path}: its last line has no end; if the file was cut short, run f5py index again"
+            )
         if len(text) >= _LARGE_BYTES:
             n_lines, relative, is_sorted = _check(text, path)
             if is_sorted:

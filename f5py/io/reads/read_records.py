@@ -17,6 +17,9 @@ from f5py.errors import InputFileError
 from f5py.io.bam.opening import SAM_HEADERS, is_alignment_file, opened, reason_of
 from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.bytes.file_state import FileState
+from f5py.io.reads.memory_reads import reads_in_memory
+from f5py.io.reads.read_index import ReadIndex
+from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.text.encoding import undecoded
 
@@ -171,6 +174,24 @@ def sequence_batches(
             )  # fmt: skip
     if not n_reads:
         _warn_of_no_reads(path)
+
+
+def load_reads(path: str) -> ReadIndex:
+    """Read all basecalled reads of a file into memory.
+
+    Raises `InputFileError` if the file is missing, damaged, truncated or in another format.
+
+    Parameters
+    ----------
+    path : str
+        See `sequence_batches`.
+    """
+    if os.path.exists(path):
+        console.note("load_reads", f"{path} has no index; its reads are held in memory")
+    batches = list(sequence_batches(path, 1 << 23))
+    bases = np.concatenate([np.empty(0, np.uint8), *(batch.bases for batch in batches)])
+    lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(batch.offsets) for batch in batches)])
+    return reads_in_memory(Names.joined([batch.names for batch in batches]), bases, offsets_of(lengths), path)
 
 
 def _warn_of_no_reads(path: str) -> None:

@@ -13,8 +13,8 @@ from f5py.core.names import Names
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.samtools import run_samtools
-from f5py.io.reads._why_no_reference import why_no_reference
 from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText, TextSource, letter_table
+from f5py.io.reads.why_no_reference import why_no_reference
 from f5py.jit.cache_folder import cache_folder
 from f5py.messages import console
 from f5py.messages.strict import input_warning

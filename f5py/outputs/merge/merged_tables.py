@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import csv
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, BinaryIO
@@ -12,11 +12,14 @@ from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.arrow.table import Fields, ParquetOutput
 from f5py.io.bytes.byte_input import open_bytes, shown_name
+from f5py.io.bytes.byte_pieces import whole_lines
 from f5py.io.files.complete_file import complete_text_output
+from f5py.io.files.output import TextOutput
 from f5py.outputs.calls.calls_arrow import PARQUET_LAYOUT
 from f5py.outputs.events.eventalign_arrow import parquet_layout
 
-_LONGEST_LINE = 1 << 20
+_LONGEST_LINE = _PIECE = 1 << 20
+_ROWS_AT_ONCE = 1 << 16
 _FIRST_COLUMNS = (b"chromosome", b"contig", b"read_name", b"read_index")
 
 
@@ -26,7 +29,7 @@ def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:
     Raises
     ------
     InputFileError
-        A file is damaged, or has another first line.
+        A file is damaged, has another first line, or ends within a row.
     OutputFileError
         The file cannot be written.
     """
@@ -34,16 +37,36 @@ def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:
     with complete_text_output(path, n_threads) as out:
         for one in paths:
             with open_bytes(one) as source:
-                first = source.readline(_LONGEST_LINE)
+                first = source.readline(_LONGEST_LINE).rstrip(b"\n")
                 if header is None:
                     header = first
                     _check_header(shown_name(one), first)
-                    out.write(first)
-                elif first.rstrip(b"\n") != header.rstrip(b"\n"):
+                    out.write(first + b"\n")
+                elif first != header:
                     raise InputFileError(
                         f"{shown_name(one)}: has other columns than {shown_name(paths[0])}; merge tables of one kind"
                     )
-                shutil.copyfileobj(source, out)
+                _copy_rows(source, shown_name(one), header, out)
+
+
+def _copy_rows(source: BinaryIO, shown: str, header: bytes, out: TextOutput) -> None:
+    """Copy the rows of a table; the last one gets the line end that it may lack, if it has all columns."""
+    n_lines = 1
+    for piece in whole_lines(source, _PIECE):
+        is_ended = piece.endswith(b"\n")
+        n_lines += piece.count(b"\n") + (not is_ended)
+        if not is_ended and (n := _n_columns(piece, header)) != (wanted := _n_columns(header, header)):
+            raise InputFileError(
+                f"{shown}: line {n_lines} has {n} columns instead of {wanted}; the file was cut short, copy or make it "
+                "again"
+            )
+        out.write(piece if is_ended else piece + b"\n")
+
+
+def _n_columns(line: bytes, header: bytes) -> int:
+    if b"\t" in header:
+        return line.count(b"\t") + 1
+    return len(next(csv.reader([line.decode("latin-1")])))
 
 
 def _check_header(shown: str, first: bytes) -> None:

@@ -16,7 +16,7 @@ from f5py.io.reads.read_files import ReadFiles
 from ...examples import examples
 from .made_index import write_readdb
 
-fields = st.binary(max_size=12).map(lambda raw: raw.translate(None, b"\t\n").decode("utf-8", "surrogateescape"))
+fields = st.binary(max_size=12).map(lambda raw: raw.translate(None, b"\0\t\n").decode("utf-8", "surrogateescape"))
 names = fields.filter(bool)
 
 

@@ -6,10 +6,25 @@ import gzip
 import os
 import zlib
 
-#: How the first block of a bgzip file says how long it is: an extra field of gzip.
-_BGZIP_FIELD = b"BC\x02\x00"
+from f5py.errors import InputFileError
+from f5py.io.bytes.bgzf_blocks import is_bgzf
+from f5py.io.bytes.byte_input import GZIP_MAGIC
+
 #: Lines that are looked at.
 _MOST_BYTES = 1 << 30
+
+
+def check_blocks(path: str) -> None:
+    """Raise `InputFileError` for a compressed reference that htslib cannot look things up in."""
+    with open(path, "rb") as file:
+        start = file.read(18)
+    if start.startswith(GZIP_MAGIC) and not is_bgzf(start):
+        raise InputFileError(f"{path}: cannot read the reference: {_not_bgzip(path)}")
+
+
+def _not_bgzip(path: str) -> str:
+    stem = os.path.splitext(path)[0]
+    return f"it is compressed with gzip, not bgzip; run: gunzip -c {path} | bgzip > {stem}.bgz.gz"
 
 
 def why_no_reference(path: str, fai: str, gzi: str) -> str:
@@ -23,10 +38,9 @@ def why_no_reference(path: str, fai: str, gzi: str) -> str:
     try:
         with open(path, "rb") as file:
             start = file.read(18)
-        if start.startswith(b"\x1f\x8b"):
-            if start[12:16] != _BGZIP_FIELD:
-                stem = os.path.splitext(path)[0]
-                return f"it is compressed with gzip, not bgzip; run: gunzip -c {path} | bgzip > {stem}.bgz.gz"
+        if start.startswith(GZIP_MAGIC):
+            if not is_bgzf(start):
+                return _not_bgzip(path)
             if os.path.exists(fai) and not os.path.exists(gzi):
                 return f"its index {gzi} is missing beside {fai}; run: samtools faidx {path}"
             wrong = _first_wrong_line(path, is_zipped=True)

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.errors import InputFileError
-from f5py.io.reads.sequence_files import iterate_sequences, sequence_records
+from f5py.io.reads.read_records import sequence_batches
 
 from ...examples import examples
 from ...patience import PATIENCE
@@ -35,19 +35,28 @@ def fastq(reads) -> bytes:
 def test_comments_are_bytes(tmp_path):
     path = tmp_path / "reads.fa"
     path.write_bytes(b">a sample_id=\xb5g_1\nACGT\n>b\nAC\n")
-    assert [(name, bases) for name, _, bases in sequence_records(str(path))] == [("a", b"ACGT"), ("b", b"AC")]
+    (batch,) = sequence_batches(str(path), 100, comments=True)
+    assert list(batch.comments) == ["sample_id=\udcb5g_1", ""]
+    assert flattened([batch]) == [("a", "ACGT"), ("b", "AC")]
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(tmp_path):
+    for write in (fasta, fastq):
+        path = tmp_path / "reads"
+        path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + write(READS)))
+        assert flattened(sequence_batches(str(path), 1000)) == READS
 
 
 def test_a_folder_called_like_a_scheme(tmp_path, monkeypatch):
     (tmp_path / "http:").mkdir()
     (tmp_path / "http:" / "reads.fa").write_bytes(fasta(READS[:1]))
     monkeypatch.chdir(tmp_path)
-    assert [name for name, *_ in sequence_records("http:/reads.fa")] == ["a"]
+    assert flattened(sequence_batches("http:/reads.fa", 1)) == READS[:1]
 
 
 def flattened(batches):
     found = []
-    for names, bases, offsets in batches:
+    for names, bases, offsets, _ in batches:
         assert bases.dtype == np.uint8
         assert offsets.dtype == np.int64
         assert bases.flags.writeable
@@ -67,7 +76,7 @@ def flattened(batches):
 def test_every_format(tmp_path, write, compress, batch_size):
     path = tmp_path / "reads"
     path.write_bytes(compress(write(READS)))
-    assert flattened(iterate_sequences(str(path), batch_size, 1000)) == READS
+    assert flattened(sequence_batches(str(path), 1000, batch_size)) == READS
 
 
 @settings(deadline=None, max_examples=examples(50))
@@ -80,9 +89,9 @@ def test_batches_close_when_full(tmp_path_factory, lengths, batch_size, max_base
     path = tmp_path_factory.mktemp("reads") / "reads.fasta"
     reads = [(f"r{i}", "A" * length) for i, length in enumerate(lengths)]
     path.write_bytes(fasta(reads))
-    batches = list(iterate_sequences(str(path), batch_size, max_bases))
+    batches = list(sequence_batches(str(path), max_bases, batch_size))
     assert flattened(batches) == reads
-    for number, (names, bases, offsets) in enumerate(batches):
+    for number, (names, bases, offsets, _) in enumerate(batches):
         is_full = len(names) == batch_size or len(bases) >= max_bases
         assert is_full or number == len(batches) - 1
         assert len(names) <= batch_size
@@ -92,14 +101,14 @@ def test_batches_close_when_full(tmp_path_factory, lengths, batch_size, max_base
 def test_real_reads(ecoli):
     with pysam.FastxFile(ecoli / "reads.fasta") as records:
         expected = [(record.name, record.sequence) for record in records]
-    assert flattened(iterate_sequences(str(ecoli / "reads.fasta"), 50, 100_000)) == expected
+    assert flattened(sequence_batches(str(ecoli / "reads.fasta"), 100_000, 50)) == expected
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
 def test_standard_input(compress):
     code = (
-        "from f5py.io.reads.sequence_files import iterate_sequences\n"
-        "print([(names, bases.tobytes()) for names, bases, _ in iterate_sequences('-', 3, 100)])"
+        "from f5py.io.reads.read_records import sequence_batches\n"
+        "print([(list(names), bases.tobytes()) for names, bases, *_ in sequence_batches('-', 100, 3)])"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], input=compress(fastq(READS)), capture_output=True, check=True, timeout=PATIENCE
@@ -116,21 +125,25 @@ def bam(path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (fastq(READS)[:-4], r"truncated or damaged after read 4 \(truncated quality string\); give a complete"),
-        (fastq(READS)[:-12], "truncated; read 5, e, has no qualities"),
-        (fastq([*READS, ("f", "")])[:-3], "truncated; read 6, f, has no bases"),
-        (fastq(READS).replace(b"GG\n+\nII", b"GG\n+\nI"), "truncated or damaged after read"),
-        (gzip.compress(fastq(READS) * 500, mtime=0)[:-30], "truncated or damaged after read [0-9]+; give a complete"),
+        (fastq(READS)[:-4], "truncated; read 5, e, has not as many qualities as bases; give a complete"),
+        (fastq(READS)[:-12], "truncated; read 5, e, has not as many qualities"),
+        (fastq([*READS, ("f", "")])[:-3], "truncated; read 6, f, has not as many qualities"),
+        (fastq(READS).replace(b"GG\n+\nII", b"GG\n+\nI"), "truncated; read 2, b, has not as many qualities"),
+        (fasta(READS) + b">f\nAC\n+\nI\n", "truncated; read 6, f, has not as many qualities"),
+        (gzip.compress(fastq(READS) * 500, mtime=0)[:-30], "damaged or truncated gzip data"),
         (b"name\tbases\na\tACGT\n", "neither FASTA nor FASTQ"),
-        (b"@SQ\tSN:one\tLN:100\n", "a SAM file; give the base-called reads"),
         (b">\nACGT\n", "read 1 has no name"),
+        (fasta(READS).replace(b"GG", b"G\0"), "read 2, b, has a byte that is no text"),
+        (fasta(READS).replace(b">b", b">\0"), "read 2 has no name|read 2, .*, has a byte that is no text"),
+        (fastq(READS).replace(b"II\n", b"I\0\n", 1), "has a byte that is no text"),
+        (fasta(READS) + bytes(4096), "damaged behind read 4|read 5, e, has a byte that is no text"),
     ],
 )
 def test_other_files_are_refused(tmp_path, content, message):
     path = tmp_path / "reads.file"
     path.write_bytes(content)
     with pytest.raises(InputFileError, match=message) as caught:
-        list(iterate_sequences(str(path), 2, 1000))
+        list(sequence_batches(str(path), 1000, 2))
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
 
@@ -143,12 +156,12 @@ def test_no_reads_are_told(tmp_path, content, capfd):
         bam(path)
     else:
         path.write_bytes(content)
-    assert list(iterate_sequences(str(path), 2, 1000)) == []
+    assert list(sequence_batches(str(path), 1000, 2)) == []
     assert f"{path}: holds no reads" in capfd.readouterr().err
 
 
 def test_a_missing_file_and_a_folder_are_refused(tmp_path):
-    with pytest.raises(InputFileError, match="not found"):
-        next(iterate_sequences(str(tmp_path / "none.fasta"), 1, 1))
+    with pytest.raises(InputFileError, match="no such file"):
+        next(sequence_batches(str(tmp_path / "none.fasta"), 1))
     with pytest.raises(InputFileError, match="is a folder"):
-        next(iterate_sequences(str(tmp_path), 1, 1))
+        next(sequence_batches(str(tmp_path), 1))
