@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from f5py.commands.index import index_fast5, run
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
+from f5py.io.files.unfinished_file import UnfinishedFile
 from f5py.io.reads import read_index_output
 from f5py.io.reads.read_index import ReadIndex
 from f5py.messages import console
@@ -209,6 +210,40 @@ def test_a_failed_command_leaves_the_index_as_it_was(tmp_path: Path) -> None:
             index_fast5(str(reads), [str(tmp_path / "empty")])
         assert files() == contents
         assert index_fast5(str(reads), [str(tmp_path / "d")]) == (1, 1)
+
+
+@pytest.mark.parametrize("problem", [KeyboardInterrupt, OSError])
+@pytest.mark.parametrize("n_placed", range(4))
+def test_files_of_an_index_are_replaced_together_or_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: type[BaseException], n_placed: int
+) -> None:
+    reads = fasta(tmp_path / "r.fa", ["r1"])
+    multi_fast5(tmp_path / "d/m.fast5", ["r1", "r2"])
+    put_in_place = UnfinishedFile.put_in_place
+    n = 0
+
+    def interrupted(file: UnfinishedFile) -> None:
+        nonlocal n
+        n += 1
+        if n > n_placed:
+            raise problem
+        put_in_place(file)
+
+    def files() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+
+    for _ in range(2):  # without and with an older index
+        before = files()
+        with monkeypatch.context() as patch:
+            patch.setattr(UnfinishedFile, "put_in_place", interrupted)
+            n = 0
+            with pytest.raises((problem, OutputFileError)):
+                index_fast5(str(fasta(reads, ["r1", "r2"])), [str(tmp_path / "d")])
+        assert {**files(), "r.fa": b""} == {**before, "r.fa": b""}
+        fasta(reads, ["r1"])
+        index_fast5(str(reads), [str(tmp_path / "d")])
+        assert ReadIndex.open(str(reads)).first_names(2) == ["r1"]
+        assert len(files()) == 5
 
 
 def test_an_unwritable_place_is_an_error(tmp_path: Path) -> None:

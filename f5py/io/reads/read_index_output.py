@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.core.offsets import gathered
 from f5py.errors import OutputFileError
-from f5py.io.files.unfinished_file import UnfinishedFile
+from f5py.io.files.unfinished_file import UnfinishedFile, unfinished_name
 from f5py.io.reads.read_block_writer import ReadBlockWriter
 from f5py.io.reads.read_records import Sequences, sequence_batches
 from f5py.messages.progress import progress
@@ -164,8 +164,8 @@ def _path_in_comment(comment: str, exists: dict[str, bool]) -> str:
 class _Replacing:
     """Files that are written under temporary names, and take the places of `paths` once all are complete.
 
-    All but the first of the old files go before the first new one comes, so that an interruption between two
-    renames leaves a missing file rather than files that do not fit one another.
+    The old files go before the first new one comes, and come back if not all of the new ones do. A process that is
+    killed between two renames leaves missing files rather than files that do not fit one another.
     """
 
     def __init__(self, *paths: str) -> None:
@@ -199,15 +199,24 @@ class _Replacing:
 
     def put_in_place(self) -> None:
         """Give the files their names."""
+        targets = [os.path.realpath(path) for path in self._paths]
+        aside = {path: unfinished_name(f"{path}.old") for path in targets}
+        moved: list[str] = []
+        placed: list[str] = []
         with self.writing():
-            for path in self._paths[1:]:
-                _remove(path)
-            for file in self._files:
-                file.put_in_place()
-
-
-def _remove(path: str) -> None:
-    try:
-        os.remove(path)
-    except FileNotFoundError:
-        return
+            try:
+                for path in filter(os.path.isfile, targets):
+                    os.replace(path, aside[path])
+                    moved.append(path)
+                for file, path in zip(self._files, targets, strict=True):
+                    file.put_in_place()
+                    placed.append(path)
+            except BaseException:
+                with suppress(OSError):
+                    for path in placed:
+                        os.remove(path)
+                    for path in moved:
+                        os.replace(aside[path], path)
+                raise
+            for path in moved:
+                os.remove(aside[path])
