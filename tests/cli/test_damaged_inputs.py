@@ -1,0 +1,266 @@
+"""Inputs that are damaged or cut: every command that takes one says so, or gives what the whole file gives."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pysam
+import pytest
+
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
+
+from ..made_data import ReadSet, run_command, write_signals
+from ..readers_here import scans_here
+
+#: Bytes of text in a block, so that small files have several.
+_BLOCK = 2000
+CALL = "call-methylation -t 1 --iop 1 -K 4"
+#: Signals that read well, and what is mapped to them.
+WELL = "--slow5 signals.blow5"
+
+
+def in_blocks(text: bytes) -> list[bytes]:
+    return [*bgzf_blocks(text, _BLOCK), END_BLOCK]
+
+
+def text_of(content: bytes) -> bytes:
+    return gzip.decompress(content) if content.startswith(b"\x1f\x8b") else content
+
+
+def cut(content: bytes) -> bytes:
+    return content[: len(content) * 3 // 5]
+
+
+def cut_short(content: bytes) -> bytes:
+    return content[:-9]
+
+
+def cut_between_blocks(content: bytes) -> bytes:
+    blocks = in_blocks(text_of(content))
+    assert len(blocks) > 4
+    return b"".join(blocks[: len(blocks) * 3 // 5])
+
+
+def without_end_block(content: bytes) -> bytes:
+    return b"".join(in_blocks(text_of(content))[:-1])
+
+
+def page_of_zeros(content: bytes) -> bytes:
+    at = len(content) * 3 // 5
+    size = min(512, len(content) // 8)
+    return content[:at] + bytes(size) + content[at + size :]
+
+
+def no_last_line_end(content: bytes) -> bytes:
+    assert content.endswith(b"\n")
+    return content[:-1]
+
+
+def cut_in_last_line(content: bytes) -> bytes:
+    return content[: content.rstrip(b"\n").rfind(b"\n") + 4]
+
+
+def by_gzip(content: bytes) -> bytes:
+    return gzip.compress(text_of(content), mtime=0)
+
+
+def cut_gzip(content: bytes) -> bytes:
+    return by_gzip(content)[:-12]
+
+
+def other_version(content: bytes) -> bytes:
+    for now, other in ((b"map index 1", b"map index 7"), (b"BLOW5\1\0", b"BLOW5\1\x09"), (b"\t1.0.0\n", b"\t9.0.0\n")):
+        if now in content[:200]:
+            return content.replace(now, other, 1)
+    return content[:4] + bytes([content[4] + 7]) + content[5:]
+
+
+#: Damage by kind of file.
+OF_TEXT = (cut, page_of_zeros, no_last_line_end, cut_in_last_line)
+OF_BLOCKS = (cut, cut_short, cut_between_blocks, without_end_block, page_of_zeros, cut_gzip)
+OF_BINARY = (cut, cut_short, page_of_zeros)
+
+SEQUENCES = (
+    "index --slow5 signals.blow5 --skip-slow5-idx -o {out} {in}",
+    "map -t 1 ref.fa {in} --paf -o {out}",
+    "resquiggle -t 1 {in} signals.blow5 -o {out}",
+    f"{CALL} {WELL} -r {{in}} -b reads.bam -g ref.fa -o {{out}}",
+)
+REFERENCE = (
+    "map -t 1 {in} reads.fasta --paf -o {out}",
+    f"{CALL} {WELL} -b reads.bam -g {{in}} -o {{out}}",
+    f"eventalign -t 1 {WELL} -b reads.bam -g {{in}} -o {{out}}",
+    "simulate -g {in} -n 2 -o {out}",
+)
+ALIGNMENTS = (
+    f"{CALL} {WELL} -b {{in}} -g ref.fa -o {{out}}",
+    f"eventalign -t 1 {WELL} -b {{in}} -g ref.fa -o {{out}}",
+    "map -t 1 ref.fa {in} --paf -o {out}",
+    "index --slow5 signals.blow5 --skip-slow5-idx -o {out} {in}",
+)
+CALLS = ("meth-freq -i {in} -o {out}", "summary {in} -o {out}", "merge {in} calls.tsv -o {out}.tsv")
+TAGS = ("meth-freq -i {in} -g ref.fa -o {out}", "merge {in} tags.bam -o {out}.bam")
+EVENTS = ("merge {in} events.tsv -o {out}.tsv", "compare {in} events.tsv --min-coverage 1 -o {out}")
+FREQUENCIES = ("freq-merge {in} freq.tsv -o {out}", "validate {in} truth.tsv -o {out}")
+BEDMETHYL = ("meth-freq -i {in} -o {out}", "merge {in} sites.bed -o {out}.bed")
+INDEXED = (f"{CALL} -r {{in}} -b reads.bam -g ref.fa -o {{out}}",)
+
+
+class Case(NamedTuple):
+    name: str  # of the file
+    damages: tuple[Callable[[bytes], bytes], ...]
+    commands: tuple[str, ...]
+    suffix: str = ""  # of the file that is damaged, beside that which the command names
+
+
+CASES = (
+    Case("reads.fasta", OF_TEXT, SEQUENCES),
+    Case("reads.fastq", OF_TEXT, SEQUENCES),
+    Case("blocks.fasta.gz", OF_BLOCKS, SEQUENCES),
+    Case("ref.fa", OF_TEXT, REFERENCE),
+    Case("blocks.fa.gz", (*OF_BLOCKS, by_gzip), REFERENCE),
+    Case("reads.bam", (*OF_BLOCKS, by_gzip), ALIGNMENTS),
+    Case("reads.cram", OF_BINARY, ALIGNMENTS[:3]),
+    Case("reads.sam", (cut, page_of_zeros, cut_in_last_line, cut_gzip), ALIGNMENTS),
+    Case("tags.bam", (*OF_BLOCKS, by_gzip), TAGS),
+    Case("calls.tsv", OF_TEXT, CALLS),
+    Case("calls.tsv.gz", OF_BLOCKS, CALLS),
+    Case("events.tsv", OF_TEXT, EVENTS),
+    Case("events.tsv.gz", OF_BLOCKS, EVENTS),
+    Case("freq.tsv", OF_TEXT, FREQUENCIES),
+    Case("sites.bed", OF_TEXT, BEDMETHYL),
+    Case("signals.blow5", (*OF_BINARY, other_version), (f"{CALL} --slow5 {{in}} -b reads.bam -g ref.fa -o {{out}}",)),
+    Case("signals.slow5", (*OF_TEXT, other_version), (f"{CALL} --slow5 {{in}} -b reads.bam -g ref.fa -o {{out}}",)),
+    Case("signals.pod5", OF_BINARY, (f"{CALL} --pod5 {{in}} -b reads.bam -g ref.fa -o {{out}}",)),
+    Case("signals.fast5", OF_BINARY, (f"{CALL} --fast5 {{in}} -b reads.bam -g ref.fa -o {{out}}",)),
+    Case("indexed.fasta", OF_BINARY, INDEXED, ".index"),
+    Case("indexed.fasta", OF_TEXT, INDEXED, ".index.fai"),
+    Case("indexed.fasta", OF_BINARY, INDEXED, ".index.gzi"),
+    Case("indexed.fasta", OF_TEXT, INDEXED, ".index.readdb"),
+    Case("ref.idx", (*OF_BINARY, other_version), ("map -t 1 {in} reads.fasta --paf -o {out}",)),
+)
+
+
+@pytest.fixture(scope="module")
+def whole(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a folder with a file of every kind, all of the same reads."""
+    folder = tmp_path_factory.mktemp("whole")
+    for path in (made.reads, made.genome, made.bam):
+        shutil.copy(path, folder)
+    shutil.copy(made.folder / "truth.tsv", folder)
+    fasta = (folder / "reads.fasta").read_bytes()
+    with pysam.FastxFile(str(made.reads)) as reads:
+        fastq = "".join(f"@{read.name}\n{read.sequence}\n+\n{'5' * len(read.sequence or '')}\n" for read in reads)
+    (folder / "reads.fastq").write_text(fastq)
+    (folder / "blocks.fasta.gz").write_bytes(b"".join(in_blocks(fasta)))
+    (folder / "blocks.fa.gz").write_bytes(b"".join(in_blocks((folder / "ref.fa").read_bytes())))
+    text = gzip.decompress((folder / "reads.bam").read_bytes())
+    (folder / "reads.bam").write_bytes(b"".join(in_blocks(text)))
+    for name in ("reads.cram", "reads.sam"):
+        pysam.view("-h", "-T", str(made.genome), "-o", str(folder / name), str(made.bam), catch_stdout=False)
+    made.with_slow5(folder)
+    made.with_pod5(folder)
+    for name in ("signals.slow5", "signals.fast5"):
+        write_signals(folder / name, made.signals())
+    place = os.getcwd()
+    os.chdir(folder)
+    try:
+        given = ("-b", "reads.bam", "-g", "ref.fa", "--slow5", "signals.blow5", "-t", "1")
+        outputs = ("-o", "calls.tsv", "--modbam", "tags.bam", "--bedmethyl", "sites.bed", "--call-threshold", "0")
+        assert run_command("call-methylation", *given, *outputs) == 0
+        assert run_command("eventalign", *given, "--print-read-names", "-o", "events.tsv") == 0
+        assert run_command("meth-freq", "-i", "calls.tsv", "-o", "freq.tsv") == 0
+        assert run_command("map", "-d", "ref.idx", "ref.fa") == 0
+        shutil.copy("reads.fasta", "indexed.fasta")
+        with scans_here():
+            assert run_command("index", "-d", str(made.signal_path), "indexed.fasta") == 0
+    finally:
+        os.chdir(place)
+    (folder / "tags.bam").write_bytes(b"".join(in_blocks(gzip.decompress((folder / "tags.bam").read_bytes()))))
+    for name in ("calls.tsv", "events.tsv"):
+        (folder / f"{name}.gz").write_bytes(b"".join(in_blocks((folder / name).read_bytes())))
+    return folder
+
+
+def results(folder: Path) -> dict[str, bytes]:
+    """Contents of all outputs, but for lines that name the command line."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            content = path.read_bytes()
+            is_bam = path.suffix == ".bam" and content.startswith(b"\x1f\x8b")
+            found[path.relative_to(folder).as_posix()] = (
+                pysam.view(str(path)).encode() if is_bam else content
+            )
+    return found
+
+
+def run(command: str, source: str, whole: Path, folder: Path) -> tuple[int, dict[str, bytes]]:
+    """Run a command in the folder of the whole files; return its status and what it has written."""
+    folder.mkdir()
+    words = [word.format(**{"in": source, "out": folder / "out"}) for word in command.split()]
+    place = os.getcwd()
+    os.chdir(whole)
+    try:
+        return run_command(*words), results(folder)
+    finally:
+        os.chdir(place)
+
+
+@pytest.fixture(scope="module")
+def expected(whole: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], dict[str, bytes]]:
+    """Return a function from a command and a whole file to what the command makes of it."""
+    known: dict[tuple[str, str], dict[str, bytes]] = {}
+
+    def of(command: str, name: str) -> dict[str, bytes]:
+        if (command, name) not in known:
+            status, known[command, name] = run(command, name, whole, tmp_path_factory.mktemp("expected") / "x")
+            assert status == 0
+            assert any(known[command, name].values())
+        return known[command, name]
+
+    return of
+
+
+def cases() -> Iterator[object]:
+    for case in CASES:
+        for command in case.commands:
+            for damage in case.damages:
+                name = f"{case.name}{case.suffix}-{damage.__name__}-{command.split()[0]}"
+                yield pytest.param(case, damage, command, id=name)
+
+
+@pytest.mark.parametrize(("case", "damage", "command"), list(cases()))
+def test_nothing_is_lost_silently(
+    case: Case,
+    damage: Callable[[bytes], bytes],
+    command: str,
+    whole: Path,
+    expected: Callable[[str, str], dict[str, bytes]],
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+):
+    wanted = expected(command, case.name)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    if case.suffix:
+        for path in whole.glob(f"{case.name}*"):
+            shutil.copy(path, folder)
+    damaged = folder / f"{case.name}{case.suffix}"
+    content = (whole / damaged.name).read_bytes()
+    damaged.write_bytes(damage(content))
+    capfd.readouterr()
+    status, made_of_it = run(command, str(folder / case.name), whole, tmp_path / "out")
+    told = capfd.readouterr().err
+    assert "Traceback" not in told
+    if status == 0:
+        is_told = "WARNING" in told or ("bad reads: " in told and "bad reads: 0" not in told)
+        assert is_told or made_of_it == wanted, told
+    else:
+        assert "::ERROR]" in told
+        assert str(folder) in told or "reads failed" in told, told
