@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError, InputFileError
+from f5py.messages.strict import NO_LAST_LINE_END, input_warning
 
 _END = 2**31 - 1
 
@@ -172,12 +173,17 @@ def _parse_region(text: str, contigs: list[str]) -> tuple[int, int, int]:
 def _read_bed(path: str, contigs: list[str]) -> list[tuple[int, int, int]]:
     index = {name: i for i, name in enumerate(contigs)}
     try:
-        lines = Path(path).read_text().splitlines()
+        text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as problem:
         reason = f"{problem.strerror}; check the name" if isinstance(problem, OSError) else problem
         raise InputFileError(f"{path}: cannot read the BED file: {reason}") from None
+    if "\0" in text:
+        line_number = text[: text.index("\0")].count("\n") + 1
+        raise InputFileError(f"{path}, line {line_number}: has a byte of zero; the file is damaged, copy it again")
+    if text and not text.endswith("\n"):
+        input_warning("windows", f"{path}: {NO_LAST_LINE_END}")
     intervals = []
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(text.splitlines(), 1):
         fields = line.split()
         if not fields or line.startswith("#") or fields[0] in ("track", "browser"):
             continue

@@ -10,6 +10,8 @@ from f5py.errors import InputFileError
 from f5py.messages import console
 
 _Result = TypeVar("_Result")
+#: What is wrong with text that may have been cut.
+NO_LAST_LINE_END = "its last line has no end; if the file was cut short, copy or make it again"
 #: Commands at work that were given ``--strict``; in a program that runs several at the same time all obey it.
 _n_strict = 0
 

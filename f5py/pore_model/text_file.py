@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from f5py.core.noise import GAUSSIAN, MOST_CORRELATED, STUDENT, Noise
 from f5py.errors import PoreModelError
+from f5py.messages.strict import NO_LAST_LINE_END, input_warning
 from f5py.pore_model.levels import by_order, like_builtin
 from f5py.pore_model.model import MAX_K, NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel
 from f5py.pore_model.npz_file import MAGIC, read_npz
@@ -204,6 +205,8 @@ def _read_bytes(file: str) -> bytes:
             data = text.read(_MOST_BYTES + 1)
         if len(data) > _MOST_BYTES:
             raise PoreModelError(f"{file}: has more than {_MOST_BYTES >> 20} MB of text, which no pore model has")
+        if data and not data.endswith(b"\n"):
+            input_warning("model", f"{file}: {NO_LAST_LINE_END}")
         return data
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
         raise PoreModelError(f"{file}: damaged gzip file ({problem}); copy or download it again") from problem

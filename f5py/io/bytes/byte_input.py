@@ -21,7 +21,7 @@ from f5py.io.arrow.parquet_text import ParquetText
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, HEADER_START, is_bgzf
 from f5py.io.bytes.byte_pieces import BytePieces
 from f5py.io.bytes.file_state import FileState
-from f5py.messages.strict import input_warning
+from f5py.messages.strict import NO_LAST_LINE_END, input_warning
 
 GZIP_MAGIC = b"\x1f\x8b"
 _BZIP2_MAGIC, _XZ_MAGIC, _ZSTD_MAGIC = b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
@@ -252,9 +252,7 @@ class _Text(io.RawIOBase):
             self._is_ended = True
             self._source.check_end()
             if not (self._ends_line or self._is_fastq):
-                input_warning(
-                    "input", f"{self._name}: its last line has no end; if the file was cut short, copy or make it again"
-                )
+                input_warning("input", f"{self._name}: {NO_LAST_LINE_END}")
         return size
 
     def _look_at(self, text: memoryview) -> None:

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes.mapped_file import MappedFile
+from f5py.io.remote import is_url
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 
@@ -24,6 +25,9 @@ from f5py.messages.strict import input_warning
 _LARGE_BYTES = 4 << 20
 #: How much of the text is taken apart at a time where all of it is wanted.
 _CHUNK_BYTES = 1 << 20
+#: Reads of an index whose files are looked for before the run.
+_FILES_LOOKED_FOR = 100
+INDEX_AGAIN = "if they were moved, or the folder was copied, run f5py index again where they are now"
 #: How many relative paths are remembered.
 _MOST_RELATIVE = 100
 
@@ -160,6 +164,42 @@ class _Values(ValuesView[str]):
 
     def __iter__(self) -> Iterator[str]:
         return (path for _, path in self._mapping._fields())
+
+
+def located(paths: ReadFiles, index: str) -> ReadFiles:
+    """Place the relative paths of an index in the first of these folders that has one of them.
+
+    The working folder, that of the index and, where the index is a link, as workflow systems stage files, that of the
+    file that it leads to.
+    """
+    if not paths.relative:
+        _warn_of_lost_files(paths, index)
+        return paths
+    folders = [os.path.dirname(os.path.abspath(index)), os.path.dirname(os.path.realpath(index))]
+    folders = list(dict.fromkeys(folder for folder in folders if folder != os.getcwd()))
+    for path in paths.relative:
+        if os.path.exists(path):
+            return paths
+        for folder in folders:
+            if os.path.exists(os.path.join(folder, path)):
+                console.note("open_signals", f"relative paths in {index} are taken from {folder}")
+                return paths.below(folder)
+    input_warning(
+        "open_signals",
+        f"{index}: signal files with relative paths, such as {paths.relative[0]}, are not below "
+        f"{' nor '.join([os.getcwd(), *folders])}; run f5py where the reads were indexed, or index them again "
+        "with -d and the whole path",
+    )
+    return paths
+
+
+def _warn_of_lost_files(paths: ReadFiles, index: str) -> None:
+    """Warn if none of the first files of an index is there, as where a folder has been copied or moved."""
+    files = list(dict.fromkeys(filter(None, islice(paths.values(), _FILES_LOOKED_FOR))))
+    if files and not any(is_url(path) or os.path.exists(path) for path in files):
+        input_warning(
+            "open_signals", f"{index}: signal files that it names, such as {files[0]}, are not there; {INDEX_AGAIN}"
+        )
 
 
 def _line_from(text: NDArray[np.uint8], place: int) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from itertools import islice
 from typing import TYPE_CHECKING
 
 from f5py.errors import MissingDependencyError, SignalError, UsageError
-from f5py.io.remote import is_remote, is_url
+from f5py.io.remote import is_remote
 from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 from f5py.io.signals.helper_process import spares
 from f5py.io.signals.search import files_below
@@ -18,11 +17,9 @@ from f5py.io.signals.source import FileReader, SignalSource
 from f5py.io.signals.spare_processes import SpareProcesses, files_to_read, modules_for
 from f5py.messages import console
 from f5py.messages.progress import progress
-from f5py.messages.strict import input_warning
 from f5py.options.cores import usable_cores
 
 if TYPE_CHECKING:
-    from f5py.io.reads.read_files import ReadFiles
     from f5py.io.signals.guarded import Deadly
 
 #: More are started only if the user says so.
@@ -34,9 +31,6 @@ _BYTES_PER_PROCESS = 16 << 20
 #: Where there are more reads than this, the files are not small.
 _MOST_LOOKED_AT = 20_000
 
-#: Reads of an index whose files are looked for before the run.
-_FILES_LOOKED_FOR = 100
-_INDEX_AGAIN = "if they were moved, or the folder was copied, run f5py index again where they are now"
 #: The name in a ``.readdb`` that stands for all reads, as nanopolish writes it for SLOW5.
 ALL_READS = "*"
 
@@ -190,52 +184,16 @@ def open_signals(
             return _OPENERS[kind](path, n_processes, n_threads, n_at_once)
     if reads_path is None:
         raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
-    from f5py.io.reads.read_files import ReadFiles
+    from f5py.io.reads.read_files import INDEX_AGAIN, ReadFiles, located
     from f5py.options.input_names import READDB_SUFFIX
 
     index = reads_path + READDB_SUFFIX
-    paths = _with_places(ReadFiles.read(index), index)
+    paths = located(ReadFiles.read(index), index)
     if path := paths.get(ALL_READS):
         if not os.path.exists(path):
-            raise SignalError(f"{path}: not found, where {index} says that the signals are; {_INDEX_AGAIN}")
+            raise SignalError(f"{path}: not found, where {index} says that the signals are; {INDEX_AGAIN}")
         return open_any(path, n_processes, n_threads, n_at_once)
     return open_source(paths, n_processes, n_threads, n_at_once)
-
-
-def _with_places(paths: ReadFiles, index: str) -> ReadFiles:
-    """Place the relative paths of an index in the first of these folders that has one of them.
-
-    The working folder, that of the index and, where the index is a link, as workflow systems stage files, that of the
-    file that it leads to.
-    """
-    if not paths.relative:
-        _warn_of_lost_files(paths, index)
-        return paths
-    folders = [os.path.dirname(os.path.abspath(index)), os.path.dirname(os.path.realpath(index))]
-    folders = list(dict.fromkeys(folder for folder in folders if folder != os.getcwd()))
-    for path in paths.relative:
-        if os.path.exists(path):
-            return paths
-        for folder in folders:
-            if os.path.exists(os.path.join(folder, path)):
-                console.note("open_signals", f"relative paths in {index} are taken from {folder}")
-                return paths.below(folder)
-    input_warning(
-        "open_signals",
-        f"{index}: signal files with relative paths, such as {paths.relative[0]}, are not below "
-        f"{' nor '.join([os.getcwd(), *folders])}; run f5py where the reads were indexed, or index them again "
-        "with -d and the whole path",
-    )
-    return paths
-
-
-def _warn_of_lost_files(paths: ReadFiles, index: str) -> None:
-    """Warn if none of the first files of an index is there, as where a folder has been copied or moved."""
-    files = list(dict.fromkeys(filter(None, islice(paths.values(), _FILES_LOOKED_FOR))))
-    if files and not any(is_url(path) or os.path.exists(path) for path in files):
-        input_warning(
-            "open_signals", f"{index}: signal files that it names, such as {files[0]}, are not there; {_INDEX_AGAIN}"
-        )
 
 
 def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1, n_at_once: int = 1) -> SignalSource:
