@@ -243,7 +243,7 @@ def test_wrong_usage(tmp_path: Path, options: list[str], message: str, capsys: p
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["absent.fa"], "absent.fa: not found"),
+        (["absent.fa"], "absent.fa: no such file"),
         (["-d", "nothing", "r.fa"], "no fast5 file was found for any of the 1 reads in r.fa"),
         (["-s", "absent.txt", "r.fa"], "absent.txt: cannot be opened (No such file"),
         (["-f", "absent.txt", "r.fa"], "absent.txt: No such file"),

@@ -20,6 +20,7 @@ from f5py.io.bytes.mapped_file import MappedFile
 from f5py.io.remote import is_url
 from f5py.messages import console
 from f5py.messages.strict import input_warning
+from f5py.options.input_names import FAI_SUFFIX, READDB_SUFFIX
 
 #: Smaller files are held as a dict.
 _LARGE_BYTES = 4 << 20
@@ -166,12 +167,27 @@ class _Values(ValuesView[str]):
         return (path for _, path in self._mapping._fields())
 
 
+def _warn_if_shorter(paths: ReadFiles, index: str) -> None:
+    """Warn if an index names the signals of fewer reads than it has, as if the file had been cut."""
+    fai = index.removesuffix(READDB_SUFFIX) + FAI_SUFFIX
+    if "*" in paths or not os.path.exists(fai):
+        return
+    file = MappedFile(fai)
+    n_reads = int(np.count_nonzero(file.text == ord("\n")))
+    file.close()
+    if len(paths) < n_reads:
+        input_warning(
+            "readdb", f"{index}: has {len(paths)} reads, but {fai} has {n_reads}; was it cut? Run f5py index again"
+        )
+
+
 def located(paths: ReadFiles, index: str) -> ReadFiles:
     """Place the relative paths of an index in the first of these folders that has one of them.
 
     The working folder, that of the index and, where the index is a link, as workflow systems stage files, that of the
     file that it leads to.
     """
+    _warn_if_shorter(paths, index)
     if not paths.relative:
         _warn_of_lost_files(paths, index)
         return paths

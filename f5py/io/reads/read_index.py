@@ -22,6 +22,8 @@ from f5py.messages.strict import input_warning
 from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, SEQUENCE_SUFFIX
 from f5py.threads.pool import WorkerPool
 
+#: Bytes after the last sequence of an index that are looked at.
+_BYTES_BEHIND = 1 << 16
 #: Reads whose letters say what those of all are.
 _READS_LOOKED_AT = 16
 
@@ -51,7 +53,7 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
         index = FastaIndex.read(paths[1], "run f5py index again")
         text = BlockText(paths[0], paths[2])
         try:
-            if len(index) and int(index.end().max()) > text.size:
+            if not _covers(index, text):
                 raise InputFileError(f"{paths[1]}: does not belong to {paths[0]}; run f5py index again")
             _check_is_index_of(reads_path, paths[0], index)
         except BaseException:
@@ -128,6 +130,17 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
         if wrong.any():
             raise InputFileError(f"{self._path}: does not fit its .fai; run f5py index again")
         return bases, offsets
+
+
+def _covers(index: FastaIndex, text: BlockText) -> bool:
+    """Return whether the last sequence that an index lists is the last one of the text, but for empty ones."""
+    end = int(index.end().max()) if len(index) else 0
+    if end >= text.size:
+        return end == text.size
+    stop = min(end + _BYTES_BEHIND, text.size)
+    block, (begin,) = text.read(np.array([end]), np.array([stop]), None)
+    lines = block[begin : begin + stop - end].tobytes().split(b"\n")
+    return not any(line.strip() and not line.startswith(b">") for line in lines)
 
 
 def _check_is_index_of(reads_path: str, index_path: str, index: FastaIndex) -> None:
