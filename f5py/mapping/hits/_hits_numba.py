@@ -56,12 +56,15 @@ def _wang(key):
 
 @shared_kernel
 def name_hash(names, begin, end, read_length):
-    """Hash of a read's name and length, which decides between equal chains."""
+    """Hash a read's name and length to decide between equal chains.
+
+    Bytes are signed, as minimap2 has them on x86.
+    """
     h = np.uint64(0)
     if end > begin:
-        h = np.uint64(names[begin])
+        h = np.uint64(np.int64(np.int8(names[begin]))) & _LOW
         for i in range(begin + 1, end):
-            h = (np.uint64(31) * h + np.uint64(names[i])) & _LOW
+            h = (np.uint64(31) * h + np.uint64(np.int64(np.int8(names[i])))) & _LOW
     h ^= (_wang(np.uint64(read_length)) + _wang(np.uint64(NAME_SEED))) & _LOW
     return _wang(h)
 
