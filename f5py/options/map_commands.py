@@ -7,7 +7,7 @@ from typing import Any
 from f5py.errors import UsageError
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
 from f5py.options.gpu import GpuOptions
-from f5py.options.output_names import REPORT, is_no_alignments
+from f5py.options.output_names import PAF, REPORT, check_name, kind_of_alignments
 from f5py.options.shared import output_file, threads
 
 _SEEDS = "of the preset"
@@ -40,8 +40,8 @@ class MapOptions(GpuOptions, Options):
         help="Reads: FASTA or FASTQ, plain or compressed (- for standard input), or alignment files such as a "
         "basecaller's unaligned BAM.")  # fmt: skip
     output: str = output_file(
-        help="Output file: sorted, and indexed, BAM; CRAM, SAM or PAF if the name ends so. It appears only when it is "
-        "complete.")  # fmt: skip
+        help="Output file: sorted, and indexed, BAM; CRAM, SAM or PAF if the name ends so, compressed text if it ends "
+        "in .sam.gz or .paf.gz. It appears only when it is complete.")  # fmt: skip
     paf: bool = flag("--paf", ours=True, see="formats.md#paf-and-sam", help="Write PAF, in the order of the reads.")
     write_index: str | None = option("-d", "--write-index", kind=Kind.PATH, group=Group.OUTPUT, written=True,
         excludes=_TILES,
@@ -158,11 +158,10 @@ class MapOptions(GpuOptions, Options):
             raise UsageError(f"-x {self.preset}: choose from {', '.join(MAP_PRESETS)}")
         if not self.reads and self.write_index is None:
             raise UsageError("no reads are given; name files of reads, or -d to write the index")
-        if is_no_alignments(self.output):
-            raise UsageError(f"-o {self.output}: alignments are written; name the file .bam, .cram, .sam or .paf")
-        name = self.output.lower()
-        if self.paf and name.endswith((".bam", ".cram", ".sam")):
-            raise UsageError(f"--paf: contradicts -o {self.output}; give a name that ends in .paf, or leave --paf out")
+        if self.paf:
+            check_name("-o", self.output, PAF)
+        else:
+            kind_of_alignments(self.output)
         if self.preset == "ava-ont" and not self.is_paf:
             raise UsageError("-x ava-ont: overlaps are written as PAF; give --paf, or -o with a name that ends in .paf")
         for spelling, text in (("-O", self.gap_open), ("-E", self.gap_extend)) if self.is_darwin else ():
@@ -183,7 +182,7 @@ class MapOptions(GpuOptions, Options):
     @property
     def is_paf(self) -> bool:
         """Whether PAF is written."""
-        return self.paf or self.output.lower().endswith(".paf")
+        return self.paf or kind_of_alignments(self.output) == "paf"
 
     def changes(self) -> dict[str, Any]:
         """Collect the settings that the options change, by the names of `f5py.mapping.settings.MapSettings`."""

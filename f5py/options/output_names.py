@@ -47,6 +47,7 @@ class Written(NamedTuple):
 #: Outputs whose names do not choose among all formats.
 ALIGNMENTS = Written("alignments are written", (".bam", ".sam", ".cram"))
 BAM = Written("BAM is written", (".bam",))
+PAF = Written("PAF is written", (".paf", ".tsv", ".txt"), True)
 REPORT = Written("HTML or JSON is written", (".html", ".json"))
 SITES = Written("counts of sites are written", (".bed", ".bedgraph", ".bw", ".bedmethyl", ".bg", ".bigwig"), True)
 TABLE = Written("a table of text is written", (".tsv", ".csv", ".txt"), True)
@@ -57,6 +58,8 @@ TEXT = Written("text is written", (".txt", ".tsv"))
 _KNOWN = (".tsv", ".txt", ".cram")
 #: Kinds that have a row per site instead of one per call.
 OF_SITES = ("bedmethyl", "bedgraph", "bigwig")
+#: Endings of names of alignments that a mapper writes, and of those that are text.
+_OF_ALIGNMENTS, _OF_ALIGNMENTS_AS_TEXT = (".bam", ".cram", ".sam", ".paf"), (".sam", ".paf")
 #: Why a table in that format needs a name.
 PARQUET_TO_FILE = "name a file with -o, as such a table cannot go to a pipe"
 #: How the names of compressed text end.
@@ -110,10 +113,25 @@ def check_name(option: str, path: str, written: Written) -> None:
         )
 
 
-def is_no_alignments(path: str) -> bool:
-    """Return whether a name is that of something else than alignments."""
+def kind_of_alignments(path: str) -> str:
+    """Find the format of alignments that a name asks for: ``bam``, also without an ending, ``cram``, ``sam``, ``paf``.
+
+    Raises `UsageError` for any other name.
+    """
+    ending, packed = _ending(path), packed_ending(path)
+    if path == "-" or not (ending or packed):
+        return "bam"
+    if ending not in _OF_ALIGNMENTS:
+        raise UsageError(f"-o {path}: alignments are written; name the file .bam, .cram, .sam or .paf")
+    if packed and ending not in _OF_ALIGNMENTS_AS_TEXT:
+        raise UsageError(f"-o {path}: {ending[1:].upper()} is compressed already; give a name without {packed}")
+    return ending[1:]
+
+
+def format_of_records(path: str) -> str:
+    """Return the format of the alignment records that a file of this name has: ``sam``, ``cram``, else ``bam``."""
     ending = _ending(path)
-    return ending in _OTHERS or _KINDS.get(ending) in ("parquet", "csv", *OF_SITES) or ending == ".tsv"
+    return ending[1:] if ending in (".sam", ".cram") else "bam"
 
 
 def kind_of_name(path: str) -> str:

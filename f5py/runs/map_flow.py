@@ -21,7 +21,7 @@ from f5py.core.names import Names
 from f5py.io.bam.headers import header_of_text
 from f5py.io.bam.sorting.sorted_bam import SortedRecords
 from f5py.io.bytes.byte_input import size_of
-from f5py.io.files.complete_file import complete_output
+from f5py.io.files.complete_file import complete_text_output
 from f5py.io.reads.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.messages.progress import progress
@@ -177,7 +177,7 @@ def map_all(
         put: Callable[[Any], object]
         records: SortedRecords | None = None
         if options.is_paf:
-            put = outputs.enter_context(complete_output(options.output)).write
+            put = outputs.enter_context(complete_text_output(options.output, options.threads)).write
         else:
             header = _header(mapper.index, aligned, reference, options)
             records = outputs.enter_context(

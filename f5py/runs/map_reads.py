@@ -24,6 +24,7 @@ from f5py.mapping.mem.fm_index import FmIndex, build_fm_index, with_table
 from f5py.mapping.settings import PRESETS, MapSettings
 from f5py.messages import console
 from f5py.options.map_commands import MapOptions, check_scores
+from f5py.options.output_names import format_of_records
 from f5py.runs.compile_ahead import CompileAhead
 from f5py.runs.map_flow import MapCounts, MapTimes, map_all, most_per_call, output_part
 from f5py.runs.map_report import write_map_report
@@ -96,7 +97,7 @@ def _map(
     options: MapOptions, ready: Prepared, ahead: CompileAhead, times: MapTimes, statistics: MapStatistics | None
 ) -> MapCounts:
     """Map the reads of a run to a reference that is ready."""
-    if os.path.splitext(options.output)[1].lower() == ".cram":
+    if not options.is_paf and format_of_records(options.output) == "cram":
         if ready.reference is None:
             raise UsageError(f"-o {options.output}: CRAM needs the FASTA file; give that as REF")
         check_blocks(ready.reference)

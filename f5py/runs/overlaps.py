@@ -13,7 +13,7 @@ from f5py.compute.darwin import DarwinMapper, Pairs, rows_of_reads
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.errors import UsageError
-from f5py.io.files.complete_file import complete_output
+from f5py.io.files.complete_file import complete_text_output
 from f5py.mapping.darwin.extensions import READ, TARGET
 from f5py.messages.progress import progress
 from f5py.options.map_commands import MapOptions
@@ -66,7 +66,7 @@ def find_overlaps(options: MapOptions, mapper: DarwinMapper) -> tuple[int, int, 
     style = RecordStyle(md=options.md, cs=options.cs, eqx=options.eqx, chains=False)
     n_lines = 0
     with ExitStack() as outputs:
-        write = outputs.enter_context(complete_output(options.output)).write
+        write = outputs.enter_context(complete_text_output(options.output, options.threads)).write
         bar = outputs.enter_context(progress("bases", n_bases))
 
         def run(number: int, first: int, end: int) -> tuple[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:

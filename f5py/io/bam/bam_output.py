@@ -20,7 +20,10 @@ from numpy.typing import NDArray
 from f5py.errors import OutputFileError
 from f5py.io.bam.bam_records import bam_header, segments_of
 from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, bgzf_blocks
+from f5py.io.bytes.bgzip_output import BgzipOutput
 from f5py.io.reads.why_no_reference import check_blocks
+from f5py.options.output_names import format_of_records, packed_ending
+from f5py.text.encoding import undecoded
 from f5py.threads.ordered import OrderedWork
 
 if TYPE_CHECKING:
@@ -31,7 +34,22 @@ if TYPE_CHECKING:
 BLOCKS_PER_JOB = 16
 #: The system takes no more in one call.
 _MOST_PIECES = 512
-_MODES = {".sam": "w", ".cram": "wc"}
+_MODES = {"sam": "w", "cram": "wc"}
+
+
+class _CompressedSam:
+    """Writes SAM compressed as bgzip does it, which pysam cannot; `file` is not closed."""
+
+    def __init__(self, file: BinaryIO, header: pysam.AlignmentHeader, n_threads: int) -> None:
+        copy = open(os.dup(file.fileno()), "wb")  # noqa: SIM115 - closed with the output
+        self._out = BgzipOutput(copy, n_threads)
+        self._out.write(undecoded(header.__str__))
+
+    def write(self, record: pysam.AlignedSegment) -> None:
+        self._out.write(undecoded(record.to_string) + b"\n")
+
+    def close(self) -> None:
+        self._out.close()
 
 
 class RecordOutput:
@@ -42,7 +60,7 @@ class RecordOutput:
     file : binary file
         Must have a file descriptor. It is not closed.
     path : str
-        Its name; one that ends in .sam or .cram makes that format, any other one BAM.
+        Its name; one that ends in .sam, .sam.gz or .cram makes that format, any other one BAM.
     n_threads : int
         Compression threads. The bytes written do not depend on it.
     reference_path : str, optional
@@ -66,13 +84,15 @@ class RecordOutput:
     ) -> None:
         self._path = path
         self._header = header
-        self._converted: pysam.AlignmentFile | None = None
-        mode = _MODES.get(os.path.splitext(path)[1].lower())
+        self._converted: pysam.AlignmentFile | _CompressedSam | None = None
+        mode = _MODES.get(format_of_records(path))
         if mode == "wc" and reference_path is None:
             raise OutputFileError(f"{path}: CRAM needs the reference; give it, or a name that ends in .bam")
         if mode == "wc" and reference_path is not None:
             check_blocks(reference_path)
-        if mode is not None:
+        if mode == "w" and packed_ending(path):
+            self._converted = _CompressedSam(file, header, n_threads)
+        elif mode is not None:
             import pysam
 
             self._converted = pysam.AlignmentFile(

@@ -15,6 +15,7 @@ from f5py.core.names import Names
 from f5py.core.offsets import gathered, joined_tuples, offsets_of
 from f5py.io.bam.bam_blocks import N_THREADS, READ_BYTES, DamagedBlocksError, inflated_portions
 from f5py.io.bam.record_layout import FIXED_SIZE
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
 from f5py.io.files.memory_file import memory_file
 from f5py.text.encoding import undecoded
 
@@ -128,10 +129,10 @@ def segments_of(data: NDArray[np.uint8], header: pysam.AlignmentHeader) -> list[
     import pysam
 
     with memory_file("f5py records") as file:
-        file.write(bam_header(header))
-        file.write(data.data)
+        # of BGZF with its end block: htslib warns of a file without one
+        file.writelines([*bgzf_blocks(bam_header(header) + data.tobytes()), END_BLOCK])
         file.seek(0)
-        with pysam.AlignmentFile(file, "rb", check_sq=False, ignore_truncation=True) as records:
+        with pysam.AlignmentFile(file, "rb", check_sq=False) as records:
             return list(records.fetch(until_eof=True))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
@@ -11,6 +10,7 @@ from f5py.io.files.complete_file import complete_output
 from f5py.io.files.samtools import run_samtools
 from f5py.io.files.unfinished_file import UnfinishedFile, is_special
 from f5py.messages import console
+from f5py.options.output_names import format_of_records
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
@@ -22,10 +22,10 @@ _LONGEST_BAI = (1 << 29) - 1
 
 def index_suffix(path: str, longest: int) -> str | None:
     """Choose the ending of an index's name: by the format that a name asks for, and the bases of the longest contig."""
-    ending = os.path.splitext(path)[1].lower()
-    if ending == ".sam":
+    kind = format_of_records(path)
+    if kind == "sam":
         return None
-    return ".crai" if ending == ".cram" else ".csi" if longest > _LONGEST_BAI else ".bai"
+    return ".crai" if kind == "cram" else ".csi" if longest > _LONGEST_BAI else ".bai"
 
 
 def write_index(path: str, target: str, suffix: str, n_threads: int) -> None:
