@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from f5py.errors import UsageError
@@ -27,6 +28,8 @@ _BASES_OF_THREAD, _FEWEST_BASES, _MOST_BASES = 2_000_000, 4_000_000, 20_000_000
 #: At most with a GPU from the beginning: what the CPU threads have begun when it is ready, they finish.
 _MOST_BASES_FOR_GPU = 8_000_000
 _INT8_MOST = 127
+#: A field of a header line. Text need not be ASCII, but bytes that are no text come as surrogates.
+_HEADER_FIELD = re.compile(r"[A-Za-z][A-Za-z0-9]:[^\x00-\x1f\x7f\ud800-\udfff]+")
 #: Counts, lengths and scores are kept in 32 bits, as minimap2 keeps them.
 _MOST_NUMBER = 2**31 - 1
 
@@ -55,7 +58,6 @@ class MapOptions(GpuOptions, Options):
         help="Give supplementary and secondary records the whole read. Always with tags of bases.")  # fmt: skip
     comments: bool = flag("-y", "--comments", help="Turn comments of FASTQ that look like SAM tags into tags.")
     read_group: str | None = option("-R", "--read-group", group=Group.OUTPUT, metavar="LINE",
-        pattern=r"[^\ud800-\udfff]*ID:[^\ud800-\udfff]*", pattern_words=r"like @RG\tID:name\tSM:sample",
         help=r"Read group of all reads, such as @RG\tID:a\tSM:b.")  # fmt: skip
     secondary: bool = option("--secondary", group=Group.OUTPUT, default=True, help="Write secondary alignments.")
     as_sam: bool = flag("-a", help="Accepted as minimap2 has it; alignments are written anyway.")
@@ -162,6 +164,8 @@ class MapOptions(GpuOptions, Options):
             check_name("-o", self.output, PAF)
         else:
             kind_of_alignments(self.output)
+        if self.read_group is not None:
+            parse_read_group(self.read_group)
         if self.preset == "ava-ont" and not self.is_paf:
             raise UsageError("-x ava-ont: overlaps are written as PAF; give --paf, or -o with a name that ends in .paf")
         for spelling, text in (("-O", self.gap_open), ("-E", self.gap_extend)) if self.is_darwin else ():
@@ -206,6 +210,35 @@ class MapOptions(GpuOptions, Options):
                 if "," not in text and spelling in ("-O", "-E", "-z"):
                     changed[names[1]] = changed[names[0]]
         return changed
+
+
+def parse_read_group(text: str) -> str:
+    r"""Parse a read group as minimap2's -R has it: a header line with ``\t`` for tabs and two backslashes for one.
+
+    Backslashes that a workflow language or a shell has doubled are read as one. Raises `UsageError` if what results is
+    not a line of the SAM specification with a unique, printable ID.
+    """
+    single = text
+    while single.startswith("@RG\\\\"):
+        single = single.replace("\\\\", "\\")
+    line = re.sub(r"\\(.?)", lambda escape: {"t": "\t", "\\": "\\"}.get(escape[1], escape[0]), single)
+    start, *fields = line.split("\t")
+    names = [field[:2] for field in fields]
+    problem = None
+    if start != "@RG" or not fields:
+        problem = r"does not begin with @RG\t"
+    elif wrong := next((field for field in fields if not _HEADER_FIELD.fullmatch(field)), None):
+        problem = f"its field {wrong!r} is not two letters, a colon and text"
+    elif twice := next((name for name in names if names.count(name) > 1), None):
+        problem = f"it has {twice} twice"
+    elif "ID" not in names:
+        problem = "it has no ID"
+    elif not (identifier := fields[names.index("ID")]).isascii():
+        problem = f"{identifier} is not ASCII"
+    if problem is not None:
+        shown = "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+        raise UsageError(f"-R {shown}: {problem}; give a line like '@RG\\tID:name\\tSM:sample'")
+    return line
 
 
 def check_scores(match: int, mismatch: int, opens: tuple[int, int], extends: tuple[int, int]) -> None:

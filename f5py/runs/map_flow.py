@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,17 +18,21 @@ from f5py.compute.mapping import Mapper
 from f5py.compute.mapping_statistics import MapStatistics
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
-from f5py.io.bam.headers import header_of_text
+from f5py.io.bam.headers import HeaderLines, field_of, header_of_text
 from f5py.io.bam.sorting.sorted_bam import SortedRecords
 from f5py.io.bytes.byte_input import size_of
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.reads.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.messages.progress import progress
-from f5py.options.map_commands import MapOptions
+from f5py.options.map_commands import MapOptions, parse_read_group
 from f5py.outputs.mapped_records import OWN_TAGS, RecordStyle, paf_lines_of, records_of
+from f5py.outputs.program_line import header_with_program
 from f5py.pipeline.runner import Outputs, run_pipeline
 from f5py.threads.pool import FEW_THREADS, kept_memory, part_of_threads
+
+if TYPE_CHECKING:
+    import pysam
 
 #: Batches that are mapped at the same time: by few threads, by more, and with a GPU.
 _LANES, _MORE_LANES, _GPU_LANES = 2, 3, 6
@@ -126,7 +130,11 @@ def map_all(
         soft_clips=options.soft_clips or has_base_tags, secondary=options.secondary, chains=not options.is_darwin,
     )  # fmt: skip
     make = paf_lines_of if options.is_paf else records_of
-    group = _read_group(options.read_group)
+    lines = HeaderLines()
+    group = None if options.read_group is None else parse_read_group(options.read_group)
+    if group is not None:
+        lines.add([group])
+    tag_changes = {} if options.is_paf else {path: lines.add(header_lines(path, reference)) for path in aligned}
     dropped = OWN_TAGS + (("RG",) if group else ())
     of_statistics = threading.Lock()
     n_bytes, bytes_read = size_of(options.reads), 0
@@ -138,8 +146,8 @@ def map_all(
         batch, item.batch = item.batch, None
         assert batch is not None
         try:
-            if group:
-                _add_tag(batch, b"RGZ" + group.encode() + b"\0")
+            if group is not None:
+                _add_tag(batch, b"RGZ" + field_of(group, "ID").encode() + b"\0")
             mapper.map(batch)
             mapper.before_stage(output_part(options))
             item.made, n_records = make(batch, mapper.index, names, style, mapper.pool)
@@ -161,7 +169,9 @@ def map_all(
             bar.advance(size)
 
         def load() -> Iterator[_Batch]:
-            batches = read_batches(options.reads, options.bases_of_batch, dropped, options.comments, reference, advance)
+            batches = read_batches(
+                options.reads, options.bases_of_batch, dropped, options.comments, reference, advance, tag_changes
+            )
             times.begin("reading")
             with closing(batches):  # type: ignore[type-var]
                 for batch in batches:
@@ -179,7 +189,7 @@ def map_all(
         if options.is_paf:
             put = outputs.enter_context(complete_text_output(options.output, options.threads)).write
         else:
-            header = _header(mapper.index, aligned, reference, options)
+            header = _header(mapper.index, lines.lines, options.command_line)
             records = outputs.enter_context(
                 SortedRecords(options.output, header, options.threads, reference, times.begin, ending)
             )
@@ -232,14 +242,6 @@ def _tag_places(text: bytes) -> Iterator[int]:
         at += 3 + int(size_of_value(data, at + 3, data[at + 2], len(data)))
 
 
-def _read_group(line: str | None) -> str:
-    """Return the ID of a read group's line."""
-    if line is None:
-        return ""
-    fields = line.replace("\\t", "\t").split("\t")
-    return next(field[3:] for field in fields if field.startswith("ID:"))
-
-
 def _add_tag(batch: MappingBatch, tag: bytes) -> None:
     """Add a tag to those of every read."""
     n = len(batch)
@@ -253,23 +255,8 @@ def _add_tag(batch: MappingBatch, tag: bytes) -> None:
     batch.tags, batch.tag_offsets = tags, offsets
 
 
-def _header(index: ReferenceIndex, aligned: list[str], reference: str | None, options: MapOptions) -> Any:
-    """Header of the records: contigs, read groups and programs of the input, and this program."""
-    lines = ["@HD\tVN:1.6\tSO:coordinate"]
-    lines += [f"@SQ\tSN:{name}\tLN:{length}" for name, length in zip(index.names, np.diff(index.offsets), strict=True)]
-    if options.read_group is not None:
-        lines.append(options.read_group.replace("\\t", "\t"))
-    taken: list[str] = []
-    for path in aligned:
-        for line in header_lines(path, reference):
-            if line not in lines:
-                lines.append(line)
-                if line.startswith("@PG"):
-                    taken += [field[3:] for field in line.split("\t") if field.startswith("ID:")]
-    name = next(name for i in range(len(taken) + 1) if (name := f"f5py.{i}" if i else "f5py") not in taken)
-    before = f"\tPP:{taken[-1]}" if taken else ""
-    from f5py import __version__
-
-    command = " ".join(options.command_line.split())
-    lines.append(f"@PG\tID:{name}\tPN:f5py{before}\tVN:{__version__}\tCL:{command}")
-    return header_of_text("\n".join(lines) + "\n")
+def _header(index: ReferenceIndex, lines: list[str], command_line: str) -> pysam.AlignmentHeader:
+    """Make the header of the records: contigs, lines of the input, and this program."""
+    contigs = [f"@SQ\tSN:{name}\tLN:{length}" for name, length in zip(index.names, np.diff(index.offsets), strict=True)]
+    text = "\n".join(["@HD\tVN:1.6\tSO:coordinate", *contigs, *lines]) + "\n"
+    return header_with_program(header_of_text(text), " ".join(command_line.split()))

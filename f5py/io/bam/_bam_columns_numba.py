@@ -11,6 +11,7 @@ from f5py.io.bam._bam_numba import (
     find_tag,
     reference_span,
     signed32,
+    size_of_value,
     tags_begin,
     unsigned16,
 )
@@ -76,3 +77,72 @@ def find_tags(data, starts, chosen, tag, begin, end):
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]
         begin[i], end[i] = find_tag(data, tags_begin(data, at), starts[chosen[i] + 1], tag)
+
+
+@exact_kernel
+def _text_at(data, at, end, texts, first, last):
+    """Return whether the text at `at`, which a zero ends, is ``texts[first:last]``."""
+    n = last - first
+    if at + n >= end or data[at + n] != 0:
+        return False
+    is_equal = True
+    for j in range(n):
+        is_equal = is_equal and data[at + j] == texts[first + j]
+    return is_equal
+
+
+@exact_kernel
+def change_tags(data, starts, n, tags, texts, text_offsets, out, out_starts):
+    """Copy records with other values of some tags of text; without room in `out`, only measure them.
+
+    Parameters
+    ----------
+    data, starts
+        See `f5py.io.bam._bam_numba.decode`.
+    n : int
+        Number of records.
+    tags : uint16, shape (n_changes,)
+    texts, text_offsets : uint8, int64
+        Of each change the value before and the value after.
+    out : uint8, shape (out_starts[n],) or (0,)
+    out_starts : int64, shape (n + 1,)
+        Filled.
+    """
+    writes = out.shape[0] > 0
+    to = np.int64(0)
+    for i in range(n):
+        end = starts[i + 1]
+        begin = to
+        out_starts[i] = begin
+        done = starts[i]
+        at = tags_begin(data, starts[i])
+        while at + 3 <= end:
+            size = 3 + size_of_value(data, at + 3, data[at + 2], end)
+            if size < 3 or at + size > end:
+                break
+            if data[at + 2] == 90:  # Z
+                for change in range(tags.shape[0]):
+                    first, middle, last = (
+                        text_offsets[2 * change],
+                        text_offsets[2 * change + 1],
+                        text_offsets[2 * change + 2],
+                    )
+                    if tags[change] == unsigned16(data, at) and _text_at(data, at + 3, end, texts, first, middle):
+                        if writes:
+                            for j in range(done, at + 3):
+                                out[to + j - done] = data[j]
+                            for j in range(middle, last):
+                                out[to + at + 3 - done + j - middle] = texts[j]
+                        to += at + 3 - done + last - middle
+                        done = at + 3 + middle - first  # the zero is copied with what follows
+                        break
+            at += size
+        if writes:
+            for j in range(done, end):
+                out[to + j - done] = data[j]
+        to += end - done
+        if writes:
+            size = to - begin - 4
+            for j in range(4):
+                out[begin + j] = (size >> (8 * j)) & 255
+    out_starts[n] = to

@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 from f5py.core.names import Names
 from f5py.core.offsets import gathered, joined_tuples, offsets_of
 from f5py.io.bam.bam_blocks import N_THREADS, READ_BYTES, DamagedBlocksError, inflated_portions
+from f5py.io.bam.headers import TagChanges
 from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
 from f5py.io.files.memory_file import memory_file
@@ -157,6 +158,24 @@ def tag_values(
     values = [data[a:b].tobytes() if a >= 0 else None for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
     texts = {value: None if value is None else _value_text(value) for value in set(values)}
     return [texts[value] for value in values]
+
+
+def with_changed_tags(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, changes: TagChanges
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Change values of tags in `n` records; return these, and where each begins."""
+    from f5py.io.bam._bam_columns_numba import change_tags
+
+    if not changes:
+        return data, starts
+    tags = np.array([int.from_bytes(tag.encode(), "little") for tag, _ in changes], np.uint16)
+    texts = Names.of([text for (_, before), after in changes.items() for text in (before, after)])
+    new_starts = np.empty(n + 1, np.int64)
+    given = (data, starts, n, tags, texts.text, texts.offsets)
+    change_tags(*given, np.empty(0, np.uint8), new_starts)
+    records = np.empty(new_starts[n], np.uint8)
+    change_tags(*given, records, new_starts)
+    return records, new_starts
 
 
 def chosen_records(

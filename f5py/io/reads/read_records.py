@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import gathered, offsets_of
 from f5py.errors import InputFileError
+from f5py.io.bam.headers import KINDS_OF_READS, TagChanges
 from f5py.io.bam.opening import SAM_HEADERS, is_alignment_file, opened, reason_of
 from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.bytes.file_state import FileState
@@ -23,6 +24,8 @@ from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.text.encoding import undecoded
 
+#: Records of a file, and where each of them begins, and their number.
+_Chunk = tuple[NDArray[np.uint8], NDArray[np.int64], int]
 _WHO = "reads"
 _PIECE = 1 << 22
 _FEWEST_BYTES = 1 << 16
@@ -84,7 +87,7 @@ def header_lines(path: str, reference: str | None) -> list[str]:
             text = undecoded(file.header.__str__).decode("utf-8", "surrogateescape")
     except (OSError, ValueError) as problem:
         raise _unreadable(path, problem) from None
-    return [line for line in text.splitlines() if line[:3] in ("@RG", "@PG", "@CO")]
+    return [line for line in text.splitlines() if line[:3] in KINDS_OF_READS]
 
 
 def read_batches(
@@ -94,6 +97,7 @@ def read_batches(
     with_comments: bool = False,
     reference: str | None = None,
     advance: Callable[[int], object] = lambda size: None,
+    tag_changes: Mapping[str, TagChanges] | None = None,
 ) -> Iterator[MappingBatch]:
     """Yield the reads of files in batches of about `max_bases` bases.
 
@@ -111,13 +115,16 @@ def read_batches(
         To decode CRAM.
     advance : function
         Told of bytes that have been read.
+    tag_changes : mapping, optional
+        Of alignment files, by their names.
     """
     dropped = tag_numbers(dropped_tags)
     number = 0
     for path in paths:
         n_before = number
         if is_alignment_file(path):
-            batches = _record_batches(path, max_bases, dropped, reference, advance)
+            changes = (tag_changes or {}).get(path, {})
+            batches = _record_batches(_record_chunks(path, reference, changes), max_bases, dropped, advance)
         else:
             batches = _text_batches(path, max_bases, dropped, with_comments, advance)
         for batch in batches:
@@ -158,7 +165,8 @@ def sequence_batches(
     n_reads = 0
     nothing = np.empty(0, np.uint8)
     if is_alignment_file(path):
-        for batch in _record_batches(path, max_bases, tag_numbers(()), None, max_reads=max_reads):
+        chunks = _record_chunks(path, None, {})
+        for batch in _record_batches(chunks, max_bases, tag_numbers(()), max_reads=max_reads):
             n_reads += len(batch)
             no_comments = Names(nothing, np.zeros(len(batch) + 1, np.int64))
             yield Sequences(batch.names, batch.letters, batch.offsets, no_comments)
@@ -314,24 +322,21 @@ def _wrong_text(shown: str, text: NDArray[np.uint8], used: int, problem: int, n_
 
 
 def _record_batches(
-    path: str,
+    chunks: Iterator[_Chunk],
     max_bases: int,
     dropped: NDArray[np.uint16],
-    reference: str | None,
     advance: Callable[[int], object] = lambda size: None,
     max_reads: int = _MOST_READS,
 ) -> Iterator[MappingBatch]:
-    """Read the primary records of an alignment file, put back to the orientation of the read."""
+    """Take the primary records of an alignment file, put back to the orientation of the read."""
     from f5py.io.bam._bam_numba import FLAGS, N_BASES
     from f5py.io.bam.bam_records import fixed_numbers, record_names
     from f5py.io.bam.record_reads import copied_sequences
     from f5py.io.reads import _read_records_numba as compiled
 
-    n_read = 0
-    for data, starts, n in _record_chunks(path, reference):
+    for data, starts, n in chunks:
         advance(int(starts[n] - starts[0]))
         chosen = np.flatnonzero(fixed_numbers(data, starts[:n], FLAGS, np.uint16) & _NOT_PRIMARY == 0)
-        n_read += n
         sizes = fixed_numbers(data, starts[chosen], N_BASES, np.int32).astype(np.int64)
         ends = np.cumsum(sizes)
         first = 0
@@ -351,9 +356,9 @@ def _record_batches(
             first = last
 
 
-def _record_chunks(path: str, reference: str | None) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
-    """Read the records of an alignment file, many at a time."""
-    from f5py.io.bam.bam_records import converted_chunks, record_chunks
+def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Iterator[_Chunk]:
+    """Read the records of an alignment file, many at a time, and change values of their tags."""
+    from f5py.io.bam.bam_records import converted_chunks, record_chunks, with_changed_tags
 
     n_read = 0
     state = FileState(path, path)
@@ -363,11 +368,11 @@ def _record_chunks(path: str, reference: str | None) -> Iterator[tuple[NDArray[n
                 with open(path, "rb") as stream:
                     for data, starts, n in record_chunks(stream, file.nreferences):
                         n_read += n
-                        yield data, starts, n
+                        yield *with_changed_tags(data, starts, n, changes), n
             else:
                 for data, starts, n in converted_chunks(file.fetch(until_eof=True), file.header):
                     n_read += n
-                    yield data, starts, n
+                    yield *with_changed_tags(data, starts, n, changes), n
     except (OSError, ValueError) as problem:
         state.check()
         raise _unreadable(path, problem, n_read) from None

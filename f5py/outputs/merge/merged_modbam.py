@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from contextlib import closing
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,12 +12,17 @@ from numpy.typing import NDArray
 from f5py.core.offsets import joined_tuples, offsets_of
 from f5py.errors import InputFileError
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.bam_records import chosen_records
+from f5py.io.bam.bam_records import chosen_records, with_changed_tags
+from f5py.io.bam.headers import KINDS_OF_READS, HeaderLines, TagChanges, header_of_text
 from f5py.io.bam.joined_bam import JoinedBam
 from f5py.io.bam.record_reads import all_chunks
 from f5py.messages import console
 from f5py.outputs.calls.tag_merging import ModificationTags, chosen_tags, no_tags, tags_of_motifs, tags_of_records
 from f5py.outputs.program_line import header_with_program
+from f5py.text.encoding import undecoded
+
+if TYPE_CHECKING:
+    import pysam
 
 
 def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int, command_line: str) -> int:
@@ -47,11 +52,12 @@ def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int
         keys = [_keys(file) for file in files]
         shared = _shared(keys)
         later = _tags_of_later(paths, files, keys, shared)
-        header = header_with_program(files[0].header, command_line)
+        header, changes = _merged_header(files)
+        header = header_with_program(header, command_line)
         with JoinedBam(out, path, header, n_threads) as joined:
             is_written = np.zeros(len(shared), np.bool_)
-            for source, file, of_file in zip(paths, files, keys, strict=True):
-                n_damaged = _write(file, of_file, shared, is_written, later, joined)
+            for source, file, of_file, of_tags in zip(paths, files, keys, changes, strict=True):
+                n_damaged = _write(_changed_chunks(file, of_tags), of_file, shared, is_written, later, joined)
                 _warn_of_damaged(source, n_damaged)
     finally:
         for file in files:
@@ -72,6 +78,24 @@ def _opened(paths: Sequence[str]) -> list[AlignmentFile]:
             file.close()
         raise
     return files
+
+
+def _merged_header(files: Sequence[AlignmentFile]) -> tuple[pysam.AlignmentHeader, list[TagChanges]]:
+    """Put the other lines of all headers below those of the first; also return what each file's tags change to."""
+    texts = [undecoded(file.header.__str__).decode("utf-8", "surrogateescape").splitlines() for file in files]
+    merged = HeaderLines()
+    changes = [merged.add(line for line in text if line[:3] in KINDS_OF_READS) for text in texts]
+    lines = [line for line in texts[0] if line[:3] not in KINDS_OF_READS] + merged.lines
+    return header_of_text("\n".join(lines) + "\n"), changes
+
+
+def _changed_chunks(
+    file: AlignmentFile, changes: TagChanges
+) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
+    """Yield all records of a file, with other values of their tags."""
+    with closing(all_chunks(file)) as chunks:
+        for data, starts, n in chunks:
+            yield *with_changed_tags(data, starts, n, changes), n
 
 
 def _keys(file: AlignmentFile) -> NDArray[np.uint64]:
@@ -153,7 +177,7 @@ def _tags_at(file: AlignmentFile, wanted: NDArray[np.int64]) -> tuple[Modificati
 
 
 def _write(
-    file: AlignmentFile,
+    chunks: Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None],
     keys: NDArray[np.uint64],
     shared: NDArray[np.uint64],
     is_written: NDArray[np.bool_],
@@ -165,7 +189,7 @@ def _write(
     from f5py.outputs.calls.modbam_arrays import Replaced
 
     n_before = n_damaged = 0
-    with closing(all_chunks(file)) as chunks:
+    with closing(chunks):
         for data, starts, n in chunks:
             place = _place(keys[n_before : n_before + n], shared)
             n_before += n
