@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections import defaultdict
@@ -18,12 +19,14 @@ from f5py.compute.mapping import Mapper
 from f5py.compute.mapping_statistics import MapStatistics
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
+from f5py.errors import InputFileError
 from f5py.io.bam.headers import HeaderLines, field_of, header_of_text
 from f5py.io.bam.sorting.sorted_bam import SortedRecords
 from f5py.io.bytes.byte_input import size_of
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.reads.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers
 from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.map_commands import MapOptions, parse_read_group
 from f5py.outputs.mapped_records import OWN_TAGS, RecordStyle, paf_lines_of, records_of
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 
 #: Batches that are mapped at the same time: by few threads, by more, and with a GPU.
 _LANES, _MORE_LANES, _GPU_LANES = 2, 3, 6
+#: Names of contigs that SAM allows: section 1.2.1 of its specification.
+_CONTIG = re.compile(r"[0-9A-Za-z!#$%&+./:;?@^_|~-][0-9A-Za-z!#$%&*+./:;=?@^_|~-]*")
 #: Batches that are read ahead; with a GPU lanes come for the next ones several at a time.
 _AHEAD, _GPU_AHEAD = 1, 3
 
@@ -134,6 +139,8 @@ def map_all(
     group = None if options.read_group is None else parse_read_group(options.read_group)
     if group is not None:
         lines.add([group])
+    if not options.is_paf:
+        _check_contigs(options.reference, mapper.index.names)
     tag_changes = {} if options.is_paf else {path: lines.add(header_lines(path, reference)) for path in aligned}
     dropped = OWN_TAGS + (("RG",) if group else ())
     of_statistics = threading.Lock()
@@ -170,8 +177,9 @@ def map_all(
 
         def load() -> Iterator[_Batch]:
             batches = read_batches(
-                options.reads, options.bases_of_batch, dropped, options.comments, reference, advance, tag_changes
-            )
+                options.reads, options.bases_of_batch, dropped, options.comments, reference, advance, tag_changes,
+                not options.is_paf,
+            )  # fmt: skip
             times.begin("reading")
             with closing(batches):  # type: ignore[type-var]
                 for batch in batches:
@@ -253,6 +261,18 @@ def _add_tag(batch: MappingBatch, tag: bytes) -> None:
     tags[places] = np.tile(np.frombuffer(tag, np.uint8), n)
     tags[is_old] = batch.tags[: batch.tag_offsets[-1]]
     batch.tags, batch.tag_offsets = tags, offsets
+
+
+def _check_contigs(path: str, contigs: list[str]) -> None:
+    """Raise `InputFileError` for a name that no program takes for a contig, and warn of one that some do not."""
+    for name in contigs:
+        if name[0] in "*=":
+            raise InputFileError(f"{path}: contig {name}: SAM allows no name that begins with {name[0]}; rename it")
+    if refused := [name for name in contigs if not _CONTIG.fullmatch(name)]:
+        shown = ", ".join(refused[:3]) + (", ..." if len(refused) > 3 else "")
+        console.warning(
+            "map", f"{path}: names of contigs that SAM does not allow, and Picard, GATK and IGV refuse: {shown}"
+        )
 
 
 def _header(index: ReferenceIndex, lines: list[str], command_line: str) -> pysam.AlignmentHeader:

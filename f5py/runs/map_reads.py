@@ -14,7 +14,7 @@ from f5py.compute.darwin import DarwinMapper
 from f5py.compute.mapping import Mapper, begin_gpu
 from f5py.compute.mapping_statistics import MapStatistics
 from f5py.core.offsets import offsets_of
-from f5py.errors import InputFileError, UsageError
+from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.reads.read_records import check_read_files, sequence_batches
 from f5py.io.reads.why_no_reference import check_blocks
 from f5py.mapping.darwin.dsoft import build_kmer_table
@@ -56,8 +56,36 @@ def prepared(options: MapOptions) -> Prepared:
     """
     settings = settings_of(options)
     with closing(WorkerPool(options.threads)) as pool:
-        index, reference, fm_index = index_of(options, settings, pool)
-        return Prepared(settings, index, reference, fm_index)
+        try:
+            index, reference, fm_index = index_of(options, settings, pool)
+        except MemoryError:
+            raise F5pyError(
+                f"{options.reference}: not enough memory for the index of the reference; leave more to this program, "
+                "or map to a part of the reference"
+            ) from None
+    return Prepared(_with_scheme_of(index, settings, options), index, reference, fm_index)
+
+
+def _with_scheme_of(index: ReferenceIndex, settings: MapSettings, options: MapOptions) -> MapSettings:
+    """Take the minimizers of the index, and warn if the options wanted others."""
+    there = settings._replace(k=index.k, w=index.w, hpc=index.hpc)
+    if settings.darwin is None and there != settings:
+        wanted = f"-x {options.preset}" + "".join(
+            f" {spelling}{'' if value is True else f' {value}'}"
+            for spelling, value in (("-k", options.k), ("-w", options.w), ("-H", options.hpc))
+            if value
+        )
+        console.warning(
+            _WHO,
+            f"{options.reference}: has minimizers of {_scheme(there)}, which are used; {wanted} stands for "
+            f"{_scheme(settings)}: for these, write the index again with -d and these options",
+        )
+    return there
+
+
+def _scheme(settings: MapSettings) -> str:
+    """Describe minimizers as options do."""
+    return f"-k {settings.k} -w {settings.w}{' -H' * settings.hpc}"
 
 
 def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
@@ -86,6 +114,12 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
         times.begin("")
         statistics = None if options.report is None else MapStatistics(len(ready.index.names))
         counts = _map(options, ready, ahead, times, statistics)
+        if counts.reads and not counts.mapped:
+            console.warning(
+                _WHO,
+                f"none of {counts.reads} reads has a place on {options.reference}; is it the right reference, and "
+                f"-x {options.preset} the right preset?",
+            )
         if options.report is not None and statistics is not None:
             seconds = {**times.seconds, "total": times.total}
             of_run = ready.settings, ready.index
@@ -166,11 +200,6 @@ def index_of(
         if options.write_index is not None:
             raise UsageError(f"-d {options.write_index}: {path} is an index already; give the FASTA file as REF")
         index, reference, fm_index = read_index(path)
-        for spelling, given, there in (("-k", options.k, index.k), ("-w", options.w, index.w)):
-            if given not in (None, there):
-                raise UsageError(f"{spelling} {given}: the index {path} was written with {there}; leave it out")
-        if options.hpc and not index.hpc:
-            raise UsageError(f"-H: the index {path} was written without; leave it out, or write it again")
         if settings.min_mem == 0:
             fm_index = None
         elif fm_index is None:

@@ -98,6 +98,7 @@ def read_batches(
     reference: str | None = None,
     advance: Callable[[int], object] = lambda size: None,
     tag_changes: Mapping[str, TagChanges] | None = None,
+    for_sam: bool = False,
 ) -> Iterator[MappingBatch]:
     """Yield the reads of files in batches of about `max_bases` bases.
 
@@ -117,6 +118,8 @@ def read_batches(
         Told of bytes that have been read.
     tag_changes : mapping, optional
         Of alignment files, by their names.
+    for_sam : bool
+        Names must be those that SAM allows: a line that begins with @ is one of the header.
     """
     dropped = tag_numbers(dropped_tags)
     number = 0
@@ -128,6 +131,8 @@ def read_batches(
         else:
             batches = _text_batches(path, max_bases, dropped, with_comments, advance)
         for batch in batches:
+            if for_sam:
+                _check_names(path, batch.names)
             batch.number = number
             number += 1
             yield batch
@@ -204,6 +209,16 @@ def load_reads(path: str) -> ReadIndex:
 
 def _warn_of_no_reads(path: str) -> None:
     input_warning(_WHO, f"{shown_name(path)}: holds no reads")  # as the file of a barcode may
+
+
+def _check_names(path: str, names: Names) -> None:
+    """Raise `InputFileError` for a name that SAM has no place for."""
+    begins = names.offsets[:-1][np.diff(names.offsets) > 0]
+    if (wrong := begins[names.text[begins] == ord("@")]).size:
+        name = names[int(np.searchsorted(names.offsets, wrong[0], "right")) - 1]
+        raise InputFileError(
+            f"{shown_name(path)}: read {name}: its name begins with @, as only header lines of SAM do; rename it"
+        )
 
 
 def _text_batches(

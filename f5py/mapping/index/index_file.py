@@ -1,4 +1,8 @@
-"""The index of a reference in a file, whose arrays are mapped into memory."""
+"""The index of a reference in a file, whose arrays are mapped into memory.
+
+The file begins with its version, the size of a header and that header as JSON, and has the arrays and a checksum of all
+that behind it.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +11,7 @@ import os
 from typing import Any
 
 import numpy as np
+from isal import isal_zlib
 from numpy.typing import NDArray
 
 from f5py.errors import DamagedValueError, InputFileError
@@ -17,7 +22,9 @@ from f5py.io.reads.read_records import sequence_batches
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.mem.fm_index import FmIndex
 
-_MAGIC = b"f5py map index 1\n"
+_MAGIC = b"f5py map index 2\n"
+_ANY_VERSION = b"f5py map index "
+_CHECKSUM_BYTES = 4
 _ALIGNMENT = 64
 _ARRAYS = {"bases": np.uint8, "offsets": np.int64, "table": np.uint64, "places": np.int64, "counts": np.int32}
 #: Those of an FM-index, whose table is made anew; without one, all are empty.
@@ -29,11 +36,13 @@ _MINIMAP2_MAGIC = b"MMI\2"
 
 
 def is_index_file(path: str) -> bool:
-    """Return whether a file is an index. Raises `InputFileError` if it is one of minimap2's."""
+    """Return whether a file is an index. Raises `InputFileError` if it is one of minimap2's, or of another version."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
         beginning = file.read(len(_MAGIC))
+    if beginning != _MAGIC and beginning.startswith(_ANY_VERSION):
+        raise InputFileError(f"{path}: is an index of another version of f5py; write the index again with -d")
     if beginning.startswith(_MINIMAP2_MAGIC):
         raise InputFileError(f"{path}: is minimap2's index; give the FASTA file that it was made of")
     return beginning == _MAGIC
@@ -61,10 +70,19 @@ def write_index(index: ReferenceIndex, reference: str, path: str, fm_index: FmIn
     header["arrays"] = {name: [array.dtype.str, len(array)] for name, array in arrays.items()}
     text = json.dumps(header).encode()
     with complete_output(path) as out:
-        out.write(_MAGIC + len(text).to_bytes(8, "little") + text)
+        size = checksum = 0
+
+        def put(piece: bytes | memoryview) -> None:
+            nonlocal size, checksum
+            out.write(piece)
+            checksum = isal_zlib.crc32(piece, checksum)
+            size += memoryview(piece).nbytes
+
+        put(_MAGIC + len(text).to_bytes(8, "little") + text)
         for array in arrays.values():
-            out.write(bytes(-out.tell() % _ALIGNMENT))
-            out.write(array.data)
+            put(bytes(-size % _ALIGNMENT))
+            put(array.data)
+        out.write(checksum.to_bytes(_CHECKSUM_BYTES, "little"))
 
 
 def _arrays(described: Values, content: NDArray[np.uint8], at: int) -> dict[str, Any]:
@@ -137,6 +155,9 @@ def read_index(path: str) -> tuple[ReferenceIndex, str | None, FmIndex | None]:
     """
     try:
         content = MappedFile(path).text  # writable for compiled code, which is made for such arrays only
+        content, checksum = content[:-_CHECKSUM_BYTES], content[-_CHECKSUM_BYTES:]
+        if isal_zlib.crc32(content) != int.from_bytes(checksum.tobytes(), "little"):
+            raise DamagedValueError("its checksum does not fit")
         at = len(_MAGIC)
         size = int.from_bytes(content[at : at + 8].tobytes(), "little")
         if at + 8 + size > len(content):
@@ -151,7 +172,9 @@ def read_index(path: str) -> tuple[ReferenceIndex, str | None, FmIndex | None]:
         _check(index)
         fm_index = _fm_index(arrays, len(index.bases))
         reference, stamp = header.text("reference"), (header.integer("size"), header.integer("time", -MOST))
-    except (OSError, DamagedValueError) as problem:
+    except OSError as problem:
+        raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
+    except DamagedValueError as problem:
         raise InputFileError(f"{path}: is damaged ({problem}); write the index again with -d") from None
     if not os.path.exists(reference):
         return index, None, fm_index
