@@ -227,7 +227,8 @@ def _text_batches(
     """Read a FASTA or FASTQ file in batches."""
     from f5py.io.reads import _read_records_numba as compiled
 
-    n_before = 0
+    n_before = n_left_out = 0
+    first_left_out = ""
     for portion in _text_portions(path, max_bases, advance=advance):
         n = len(portion.rows)
         names = portion.gathered(compiled.NAME, compiled.NAME_END)
@@ -242,12 +243,25 @@ def _text_batches(
         if with_comments:
             size = int((portion.rows[:, compiled.COMMENT_END] - portion.rows[:, compiled.COMMENT]).sum())
             tags = np.empty(2 * size + 16, np.uint8)
-            tags = tags[: compiled.tags_of_comments(portion.text, portion.rows, n, dropped, tags, tag_offsets)].copy()
+            left_out = np.zeros(3, np.int64)
+            given = (portion.text, portion.rows, n, dropped)
+            tags = tags[: compiled.tags_of_comments(*given, tags, tag_offsets, left_out)].copy()
+            n_left_out += int(left_out[0])
+            if left_out[0] and not first_left_out:
+                field = portion.text[left_out[2] : portion.rows[left_out[1], compiled.COMMENT_END]].tobytes()
+                shown = field.split(b"\t")[0][:40].decode("utf-8", "replace")
+                first_left_out = f"{shown} of read {names[int(left_out[1])]}"
         n_before += n
         offsets = offsets_of(portion.rows[:, compiled.BASES])
         letters, qualities = portion.letters, portion.qualities
         del portion
         yield MappingBatch(names, letters, offsets, qualities, tags, tag_offsets)
+    if n_left_out:
+        input_warning(
+            _WHO,
+            f"{shown_name(path)}: {n_left_out} tags of comments do not fit their types and are left out; the first is "
+            f"{first_left_out}",
+        )
 
 
 def _text_portions(
