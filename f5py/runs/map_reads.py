@@ -25,10 +25,12 @@ from f5py.mapping.settings import PRESETS, MapSettings
 from f5py.messages import console
 from f5py.options.map_commands import MapOptions, check_scores
 from f5py.options.output_names import format_of_records
+from f5py.pipeline.runner import THREAD_PREFIX
 from f5py.runs.compile_ahead import CompileAhead
 from f5py.runs.map_flow import MapCounts, MapTimes, map_all, most_per_call, output_part
 from f5py.runs.map_report import write_map_report
 from f5py.runs.overlaps import find_overlaps, is_overlaps
+from f5py.threads.interrupts import call_in_thread
 from f5py.threads.pool import WorkerPool, share_heap
 
 _WHO = "map"
@@ -54,6 +56,10 @@ def prepared(options: MapOptions) -> Prepared:
     F5pyError
         For anything wrong with the options or the reference.
     """
+    return call_in_thread(lambda: _prepared(options), f"{THREAD_PREFIX}index")
+
+
+def _prepared(options: MapOptions) -> Prepared:
     settings = settings_of(options)
     with closing(WorkerPool(options.threads)) as pool:
         try:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,10 @@ from f5py.mapping.darwin.extensions import READ, TARGET
 from f5py.messages.progress import progress
 from f5py.options.map_commands import MapOptions
 from f5py.outputs.mapped_records import RecordStyle, paf_lines_of
-from f5py.threads.ordered import OrderedWork
+from f5py.pipeline.runner import Outputs, run_pipeline
 
 #: Batches that are worked on at the same time.
-_N_IN_FLIGHT = 2
+_N_LANES = 2
 
 
 def is_overlaps(options: MapOptions) -> bool:
@@ -60,68 +60,78 @@ def find_overlaps(options: MapOptions, mapper: DarwinMapper) -> tuple[int, int, 
     """
     index, pool = mapper.index, mapper.pool
     n_reads, n_bases = len(index.names), len(index.bases)
-    stretches = list(_stretches(index.offsets, options.bases_of_batch))
     pairs = Pairs()
     names = Names.of(index.names)
     style = RecordStyle(md=options.md, cs=options.cs, eqx=options.eqx, chains=False)
     n_lines = 0
-    with ExitStack() as outputs:
+    with Outputs() as outputs:
         write = outputs.enter_context(complete_text_output(options.output, options.threads)).write
         bar = outputs.enter_context(progress("bases", n_bases))
 
-        def run(number: int, first: int, end: int) -> tuple[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-            size = int(index.offsets[end] - index.offsets[first])
-            return size, mapper.run_of_pairs(first, end, number, int(index.offsets[end]) / max(n_bases, 1))
+        def run(stretch: _Stretch) -> None:
+            stretch.made = mapper.run_of_pairs(
+                stretch.first, stretch.end, stretch.number, int(index.offsets[stretch.end]) / max(n_bases, 1)
+            )
 
-        def take(result: tuple[int, tuple[NDArray[np.int64], NDArray[np.int64]]]) -> None:
-            pairs.add(*result[1])
-            bar.advance(result[0])
+        def take(stretch: _Stretch) -> None:
+            pairs.add(*stretch.made)
+            stretch.made = None
+            bar.advance(int(index.offsets[stretch.end] - index.offsets[stretch.first]))
 
-        work = OrderedWork(_N_IN_FLIGHT, run, take, "f5py-overlaps", _N_IN_FLIGHT)
-        with closing(work):
-            for number, (first, end) in enumerate(stretches):
-                work.add(number, first, end)
-            work.finish()
+        stretches = _stretches(index.offsets, options.bases_of_batch)
+        run_pipeline(stretches, run, take, stop=pool.stop, n_lanes=_N_LANES)
         table, results = pairs.best()
 
-        def lines(number: int, first: int, end: int) -> tuple[NDArray[np.uint8], int]:
-            rows = rows_of_reads(table, first, end)
+        def make_lines(stretch: _Stretch) -> None:
+            rows = rows_of_reads(table, stretch.first, stretch.end)
             mine = table[rows].copy()
-            mine[:, READ] -= first
-            batch = _batch(mapper, first, end, number)
+            mine[:, READ] -= stretch.first
+            batch = _batch(mapper, stretch)
             mapper.write_pairs(batch, mine, results[rows])
-            return paf_lines_of(batch, index, names, style, pool)
+            stretch.made = paf_lines_of(batch, index, names, style, pool)
 
-        def put(made: tuple[NDArray[np.uint8], int]) -> None:
+        def put(stretch: _Stretch) -> None:
             nonlocal n_lines
-            n_lines += made[1]
-            write(made[0].data)
+            lines, n = stretch.made
+            stretch.made = None
+            n_lines += n
+            write(lines.data)
 
-        written = OrderedWork(_N_IN_FLIGHT, lines, put, "f5py-overlaps", _N_IN_FLIGHT)
-        with closing(written):
-            for number, (first, end) in enumerate(stretches):
-                written.add(len(stretches) + number, first, end)
-            written.finish()
+        for stretch in stretches:
+            stretch.number += len(stretches)
+        run_pipeline(stretches, make_lines, put, stop=pool.stop, n_lanes=_N_LANES)
     return n_reads, n_bases, len(np.unique(table[:, [READ, TARGET]])), n_lines
 
 
-def _stretches(offsets: NDArray[np.int64], batch_bases: int) -> Iterator[tuple[int, int]]:
+@dataclass
+class _Stretch:
+    """Reads `first` to `end` - 1 on their way."""
+
+    number: int
+    first: int
+    end: int
+    made: Any = None  # of the current stage
+
+
+def _stretches(offsets: NDArray[np.int64], batch_bases: int) -> list[_Stretch]:
     """Divide reads into batches."""
+    stretches: list[_Stretch] = []
     first, n = 0, len(offsets) - 1
     while first < n:
         end = int(np.searchsorted(offsets, offsets[first] + batch_bases))
         end = min(max(end, first + 1), n)
-        yield first, end
+        stretches.append(_Stretch(len(stretches), first, end))
         first = end
+    return stretches
 
 
-def _batch(mapper: DarwinMapper, first: int, end: int, number: int) -> MappingBatch:
+def _batch(mapper: DarwinMapper, stretch: _Stretch) -> MappingBatch:
     """Make a batch of targets."""
-    index = mapper.index
+    index, first, end = mapper.index, stretch.first, stretch.end
     offsets = index.offsets[first : end + 1]
     codes = index.bases[offsets[0] : offsets[-1]]
     nothing = np.empty(0, np.uint8)
     return MappingBatch(
         Names.of(index.names[first:end]), nothing, offsets - offsets[0], nothing, nothing,
-        np.zeros(end - first + 1, np.int64), number, 1.0, codes,
+        np.zeros(end - first + 1, np.int64), stretch.number, 1.0, codes,
     )  # fmt: skip

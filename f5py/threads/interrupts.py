@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
 
 #: How often who waits looks whether a signal has come.
 _LOOK_SECONDS = 0.1
@@ -20,6 +23,30 @@ def wait_for_event(event: threading.Event) -> None:
     """
     while not event.wait(_LOOK_SECONDS):
         pass
+
+
+def call_in_thread(function: Callable[[], Result], name: str) -> Result:
+    """Call a function in a thread and wait for it, so that a signal is heeded at once while compiled code runs.
+
+    Parameters
+    ----------
+    name : str
+        Of the thread, which goes on after a signal.
+    """
+    outcome: Future[Result] = Future()
+    is_done = threading.Event()
+
+    def call() -> None:
+        try:
+            outcome.set_result(function())
+        except BaseException as problem:
+            outcome.set_exception(problem)
+        finally:
+            is_done.set()
+
+    threading.Thread(target=call, name=name, daemon=True).start()
+    wait_for_event(is_done)
+    return outcome.result()
 
 
 class Interrupt:

@@ -40,6 +40,8 @@ _NEVER = (1 << 31) - 1
 #: those of the heap would leave gaps that the next ones, a little larger, do not fit into: a third of the heap.
 _OWN_BYTES = 16 << 20
 
+#: How long threads that were told to stop are waited for.
+_PATIENCE_SECONDS = 0.3
 #: Up to this number of threads two batches are computed at the same time, with more of them three or more: while the
 #: last reads of one are at work, or it is in the hands of a single thread, the others keep all threads busy.
 FEW_THREADS = 4
@@ -116,12 +118,16 @@ class WorkerPool:
         return self._closing
 
     def close(self) -> None:
-        """End the threads; nothing may be running."""
+        """End the threads; nothing may be running, unless after `stop`: a read may take minutes.
+
+        Threads that are still in a read then are not waited for long. The process should end soon.
+        """
         with self._lock:
             self._closing = True
             self._wake(len(self._threads))
+        deadline = time.monotonic() + _PATIENCE_SECONDS
         for thread in self._threads:
-            thread.join()
+            thread.join(max(deadline - time.monotonic(), 0.0) if self._stopped else None)
         self._threads = []
 
     def _run(self, job: _Job) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import shutil
 import tempfile
@@ -52,10 +53,46 @@ def remove_folder(folder: str | os.PathLike[str]) -> None:
 def temporary_folder(prefix: str, beside: str | os.PathLike[str] | None = None) -> Iterator[str]:
     """Give a new folder, in the folder for temporary files or another one, that goes at the end.
 
-    Raises `OSError` if it cannot be made.
+    Those of the same prefix that killed processes have left are removed. Raises `OSError` if it cannot be made.
     """
-    folder = tempfile.mkdtemp(prefix=prefix, dir=beside)
+    where = os.fspath(beside or tempfile.gettempdir())
+    for name in os.listdir(where):
+        if name.startswith(prefix):
+            _remove_if_left(os.path.join(where, name))
+    folder, lock = _locked_folder(prefix, beside)
     try:
         yield folder
     finally:
         remove_folder(folder)
+        if lock is not None:
+            os.close(lock)
+
+
+def _locked_folder(prefix: str, beside: str | os.PathLike[str] | None) -> tuple[str, int | None]:
+    """Make a folder and lock it as long as this process lives; also return what has the lock, if it can be locked."""
+    while True:
+        folder = tempfile.mkdtemp(prefix=prefix, dir=beside)
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:  # another process takes it for a left one
+            os.close(lock)
+            continue
+        except OSError:  # file systems without locks
+            os.close(lock)
+            return folder, None
+        if os.path.isdir(folder):
+            return folder, lock
+        os.close(lock)
+
+
+def _remove_if_left(folder: str) -> None:
+    """Remove a folder of temporary files if it is this user's and the process that made it has ended."""
+    with suppress(OSError):
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            if os.fstat(lock).st_uid == os.geteuid():
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(folder)
+        finally:
+            os.close(lock)

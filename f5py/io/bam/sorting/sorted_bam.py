@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import pairwise
 from types import TracebackType
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,8 @@ from f5py.io.bam.sorting.record_index import Placed, index_of
 from f5py.io.bam.sorting.record_runs import RecordRuns, Records, copied
 from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, bgzf_block
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.disk import free_bytes, remove_folder
+from f5py.io.files.disk import free_bytes
+from f5py.io.files.unfinished_file import settle_unfinished
 from f5py.threads.interrupts import wait_for_event
 
 if TYPE_CHECKING:
@@ -44,6 +45,10 @@ _JOBS_OF_THREAD, _MOST_BLOCKS_PER_JOB = 8, 64
 #: So many bytes of records are handed to htslib at a time.
 _CONVERTED_BYTES = 4 << 20
 _NO_CONTIG = _LOW = 0xFFFFFFFF
+#: How long the thread that sorts is waited for after an interrupt: htslib may be at work.
+_PATIENCE_SECONDS = 0.8
+#: Files of threads that were not waited for any longer; the process should end soon.
+_left_open: list[ExitStack] = []
 #: Of the thread that sorts; names of a pipeline's threads begin so. If it is there after an interrupt, because nobody
 #: was waiting for it yet, the program ends without it, and what it is writing gets no name.
 _THREAD = "f5py-stage-sort"
@@ -90,12 +95,12 @@ class SortedRecords:
         self._ending = ending
         self._is_file = path != "-" and (os.path.isfile(path) or not os.path.exists(path))
         self._suffix = index_suffix(path, max(header.lengths, default=0)) if self._is_file else None
-        self._folder: str | None = None
+        self._folder = os.path.dirname(os.path.realpath(path)) if self._is_file else tempfile.gettempdir()
         self._n_bytes = 0
-        self._files = ExitStack()  # ends in the reverse order: the records, the folder
+        self._files = ExitStack()
         if self._is_file:  # that nothing can be written there should be told at once
             try:
-                self._make_folder()
+                self._open_runs().close()
             except OSError as problem:
                 raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from None
         most_bytes = min(_THREAD_MEGABYTES * n_threads, _MEGABYTES) << 20
@@ -154,10 +159,11 @@ class SortedRecords:
             self._begin("")
 
     def _abandon(self) -> None:
-        """End the thread that sorts, if there is one."""
+        """End the thread that sorts, if there is one; one that does not come back in time keeps its files."""
         self.stop()
-        if self._is_complete is not None:
-            wait_for_event(self._is_complete)
+        if self._is_complete is not None and not self._is_complete.wait(_PATIENCE_SECONDS):
+            settle_unfinished()
+            _left_open.append(self._files.pop_all())
 
     def _complete_in_thread(self, is_complete: threading.Event) -> None:
         try:
@@ -169,7 +175,7 @@ class SortedRecords:
 
     def _complete(self) -> None:
         """Sort, write all files, and give them their names."""
-        free = None if self._folder is None else free_bytes(self._folder)
+        free = free_bytes(self._folder) if self._is_file else None
         if free is not None and free < self._n_bytes // 4:
             raise self._no_space(f"{free / 1e6:.0f} MB are free")
         self._runs.sort()
@@ -244,15 +250,9 @@ class SortedRecords:
         finally:
             pysam.set_verbosity(loudness)
 
-    def _make_folder(self) -> str:
-        folder = os.path.dirname(os.path.realpath(self._path)) if self._is_file else tempfile.gettempdir()
-        self._folder = tempfile.mkdtemp(prefix=".unfinished-map-", dir=folder)
-        self._files.callback(remove_folder, self._folder)
-        return self._folder
-
     def _open_runs(self) -> BinaryIO:
-        """Open the file for records that are not kept in memory."""
-        return open(os.path.join(self._folder or self._make_folder(), "records"), "w+b")
+        """Open a file, which goes with the process, for records that are not kept in memory."""
+        return cast(BinaryIO, tempfile.TemporaryFile(dir=self._folder))
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
@@ -269,10 +269,9 @@ class SortedRecords:
             raise
 
     def _no_space(self, reason: str) -> OutputFileError:
-        folder = os.path.dirname(self._folder) if self._folder else tempfile.gettempdir()
         return OutputFileError(
             f"{self._path}: cannot be written and sorted ({reason}); it needs about "
-            f"{max(2 * self._n_bytes, 1 << 20) / 1e6:.0f} MB in {folder or '.'}"
+            f"{max(2 * self._n_bytes, 1 << 20) / 1e6:.0f} MB in {self._folder}"
         )
 
 
