@@ -227,8 +227,8 @@ def parse_read_group(text: str) -> str:
     problem = None
     if start != "@RG" or not fields:
         problem = r"does not begin with @RG\t"
-    elif wrong := next((field for field in fields if not _HEADER_FIELD.fullmatch(field)), None):
-        problem = f"its field {wrong!r} is not two letters, a colon and text"
+    elif wrong := [field for field in fields if not _HEADER_FIELD.fullmatch(field)]:
+        problem = f"its field {wrong[0]!r} is not two letters, a colon and text"
     elif twice := next((name for name in names if names.count(name) > 1), None):
         problem = f"it has {twice} twice"
     elif "ID" not in names:

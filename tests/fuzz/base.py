@@ -59,7 +59,11 @@ def make_base(folder: Path) -> Base:
     with pysam.FastxFile(str(folder / "reads.fasta")) as file:
         text = "".join(f"@{read.name} x=1\n{read.sequence}\n+\n{'5' * len(read.sequence or '')}\n" for read in file)
     (folder / "reads.fastq").write_text(text)
+    tags = "RG:Z:group\tqs:f:12.5\tmv:B:c,5,1,0,1\tch:i:300\txa:A:x\txh:H:1AF0"
+    (folder / "tagged.fastq").write_text(text.replace(" x=1\n", f" {tags}\n"))
     _write_alignments(folder)
+    for name, seeds in (("ref.f5i", "minimizer"), ("mem.f5i", "mem")):
+        run_command("map", folder / "ref.fa", "-d", folder / name, "--seeds", seeds, "-t", 1)
     _write_tables(folder, reads)
     make_results(folder)
     return Base(folder, tuple(made.names))
@@ -120,6 +124,21 @@ def _write_alignments(folder: Path) -> None:
             record.set_tag("HP", 1 + i % 2)
             record.set_tag("RG", "group", "Z")
             out.write(record)
+    _write_groups(folder)
+
+
+def _write_groups(folder: Path) -> None:
+    """Write alignments whose read groups and programs have the IDs of others."""
+    with pysam.AlignmentFile(str(folder / "tags.bam")) as source:
+        header = source.header.to_dict()
+        header["RG"] = [{"ID": name, "SM": name, "PG": "basecaller"} for name in ("group", "other")]
+        header["PG"] = [
+            {"ID": "basecaller", "PN": "dorado", "CL": "dorado run2"},
+            {"ID": "samtools", "PN": "samtools", "PP": "basecaller", "CL": "samtools view"},
+        ]
+        with pysam.AlignmentFile(str(folder / "groups.bam"), "wb", header=header) as out:
+            for record in source:
+                out.write(record)
 
 
 def _write_tables(folder: Path, reads: list[MadeRead]) -> None:

@@ -54,6 +54,12 @@ COMMANDS: dict[str, tuple[Commands | tuple[str, ...], tuple[str, ...]]] = {
     "indices beside the inputs": (
         ("call-methylation", *_READS, "-o", "/dev/null"), ("svb.blow5.idx", "ref.fa.fai"),
     ),
+    "map": (
+        ("map", "ref.fa", "tags.bam", "-t", "2", "-K", "400", "-o", "mapped.bam", "--report", "mapped.html"),
+        ("mapped.bam", "mapped.bam.bai"),
+    ),
+    "map to compressed PAF": (("map", "ref.fa", "reads.fastq", "-t", "2", "-o", "mapped.paf.gz"), ("mapped.paf.gz",)),
+    "index of map": (("map", "ref.fa", "-d", "mapped.f5i", "-t", "2"), ("mapped.f5i",)),
     "meth-freq": (("meth-freq", "-i", "calls.tsv", "-o", "freq.out.gz"), ("freq.out.gz",)),
     "call-methylation --resume": (
         ("call-methylation", *_READS, *_OUTPUTS, "--resume", "--partitions", "4"), _PLANNED,

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..readers_here import readers_here
-from . import corpus, part_targets, result_targets, targets
+from . import corpus, map_targets, part_targets, result_targets, targets
 from .base import Base
 from .targets import Target, Touched
 
@@ -31,7 +31,7 @@ _PATIENCE, _SHORT_PATIENCE = 60.0, 6.0
 #: Cases that a process runs, because a fork costs more than a case.
 _TOGETHER = 16
 _COUNTS = re.compile(rb"(skipped unmapped|total entries|failed reads).*")
-TARGETS = (*targets.TARGETS, *result_targets.TARGETS, *part_targets.TARGETS)
+TARGETS = (*targets.TARGETS, *result_targets.TARGETS, *part_targets.TARGETS, *map_targets.TARGETS)
 _BY_NAME = {target.name: target for target in TARGETS}
 
 
