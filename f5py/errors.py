@@ -42,8 +42,8 @@ class MissingDependencyError(F5pyError):
     """An optional package is needed; the message names the pip command (`pip_install`)."""
 
 
-class AllReadsFailedError(F5pyError):
-    """Not a single read could be processed."""
+class FailedRunError(F5pyError):
+    """A run as a whole has failed: not a single read has a result, or most reads are not those of the alignments."""
 
 
 class DamagedValueError(ValueError):

@@ -130,14 +130,7 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
             yield ReadSummary(options.summary, EventalignSummary(rna, run.loader.signals.place), options.threads)
         yield from failed_reads(options)
 
-    def tell(
-        self,
-        options: EventalignOptions,
-        context: RunContext,
-        outcome: Outcome,
-        warnings: list[str],
-        is_taken: bool = False,
-    ) -> None:
+    def tell(self, options: EventalignOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
         if options.m6anet or options.m6anet_json is not None:
             from f5py.runs.end_of_run import warn_of_reverse_reads
 
@@ -148,7 +141,7 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
                 "the table of --m6anet is f5c's, which m6anet dataprep 2 takes for one without a site; give "
                 "--m6anet-json FOLDER, or leave --m6anet out and add --scale-events --signal-index",
             )
-        super().tell(options, context, outcome, warnings, is_taken)
+        super().tell(options, context, outcome, warnings)
 
     def left_by_an_error(self, options: EventalignOptions) -> str:
         if options.output_format == "parquet":

@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import Chemistry, chemistry_of
+from f5py.compute.diagnosis import mismatch
 from f5py.compute.events_on_reference import ReferenceAligner
 from f5py.compute.methylation import builtin_methylation, methylation_models, motif_of
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
 from f5py.core.windows import Windows, one_region
-from f5py.errors import F5pyError, InputFileError, SignalError
+from f5py.errors import F5pyError, FailedRunError, InputFileError, SignalError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import converted_chunks, overlaps
 from f5py.io.bam.modifications.modification_calls import read_name
@@ -151,7 +152,7 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     stage = ReferenceAligner(settings, chemistry, None, keep_map=True)
     files.callback(stage.close)
     batch = next(loader.batches())
-    _align(stage, batch)
+    _align(stage, settings, batch)
     contig = alignments.contigs[int(batch.contig[0])]
     source = Source(chemistry.name, chemistry.rna, contig)
     data = reference_data(batch, 0, stage.model, source, alignments.limits or _default_region(options))
@@ -193,7 +194,7 @@ def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
     if signal.problems:
         raise SignalError(signal.problems[0])
     batch = unmapped_batch(0, [options.read], bases, np.array([0, len(bases)]), signal)
-    _align(stage, batch)
+    _align(stage, settings, batch)
     return read_data(batch, 0, stage.model, Source(chemistry.name, chemistry.rna, None), region)
 
 
@@ -205,13 +206,15 @@ def _open_signals(options: PlotOptions, files: ExitStack, *others: str) -> tuple
     return signals, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)
 
 
-def _align(stage: AlignmentStage, batch: ReadBatch) -> None:
+def _align(stage: AlignmentStage, settings: AlignmentOptions, batch: ReadBatch) -> None:
     """Compute the batch, which has one read; raise if the read drops out."""
-    if batch.status[0] == ReadStatus.BAD_READ:
+    if batch.problems:
         raise SignalError(f"read {batch.names[0]} cannot be drawn without its signal: {batch.problems[0]}")
     stage.admit(batch)
     stage.compute(batch)
     stage.settle(batch)
+    if (why := mismatch(stage.counts, settings)) is not None:
+        raise FailedRunError(f"read {batch.names[0]} cannot be drawn: {why}")
     status = ReadStatus(int(batch.status[0]))
     if status != ReadStatus.OK:
         raise F5pyError(f"read {batch.names[0]} cannot be drawn: {_FAILURES[status]}")

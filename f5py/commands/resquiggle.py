@@ -15,7 +15,7 @@ from f5py.compute.chemistry import Chemistry, chemistry_of
 from f5py.compute.counts import RunCounts
 from f5py.compute.diagnosis import advice, all_failed
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.errors import AllReadsFailedError, SignalError, UsageError
+from f5py.errors import FailedRunError, SignalError, UsageError
 from f5py.io.bam.alignments import RecordCounts
 from f5py.io.bam.record_ranges import RecordRanges
 from f5py.io.signals import open_any
@@ -29,7 +29,7 @@ from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import batch_size, batches_ahead, check_outputs
 from f5py.pipeline.sequence_loader import SequenceLoader
 from f5py.runs.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
-from f5py.runs.finish import join_outputs, read_parts
+from f5py.runs.finish import failed_reads_left, join_outputs, read_parts
 from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.parts.job import GrowingJob
 from f5py.runs.parts.plan import Plan
@@ -56,9 +56,12 @@ def run(options: ResquiggleOptions) -> RunCounts:
     ended = run_parts(options, RESQUIGGLE, job)
     plan = job.plan
     done, of_parts, _ = read_parts([(plan, number) for number in range(ended.run.loader.n_parts)], lambda: None)
-    join_outputs(RESQUIGGLE, Run(options, ended.run.loader, ended.run.stage, threading.Event()), done)
     ended.outcome.counts = of_parts.counts
-    RESQUIGGLE.tell(options, RESQUIGGLE.context(ended.run.stage, ended.run.loader), ended.outcome, ended.warnings)
+    run = Run(options, ended.run.loader, ended.run.stage, threading.Event())
+    with failed_reads_left(RESQUIGGLE, run, done):
+        RESQUIGGLE.tell(options, RESQUIGGLE.context(run.stage, run.loader), ended.outcome, ended.warnings)
+    join_outputs(RESQUIGGLE, run, done)
+    RESQUIGGLE.tell_results(options, of_parts.counts)
     plan.remove_parts()
     return of_parts.counts
 
@@ -112,24 +115,18 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
     def context(self, stage: AlignmentStage, loader: SequenceLoader) -> RunContext:
         return RunContext(stage.facts, "signal", [], [], None, stage.waits)
 
-    def tell(
-        self,
-        options: ResquiggleOptions,
-        context: RunContext,
-        outcome: Outcome,
-        warnings: list[str],
-        is_taken: bool = False,
-    ) -> None:
-        """Say what has come out, or raise if nothing has."""
+    def tell(self, options: ResquiggleOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
         counts = outcome.counts
         note_counts_and_times(_WHO, outcome, context.signal_kind)
         warn_of_bad_reads(_WHO, counts, options)
         if counts.failed >= counts.total > 0:
             if counts.bad_reads == counts.total:
                 raise SignalError("none of the reads has a signal; give the signals of these reads")
-            raise AllReadsFailedError(all_failed(counts, context.chemistry))
+            raise FailedRunError(all_failed(counts, context.chemistry))
         for line in advice(counts, context.chemistry, options):
             console.warning(_WHO, line)
+
+    def tell_results(self, options: ResquiggleOptions, counts: RunCounts, is_taken: bool = False) -> None:
         note_results(_WHO, options, counts, "")
 
 

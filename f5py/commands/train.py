@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from f5py import __version__
 from f5py.compute.chemistry import Chemistry
+from f5py.compute.diagnosis import mismatch
 from f5py.compute.methylation import builtin_methylation, motif_of
 from f5py.compute.training import NoiseStage, TestingStage, TrainingStage
 from f5py.core.motifs import Motif
-from f5py.errors import F5pyError, PoreModelError, UsageError
+from f5py.errors import F5pyError, FailedRunError, PoreModelError, UsageError
 from f5py.evaluation.ranking import area_under_curve, roc_points
 from f5py.io.bam.bam_records import RecordColumns
 from f5py.io.files.complete_file import complete_output, complete_text_output
@@ -222,6 +223,8 @@ class _Passes:
                 workers.callback(stage.close)
                 stage.use_gpu(loader)
                 process(options, stage, loader, inputs, lambda batch: None, _WHO, "no model was made")
+                if (why := mismatch(stage.counts, options)) is not None:
+                    raise FailedRunError(f"{why}; no model was made")
             stages.append(stage)
         return stages
 

@@ -91,7 +91,7 @@ class AlignmentStage:
         self.statistics: RunStatistics | None = None
         #: Whether the first reads tell if the run is of this chemistry: those of the file do, those of a part do not.
         self.judges_fit = True
-        self._check = FitCheck(chemistry, self.model.name)
+        self._check = FitCheck(chemistry, self.model.name, options)
         #: Up to the alignment of events to bases.
         self.stages = SignalStages(
             chemistry.event_parameters,
@@ -172,6 +172,7 @@ class AlignmentStage:
     def admit(self, batch: ReadBatch) -> None:
         """Look at a loaded batch; to be called in order."""
         if self.judges_fit:
+            self._check.belonging(batch)
             self._check.letters(batch)
 
     def compute(self, batch: ReadBatch) -> None:

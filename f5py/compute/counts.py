@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import Cause, ReadBatch, ReadStatus
+from f5py.core.batch import FIRST_READS, Cause, ReadBatch, ReadStatus
 from f5py.io.files.json_values import Values
 
 #: Fewer events than this say nothing, whatever ``--min-recalib-events`` allows.
@@ -35,11 +35,17 @@ class RunCounts:
     # causes: shape (number of causes,): reads that dropped out, by `Cause`
     causes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Cause), np.int64))
     rescuable: int = 0  # reads with too few events to recalibrate with, but no fewer than `USABLE_EVENTS`
+    # columns, equal_columns: of the alignments of the first `FIRST_READS` reads, see `ReadBatch.columns`
+    columns: int = 0
+    equal_columns: int = 0
     examples: list[str] = field(default_factory=list)  # what is wrong with the signals of some of the bad reads
 
     def add(self, batch: ReadBatch) -> None:
         """Count a computed batch."""
         status = batch.status
+        columns, equal_columns = batch.columns[: max(FIRST_READS - self.total, 0)].sum(axis=0).tolist()
+        self.columns += columns
+        self.equal_columns += equal_columns
         self.total += len(batch)
         self.qc_fail += int((status == ReadStatus.QC_FAIL).sum())
         self.not_calibrated += int((status == ReadStatus.NOT_CALIBRATED).sum())

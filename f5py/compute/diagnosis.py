@@ -7,14 +7,16 @@ from numpy.typing import NDArray
 
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import USABLE_EVENTS, RunCounts
-from f5py.core.batch import Cause, ReadBatch, ReadStatus
-from f5py.errors import UnsupportedDataError
-from f5py.options.shared import AlignmentOptions
+from f5py.core.batch import FIRST_READS, Cause, ReadBatch, ReadStatus
+from f5py.errors import InputFileError, UnsupportedDataError
+from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 
 #: Shorter reads do not tell whether the pore model fits.
 LONG_ENOUGH = 300
-#: A run is judged by so many of its first reads that are long enough.
-_JUDGED = 50
+#: Reads of the reference that they were mapped to have more equal bases; those of another one about a third.
+_LEAST_IDENTITY = 0.6
+#: Fewer columns of alignments do not tell which reference they are of.
+_ENOUGH_COLUMNS = 200
 _MOST_FAILED = 0.8
 #: In the first reads of a run the letter U is looked for.
 _READS_WITH_LETTERS = 20
@@ -37,6 +39,7 @@ CAUSES = {
     Cause.NOISY: "too_noisy",
     Cause.MANY_ALIGNED_EVENTS: "too_many_aligned_events",
     Cause.NO_SIGNAL: "no_signal",
+    Cause.OTHER_BASES: "other_bases",
 }
 _UNALIGNED = (Cause.LOW_EMISSION, Cause.NOT_SPANNING, Cause.LONG_GAP, Cause.TOO_SHORT)
 _MANY = (Cause.MANY_EVENTS, Cause.MANY_ALIGNED_EVENTS)
@@ -49,6 +52,8 @@ def cause_text(batch: ReadBatch, read: int, options: AlignmentOptions) -> str:
     length = int(batch.read_length[read])
     if cause is Cause.NO_SIGNAL:
         return batch.problems.get(read, "no usable signal")
+    if cause is Cause.OTHER_BASES:
+        return _words_of_other_bases(options)
     if cause is Cause.MANY_EVENTS:
         events = int(batch.events.offsets[read + 1] - batch.events.offsets[read])
         ratio = f"{events / length:.1f} events per base" if length else "events, but no bases"
@@ -96,21 +101,76 @@ def advice(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) -
     return lines
 
 
+def failure(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) -> str | None:
+    """Say why a run that has come to its end has failed as a whole, and what to do; None if it has not."""
+    if (why := mismatch(counts, options)) is not None:
+        return why
+    return all_failed(counts, chemistry) if counts.failed and counts.used <= 0 else None
+
+
+def mismatch(counts: RunCounts, options: AlignmentOptions) -> str | None:
+    """Say that the reads or the reference of a run are not those of its alignments; None if they are."""
+    n_others, n_reads = counts.of(Cause.OTHER_BASES), counts.total - counts.ultra
+    if _are_most(n_others, n_reads, options):
+        return _other_reads(n_others, n_reads, options)
+    return _other_reference(counts.columns, counts.equal_columns, options)
+
+
 def all_failed(counts: RunCounts, chemistry: Chemistry) -> str:
     """Say what to do if not a single read has a result."""
     head = f"all {counts.failed} reads failed ({listed(counts.causes)})"
-    if counts.bad_reads == counts.failed:
+    if counts.of(Cause.NO_SIGNAL) == counts.failed:
         return f"{head}; give the signals of these reads"
     if counts.rescuable > counts.failed // 2:
         return f"{head}; they are short, try --min-recalib-events {USABLE_EVENTS}"
     return f"{head}; {remedy(counts.causes, chemistry)}"
 
 
-class FitCheck:
-    """Judges by the first reads of a run whether they are of the chemistry that they are taken for.
+def other_bases(counts: RunCounts, options: MappedReadsOptions) -> str:
+    """Say how many reads have failed because their bases are not those that were mapped; "" for none."""
+    if not (n := counts.of(Cause.OTHER_BASES)):
+        return ""
+    where = f"all are in {options.failed_reads}" if options.failed_reads else "--failed-reads FILE lists them"
+    why = "were they trimmed or basecalled again after they had been mapped?"
+    if options.mapped_by:
+        why = "their names are those of reads before them, of which the first one counts"
+    return f"{_words_of_other_bases(options)}: {n} of {counts.total} reads, which have failed; {why} ({where})"
 
-    Only reads of at least `LONG_ENOUGH` bases are judged, in the order of the input, so that the verdict does not
-    depend on the size of the batches. A run with few of them is never stopped.
+
+def _words_of_other_bases(options: AlignmentOptions) -> str:
+    if getattr(options, "reads", None) is None:
+        return "other bases in the primary record than in this one"
+    return "other bases in -r than in the BAM"
+
+
+def _are_most(n_others: int, n_reads: int, options: AlignmentOptions) -> bool:
+    """Return whether most reads are others than those that were mapped; copies of reads that are mapped here may be."""
+    return 2 * n_others > n_reads and not getattr(options, "mapped_by", "")
+
+
+def _other_reads(n_others: int, n_reads: int, options: AlignmentOptions) -> str:
+    advice = "map the reads again"
+    if (reads := getattr(options, "reads", None)) is not None:
+        advice = f"{reads} is not what was mapped (trimmed, or basecalled again?); give the reads that were mapped"
+    return f"{_words_of_other_bases(options)}: {n_others} of {n_reads} reads; {advice}"
+
+
+def _other_reference(n_columns: int, n_equal: int, options: AlignmentOptions) -> str | None:
+    """Say that the alignments are not those to the reference, if few of their columns have equal bases."""
+    if n_columns < _ENOUGH_COLUMNS or n_equal >= _LEAST_IDENTITY * n_columns:
+        return None
+    return (
+        f"{getattr(options, 'genome', None)}: is another reference than that of the alignments: of their first reads "
+        f"only {100 * n_equal / n_columns:.0f} % of the aligned bases are equal; give the FASTA file that the reads "
+        "were mapped to"
+    )
+
+
+class FitCheck:
+    """Judges a run by its first reads: their chemistry, and whether reads, alignments and reference belong together.
+
+    Reads are judged in the order of the input, so that the verdict does not depend on the size of the batches; the
+    chemistry only by those of at least `LONG_ENOUGH` bases. A run with few reads is judged at its end; see `failure`.
 
     Parameters
     ----------
@@ -118,12 +178,32 @@ class FitCheck:
         Name of the pore model.
     """
 
-    def __init__(self, chemistry: Chemistry, model: str) -> None:
+    def __init__(self, chemistry: Chemistry, model: str, options: AlignmentOptions) -> None:
         self._chemistry = chemistry
         self._model = model
+        self._options = options
+        self._n_compared = 0
+        self._n_others = 0
+        self._columns = np.zeros(2, np.int64)
         self._started = 0
         self._judged = 0
         self._causes = np.zeros(len(Cause), np.int64)
+
+    def belonging(self, batch: ReadBatch) -> None:
+        """Stop if the bases of most reads, or the reference, are others; to be called with every batch, in order."""
+        n = min(FIRST_READS - self._n_compared, len(batch))
+        if n <= 0:
+            return
+        self._n_compared += n
+        self._n_others += int((batch.cause[:n] == Cause.OTHER_BASES).sum())
+        self._columns += batch.columns[:n].sum(axis=0)
+        if self._n_compared < FIRST_READS:
+            return
+        if _are_most(self._n_others, FIRST_READS, self._options):
+            raise InputFileError(_other_reads(self._n_others, FIRST_READS, self._options))
+        n_columns, n_equal = self._columns.tolist()
+        if (problem := _other_reference(n_columns, n_equal, self._options)) is not None:
+            raise InputFileError(problem)
 
     def letters(self, batch: ReadBatch) -> None:
         """Refuse RNA letters in what is to be DNA; to be called with every batch that is started."""
@@ -141,14 +221,14 @@ class FitCheck:
 
         To be called with every batch that is aligned, in order.
         """
-        if self._judged >= _JUDGED:
+        if self._judged >= FIRST_READS:
             return
         is_judged = (batch.status != ReadStatus.BAD_READ) & (batch.read_length >= LONG_ENOUGH)
-        judged = np.flatnonzero(is_judged)[: _JUDGED - self._judged]
+        judged = np.flatnonzero(is_judged)[: FIRST_READS - self._judged]
         self._judged += len(judged)
         self._causes += np.bincount(batch.cause[judged], minlength=len(Cause))
         n_failed = self._judged - int(self._causes[Cause.NONE])
-        if self._judged < _JUDGED or n_failed <= _MOST_FAILED * self._judged:
+        if self._judged < FIRST_READS or n_failed <= _MOST_FAILED * self._judged:
             return
         raise UnsupportedDataError(
             f"{n_failed} of the first {self._judged} reads of {LONG_ENOUGH} bases or more do not fit the pore model "
@@ -182,6 +262,7 @@ def listed(causes: NDArray[np.int64]) -> str:
         ("too many events", _MANY),
         ("could not calibrate", _UNCALIBRATED),
         ("no signal", (Cause.NO_SIGNAL,)),
+        ("other bases", (Cause.OTHER_BASES,)),
     )
     numbers = [(int(causes[list(of)].sum()), name) for name, of in groups]
     return ", ".join(f"{name}: {number}" for number, name in sorted(numbers, reverse=True) if number)

@@ -17,7 +17,7 @@ class ReadStatus(IntEnum):
     """Fates of reads. Reads that drop out keep their place in the batch."""
 
     OK = 0
-    BAD_READ = 1  # no usable signal
+    BAD_READ = 1  # no usable signal, or other bases than its alignment
     NO_ALIGNMENT = 2  # the aligner found no acceptable path
     NOT_CALIBRATED = 3  # too few events to recalibrate with, or too noisy
     QC_FAIL = 4  # too many events per base
@@ -36,6 +36,11 @@ class Cause(IntEnum):
     NOISY = 7
     MANY_ALIGNED_EVENTS = 8
     NO_SIGNAL = 9
+    OTHER_BASES = 10  # than those that its alignment is of
+
+
+#: By so many of its first reads a run is judged, whatever the size of its batches.
+FIRST_READS = 50
 
 
 class RowState(IntFlag):
@@ -254,6 +259,8 @@ class ReadBatch:
     cause: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))  # `Cause` of a read that is not OK
     # problems: one line for each read without a usable signal, which says what is wrong and where
     problems: dict[int, str] = field(default_factory=dict)
+    # columns: shape (up to `FIRST_READS`, 2): columns of the alignments of the first reads, and those with equal bases
+    columns: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     packed: PackedSamples | None = None  # what `samples` are to be filled with, see `expand_samples`
     # records: `f5py.io.bam.bam_records.RawRecords`: the alignments as bytes, those that the filters have left out too,
     # in the order of the input; only if asked for

@@ -297,3 +297,4 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
     sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
         default_words="SM of the alignments' read groups, else the name of their file",
         help="What the report, and with it MultiQC, calls the sample.")  # fmt: skip
+    mapped_by: str = ""  # the command that has mapped the reads in the same run

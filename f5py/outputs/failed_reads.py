@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from f5py.compute.diagnosis import CAUSES, FATES, cause_text
 from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.errors import F5pyError, OutputFileError
 from f5py.io.files.table_output import open_table
 from f5py.options.shared import AlignmentOptions
 from f5py.outputs.sink import DonePart, OfPart, Sink, append_text
@@ -42,6 +45,14 @@ class FailedReads(Sink):
         ]
         self._out.write(encoded("".join(lines)))
         self._out.flush()
+
+    def abandon(self, *problem: Any) -> None:
+        """Complete the list if the run has failed: it says why."""
+        kind = problem[0]
+        if kind is not None and issubclass(kind, F5pyError) and not issubclass(kind, OutputFileError):
+            self.finish()
+        else:
+            super().abandon(*problem)
 
     def append(self, part: DonePart) -> None:
         with part.open(self.part_name) as file:

@@ -8,12 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.batch import FIRST_READS, Cause, ReadBatch
+from f5py.core.kmers import base_codes
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, UnsupportedDataError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, tag_values
-from f5py.io.bam.record_reads import RecordReads, sequences_of_records, whole_lengths_of
+from f5py.io.bam.record_reads import RecordReads, differ_from_records
 from f5py.io.reads.read_index import ReadIndex
 from f5py.threads.pool import WorkerPool
 
@@ -99,40 +101,29 @@ class Cut:
 
 
 class Found(NamedTuple):
-    """Additions to a loaded batch: the bases of its reads by the CIGARs, times and share."""
+    """Additions to a loaded batch: times and share."""
 
-    aligned_bases: NDArray[np.int64]
     times: LoadTimes
     share: float | None
 
 
 def bases_of(
-    stretches: list[Stretch], reads: ReadIndex | RecordReads, from_records: bool, pool: WorkerPool | None
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Gather the bases of the reads of a batch as sequenced, and their offsets.
-
-    Parameters
-    ----------
-    from_records : bool
-        Take the bases of a read from its record, which is at hand, where that has as many as `reads` say.
-    pool : WorkerPool or None
-        Threads that help.
-    """
-    if not isinstance(reads, RecordReads) and not from_records:
-        return reads.sequences_of(np.concatenate([one.rows for one in stretches]), pool)
-    found = []
-    for one in stretches:
-        place = one.data, one.starts, one.chosen
-        if isinstance(reads, RecordReads):
-            found.append(reads.sequences(*place, one.rows, pool))
-        else:
-            lengths = reads.lengths_of(one.rows)
-            is_elsewhere = whole_lengths_of(*place) != lengths
-            found.append(sequences_of_records(*place, one.rows, is_elsewhere, reads, pool))
-    if len(found) == 1:
-        return found[0]
-    offsets = offsets_of(np.concatenate([np.diff(offsets) for _, offsets in found]))
-    return np.concatenate([bases for bases, _ in found]), offsets
+    stretches: list[Stretch], reads: ReadIndex | RecordReads, pool: WorkerPool | None
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
+    """Gather the bases of the reads of a batch as sequenced, their offsets, and which differ from their records."""
+    places = [(one.data, one.starts, one.chosen) for one in stretches]
+    if isinstance(reads, RecordReads):
+        found = [reads.sequences(*place, one.rows, pool) for place, one in zip(places, stretches, strict=True)]
+        bases = found[0][0] if len(found) == 1 else np.concatenate([bases for bases, _ in found])
+        offsets = offsets_of(np.concatenate([np.diff(offsets) for _, offsets in found]))
+    else:
+        bases, offsets = reads.sequences_of(np.concatenate([one.rows for one in stretches]), pool)
+    is_other, first = [], 0
+    for place, one in zip(places, stretches, strict=True):
+        end = first + len(one.chosen)
+        is_other.append(differ_from_records(*place, bases, offsets[first : end + 1], pool))
+        first = end
+    return bases, offsets, np.concatenate(is_other)
 
 
 def check_ends(alignments: AlignmentFile, names: Names, contigs: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
@@ -146,8 +137,8 @@ def check_ends(alignments: AlignmentFile, names: Names, contigs: NDArray[np.int3
         )
 
 
-def prepare_cigars(names: Names, columns: RecordColumns, hard_clips: bool, spliced: bool) -> NDArray[np.int64]:
-    """Take hard clips out unless they are to count; return the bases of each whole read.
+def prepare_cigars(names: Names, columns: RecordColumns, hard_clips: bool, spliced: bool) -> None:
+    """Take hard clips out unless they are to count.
 
     Raises
     ------
@@ -156,11 +147,22 @@ def prepare_cigars(names: Names, columns: RecordColumns, hard_clips: bool, splic
     """
     from f5py.pipeline._cigars_numba import prepare
 
-    read_bases = np.empty(len(names), np.int64)
-    read = prepare(columns.cigar, columns.cigar_offsets, hard_clips, read_bases)
+    read = prepare(columns.cigar, columns.cigar_offsets, hard_clips)
     if read >= 0 and not spliced:
         raise UnsupportedDataError(
             f"read {names[read]}: spliced alignment (N in the CIGAR); methylation calling needs reads "
             "mapped without splicing, e.g. minimap2 -ax map-ont"
         )
-    return read_bases
+
+
+def columns_of(batch: ReadBatch) -> NDArray[np.int64]:
+    """Count the columns of the alignments of a batch's first reads; see `ReadBatch.columns`.
+
+    Reads that have dropped out by then for their bases have none.
+    """
+    from f5py.pipeline._cigars_numba import count_columns
+
+    columns = np.zeros((min(len(batch), FIRST_READS), 2), np.int64)
+    count_columns(batch.alignments, batch.bases, batch.base_offsets, base_codes(), columns)
+    columns[batch.cause[:FIRST_READS] == Cause.OTHER_BASES] = 0
+    return columns

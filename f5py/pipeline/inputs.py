@@ -120,7 +120,6 @@ def open_inputs(
         skip_unreadable=options.skip_unreadable,
         hard_clips=options.hard_clips,
         n_ahead=batches_ahead(options),
-        bases_from_records=isinstance(reads, ReadIndex) and not reads.has_rna_letters(),
         one_at_a_time=options is not given,
     )
     loader = Loader(
@@ -134,7 +133,8 @@ def open_inputs(
         options.max_bases,
         replace(made, **settings),
         pool=pool,
-        seen=SeenRecords() if options.skip_duplicates else None,
+        # copies of a read that are mapped here have equal records
+        seen=SeenRecords() if options.skip_duplicates or options.mapped_by else None,
     )
     return loader, chemistry
 

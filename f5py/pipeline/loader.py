@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.names import Names
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError, SignalError
@@ -28,7 +28,6 @@ from f5py.io.reads.reference import Reference
 from f5py.io.signals import SignalBlock, SignalSource
 from f5py.io.signals.split_reads import fetch_split
 from f5py.messages.progress import is_watched
-from f5py.messages.strict import input_warning
 from f5py.pipeline.batch_records import (
     Cut,
     Found,
@@ -36,6 +35,7 @@ from f5py.pipeline.batch_records import (
     Stretch,
     bases_of,
     check_ends,
+    columns_of,
     prepare_cigars,
 )
 from f5py.pipeline.earlier import EarlierRecords
@@ -73,8 +73,6 @@ class LoaderSettings:
     n_ahead: int = 1  # batches that are loaded at the same time, or have been and are not taken yet
     # tag of the alignment records by which reads are told apart, such as HP; its values are in `Loader.partitions`
     partition_tag: str | None = None
-    # take the bases of reads from their records, where these have as many as `reads` say
-    bases_from_records: bool = False
     # of a run in parts: also load alignments before a part that overlap others of the same reads in it; see
     # `f5py.pipeline.earlier`
     with_earlier: bool = False
@@ -106,7 +104,6 @@ class Loader:
     # load these instead of the whole file; an iterator is asked for the next one when that can be loaded
     parts: list[Part] | Iterator[Part] | None = None
     n_ultra: int = 0
-    warned_of_lengths: bool = False
     _any_known: bool = False
     # fill `ReadBatch.share_of_input` where that takes a look at the alignments' index
     tells_share: bool = field(default_factory=is_watched)
@@ -126,7 +123,6 @@ class Loader:
         with closing(worked_ahead(self._cuts(), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")) as loaded:
             for batch, found in loaded:
                 self.times.add(found.times)
-                self._compare_lengths(batch, found.aligned_bases)
                 batch.share_of_input = found.share
                 yield batch
                 del batch, found  # it may be through while the next one is waited for
@@ -262,7 +258,7 @@ class Loader:
         columns = RecordColumns.joined([one.columns() for one in stretches])
         names = Names(columns.names, columns.name_offsets)
         check_ends(self.alignments, names, columns.contig, columns.end)
-        aligned_bases = prepare_cigars(names, columns, self.settings.hard_clips, self.settings.spliced)
+        prepare_cigars(names, columns, self.settings.hard_clips, self.settings.spliced)
         reference, reference_offsets = self.reference.segments(
             columns.contig, columns.start, columns.end + 1, self.pool
         )
@@ -270,7 +266,7 @@ class Loader:
         if self.settings.keep_records:
             records = RawRecords.joined([one.raw(self.settings.keep_passed_over) for one in stretches])
         had_records = time.perf_counter()
-        bases, base_offsets = bases_of(stretches, self.reads, self.settings.bases_from_records, self.pool)
+        bases, base_offsets, is_other = bases_of(stretches, self.reads, self.pool)
         had_bases = time.perf_counter()
         parents = Names(columns.parents, columns.parent_offsets)
         signals = self._signals(names, parents, columns)
@@ -307,9 +303,11 @@ class Loader:
             problems=signals.problems,
             packed=signals.packed,
         )
+        batch.drop(is_other, ReadStatus.BAD_READ, Cause.OTHER_BASES)
+        batch.columns = columns_of(batch)
         seconds = np.diff([started, had_records, had_bases, time.perf_counter()])
         times = LoadTimes(cut.seconds + seconds[0] / self.settings.n_ahead, *(seconds[1:] / self.settings.n_ahead))
-        return batch, Found(aligned_bases, times, self._share(cut, columns))
+        return batch, Found(times, self._share(cut, columns))
 
     def _signals(self, names: Names, parents: Names, columns: RecordColumns) -> SignalBlock:
         """Read the signals of a batch's reads; a source that only one thread may use is used by one at a time."""
@@ -337,16 +335,3 @@ class Loader:
                 numbers[value] = len(numbers)
                 self.partitions.append(value)
         return np.array([numbers.get(value, -1) for value in values], np.int32)
-
-    def _compare_lengths(self, batch: ReadBatch, aligned: NDArray[np.int64]) -> None:
-        """Warn, once, of reads that were changed between mapping and indexing: their positions do not fit."""
-        indexed = batch.read_length
-        differ = np.flatnonzero((aligned != indexed) & (aligned > 0) & (indexed > 0))
-        if len(differ) and not self.warned_of_lengths:
-            self.warned_of_lengths = True
-            read = int(differ[0])
-            input_warning(
-                "load_reads",
-                f"{self.reads_path}: read {batch.names[read]} has {indexed[read]} bases, but {aligned[read]} in its "
-                "alignment; were the reads trimmed or basecalled again? The calls of such reads are wrong",
-            )

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from f5py.compute.counts import RunCounts
-from f5py.compute.diagnosis import advice, all_failed, cause_counts
-from f5py.errors import AllReadsFailedError
+from f5py.compute.diagnosis import advice, cause_counts, failure, other_bases
+from f5py.core.batch import Cause
+from f5py.errors import FailedRunError
 from f5py.io.files.output import shown_output
 from f5py.messages import console
 from f5py.messages.strict import input_warning
@@ -21,29 +22,18 @@ _WHO = "meth_main"
 _NOTABLE_LOSS = 0.1
 
 
-def report(
-    options: MappedReadsOptions,
-    context: RunContext,
-    outcome: Outcome,
-    warnings: list[str],
-    what: str,
-    is_taken: bool = False,
-) -> None:
+def report(options: MappedReadsOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
     """Print the counts and times of a run, and what they suggest, and write the report that was asked for.
 
     Parameters
     ----------
     warnings : list of str
         Those of the run; this function's are added meanwhile.
-    what : str
-        What the results are called.
-    is_taken : bool
-        The table went to a function.
 
     Raises
     ------
-    AllReadsFailedError
-        If not a single read has a result.
+    FailedRunError
+        If not a single read has a result, or the inputs do not belong together.
     """
     counts, skipped = outcome.counts, outcome.skipped
     console.note(
@@ -51,23 +41,22 @@ def report(
         f"skipped unmapped: {skipped.unmapped}, skipped secondary: {skipped.secondary}, "
         f"skipped low_mapq: {skipped.low_mapq}"
         + (f", skipped supplementary: {skipped.supplementary}" if skipped.supplementary else "")
-        + (f", skipped duplicates: {skipped.duplicates}" if options.skip_duplicates else ""),
+        + (f", skipped duplicates: {skipped.duplicates}" if options.skip_duplicates or skipped.duplicates else ""),
     )
     note_counts_and_times(_WHO, outcome, context.signal_kind)
+    why_failed = failure(counts, context.chemistry, options)
     try:
         _warn(options, context, outcome)
-        has_failed = counts.failed + counts.ultra >= counts.total and counts.failed > 0
-        if not has_failed:
+        if why_failed is None:
             for line in advice(counts, context.chemistry, options):
                 console.warning(_WHO, line)
     finally:  # also if --strict makes an error of a warning
         if options.report is not None:
             from f5py.runs.report import write_report
 
-            write_report(options.report, options, context, outcome, warnings)
-    if has_failed:
-        raise AllReadsFailedError(all_failed(counts, context.chemistry))
-    note_results(_WHO, options, counts, what, is_taken)
+            write_report(options.report, options, context, outcome, warnings, why_failed)
+    if why_failed is not None:
+        raise FailedRunError(why_failed)
 
 
 def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) -> None:
@@ -104,6 +93,8 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
             "counts them, are unmapped",
         )
     warn_of_bad_reads(_WHO, counts, options)
+    if words := other_bases(counts, options):
+        input_warning(_WHO, words)
     if counts.total == 0:
         lost = low_mapq + skipped.secondary + skipped.supplementary
         where = "" if options.window is None else f" in {options.window}"  # a barcode may have no reads at all
@@ -165,16 +156,15 @@ def written_files(options: Any, is_taken: bool = False) -> list[str]:
 
 def warn_of_bad_reads(who: str, counts: RunCounts, options: AlignmentOptions) -> None:
     """Tell how many reads have no usable signal, and of some of them why."""
-    if not counts.bad_reads:
+    if not (n := counts.of(Cause.NO_SIGNAL)):
         return
-    more = counts.bad_reads - len(counts.examples)
+    more = n - len(counts.examples)
     listed = f"; {more} more" if more else ""
     where = f"all are in {options.failed_reads}" if options.failed_reads else "--failed-reads FILE lists them all"
-    share = ", more than a tenth," if counts.bad_reads > counts.total / 10 else ""
+    share = ", more than a tenth," if n > counts.total / 10 else ""
     input_warning(
         who,
-        f"{counts.bad_reads} of {counts.total} reads{share} have no usable signal: {'; '.join(counts.examples)}{listed}"
-        f" ({where})",
+        f"{n} of {counts.total} reads{share} have no usable signal: {'; '.join(counts.examples)}{listed} ({where})",
     )
 
 

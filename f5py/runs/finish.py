@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from f5py.compute.counts import RunCounts
@@ -23,7 +23,7 @@ from f5py.runs.parts.done_part import DonePart, check_processors, read_part
 from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.text_chain import give_name
-from f5py.runs.recipe import MappedReadsRecipe, Recipe, Run
+from f5py.runs.recipe import MappedReadsRecipe, Recipe, Run, failed_reads
 from f5py.runs.report import write_report
 
 _SHOWN = 5
@@ -91,13 +91,29 @@ def join_parts(
                 loader.check_any_known(any_known)
             stage = recipe.stage(options, loader, chemistry)
             stage.close()  # only what it knows is wanted
-            join_outputs(recipe, Run(options, loader, stage, threading.Event()), done, bar.advance, early)
-        context = recipe.context(stage, loader)
+            run, context = Run(options, loader, stage, threading.Event()), recipe.context(stage, loader)
+            if tells:
+                with failed_reads_left(recipe, run, done):
+                    recipe.tell(options, context, outcome, warnings)
+            elif options.report is not None:
+                write_report(options.report, options, context, outcome, warnings)
+            join_outputs(recipe, run, done, bar.advance, early)
         if tells:
-            recipe.tell(options, context, outcome, warnings)
-        elif options.report is not None:
-            write_report(options.report, options, context, outcome, warnings)
+            recipe.tell_results(options, outcome.counts)
     return outcome.counts
+
+
+@contextmanager
+def failed_reads_left(recipe: Recipe, run: Run, parts: list[DonePart]) -> Iterator[None]:
+    """Write the list of failed reads of parts, if one is wanted, when the block ends by an error."""
+    try:
+        yield
+    except F5pyError:
+        lists = Sinks(failed_reads(run.options))
+        for part in parts:
+            lists.append(part)
+        lists.finish()
+        raise
 
 
 def read_parts(

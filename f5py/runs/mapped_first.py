@@ -89,7 +89,7 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, take: Take | N
             )
         )  # fmt: skip
         console.note(_WHO, f"{counts}" if options.keep_bam is None else f"{counts}; written: {bam}")
-        return _run(recipe, replace(resolved, bam=bam, keep_bam=None, map_preset=None), take)
+        return _run(recipe, replace(resolved, bam=bam, keep_bam=None, map_preset=None, mapped_by=command), take)
 
 
 def _is_rna(options: MappedOptions) -> bool:

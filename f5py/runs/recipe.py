@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import Chemistry
+from f5py.compute.counts import RunCounts
 from f5py.compute.statistics import RunStatistics
+from f5py.errors import OutputFileError
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.outputs.failed_reads import FailedReads
 from f5py.outputs.sink import Sink
@@ -138,10 +140,23 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         """Return what the words at the end of the run need besides its sums."""
         raise NotImplementedError
 
-    def tell(
-        self, options: OptionsOfRun, context: RunContext, outcome: Outcome, warnings: list[str], is_taken: bool = False
+    def tell(self, options: OptionsOfRun, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
+        """Say how a run went, and write its report, before its outputs are complete.
+
+        Raises
+        ------
+        F5pyError
+            The run has failed, and is to leave no results.
+        """
+        raise NotImplementedError
+
+    def tell_failure(
+        self, options: OptionsOfRun, context: RunContext, outcome: Outcome, warnings: list[str], problem: str
     ) -> None:
-        """Say what has come out, and write the report that was asked for; see `f5py.runs.end_of_run.report`."""
+        """Write the report of a run that an error has ended."""
+
+    def tell_results(self, options: OptionsOfRun, counts: RunCounts, is_taken: bool = False) -> None:
+        """Say what has come out and where it is; `is_taken`: the table went to a function."""
         raise NotImplementedError
 
 
@@ -184,12 +199,24 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
     def context(self, stage: StageOfRun, loader: Loader) -> RunContext:
         return RunContext.of(stage, loader.alignments, loader.signals.kind)
 
-    def tell(
-        self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str], is_taken: bool = False
-    ) -> None:
+    def tell(self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
         from f5py.runs.end_of_run import report
 
-        report(options, context, outcome, warnings, self.words, is_taken)
+        report(options, context, outcome, warnings)
+
+    def tell_failure(
+        self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str], problem: str
+    ) -> None:
+        from f5py.runs.report import write_report
+
+        if options.report is not None:
+            with suppress(OutputFileError):  # the problem before is worth more
+                write_report(options.report, options, context, outcome, warnings, problem)
+
+    def tell_results(self, options: MappedOptions, counts: RunCounts, is_taken: bool = False) -> None:
+        from f5py.runs.end_of_run import note_results
+
+        note_results(self.who, options, counts, self.words, is_taken)
 
 
 def failed_reads(options: AlignmentOptions) -> Iterator[Sink]:

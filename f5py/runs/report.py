@@ -26,8 +26,14 @@ def write_report(
     context: RunContext,
     outcome: Outcome,
     warnings: list[str],
+    failure: str | None = None,
 ) -> None:
-    """Write the report of a run that has come to its end.
+    """Write the report of a run that has come to its end, or has failed.
+
+    Parameters
+    ----------
+    failure : str, optional
+        The error that has ended the run; the last one of its warnings.
 
     Raises
     ------
@@ -72,7 +78,7 @@ def write_report(
             "output": outcome.output,
         },
         distributions=distributions(outcome.statistics, context.contigs, context.contig_lengths, called),
-        warnings=warnings,
+        warnings=warnings if failure is None else [*warnings, f"the run has failed: {failure}"],
     )
     sample = options.sample or context.sample or sample_name(options.bam)
     write_run_report(path, context.facts, sample, options, paths_of_inputs(options), figures)

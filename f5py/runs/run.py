@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 from f5py.compute.counts import RunCounts
+from f5py.errors import F5pyError
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
 from f5py.outputs.sink import Sinks
@@ -43,8 +45,7 @@ def run_whole(recipe: Recipe, options: Any, take: Take | None = None) -> RunCoun
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
     with _ended(recipe, options, take) as ended:
-        context = recipe.context(ended.run.stage, ended.run.loader)
-        recipe.tell(options, context, ended.outcome, ended.warnings, take is not None)
+        recipe.tell_results(options, ended.outcome.counts, take is not None)
     return ended.outcome.counts
 
 
@@ -63,6 +64,7 @@ def run_parts(options: Any, recipe: Recipe, job: Job) -> Ended:
 def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = None) -> Iterator[Ended]:
     """Load, compute and write everything, or the parts of a job; the warnings are recorded until the block ends."""
     of_all = job is None or job.of_all
+    given = options
     with ExitStack() as workers, ExitStack() as inputs:
         opened = open_run(recipe, options, of_all, workers, inputs)
         loader, stage, ahead, parts = opened
@@ -89,6 +91,16 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
                 )  # fmt: skip
             if ahead is not None:
                 write = ahead.before(write, *parts[1])
-            seconds = process(options, stage, loader, inputs, write, recipe.who, left)
+            started = time.perf_counter()
+            try:
+                seconds = process(options, stage, loader, inputs, write, recipe.who, left)
+            except F5pyError as problem:
+                if job is None:
+                    outcome = recipe.outcome(stage, loader, time.perf_counter() - started)
+                    recipe.tell_failure(given, recipe.context(stage, loader), outcome, warnings, str(problem))
+                raise
+            outcome = recipe.outcome(stage, loader, seconds)
+            if job is None:
+                recipe.tell(given, recipe.context(stage, loader), outcome, warnings)
             finish()
-        yield Ended(run, recipe.outcome(stage, loader, seconds), warnings)
+        yield Ended(run, outcome, warnings)

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from f5py.compute.counts import RunCounts
+from f5py.core.batch import Cause
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges
 from f5py.io.remote import is_url
@@ -220,12 +221,13 @@ class _Watch:
         run_parts(options, self._recipe, PartJob(plan, [0], judges_fit=not self._done and not is_last))
         counts = read_part(plan, 0).outcome.counts
         self._tried[name] = self._n_signals
-        if counts.bad_reads and not is_last:
+        n_waiting = counts.of(Cause.NO_SIGNAL)
+        if n_waiting and not is_last:
             plan.abandon_part(plan.part_folder(0))
-            console.info(_WHO, f"{name}: {counts.bad_reads} reads have no signal yet; it waits for them")
+            console.info(_WHO, f"{name}: {n_waiting} reads have no signal yet; it waits for them")
             return False
         self._done[name] = plan
-        if counts.bad_reads:
+        if n_waiting:
             self._incomplete.append(plan)
         self._failed.pop(name, None)
         console.info(_WHO, f"{name}: {counts.total} reads, {counts.results} calls")

@@ -96,7 +96,15 @@ class RecordReads:
         pool: WorkerPool | None = None,
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Gather the bases of some records' reads, as sequenced, and their offsets; `rows` as from `look_up`."""
-        return sequences_of_records(data, starts, chosen, rows, rows >= 0, self._held, pool)
+        from f5py.io.bam._bam_sequence_numba import Held
+
+        at = np.flatnonzero(rows >= 0)
+        held, held_offsets = self._held.sequences_of(rows[at], pool)
+        sizes = whole_lengths_of(data, starts, chosen)
+        sizes[at] = np.diff(held_offsets)
+        held_row = np.full(len(chosen), -1)
+        held_row[at] = np.arange(len(at))
+        return copied_sequences(data, starts, chosen, sizes, Held(held_row, held, held_offsets), pool)
 
     def close(self) -> None:
         """Forget the bases."""
@@ -129,47 +137,6 @@ class RecordReads:
         self._held = reads_in_memory(Names.joined(found_names), bases, offsets_of(sizes), self._alignments.name)
 
 
-def sequences_of_records(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    chosen: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    is_elsewhere: NDArray[np.bool_],
-    reads: ReadIndex,
-    pool: WorkerPool | None = None,
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Gather the bases of some records' reads, as sequenced, from the records as far as these have them.
-
-    Parameters
-    ----------
-    data, starts
-        As `f5py.io.bam.bam_records.record_chunks` gives them.
-    chosen : int64, shape (n,)
-        The records.
-    rows : int64, shape (n,)
-        Of `reads`; -1 for a read that is not there.
-    is_elsewhere : bool, shape (n,)
-        Whose bases are taken from `reads`.
-
-    Returns
-    -------
-    bases : uint8, shape (offsets[-1],)
-    offsets : int64, shape (n + 1,)
-    """
-    from f5py.io.bam._bam_sequence_numba import Held
-
-    held_at = np.flatnonzero(is_elsewhere)
-    held, held_offsets = reads.sequences_of(rows[held_at], pool)
-    sizes = whole_lengths_of(data, starts, chosen)
-    sizes[held_at] = np.diff(held_offsets)
-    held_row = np.full(len(chosen), -1)
-    held_row[held_at] = np.arange(len(held_at))
-    made = copied_sequences(data, starts, chosen, sizes, Held(held_row, held, held_offsets), pool)
-    if made.is_short[0] and not (is_elsewhere | (rows < 0)).all():
-        return sequences_of_records(data, starts, chosen, rows, is_elsewhere | (rows >= 0), reads, pool)
-    return made.bases, made.offsets
-
-
 def copied_sequences(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
@@ -178,10 +145,12 @@ def copied_sequences(
     held: Held | None = None,
     pool: WorkerPool | None = None,
 ) -> Sequences:
-    """Copy the sequences of records' reads, of these sizes; see `sequences_of_records`.
+    """Copy the sequences of records' reads, of these sizes, as sequenced.
 
     Parameters
     ----------
+    data, starts
+        As `f5py.io.bam.bam_records.record_chunks` gives them.
     held : Held, optional
         Sequences that are not taken from the records.
     """
@@ -190,9 +159,35 @@ def copied_sequences(
     if held is None:
         held = Held(np.full(len(chosen), -1), np.empty(0, np.uint8), np.zeros(1, np.int64))
     offsets = offsets_of(sizes)
-    made = Sequences(np.empty(offsets[-1], np.uint8), offsets, np.zeros(1, np.bool_))
+    made = Sequences(np.empty(offsets[-1], np.uint8), offsets)
     (pool or CallingThread()).run(copy_sequences, np.arange(len(chosen)), data, starts, chosen, held, made)
     return made
+
+
+def differ_from_records(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    bases: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    pool: WorkerPool | None = None,
+) -> NDArray[np.bool_]:
+    """Return which reads have other bases than their records say, or another number of them.
+
+    Parameters
+    ----------
+    data, starts, chosen
+        See `copied_sequences`.
+    bases, offsets
+        Letters of the reads as sequenced.
+    """
+    from f5py.io.bam._bam_sequence_numba import mark_other_bases
+
+    is_other = np.zeros(len(chosen), np.bool_)
+    (pool or CallingThread()).run(
+        mark_other_bases, np.arange(len(chosen)), data, starts, chosen, bases, offsets, is_other
+    )
+    return is_other
 
 
 def all_chunks(

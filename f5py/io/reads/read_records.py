@@ -204,7 +204,16 @@ def load_reads(path: str) -> ReadIndex:
     batches = list(sequence_batches(path, 1 << 23))
     bases = np.concatenate([np.empty(0, np.uint8), *(batch.bases for batch in batches)])
     lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(batch.offsets) for batch in batches)])
-    return reads_in_memory(Names.joined([batch.names for batch in batches]), bases, offsets_of(lengths), path)
+    names = Names.joined([batch.names for batch in batches])
+    reads = reads_in_memory(names, bases, offsets_of(lengths), path)
+    is_copy = reads.index.rows_of(names) != np.arange(len(names))
+    if is_copy.any():
+        console.warning(
+            "load_reads",
+            f"{path}: {is_copy.sum()} reads have the name of a read before them, such as {names[is_copy.argmax()]}; "
+            "of each name the first read counts",
+        )
+    return reads
 
 
 def _warn_of_no_reads(path: str) -> None:
@@ -374,7 +383,7 @@ def _record_batches(
             last = max(first + 1, int(np.searchsorted(ends, done + max_bases, "right")))
             last = min(last, first + max_reads)
             part = chosen[first:last]
-            letters, offsets, _ = copied_sequences(data, starts, part, sizes[first:last])
+            letters, offsets = copied_sequences(data, starts, part, sizes[first:last])
             qualities = np.empty(offsets[-1], np.uint8)
             compiled.copy_qualities(data, starts, part, offsets, qualities)
             tags = np.empty(int((starts[part + 1] - starts[part]).sum()), np.uint8)

@@ -77,12 +77,12 @@ def _records() -> None:
     from f5py.core.offsets import offsets_of
     from f5py.io.bam._bam_numba import Filter, classify
     from f5py.io.bam.bam_records import RecordColumns, record_chunks
-    from f5py.io.bam.record_reads import sequences_of_records, whole_lengths_of
+    from f5py.io.bam.record_reads import copied_sequences, differ_from_records, whole_lengths_of
     from f5py.io.bytes.bgzf import inflate_places
     from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
     from f5py.io.reads.memory_reads import reads_in_memory
     from f5py.pipeline._batch_limits_numba import Limits, cut
-    from f5py.pipeline.batch_records import prepare_cigars
+    from f5py.pipeline.batch_records import columns_of, prepare_cigars
 
     none, names = np.empty(0, np.int64), Names.of([])
     reads = reads_in_memory(names, np.empty(0, np.uint8), offsets_of(none), "")
@@ -95,8 +95,9 @@ def _records() -> None:
         cut(kinds, rows, 0, n, Limits(1, 1, -1, False), np.zeros(4, np.int64))
         columns = RecordColumns.of(data, starts, none)
         prepare_cigars(names, columns, True, True)
+        columns_of(no_reads())
         whole_lengths_of(data, starts, none)
-        sequences_of_records(data, starts, none, none, np.empty(0, np.bool_), reads)
+        differ_from_records(data, starts, none, *copied_sequences(data, starts, none, none))
         inflate_places(-1, np.empty((0, 2), np.int64), starts, data, np.empty(0, np.bool_), CallingThread())
 
 
