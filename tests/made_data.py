@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from .io.signals.made_signals import MadeRead
 
 
+#: Of bases and codes of several in upper case.
+COMPLEMENT = str.maketrans("ACGTRYKM", "TGCAYRMK")
 N_READS = 16
 READ_LENGTH = 1200
 
@@ -108,6 +110,21 @@ class ReadSet:
         with pysam.FastxFile(str(self.reads)) as file:
             text = "".join(f">{read.name}\n{sequences.get(read.name or '', read.sequence or '')}\n" for read in file)
         return self.with_text_of_reads(folder / "changed.fasta", text)
+
+    def with_mapped_reads(self, folder: Path, sequences: dict[str, str]) -> ReadSet:
+        """With other sequences of reads and records; where most bases differ, the alignment is of one base."""
+        _, records = self.records()
+        for record in records:
+            if (sequence := sequences.get(record.query_name or "")) is None:
+                continue
+            old = record.get_forward_sequence() or ""
+            n_same = sum(one.upper() == other for one, other in zip(sequence, old, strict=False))
+            letters = sequence.upper().replace("U", "T")
+            record.query_sequence = letters.translate(COMPLEMENT)[::-1] if record.is_reverse else letters
+            if len(sequence) != len(old) or n_same < len(old) / 2:
+                record.cigarstring = f"1M{len(sequence) - 1}S"
+        (folder / "mapped").mkdir()
+        return self.with_records(folder / "mapped", records).with_reads(folder, sequences)
 
     def with_text_of_reads(self, path: Path, text: str) -> ReadSet:
         """With a FASTA file of this text, indexed with the same signals."""

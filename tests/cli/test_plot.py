@@ -484,7 +484,7 @@ def test_signal_is_read_once(made: ReadSet, monkeypatch: pytest.MonkeyPatch):
 
 def test_read_that_does_not_align(made: ReadSet, refuses: Callable[..., None], tmp_path: Path):
     name, other = made.names[:2]
-    changed = made.with_reads(tmp_path, {name: "ACGT" * 300, other: "ACGTA"})
+    changed = made.with_mapped_reads(tmp_path, {name: "ACGT" * 300, other: "ACGTA"})
     message = rf"read {name} cannot be drawn: its events do not fit its bases"
     refuses(F5pyError, message, name, *changed.options()[:6])
     refuses(F5pyError, message, name, *changed.options()[:2])

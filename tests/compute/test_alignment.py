@@ -78,14 +78,14 @@ def test_too_few_reads_are_not_judged(made: ReadSet, tmp_path: Path, wrong_model
 
 def test_short_reads_are_not_judged(made: ReadSet, tmp_path: Path, wrong_model: Path):
     """They do not fit for another reason; the run goes on."""
-    reads = made.with_reads(tmp_path, {name: made.sequence(name)[:299] for name in made.names})
+    reads = made.with_mapped_reads(tmp_path, {name: made.sequence(name)[:299] for name in made.names})
     stage = computed(with_parts(reads, tmp_path, (slice(None), 5)), [], wrong_model)
     assert stage.counts.total == stage.counts.failed == 5 * N_READS
 
 
 def test_only_the_first_reads_are_judged(made: ReadSet, tmp_path: Path):
     """More than four fifths of all reads fail, but few of the first 50."""
-    reads = made.with_reads(tmp_path, dict.fromkeys(made.names[10:], "ACGT" * 300))
+    reads = made.with_mapped_reads(tmp_path, dict.fromkeys(made.names[10:], "ACGT" * 300))
     done: list[int] = []
     stage = computed(with_parts(reads, tmp_path, (slice(10), 5), (slice(10, None), 45)), done)
     assert sum(done[:12]) >= 44
@@ -96,7 +96,7 @@ def test_only_the_first_reads_are_judged(made: ReadSet, tmp_path: Path):
 @pytest.mark.parametrize("batch_size", [1, 4, 7, 512])
 def test_the_verdict_does_not_depend_on_the_batches(made: ReadSet, tmp_path: Path, batch_size: int):
     """41 of the first 50 reads fail, and then 40, whatever is in a batch with them."""
-    reads = made.with_reads(tmp_path, dict.fromkeys(made.names[:15], "ACGT" * 300))
+    reads = made.with_mapped_reads(tmp_path, dict.fromkeys(made.names[:15], "ACGT" * 300))
     bad, good = slice(15), slice(15, None)
     for first, message in ((11, "41 of the first 50 reads"), (10, None)):
         parts = ((bad, 2), (slice(first), 1), (good, 50 - 30 - first), (good, 20))

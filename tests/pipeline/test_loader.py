@@ -9,15 +9,12 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
-from numpy.typing import NDArray
 
 from f5py.commands.index import index_fast5
-from f5py.core.batch import ReadBatch
-from f5py.io.reads.read_index import ReadIndex
+from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.options.signal_commands import CallOptions
 from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.loader import Loader
-from f5py.threads.pool import WorkerPool
 
 from ..made_data import ReadSet, rows_by_read, run_main
 
@@ -127,45 +124,104 @@ def test_batches_loaded_at_the_same_time_come_in_order(made: ReadSet, n_ahead: i
         assert np.array_equal(np.concatenate([getattr(batch, field) for batch in batches]), getattr(expected[0], field))
 
 
-@pytest.mark.parametrize("batch_size", [2, 100])
-def test_bases_are_those_of_the_record_where_it_has_all(made: ReadSet, tmp_path: Path, batch_size: int):
-    """Hard-clipped records, such without bases, and such with "=" in the place of a base, are looked up."""
-    _, expected = load(made, 100, bases_from_records=False)
-    header, records = made.records()
-    clipped, empty, equal = records[0], records[1], records[2]
-    clipped.query_sequence = (clipped.query_sequence or "")[:-5]
-    empty.query_sequence = None
-    equal.query_sequence = "=" + (equal.query_sequence or "")[1:]
-    last_operation, n = clipped.cigartuples[-1]
-    clipped.cigartuples = [*clipped.cigartuples[:-1], (last_operation, n - 5), (5, 5)]
-    changed = made.with_records(tmp_path, records, header=header.to_dict())
-    loader, batches = load(changed, batch_size)
-    assert loader.settings.bases_from_records
-    assert np.array_equal(np.concatenate([batch.bases for batch in batches]), expected[0].bases)
-    _, all_looked_up = load(changed, batch_size, bases_from_records=False)
-    assert np.array_equal(np.concatenate([batch.bases for batch in all_looked_up]), expected[0].bases)
+def other_bases(batches: list[ReadBatch]) -> list[bool]:
+    return [cause == Cause.OTHER_BASES for batch in batches for cause in batch.cause.tolist()]
 
 
-def test_only_bases_of_incomplete_records_are_looked_up(made: ReadSet, monkeypatch: pytest.MonkeyPatch):
-    asked = []
-    sequences_of = ReadIndex.sequences_of
+def records_of_all_kinds(made: ReadSet) -> list[pysam.AlignedSegment]:
+    """Hard clips on either side, no sequence, "=" in the place of bases, and codes of several bases."""
+    _, records = made.records()
+    for at, (record, kind) in enumerate(zip(records, ("left", "right", "both", "empty", "=", "N") * 2, strict=False)):
+        sequence = record.query_sequence or ""
+        (first, n_first), *middle, (last, n_last) = record.cigartuples
+        left, right = 7 * (kind in ("left", "both")), 5 * (kind in ("right", "both"))
+        clipped = [(5, left), (first, n_first - left), *middle, (last, n_last - right), (5, right)]
+        letters = sequence[left : len(sequence) - right]
+        if kind in "=N":
+            letters = letters[:-3] + kind * 2 + letters[-1]
+        record.query_sequence = None if kind == "empty" else letters
+        record.cigartuples = [(operation, n) for operation, n in clipped if n]
+        assert record.is_reverse or at != 0  # both strands are there
+    return records
 
-    def noting(index: ReadIndex, rows: NDArray[np.int64], pool: WorkerPool | None = None) -> object:
-        asked.append(len(rows))
-        return sequences_of(index, rows, pool)
 
-    monkeypatch.setattr(ReadIndex, "sequences_of", noting)
-    load(made, 3)
-    assert not any(asked[1:])  # the first look is for the letters
+@pytest.mark.parametrize("hard_clips", [False, True])
+@pytest.mark.parametrize("batch_size", [1, 3, 100])
+def test_reads_are_those_of_all_kinds_of_records(made: ReadSet, tmp_path: Path, batch_size: int, hard_clips: bool):
+    """Whatever the case of the letters, and with U for T."""
+    _, expected = load(made, 100)
+    text = made.reads.read_text()
+    lines = [line if ">" in line else line.lower().replace("t", "u") for line in text.splitlines()]
+    small = made.with_text_of_reads(tmp_path / "small.fasta", "\n".join([*lines, ""]))
+    changed = made.with_records(tmp_path, records_of_all_kinds(made))
+    for reads, letters in ((made.reads, expected[0].bases), (small.reads, None)):
+        _, batches = load(replace(changed, reads=reads), batch_size, hard_clips=hard_clips)
+        assert not any(other_bases(batches))
+        bases = np.concatenate([batch.bases for batch in batches])
+        if letters is None:
+            assert set(bases.tolist()) == set(b"acgu")
+        else:
+            assert np.array_equal(bases, letters)
 
 
-def test_reads_with_the_letter_u_are_looked_up(made: ReadSet, tmp_path: Path):
+@pytest.mark.parametrize("place", [0, 6, 7, 600, -6, -5, -1])
+def test_one_other_base_is_seen_where_the_record_has_it(made: ReadSet, tmp_path: Path, place: int):
+    changed = made.with_records(tmp_path, records_of_all_kinds(made))
+    sequences = {}
+    for name in made.names:
+        letters = list(made.sequence(name))
+        letters[place] = {"A": "C", "C": "G", "G": "T", "T": "A"}[letters[place]]
+        sequences[name] = "".join(letters)
+    _, batches = load(replace(made.with_reads(tmp_path, sequences), bam=changed.bam), 5)
+    _, records = changed.records()
+    seen = []
+    for record in records:
+        sequence = record.query_sequence or ""
+        n_bases = record.infer_read_length()
+        at = n_bases - 1 - place % n_bases if record.is_reverse else place % n_bases
+        at -= record.cigartuples[0][1] * (record.cigartuples[0][0] == 5)
+        seen.append(0 <= at < len(sequence) and sequence[at] not in "=N")
+    assert other_bases(batches) == seen
+    assert any(seen)
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 100])
+def test_reads_of_another_length_are_seen(made: ReadSet, tmp_path: Path, batch_size: int):
+    changed = made.with_records(tmp_path, records_of_all_kinds(made))
+    cut = made.names[::2]
+    reads = made.with_reads(tmp_path, {name: made.sequence(name)[:-1] for name in cut})
+    _, batches = load(replace(reads, bam=changed.bam), batch_size)
+    assert other_bases(batches) == [name in cut for name in made.names]
+    assert all((batch.status[batch.cause == Cause.OTHER_BASES] == ReadStatus.BAD_READ).all() for batch in batches)
+
+
+def test_columns_of_alignments_are_counted(made: ReadSet, tmp_path: Path):
+    """Of both strands; the reference's A, which unknown bases become, and reads with other bases are left out."""
+    _, (batch,) = load(made, 100)
+    _, records = made.records()
+    genome = made.genome.read_text().split("\n", 1)[1].replace("\n", "")
+    for record, (n, n_equal) in zip(records, batch.columns.tolist(), strict=True):
+        sequence = record.query_sequence or ""
+        pairs = [(genome[at], sequence[place]) for place, at in record.get_aligned_pairs(matches_only=True)]
+        assert n == sum(base != "A" for base, _ in pairs)
+        assert n_equal == sum(base != "A" and base == other for base, other in pairs) > 0.85 * n
+    masked = "".join(base if i % 5 == 0 else "N" for i, base in enumerate(genome))
+    name = made.genome.read_text().split("\n", 1)[0]
+    _, (batch,) = load(made.with_genome(tmp_path, f"{name}\n{masked}\n"), 100)
+    n, n_equal = batch.columns.sum(axis=0).tolist()
+    assert 0 < 0.9 * n < n_equal
+    other = made.with_reads(tmp_path, {name: made.sequence(name)[1:] for name in made.names[:3]})
+    _, (batch,) = load(other, 100)
+    assert batch.columns[:3].tolist() == [[0, 0]] * 3
+    assert batch.columns[3:].all()
+
+
+def test_reads_with_the_letter_u_keep_it(made: ReadSet, tmp_path: Path):
     """Alignment records have T instead, and whether the reads are RNA is told by their letters."""
     reads = tmp_path / "rna.fasta"
     reads.write_text(
         "\n".join(line if ">" in line else line.replace("T", "U") for line in made.reads.read_text().split())
     )
     index_fast5(str(reads), [str(made.folder / "fast5")], threads=1, verbose=0)
-    loader, batches = load(replace(made, reads=reads), 100)
-    assert not loader.settings.bases_from_records
+    _, batches = load(replace(made, reads=reads), 100)
     assert set(batches[0].bases.tolist()) == set(b"ACGU")
