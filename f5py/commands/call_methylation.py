@@ -14,7 +14,7 @@ from f5py.compute.methylation import Caller, motifs_of, part_of
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import UsageError
 from f5py.messages.strict import obeys_strict
-from f5py.options.output_names import OF_SITES, kind_of_output
+from f5py.options.output_names import OF_SITES, kind_among
 from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_sinks import CallLayout, CallsColumns, CallsTable, ModbamTags, SitesOfCalls
@@ -147,7 +147,7 @@ def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
         return replace(options, output_format="none")
     if options.output_format is not None:
         return options
-    kind = kind_of_output(options.output)
+    kind = kind_among(options.output, "calls are written", ("tsv", "csv", "parquet", "bam", *OF_SITES))
     if kind not in ("bam", *OF_SITES):
         return replace(options, output_format=kind if kind in ("parquet", "csv") else "tsv")
     field = "modbam" if kind == "bam" else "bedmethyl"
@@ -163,8 +163,6 @@ def check_options(options: CallOptions, is_taken: bool = False) -> None:
     if options.modbam == "-" and options.output == "-" and options.output_format != "none":
         raise UsageError("--modbam -: standard output is for the table; name a file for that with -o")
     check_outputs(options, "modbam")
-    if options.output.endswith((".cram", ".sam")):
-        raise UsageError(f"-o {options.output}: the table is text; alignments with tags are written as BAM only")
     if options.output_format == "none":
         if options.output != "-":
             raise UsageError(f"-o {options.output}: there is no table with --output-format none")

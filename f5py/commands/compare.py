@@ -19,7 +19,7 @@ from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning, obeys_strict
 from f5py.options.declaration import declarations
-from f5py.options.output_names import is_alignments, kind_of_output
+from f5py.options.output_names import is_alignments, kind_among
 from f5py.options.shared import LimitOptions
 from f5py.options.signal_commands import CompareOptions, EventalignOptions
 from f5py.pipeline.inputs import check_outputs
@@ -83,7 +83,7 @@ def _check(options: CompareOptions) -> bool:
             raise UsageError(f"--{name}: give it once for both samples, or twice, for A and for B")
     check_read_once([options.a, options.b])
     check_outputs(options)
-    is_parquet = kind_of_output(options.output) == "parquet"
+    is_parquet = kind_among(options.output, "a table is written", ("tsv", "csv", "parquet")) == "parquet"
     if is_parquet and is_bgzip_name(options.output):
         raise UsageError(f"-o {options.output}: Parquet is compressed already; give a name without .gz")
     return is_parquet

@@ -17,7 +17,7 @@ from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, UsageError
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
-from f5py.options.output_names import kind_of_name, kind_of_output
+from f5py.options.output_names import kind_among
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.options.signal_commands import EventalignOptions
 from f5py.outputs.events.eventalign_arrow import EventalignArrow
@@ -163,10 +163,13 @@ def with_format(options: EventalignOptions) -> EventalignOptions:
     """Resolve the format that the name of the output stands for, unless the options say it."""
     if options.output_format is not None:
         return options
-    is_said = any(getattr(options, name) for name in _MODES)
-    kind = kind_of_name(options.output) if is_said else kind_of_output(options.output)
-    if is_said and kind != "csv":
-        kind = "tsv"
+    said = next((name for name in _MODES if getattr(options, name)), None)
+    if said is None:
+        kind = kind_among(options.output, "events are written", ("tsv", "csv", "parquet", "paf", "sam", "bam"))
+    else:
+        kinds = ("tsv", "csv", *{"paf": ("paf",), "sam": ("sam", "bam")}.get(said, ()))
+        kind = kind_among(options.output, f"{_MODES[said]} is given", kinds)
+        kind = kind if kind == "csv" else "tsv"
     return replace(
         options,
         output_format=kind if kind in ("parquet", "csv") else "tsv",

@@ -19,7 +19,7 @@ from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning, obeys_strict
 from f5py.options.frequency_commands import FrequencyOptions, MergeOptions
-from f5py.options.output_names import OF_SITES, TABLE, check_name, kind_of_output
+from f5py.options.output_names import OF_SITES, TABLE, check_name, kind_among, kind_of_output
 from f5py.options.shared import METHYLATION
 from f5py.options.table_commands import EvaluationOptions
 from f5py.site_frequencies.frequencies_of_sites import frequencies_of_sites
@@ -41,7 +41,7 @@ def with_format(options: FrequencyOptions) -> FrequencyOptions:
     """Resolve the format that the name of the output stands for, unless the options say it."""
     if options.output_format is not None:
         return options
-    kind = kind_of_output(options.output)
+    kind = kind_among(options.output, "counts of sites are written", ("tsv", "csv", "parquet", *OF_SITES))
     if options.bedmethyl:
         if kind == "csv":
             raise UsageError(f"-o {options.output}: bedMethyl has tabs between its columns; name the file .bed")

@@ -35,7 +35,7 @@ from f5py.pore_model.text_file import read_start
 from f5py.pore_model.text_output import model_text
 from f5py.reports.training_report import training_data, training_page
 from f5py.training.held_out import HeldOut
-from f5py.training.judgement import Quality, as_report, of_few, quality_of, words_of
+from f5py.training.judgement import Quality, as_report, of_few, quality_of, too_many_wrong, words_of
 from f5py.training.noise import CANDIDATES, NoiseEstimate, estimate
 from f5py.training.sums import FIRST_SHARE, KmerSums, Truth, plain_ranks
 from f5py.training.truth import read_truth
@@ -296,7 +296,7 @@ def _trained(
 
 
 def _check(report: dict[str, Any], options: TrainOptions, trains_methylated: bool) -> None:
-    """Refuse a model that has learnt nothing of methylation, or is worse than that which it started from."""
+    """Refuse a model that has learnt nothing of methylation, calls much wrong, or is worse than the one before."""
     problem = None
     methylated = report["kmers"].get("methylated")
     comparison = report["comparison"]
@@ -305,9 +305,13 @@ def _check(report: dict[str, Any], options: TrainOptions, trains_methylated: boo
             f"not one of the {methylated['seen']:,} methylated k-mers that occur has {WELL_SEEN} events; give more "
             "methylated reads"
         )
-    elif comparison["verdict"] == "worse":
-        words = words_of(*(Quality(**{name: comparison[one][name] for name in Quality._fields}) for one in _BOTH))
-        problem = f"worse than the start model {comparison['start']['name']} on what was held out: {words}"
+    else:
+        both = [Quality(**{name: comparison[one][name] for name in Quality._fields}) for one in _BOTH]
+        known = report.get("held_out", {}).get("known_model") or {}
+        problem = too_many_wrong(*both, known.get("auc"))
+        if problem is None and comparison["verdict"] == "worse":
+            start = comparison["start"]["name"]
+            problem = f"worse than the start model {start} on what was held out: {words_of(*both)}"
     if problem is None:
         return
     if not options.force:

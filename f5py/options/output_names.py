@@ -102,6 +102,15 @@ def kind_of_output(path: str) -> str:
     return kind
 
 
+def kind_among(path: str, what: str, kinds: Sequence[str]) -> str:
+    """Return the format that a name asks for, one of `kinds`; `UsageError` that says `what` is written for others."""
+    kind = kind_of_output(path)
+    if kind in kinds and not path.endswith(".cram"):
+        return kind
+    *others, last = (".tsv" if one == "tsv" else min(name for name in _KINDS if _KINDS[name] == one) for one in kinds)
+    raise UsageError(f"-o {path}: {what}; name the file {', '.join(others)}{' or ' * bool(others)}{last}")
+
+
 def check_name(option: str, path: str, written: Written) -> None:
     """Raise `UsageError` if a name ends as those of another format than what is written."""
     ending, packed = _ending(path), packed_ending(path)

@@ -15,6 +15,10 @@ from f5py.training.update import WELL_SEEN
 THRESHOLD = 2.5
 #: Areas and shares of errors that differ by less are taken for the same, and levels in pA.
 _SAME, _SAME_LEVEL = 0.001, 0.02
+#: A model with a larger share of wrong calls is of no use, if so many calls say so.
+_MOST_WRONG, _ENOUGH_CALLS = 0.2, 20
+#: If more calls are wrong than right, the labels are probably exchanged; or if the built-in model has a smaller area.
+_EXCHANGED, _EXCHANGED_AREA = 0.5, 0.3
 
 
 class Quality(NamedTuple):
@@ -71,6 +75,30 @@ def compared(start: Quality, trained: Quality) -> str:
         if abs(gain) > same:
             return "better" if gain > 0 else "worse"
     return "as good"
+
+
+def too_many_wrong(start: Quality, trained: Quality, known_auc: float | None) -> str | None:
+    """Say that the trained model calls too much of what is held out wrong, or that the labels look exchanged.
+
+    None if neither is so, or if few calls are held out.
+
+    Parameters
+    ----------
+    known_auc : float or None
+        Area under the ROC curve of the built-in model.
+    """
+    wrong = trained.error_rate
+    if wrong is None or trained.calls * (trained.share_of_calls or 0.0) < _ENOUGH_CALLS:
+        return None
+    exchanged = "the labels look exchanged: are methylated reads given as unmethylated ones, or the reverse?"
+    words = f"{100 * wrong:.1f} % of the calls beyond {THRESHOLD:g} that were held out are wrong"
+    if known_auc is not None and known_auc < _EXCHANGED_AREA:
+        return f"{exchanged} The built-in model has an area under the ROC curve of {known_auc:.4f}"
+    if wrong <= _MOST_WRONG:
+        return None
+    if max(wrong, start.error_rate or 0.0) > _EXCHANGED:
+        return f"{words}; {exchanged}"
+    return f"{words}; give more reads, or controls of which more is known"
 
 
 def words_of(start: Quality, trained: Quality) -> str:

@@ -165,6 +165,14 @@ def test_a_model_that_is_worse_is_not_written(made: ReadSet, tmp_path: Path, cap
     assert read_model(tmp_path / "x.model", "ACGT").k == 6
 
 
+def test_exchanged_labels_make_no_model(controls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    given = inputs(controls)
+    wrong: dict[str, Any] = {"rounds": 1, "methylated": given["unmethylated"], "unmethylated": []}
+    with pytest.raises(F5pyError, match=r"that were held out are wrong; the labels look exchanged.*--force writes"):
+        f5py.train(**given | wrong | {"start": "r9.4_450bps.cpg.6mer"}, output=tmp_path / "x.model")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_nothing_is_learnt_of_methylation_from_few_reads(made: ReadSet, tmp_path: Path):
     few: dict[str, Any] = {
         "reads": made.reads, "methylated": [made.bam], "unmethylated": [made.bam], "genome": made.genome, "iop": 1,

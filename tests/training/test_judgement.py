@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from f5py.pore_model import PoreModel
-from f5py.training.judgement import Quality, compared, quality_of, words_of
+from f5py.training.judgement import Quality, compared, quality_of, too_many_wrong, words_of
 
 START = Quality(1000, 0.919, 0.05, 0.8, 2.0)
 
@@ -27,6 +27,24 @@ def test_the_first_measure_that_differs_decides(changed: dict, verdict: str):
     trained = START._replace(**changed)
     assert compared(START, trained) == verdict
     assert ("0.9190 with the start model" in words_of(START, trained)) == (trained.auc is not None)
+
+
+@pytest.mark.parametrize(
+    ("start", "trained", "known_auc", "says"),
+    [
+        ({}, {"error_rate": 0.2}, 0.9, None),
+        ({}, {"error_rate": 0.21}, 0.9, "21.0 % of the calls beyond 2.5 that were held out are wrong; give more reads"),
+        ({}, {"error_rate": 0.21, "calls": 20}, None, None),  # too few to tell
+        ({"error_rate": 0.99}, {"error_rate": 0.3}, None, "labels look exchanged"),
+        ({"error_rate": None}, {"error_rate": 0.6}, None, "labels look exchanged"),
+        ({"error_rate": 0.9}, {"error_rate": 0.1}, None, None),
+        ({}, {"error_rate": 0.01}, 0.1, "area under the ROC curve of 0.1000"),
+        ({}, {"error_rate": None}, None, None),
+    ],
+)
+def test_models_that_call_much_wrong(start: dict, trained: dict, known_auc: float | None, says: str | None):
+    found = too_many_wrong(START._replace(**start), START._replace(**trained), known_auc)
+    assert found is None if says is None else says in (found or "")
 
 
 def test_measures():

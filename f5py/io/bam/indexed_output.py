@@ -77,7 +77,7 @@ def indexed_output(path: str, header: pysam.AlignmentHeader, n_threads: int) -> 
                     if isinstance(problem, OSError)
                     else "sort it: samtools sort --write-index"
                 )
-                console.warning("modbam", f"{path}: cannot be indexed ({why}); {advice}")
+                console.warning("index", f"{path}: cannot be indexed ({why}); {advice}")
             finally:
                 pysam.set_verbosity(loudness)
         if index is not None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pysam
 
 from f5py.core.batch import ReadBatch
+from f5py.io.bam.indexed_output import indexed_output
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import TextOutput
 from f5py.io.files.table_output import open_table
@@ -39,7 +40,7 @@ class EventPaf(FormattedText):
 
 
 class EventBam(FormattedText):
-    """SAM records as BAM; of a part they are kept as text.
+    """SAM records as BAM, indexed if they are sorted; of a part they are kept as text.
 
     Parameters
     ----------
@@ -59,7 +60,7 @@ class EventBam(FormattedText):
         self._header = header
 
     def _open_text(self) -> TextOutput:
-        file = self.files.enter_context(complete_output(self.path))
+        file = self.files.enter_context(indexed_output(self.path, self._header, self._options.threads))
         return self.files.enter_context(SamToBam(file, self.path, self._header, self._options.threads))
 
     def append(self, part: DonePart) -> None:
