@@ -34,7 +34,7 @@ from f5py.core.offsets import used_elements
 from f5py.evaluation.ranking import area_under_curve
 from f5py.methylation.calls import call_methylation
 from f5py.options.signal_commands import CallOptions
-from f5py.pore_model.model import PoreModel, nucleotides_of, with_methylation
+from f5py.pore_model.model import PoreModel, Shifts, nucleotides_of, with_methylation
 from f5py.training.noise import CANDIDATES, KNOTS, fine_grid, plain_windows, window_motif
 
 DATA = ROOT.parent / "shared" / "data"
@@ -73,7 +73,7 @@ def measured(inputs: dict[str, Any]) -> Measured:
 
     def call(batch: ReadBatch, motif: Motif, model: PoreModel, pool: Any, *others: Any, **more: Any) -> float:
         plain = nucleotides_of(model)
-        levels = with_methylation(plain, [0.0] * plain.k, plain.name, window_motif().canonical)
+        levels = with_methylation(plain, Shifts.of_places([0.0] * plain.k), plain.name, window_motif().canonical)
         windows, ratios = [], []
         for noise in CANDIDATES:
             one = replace(batch)

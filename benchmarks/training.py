@@ -21,7 +21,7 @@ import numpy as np
 import f5py
 from f5py.evaluation.ranking import area_under_curve
 from f5py.pore_model import builtin, read_model
-from f5py.pore_model.model import PoreModel, with_methylation
+from f5py.pore_model.model import PoreModel, Shifts, with_methylation
 from f5py.pore_model.text_output import model_text
 from f5py.training.sums import plain_ranks
 
@@ -33,7 +33,7 @@ _OWN = 1.0
 
 def hidden_model(pore: str) -> PoreModel:
     """Plain k-mers as built in, methylated ones with shifts by place and something of their own."""
-    model = with_methylation(builtin(_STARTS[pore]), _SHIFTS[pore], "hidden")
+    model = with_methylation(builtin(_STARTS[pore]), Shifts.of_places(_SHIFTS[pore]), "hidden")
     own = np.random.default_rng(1).normal(0, _OWN, len(model.level_mean)).astype(np.float32)
     own[plain_ranks(model.k, "ACGMT", "C") < 0] = 0
     return PoreModel("hidden", model.k, model.alphabet, model.level_mean + own, model.level_stdv)

@@ -30,7 +30,7 @@ from f5py.options.signal_commands import CallOptions, TrainOptions
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import check_outputs, open_inputs, open_signals_of, with_local_inputs
 from f5py.pore_model import PoreModel, named_model
-from f5py.pore_model.model import with_methylation
+from f5py.pore_model.model import Shifts, with_methylation
 from f5py.pore_model.text_file import read_start
 from f5py.pore_model.text_output import model_text
 from f5py.reports.training_report import training_data, training_page
@@ -143,7 +143,9 @@ def _start_model(options: TrainOptions, chemistry: Chemistry, motif: Motif | Non
         if "M" in model.alphabet:
             raise PoreModelError(f"{model.name}: has methylated k-mers, but there are no methylated reads")
         return model
-    return model if "M" in model.alphabet else with_methylation(model, [0.0] * model.k, model.name, motif.canonical)
+    if "M" in model.alphabet:
+        return model
+    return with_methylation(model, Shifts.of_places([0.0] * model.k), model.name, motif.canonical)
 
 
 def _given_start(options: TrainOptions, chemistry: Chemistry) -> PoreModel | None:

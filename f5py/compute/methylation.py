@@ -221,8 +221,8 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> list[tuple
     if chemistry == R10_DNA:
         console.info(
             "methylation",
-            "CpG calls of R10.4.1 are experimental: the pore model is made of the nucleotide model and mean shifts of "
-            "a few methylated k-mers; it is not f5c's (f5py train makes better ones of control reads)",
+            "the shifts of R10.4.1's methylated k-mers are round means of public reads; f5py train --unlabeled fits "
+            "them to your reads",
         )
     return found
 

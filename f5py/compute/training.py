@@ -17,7 +17,7 @@ from f5py.core.windows import Windows
 from f5py.event_alignment.align import align_events
 from f5py.methylation.calls import call_methylation
 from f5py.options.shared import AlignmentOptions
-from f5py.pore_model.model import PoreModel, nucleotides_of, with_methylation
+from f5py.pore_model.model import PoreModel, Shifts, nucleotides_of, with_methylation
 from f5py.training.held_out import TESTED, UNUSED, HeldOut, is_held_out, reads_with
 from f5py.training.noise import CANDIDATES, plain_windows, window_motif
 from f5py.training.sums import KmerSums, Truth, Weights, mark_sites
@@ -170,7 +170,7 @@ class NoiseStage(_StageOfTraining):
         super().__init__(options, chemistry, model, held_out)
         plain = self.model
         self._motif = window_motif()
-        self._levels = with_methylation(plain, [0.0] * plain.k, plain.name, self._motif.canonical)
+        self._levels = with_methylation(plain, Shifts.of_places([0.0] * plain.k), plain.name, self._motif.canonical)
         self._hidden = hidden
         self._share = share
         self._computed: dict[int, NDArray[np.float64]] = {}

@@ -15,7 +15,7 @@ from importlib import resources
 import numpy as np
 
 from f5py.errors import PoreModelError
-from f5py.pore_model.model import NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel, with_methylation
+from f5py.pore_model.model import NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel, Shifts, with_methylation
 
 #: name -> (k, alphabet)
 BUILTIN_MODELS: dict[str, tuple[int, str]] = {
@@ -30,9 +30,8 @@ BUILTIN_MODELS: dict[str, tuple[int, str]] = {
     "rna004_130bps.nucleotide.9mer": (9, NUCLEOTIDES),
     "rna004_130bps.nucleotide.5mer": (5, NUCLEOTIDES),
 }
-#: What a methylated C at each place of an R10.4.1 k-mer adds to its level, in pA: means over the 63 k-mers with M of
-#: which squigulator's CpG model is known from its published example (see NOTICE). Standard deviations stay.
-R10_CPG_SHIFTS = (0.0, 0.0, 0.0, 0.0, 0.0, -2.3, -7.9, 0.75, 1.8)
+#: Shifts of R10.4.1 k-mers by the place of a methylated C; see NOTICE. Standard deviations stay.
+R10_CPG_SHIFTS = Shifts.of_places((1.0, 0.0, 0.0, 0.0, -1.5, -10.5, -12.5, -2.5, 1.0))
 #: Models that are made of another one and such shifts.
 _SHIFTED = {"r10.4.1_400bps.cpg.9mer": ("r10.4.1_400bps.nucleotide.9mer", R10_CPG_SHIFTS)}
 #: Short names.

@@ -32,6 +32,19 @@ class Levels(NamedTuple):
     ln_stdv: NDArray[np.float32]  # shape (n_kmers,): natural logarithm of `level_stdv`
 
 
+class Shifts(NamedTuple):
+    """Shifts of a k-mer's level by the place of a methylated base in it, in pA; both of length k."""
+
+    by_place: tuple[float, ...]
+    # added where the base before the methylated one, in the k-mer, is C or T, and subtracted where it is A or G
+    pyrimidine_before: tuple[float, ...]
+
+    @classmethod
+    def of_places(cls, by_place: Sequence[float]) -> Shifts:
+        """Shifts that do not depend on the base before."""
+        return cls(tuple(by_place), (0.0,) * len(by_place))
+
+
 @dataclass(frozen=True, eq=False)
 class PoreModel:
     """Expected current of every k-mer, in the order of the k-mers' ranks.
@@ -47,6 +60,11 @@ class PoreModel:
     level_mean: NDArray[np.float32]
     level_stdv: NDArray[np.float32]
     noise: Noise | None = None  # of the events around these levels, if the model's file says it
+    # factor of log-likelihood ratios where probabilities are made of them, if the model's file says it
+    calibration: float | None = None
+    kind: str | None = None  # kind of methylation, such as ``"cpg"``, if the model's file says it
+    # if levels of methylated k-mers are those of plain ones plus these
+    shifts: Shifts | None = None
 
     @cached_property
     def levels(self) -> Levels:
@@ -71,23 +89,30 @@ def check_same_k(nucleotide: PoreModel, methylation: PoreModel) -> None:
         )
 
 
-def with_methylation(nucleotide: PoreModel, shifts: Sequence[float], name: str, canonical: str = "C") -> PoreModel:
+def with_methylation(nucleotide: PoreModel, shifts: Shifts, name: str, canonical: str = "C") -> PoreModel:
     """Make a model of methylated k-mers, over the alphabet ACGMT, from that of plain ones.
 
     Parameters
     ----------
     nucleotide : PoreModel
         Over the alphabet ACGT.
-    shifts : sequence of float, length k
-        What an M at each place of a k-mer adds to the level of the k-mer with the canonical base there, in pA.
+    shifts : Shifts
+        Added to the level of the k-mer with the canonical base in place of M.
     """
     k = nucleotide.k
     plain = np.ix_(*[[NUCLEOTIDES.index(canonical if base == "M" else base) for base in NUCLEOTIDES_AND_M]] * k)
     level = nucleotide.level_mean.astype(np.float64).reshape((4,) * k)[plain]
-    for place, shift in enumerate(shifts):
-        level[(slice(None),) * place + (NUCLEOTIDES_AND_M.index("M"),)] += shift
+    methylated = NUCLEOTIDES_AND_M.index("M")
+    for place, (shift, with_pyrimidine) in enumerate(zip(*shifts, strict=True)):
+        level[(slice(None),) * place + (methylated,)] += shift
+        if with_pyrimidine:
+            for before, base in enumerate(NUCLEOTIDES_AND_M):
+                at = (slice(None),) * (place - 1) + (before, methylated)
+                level[at] += -with_pyrimidine if base in "AG" else with_pyrimidine
     stdv = nucleotide.level_stdv.reshape((4,) * k)[plain]
-    return PoreModel(name, k, NUCLEOTIDES_AND_M, level.astype(np.float32).ravel(), np.ascontiguousarray(stdv).ravel())
+    return PoreModel(
+        name, k, NUCLEOTIDES_AND_M, level.astype(np.float32).ravel(), np.ascontiguousarray(stdv).ravel(), shifts=shifts
+    )
 
 
 def nucleotides_of(model: PoreModel) -> PoreModel:

@@ -19,7 +19,7 @@ from f5py.commands import train as train_command
 from f5py.core.motifs import reverse_complement
 from f5py.errors import F5pyError, InputFileError, PoreModelError, SignalError, UsageError
 from f5py.pore_model import PoreModel, builtin, read_model
-from f5py.pore_model.model import with_methylation
+from f5py.pore_model.model import Shifts, with_methylation
 from f5py.pore_model.text_output import model_text
 from f5py.training.sums import plain_ranks
 
@@ -51,7 +51,7 @@ def counts_of(path: Path) -> np.ndarray:
 def controls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Simulate reads that follow a model of plain and methylated k-mers, and write that model."""
     folder = tmp_path_factory.mktemp("controls")
-    truth = with_methylation(builtin(START), SHIFTS, "truth")
+    truth = with_methylation(builtin(START), Shifts.of_places(SHIFTS), "truth")
     (folder / "truth.model").write_bytes(b"".join(model_text(truth, np.zeros(5**6), "cpg", "made")))
     common: dict[str, Any] = {"methylation": "per-read", "meth_model": folder / "truth.model", "coverage": 6.0}
     # with many sites, so that many methylated k-mers are seen often in few reads

@@ -12,6 +12,7 @@ import pytest
 from f5py.errors import PoreModelError
 from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k
 from f5py.pore_model.builtin import R10_CPG_SHIFTS
+from f5py.pore_model.model import Shifts, with_methylation
 
 #: All but the one that is made when it is loaded.
 PUBLISHED = [name for name in BUILTIN_MODELS if name != "r10.4.1_400bps.cpg.9mer"]
@@ -110,15 +111,24 @@ def test_models_of_different_k_do_not_fit() -> None:
         check_same_k(nucleotide, PoreModel("mine", 1, "ACGMT", levels, levels))
 
 
-def test_r10_cpg_is_the_nucleotide_model_with_shifts():
+def test_r10_cpg_is_the_nucleotide_model_with_shifts() -> None:
+    assert builtin("r10.4.1_400bps.cpg.9mer").shifts == R10_CPG_SHIFTS
+
+
+@pytest.mark.parametrize("pyrimidine_before", [(0.0,) * 9, (0.0, 0.0, 0.0, 0.0, 0.5, -1.0, 2.0, 4.0, 0.0)])
+def test_shifts_of_methylated_kmers(pyrimidine_before: tuple[float, ...]) -> None:
     """Every k-mer, computed plainly."""
-    nucleotide, cpg = builtin("r10.4.1_400bps.nucleotide.9mer"), builtin("r10.4.1_400bps.cpg.9mer")
+    shifts = Shifts(R10_CPG_SHIFTS.by_place, pyrimidine_before)
+    nucleotide = builtin("r10.4.1_400bps.nucleotide.9mer")
+    cpg = with_methylation(nucleotide, shifts, "mine")
     random = np.random.default_rng(1)
     for _ in range(200):
         kmer = "".join(random.choice(list("ACGMT"), 9))
         rank = sum("ACGMT".index(base) * 5 ** (8 - i) for i, base in enumerate(kmer))
         plain = sum("ACGT".index(base) * 4 ** (8 - i) for i, base in enumerate(kmer.replace("M", "C")))
-        shift = sum(R10_CPG_SHIFTS[i] for i in range(9) if kmer[i] == "M")
+        places = [i for i in range(9) if kmer[i] == "M"]
+        shift = sum(shifts.by_place[i] for i in places)
+        shift += sum(pyrimidine_before[i] * (1 if kmer[i - 1] in "CMT" else -1) for i in places if i)
         assert cpg.level_mean[rank] == np.float32(nucleotide.level_mean[plain].astype(np.float64) + shift)
         assert cpg.level_stdv[rank] == nucleotide.level_stdv[plain]
     assert cpg.level_mean.shape == (5**9,)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from f5py.evaluation.ranking import area_under_curve, roc_points
-from f5py.pore_model.model import PoreModel, with_methylation
+from f5py.pore_model.model import PoreModel, Shifts, with_methylation
 from f5py.training.sums import plain_ranks
 from f5py.training.update import MIN_STDV, Settings, updated
 
@@ -74,8 +74,8 @@ def test_few_events_count_little(start: PoreModel):
 
 def test_methylated_kmers_learn_by_place(start: PoreModel):
     """Well-seen ones teach those that were never seen; controls that are not complete are told."""
-    first = with_methylation(start, [0.0] * K, "first")
-    truth = with_methylation(start, [0.0, 1.0, -4.0, 2.0, 0.0], "truth")
+    first = with_methylation(start, Shifts.of_places([0.0] * K), "first")
+    truth = with_methylation(start, Shifts.of_places([0.0, 1.0, -4.0, 2.0, 0.0]), "truth")
     plain = plain_ranks(K, "ACGMT", "C")
     is_m = plain >= 0
     n = np.where(is_m, np.where(np.random.default_rng(8).random(5**K) < 0.5, 2000.0, 0.0), 0.0)
