@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.errors import UsageError
 from f5py.io.signals.source import Calibration
 from f5py.messages import console
 from f5py.messages.progress import Progress, progress
@@ -20,6 +19,7 @@ from f5py.pore_model.model import PoreModel
 from f5py.simulation.basecalls import basecall
 from f5py.simulation.current import simulate_signal
 from f5py.simulation.genome import Genome, random_genome, random_transcripts, read_genome, write_genome
+from f5py.simulation.levels import simulated_model
 from f5py.simulation.outputs import (
     REFERENCE,
     ReadWriter,
@@ -30,7 +30,7 @@ from f5py.simulation.outputs import (
     write_truth,
 )
 from f5py.simulation.plan import ReadPlan, plan_reads
-from f5py.simulation.settings import CHEMISTRIES, SimulationSettings
+from f5py.simulation.settings import CHEMISTRIES, REALISTIC, SimulationSettings
 from f5py.simulation.sites import Sites
 from f5py.threads.interrupts import Interrupt, remembered_interrupt
 
@@ -39,7 +39,7 @@ _N_CHANNELS = 512
 _SETTINGS = sorted({field.name for field in fields(SimulationSettings)} & set(declarations(SimulateOptions)))
 # One stream of random numbers for each thing that is drawn as a whole, and one for each read, so that
 # a change of, say, the error rate leaves the genome and the reads' places as they are.
-_GENOME_STREAM, _SITE_STREAM, _PLAN_STREAM, _CHANNEL_STREAM, _READ_STREAM = range(5)
+_GENOME_STREAM, _SITE_STREAM, _PLAN_STREAM, _CHANNEL_STREAM, _READ_STREAM, _LEVEL_STREAM = range(6)
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def run(options: SimulateOptions) -> SimulationSummary:
     Raises `F5pyError` for options that do not go together, and anything wrong with the input or output.
     """
     given = {name: getattr(options, name) for name in _SETTINGS}
-    values: dict[str, Any] = {**CHEMISTRIES[options.pore].statistics}
+    values: dict[str, Any] = {**CHEMISTRIES[options.pore].statistics, **(REALISTIC if options.realistic else {})}
     values |= {name: value for name, value in given.items() if value is not None}
     if options.speed is not None:
         values["bases_per_second"] = options.speed
@@ -121,7 +121,7 @@ def simulate(
         make = random_transcripts if settings.chemistry.rna else random_genome
         genome = make(settings.genome_length, settings.gc, _stream(settings, _GENOME_STREAM))
     motif = motif_named(settings.motif) if ":" not in settings.motif else parse_motif(settings.motif)
-    model = _model(settings, motif)
+    model = simulated_model(settings, motif, _stream(settings, _LEVEL_STREAM))
     sites = Sites.none(motif)
     if "M" in model.alphabet:
         sites = Sites.find(genome, settings, _stream(settings, _SITE_STREAM), motif)
@@ -152,22 +152,6 @@ class _Signals(NamedTuple):
 
     settings: SimulationSettings
     model: PoreModel
-
-
-def _model(settings: SimulationSettings, motif: Motif) -> PoreModel:
-    """Return the user's model, or the built-in one of the chemistry and motif."""
-    from f5py.pore_model import BUILTIN_MODELS, builtin, read_model
-
-    if settings.meth_model is not None:
-        return read_model(settings.meth_model, "ACGMT")
-    name = settings.chemistry.model.format(motif=motif.name)
-    if name not in BUILTIN_MODELS:
-        raise UsageError(
-            f"--motif {settings.motif}: there is no built-in model of it for --pore {settings.pore}; give --meth-model"
-        )
-    if settings.chemistry.rna and settings.motif != SimulationSettings.motif:
-        raise UsageError(f"--motif {settings.motif}: RNA has methylated bases only with a model of them (--meth-model)")
-    return builtin(name)
 
 
 def _simulate_reads(

@@ -15,7 +15,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.noise import CALIBRATION, OF_PORES, Noise
 from f5py.core.windows import Windows
-from f5py.errors import UnsupportedDataError, UsageError
+from f5py.errors import PoreModelError, UnsupportedDataError, UsageError
 from f5py.messages import console
 from f5py.methylation.calls import ScoredElsewhere, call_methylation, join_motifs
 from f5py.methylation.covered import CoveredCalls
@@ -62,7 +62,7 @@ class Caller(AlignmentStage):
             self.close()
             raise
         #: Factor of the ratios where probabilities are made of them.
-        self.calibration = CALIBRATION.get(chemistry.pore, 1.0) if options.is_correlated else 1.0
+        self.calibration = _calibration(chemistry, self.models) if options.is_correlated else 1.0
         self._windows = windows
         self._threshold = options.threshold
         self._per_site = options.per_site
@@ -209,7 +209,13 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> list[tuple
     """
     motifs = motifs_of(options)
     if options.meth_model:
-        return [(motifs[0], read_model(options.meth_model, "ACGMT"))]
+        given = read_model(options.meth_model, "ACGMT")
+        if given.kind not in (None, motifs[0].name):
+            raise PoreModelError(
+                f"{options.meth_model}: is a model of {given.kind}, not of {motifs[0].name}; give the model of the "
+                "motif that is called"
+            )
+        return [(motifs[0], given)]
     found = []
     for motif in motifs:
         model = builtin_methylation(chemistry, motif)
@@ -225,6 +231,12 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> list[tuple
             "them to your reads",
         )
     return found
+
+
+def _calibration(chemistry: Chemistry, models: list[tuple[Motif, PoreModel]]) -> float:
+    """Return the factor of ratios of correlated noise: that of a model's file, else of the chemistry."""
+    stated = [model.calibration for _, model in models if model.calibration is not None]
+    return stated[0] if stated else CALIBRATION.get(chemistry.pore, 1.0)
 
 
 def builtin_methylation(chemistry: Chemistry, motif: Motif) -> PoreModel | None:

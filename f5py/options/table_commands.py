@@ -184,6 +184,17 @@ class SimulateOptions(Options):
         "ends of transcripts.")  # fmt: skip
     meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
         help="Pore model over ACGMT for the signals.")  # fmt: skip
+    shifts: str | None = option("--shifts", group=Group.MODEL, metavar="FILE|PA,PA,...", default_words="built in",
+        excludes=("meth_model",), advice="both say the levels of methylated k-mers",
+        help="Shifts of methylated k-mers against plain ones: a file of f5py train --unlabeled, or a number for each "
+        "place in the k-mer, in pA.")  # fmt: skip
+    shift_spread: str | None = option("--shift-spread", group=Group.MODEL, metavar="PA|PA,PA,...", default_words="0",
+        help="Standard deviation of the shifts between k-mers: a number, or one for each place, in pA.")  # fmt: skip
+    level_bias: float | None = option("--level-bias", kind=Kind.NUMBER, group=Group.MODEL, default_words="0",
+        at_least=0, at_most=20,
+        help="Standard deviation of the k-mers' levels around those of the model, in pA.")  # fmt: skip
+    realistic: bool = flag("--realistic", group=Group.MODEL, needs=("pore=r10",),
+        help="Set --shift-spread and --level-bias so that calls are as accurate as those of real reads.")  # fmt: skip
     speed: float | None = option("--speed", kind=Kind.NUMBER, default_words="the chemistry's", at_least=20,
         at_most=2000,
         help="Bases per second.")  # fmt: skip

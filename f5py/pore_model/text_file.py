@@ -2,9 +2,11 @@
 
 A data line holds a k-mer, the mean and the standard deviation of its current, and perhaps more columns,
 which are ignored. The lines are in lexicographic order and complete, and U is T. ``#k<TAB>6`` may state k, and
-``#noise<TAB>0.5<TAB>0.4<TAB>t7`` the noise around the levels (`f5py.core.noise.Noise`: stay, step, tails); other lines
-that start with ``#``, empty lines and the column titles (first column ``kmer``) are skipped. A file of k-mers and
-levels only, as the pores' manufacturer publishes them, gets the rest from the built-in model of its chemistry.
+``#noise<TAB>0.5<TAB>0.4<TAB>t7`` the noise around the levels (`f5py.core.noise.Noise`: stay, step, tails), and
+``#calibration<TAB>1.4`` the factor of log-likelihood ratios where probabilities are made of them. Other lines that
+start with ``#``, empty lines and the column titles (first column ``kmer``) are skipped. A file of k-mers and levels only, as
+the pores' manufacturer publishes them, gets the rest from the built-in model of its chemistry. A file of shifts
+(`f5py.pore_model.shift_file`) stands for the k-mers that they make.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from f5py.messages.strict import NO_LAST_LINE_END, input_warning
 from f5py.pore_model.levels import by_order, like_builtin
 from f5py.pore_model.model import MAX_K, NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel
 from f5py.pore_model.npz_file import MAGIC, read_npz
+from f5py.pore_model.shift_file import SHIFTS, shifted_model, stated_calibration
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -53,7 +56,12 @@ def read_model(
     file = os.fspath(path)
     if _starts_with(file, MAGIC):
         return read_npz(file, alphabet, like())
-    table = _Table.of(file)
+    text = _read_bytes(file)
+    if text.startswith(SHIFTS):
+        if alphabet != NUCLEOTIDES_AND_M:
+            raise PoreModelError(f"{file}: has shifts of methylated k-mers; give it with --meth-model")
+        return shifted_model(file, text)
+    table = _Table.of(file, text)
     k = table.k
     _check_names(table, k, alphabet)
     if table.n_columns == 2:
@@ -79,7 +87,10 @@ def read_start(path: str | os.PathLike[str], like: Callable[[], PoreModel | None
     file = os.fspath(path)
     if _starts_with(file, MAGIC):
         return read_npz(file, NUCLEOTIDES, None)
-    table = _Table.of(file)
+    text = _read_bytes(file)
+    if text.startswith(SHIFTS):
+        return shifted_model(file, text)
+    table = _Table.of(file, text)
     k = table.k
     if table.n_columns > 2:
         alphabet = NUCLEOTIDES_AND_M if len(table.line) > len(NUCLEOTIDES) ** k else NUCLEOTIDES
@@ -97,7 +108,7 @@ def _model_of(table: _Table, k: int, alphabet: str) -> PoreModel:
     level_mean = _numbers(table, 1, "mean")
     level_stdv = _numbers(table, 2, "stdv")
     table.fail_at(~(level_stdv > 0), "column stdv, {!r}: is not above zero; correct the line", 2)
-    return PoreModel(table.file, k, alphabet, level_mean, level_stdv, table.noise)
+    return PoreModel(table.file, k, alphabet, level_mean, level_stdv, table.noise, table.calibration)
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,11 +125,12 @@ class _Table:
     start: NDArray[np.intp]
     end: NDArray[np.intp]
     noise: Noise | None
+    calibration: float | None
 
     @classmethod
-    def of(cls, file: str) -> _Table:
+    def of(cls, file: str, content: bytes) -> _Table:
         """Find the columns: maximal runs of characters above the blank."""
-        text = np.frombuffer(b"\n" + _read_bytes(file) + b"\n", np.uint8)
+        text = np.frombuffer(b"\n" + content + b"\n", np.uint8)
         dark = (text > 32).view(np.int8)
         edges = np.diff(dark)
         token_start, token_end = np.flatnonzero(edges == 1) + 1, np.flatnonzero(edges == -1) + 1
@@ -128,7 +140,7 @@ class _Table:
 
         written = np.flatnonzero(n_columns)
         comment = text[token_start[first_token[written]]] == ord("#")
-        stated_k = noise = None
+        stated_k = noise = calibration = None
         for index in written[comment]:
             tokens = [
                 text[token_start[token] : token_end[token]].tobytes()
@@ -138,6 +150,8 @@ class _Table:
                 stated_k = _stated_k(file, index + 1, tokens[1:], stated_k)
             if tokens[0] == b"#noise":
                 noise = _stated_noise(file, index + 1, tokens[1:])
+            if tokens[0] == b"#calibration":
+                calibration = stated_calibration(file, index + 1, b" ".join(tokens[1:]).decode(errors="replace"))
         data = written[~comment]
         first = first_token[data]
         data = data[~_spells(text, token_start[first], token_end[first], b"kmer")]
@@ -148,7 +162,7 @@ class _Table:
                 f"{file}, line {short[0] + 1}: {n_columns[short[0]]} column(s) where k-mer, mean and stdv are needed"
             )
         columns = first_token[data][:, None] + np.arange(wanted)
-        return cls(file, text, stated_k, data + 1, token_start[columns], token_end[columns], noise)
+        return cls(file, text, stated_k, data + 1, token_start[columns], token_end[columns], noise, calibration)
 
     @property
     def k(self) -> int:

@@ -23,7 +23,7 @@ def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comm
     Parameters
     ----------
     model : PoreModel
-        Its noise, if it says one, is a comment, which f5c skips.
+        Its noise and its calibration, if it says them, are comments, which f5c skips.
     n_events : float, shape (n_kmers,)
         Events that each k-mer's level was estimated from, which is the last column, `weight`.
     kind : str
@@ -33,6 +33,8 @@ def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comm
     """
     alphabet = _ALPHABETS.get(model.alphabet, kind)
     noise = "" if model.noise is None else f"#noise\t{model.noise.stay:g}\t{model.noise.step:g}\t{model.noise.tails}\n"
+    if model.calibration is not None:
+        noise += f"#calibration\t{model.calibration:g}\n"
     yield (
         f"#model_name\tf5py_train\n#source\t{comment}\n#k\t{model.k}\n#alphabet\t{alphabet}\n{noise}"
         "kmer\tlevel_mean\tlevel_stdv\tsd_mean\tsd_stdv\tweight\n"

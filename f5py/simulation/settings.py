@@ -61,6 +61,12 @@ class SimulationSettings:
     reads_per_file: int = 4000  # reads in one fast5 file
     pore: str = "r9"  # one of `CHEMISTRIES`: what the files say, and whose built-in model the signals follow
     meth_model: str | None = None  # a file with the pore model of plain and methylated k-mers to follow instead
+    # shifts of methylated k-mers to follow instead: a file, or numbers in pA for each place, with commas between them
+    shifts: str | None = None
+    # shift_spread, level_bias: standard deviations, in pA, of shifts between methylated k-mers (a number, or one for
+    # each place) and of the plain k-mers' levels around the model's
+    shift_spread: str | None = None
+    level_bias: float = 0.0
     motif: str = "cpg"  # which sites can be methylated: a name, or ``SITE:OFFSET``
     dwell_sigma: float = 0.0  # above 0, the time per base is lognormal, with that standard deviation of the logarithm
     complete: float = 1.0  # share of the sites of a methylated molecule that are methylated, for `per_read`
@@ -117,6 +123,10 @@ CHEMISTRIES = {
         },
     ),
 }  # fmt: skip
+
+
+#: Deviations of real R10.4.1 reads from shifts by place: figures of calls are then those of real reads.
+REALISTIC = {"shift_spread": "1,1,1,1.5,2,5,3.5,3,1.5", "level_bias": 2.0}
 
 
 @dataclass(frozen=True)
