@@ -39,7 +39,7 @@ _N_CHANNELS = 512
 _SETTINGS = sorted({field.name for field in fields(SimulationSettings)} & set(declarations(SimulateOptions)))
 # One stream of random numbers for each thing that is drawn as a whole, and one for each read, so that
 # a change of, say, the error rate leaves the genome and the reads' places as they are.
-_GENOME_STREAM, _SITE_STREAM, _PLAN_STREAM, _CHANNEL_STREAM, _READ_STREAM, _LEVEL_STREAM = range(6)
+_GENOME_STREAM, _SITE_STREAM, _PLAN_STREAM, _CHANNEL_STREAM, _READ_STREAM, _SHIFT_STREAM, _LEVEL_STREAM = range(7)
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def simulate(
         make = random_transcripts if settings.chemistry.rna else random_genome
         genome = make(settings.genome_length, settings.gc, _stream(settings, _GENOME_STREAM))
     motif = motif_named(settings.motif) if ":" not in settings.motif else parse_motif(settings.motif)
-    model = simulated_model(settings, motif, _stream(settings, _LEVEL_STREAM))
+    model = simulated_model(settings, motif, _stream(settings, _SHIFT_STREAM), _stream(settings, _LEVEL_STREAM))
     sites = Sites.none(motif)
     if "M" in model.alphabet:
         sites = Sites.find(genome, settings, _stream(settings, _SITE_STREAM), motif)

@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py import __version__
+from f5py.commands import train_unlabeled
+from f5py.commands.train_unlabeled import ShiftsSummary
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.diagnosis import mismatch
 from f5py.compute.methylation import builtin_methylation, motif_of
@@ -76,11 +78,13 @@ class _Source:
 
 
 @obeys_strict
-def run(options: TrainOptions) -> TrainingSummary:
+def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
     """Train as `options` say, and write the model.
 
     Raises `F5pyError` for anything wrong with the input or output. No file is made then.
     """
+    if options.unlabeled:
+        return train_unlabeled.run(options)
     sources = _sources(options)
     trains_methylated = any(source.is_methylated for source in sources) and options.train_kmers != "unmethylated"
     motif = _motif(options) if any(source.is_methylated for source in sources) else None
@@ -113,7 +117,10 @@ def _sources(options: TrainOptions) -> list[_Source]:
     if options.bam is not None:
         sources.append(_Source(options.bam, True, options.truth))
     if not sources:
-        raise UsageError("give control reads: --methylated BAM, --unmethylated BAM, or -b BAM with --truth BEDMETHYL")
+        raise UsageError(
+            "give control reads: --methylated BAM, --unmethylated BAM, or -b BAM with --truth BEDMETHYL; or, of "
+            "R10.4.1, any reads with --unlabeled BAM"
+        )
     if "-" in [source.path for source in sources]:
         raise UsageError("alignments are read in every round, so they cannot come from standard input")
     check_outputs(options)

@@ -20,6 +20,7 @@ from f5py.options.shared import AlignmentOptions
 from f5py.pore_model.model import PoreModel, Shifts, nucleotides_of, with_methylation
 from f5py.training.held_out import TESTED, UNUSED, HeldOut, is_held_out, reads_with
 from f5py.training.noise import CANDIDATES, plain_windows, window_motif
+from f5py.training.site_windows import SiteWindows, windows_of
 from f5py.training.sums import KmerSums, Truth, Weights, mark_sites
 
 
@@ -90,6 +91,57 @@ class TrainingStage(_StageOfTraining):
         super().settle(batch)
         self.counts.results += int(batch.rows.n.sum())
         self._sums.add(batch, *self._weights.pop(batch.number))
+
+
+class UnlabeledStage(AlignmentStage):
+    """Extracts the windows of single sites, as ``call-methylation`` would score them; see `f5py.training.site_windows`.
+
+    Parameters
+    ----------
+    regions : Windows or None
+        Of the user; only groups in these count.
+    contig_numbers : int64, shape (n_contigs,)
+        Numbers of the file's contigs that all files have in common.
+    """
+
+    command = "train"
+    n_parts = 3
+
+    def __init__(
+        self,
+        options: AlignmentOptions,
+        chemistry: Chemistry,
+        motif: Motif,
+        regions: Windows | None,
+        contig_numbers: NDArray[np.int64],
+    ) -> None:
+        super().__init__(options, chemistry)
+        self.times.seconds["HMM"] = 0.0
+        self.stages.means_only = True
+        self._motif, self._regions, self._contig_numbers = motif, regions, contig_numbers
+        self._extracted: dict[int, SiteWindows] = {}
+        self.windows: list[SiteWindows] = []
+
+    def admit(self, batch: ReadBatch) -> None:
+        """See `AlignmentStage.admit`; a batch of which no read is chosen has none."""
+        if len(batch):
+            super().admit(batch)
+
+    def compute(self, batch: ReadBatch) -> None:
+        if not len(batch):
+            return
+        super().compute(batch)
+        self.before_stage("calls")
+        windows, seconds = windows_of(batch, self._motif, self.model, self._regions, self.pool)
+        self._extracted[batch.number] = windows._replace(contig=self._contig_numbers[windows.contig])
+        self.times.add("HMM", seconds)
+        self.after_part(batch)
+
+    def settle(self, batch: ReadBatch) -> None:
+        """Keep the windows."""
+        if len(batch):
+            super().settle(batch)
+            self.windows.append(self._extracted.pop(batch.number))
 
 
 class TestingStage(_StageOfTraining):

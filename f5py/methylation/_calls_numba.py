@@ -33,6 +33,8 @@ LOG2_E = 1.4426950408889634
 #: Groups that are scored together are so many at least, of as many reads as that takes: the more there are, the more
 #: alike are those of a pack. Of batches with few groups they are less, so that there is something for many threads.
 TOGETHER, _LEAST_TOGETHER, _PARTS = 2048, 256, 64
+#: Groups that a thread takes at a time of those that are scored again and again.
+BLOCK = 128
 #: Letters of the methylation alphabet ACGMT, and the code of M.
 CODES = 5
 METHYLATED = 3
@@ -248,6 +250,17 @@ def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
             score_methylated[g] = scores[2 * slot]
             score_unmethylated[g] = scores[2 * slot + 1]
     simd.restore_mode(mode)
+
+
+@kernel
+def score_blocks(turn, blocks, batch, model, motifs, noise, listed, scores):
+    """Score the groups of each block as `score_groups` does; blocks have `BLOCK` groups and are given by the first."""
+    for i in own_turns(counter(turn), blocks.shape[0]):
+        first = blocks[i]
+        count = min(BLOCK, listed.read.shape[0] - first)
+        block = some_of(ListedGroups(listed.read[first:], groups_from(listed.groups, first)), count)
+        of_block = Scores(scores.methylated[first:], scores.unmethylated[first:])
+        score_groups(batch, model, motifs, noise, False, block, of_block)
 
 
 @kernel

@@ -251,6 +251,24 @@ def call_sites_with(
     return seconds
 
 
+def list_groups(batch: ReadBatch, motif: Motif, k: int, pool: WorkerPool) -> tuple[Listing, float]:
+    """List the groups of all reads that are still `ReadStatus.OK` in the batch's calls, without scores.
+
+    Return their windows and the seconds that all threads together have worked.
+    """
+    from f5py.methylation._group_list_numba import list_all
+    from f5py.methylation._groups_numba import count_all
+
+    reads = longest_first(batch.read_length, batch.status == ReadStatus.OK)
+    motifs = motif.codes(False), motif.codes(True)
+    n_groups, n_sites = np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
+    seconds = pool.run(count_all, reads, batch.alignments, motifs, n_groups, n_sites, order=batch.number)
+    batch.calls = Calls.of(offsets_of(n_groups), np.zeros(len(batch), np.int64))
+    listing = _empty_listing(len(batch.calls.first))
+    seconds += pool.run(list_all, reads, batch.view, k, motifs, batch.calls, listing, order=batch.number)
+    return listing, seconds
+
+
 def _list_groups(
     batch: ReadBatch,
     elsewhere: ScoredElsewhere,

@@ -241,6 +241,17 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
     unmethylated: tuple[str, ...] = option("--unmethylated", kind=Kind.FILE, group=Group.INPUT, repeated=True,
         default=(), ours=True,
         help="Alignments of reads without methylation, such as those of amplified DNA. Repeatable.")  # fmt: skip
+    unlabeled: tuple[str, ...] = option("--unlabeled", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
+        ours=True, see="usage/f5py-train.md#reads-of-unknown-methylation",
+        excludes=("methylated", "unmethylated", "truth", "train_kmers", "rounds", "prior_events", "held_out",
+            "kmer_model"), advice="it fits the shifts of R10.4.1's CpG k-mers only",
+        help="Alignments of any R10.4.1 reads: fit the shifts of CpG k-mers to them, without labels. "
+        "Repeatable.")  # fmt: skip
+    groups: int = option("--groups", group=Group.LIMITS, default=3000, at_least=1, at_most=1_000_000, ours=True,
+        needs=("unlabeled",),
+        help="Number of CpG sites that --unlabeled uses, about; whole reads are chosen by their names.")  # fmt: skip
+    full: bool = flag("--full", ours=True, needs=("unlabeled",),
+        help="Write the levels of all k-mers, as f5c reads them, instead of a short file of shifts.")  # fmt: skip
     start: str | None = option("--start", aliases=("--input-model-filename",), metavar="FILE|NAME", group=Group.MODEL,
         ours=True, default_words="the built-in model",
         help="Pore model to start from: a file, with or without methylated k-mers; a table of k-mers and levels in any "
@@ -265,8 +276,8 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
         help="Share of the reads that is held out to test the model; where reads pile up, of the stretches of the "
         "reference.")  # fmt: skip
     force: bool = flag("--force", ours=True,
-        help="Write the model even if it is worse than the start model, or no methylated k-mer "
-        "was seen often.")  # fmt: skip
+        help="Write the model even if it is worse than the start model, no methylated k-mer was seen often, or "
+        "--unlabeled finds a reason against it.")  # fmt: skip
 
 
 @options_class

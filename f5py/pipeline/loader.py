@@ -50,6 +50,10 @@ from f5py.threads.pool import WorkerPool
 _LARGE_BATCH = 512
 
 
+#: Kind of a record that `Loader.chooses` leaves out; those of `f5py.io.bam._bam_numba` are smaller.
+_NOT_CHOSEN = 255
+
+
 def _part_of_first(number: int) -> int:
     """Return by what the size of a batch with that number is divided: 4, 4, 2, 2, 1 and so on."""
     return max(4 >> number // 2, 1)
@@ -101,6 +105,7 @@ class Loader:
     pool: WorkerPool | None = None
     partitions: list[str] = field(default_factory=list)  # values of the partition tag that have been met
     seen: SeenRecords | None = None  # what finds duplicates, if these are left out
+    chooses: Callable[[Names], NDArray[np.bool_]] | None = None  # marks the reads that are used, by their names
     # load these instead of the whole file; an iterator is asked for the next one when that can be loaded
     parts: list[Part] | Iterator[Part] | None = None
     n_ultra: int = 0
@@ -126,6 +131,13 @@ class Loader:
                 batch.share_of_input = found.share
                 yield batch
                 del batch, found  # it may be through while the next one is waited for
+
+    def segments(self) -> Generator[tuple[RecordColumns, NDArray[np.uint8], NDArray[np.int64]], None, None]:
+        """Yield records batch by batch with their reference segments and the offsets of these, without signals."""
+        with closing(self._cuts()) as cuts:
+            for cut in cuts:
+                columns = RecordColumns.joined([one.columns() for one in cut.stretches])
+                yield columns, *self.reference.segments(columns.contig, columns.start, columns.end + 1, self.pool)
 
     def _cuts(self) -> Generator[Cut, None, None]:
         """Yield the records of each batch."""
@@ -186,15 +198,17 @@ class Loader:
             for data, starts, n in chunks:
                 kinds, rows, lengths = classified(self.alignments, self.reads, self.seen, data, starts, n)
                 self._any_known = self._any_known or bool(lengths.any())
+                if self.chooses is not None:
+                    columns = RecordColumns.of(data, starts, kept := np.flatnonzero(kinds == KEPT))
+                    kinds[kept[~self.chooses(Names(columns.names, columns.name_offsets))]] = _NOT_CHOSEN
                 if (kept := np.flatnonzero(kinds == KEPT)).size:
                     self._name = record_name(data, int(starts[kept[-1]]))
                 first = 0
                 while first < n:
                     threshold = self.settings.ultra_threshold if ultra is not None else -1
                     part = _part_of_first(number) if self.batch_size >= _LARGE_BATCH else 1
-                    limits = Limits(
-                        self.batch_size // part, self.max_bases // part, threshold, self.settings.keep_passed_over
-                    )
+                    counts_left_out = self.settings.keep_passed_over or self.chooses is not None
+                    limits = Limits(self.batch_size // part, self.max_bases // part, threshold, counts_left_out)
                     end = cut(kinds, lengths, first, n, limits, state)
                     if ultra is not None:
                         self._write_ultra(ultra, data, starts, kinds, first, end)

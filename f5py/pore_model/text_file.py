@@ -4,9 +4,9 @@ A data line holds a k-mer, the mean and the standard deviation of its current, a
 which are ignored. The lines are in lexicographic order and complete, and U is T. ``#k<TAB>6`` may state k, and
 ``#noise<TAB>0.5<TAB>0.4<TAB>t7`` the noise around the levels (`f5py.core.noise.Noise`: stay, step, tails), and
 ``#calibration<TAB>1.4`` the factor of log-likelihood ratios where probabilities are made of them. Other lines that
-start with ``#``, empty lines and the column titles (first column ``kmer``) are skipped. A file of k-mers and levels only, as
-the pores' manufacturer publishes them, gets the rest from the built-in model of its chemistry. A file of shifts
-(`f5py.pore_model.shift_file`) stands for the k-mers that they make.
+start with ``#``, empty lines and the column titles (first column ``kmer``) are skipped. A file of k-mers and levels
+only, as the pores' manufacturer publishes them, gets the rest from the built-in model of its chemistry. A file of
+shifts (`f5py.pore_model.shift_file`) stands for the k-mers that they make.
 """
 
 from __future__ import annotations

@@ -33,6 +33,41 @@ def training_page(report: Mapping[str, Any]) -> str:
     return page(title, blocks)
 
 
+def shifts_page(report: Mapping[str, Any]) -> str:
+    """Write the page of a fit to reads of unknown methylation; `report` is what the JSON report has."""
+    title = report["tool"]
+    gain = report["held_out_gain"]
+    about = [
+        ("groups of one site", f"{report['groups']:,} of {report['reads']:,} reads"),
+        ("share methylated, about", f"{report['share']:.2f}"),
+        ("log-likelihood", f"{report['likelihood']:.1f}, of the start {report['likelihood_of_start']:.1f}"),
+        ("gain of a group in reads not fitted", f"{gain['per_group']:.3f} ± {gain['se'] / report['groups']:.3f}"),
+        ("rounds", f"{report['rounds']}" + ("" if report["settled"] else ", not settled")),
+        ("verdict", report["verdict"]),
+    ]
+    columns = "shifts", "standard_errors", "pyrimidine_before", "standard_errors_of_pyrimidine_before"
+    starts, halves = report["start"]["shifts"], report["halves"]
+    rows = []
+    for place, (shift, error, before, error_before) in enumerate(zip(*(report[name] for name in columns), strict=True)):
+        words = f"{shift:+.2f} ± {error:.2f} pA; start {starts[place]:+.2f}, halves of the reads "
+        words += " and ".join(f"{half[place]:+.2f}" for half in halves)
+        if error_before:
+            words += f"; {before:+.2f} ± {error_before:.2f} with a pyrimidine before, the opposite with a purine"
+        rows.append((f"place {place}", words))
+    places = [float(place) for place in range(len(starts))]
+    lines = {"fitted": report["shifts"], "start": starts}
+    chart = line_chart(places, lines, Axis("place of the methylated base", whole=True), replace(NUMBER, name="pA"))
+    blocks = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p>started from {escape(report['start']['name'])}</p>",
+        warnings_shown(report["warnings"]),
+        section("Fit", table(about)),
+        section("Shifts of methylated k-mers", table(rows)),
+        section("Shifts by place", chart),
+    ]
+    return page(title, blocks)
+
+
 def _charts(report: Mapping[str, Any]) -> Iterable[str]:
     rounds = report["rounds"]
     numbers = [float(i + 1) for i in range(len(rounds))]

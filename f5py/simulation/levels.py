@@ -15,10 +15,17 @@ from f5py.pore_model.shift_file import MOST_SHIFT
 from f5py.simulation.settings import SimulationSettings
 
 
-def simulated_model(settings: SimulationSettings, motif: Motif, rng: np.random.Generator) -> PoreModel:
+def simulated_model(
+    settings: SimulationSettings, motif: Motif, of_shifts: np.random.Generator, of_levels: np.random.Generator
+) -> PoreModel:
     """Return the user's model or the built-in one of the chemistry and motif, with the deviations of the settings.
 
     Raises `PoreModelError` for an unusable file, and `UsageError` for settings that do not fit the model.
+
+    Parameters
+    ----------
+    of_shifts, of_levels : numpy.random.Generator
+        Draw the deviations of methylated and of plain k-mers.
     """
     model = _assumed_model(settings, motif)
     spread = _numbers("--shift-spread", settings.shift_spread or "0", model.k, single=True)
@@ -27,10 +34,10 @@ def simulated_model(settings: SimulationSettings, motif: Motif, rng: np.random.G
     if not (any(spread) or settings.level_bias):
         return model
     level = model.level_mean.astype(np.float64).reshape((len(model.alphabet),) * model.k)
-    shifted = rng.standard_normal(level.shape) * np.sqrt(_variance(spread, model)) if any(spread) else 0.0
-    biased = rng.normal(0.0, settings.level_bias, (4,) * model.k)
-    plain = [("ACGT".index(motif.canonical if base == "M" else base)) for base in model.alphabet]
-    level = level + shifted + biased[np.ix_(*[plain] * model.k)]
+    if any(spread):
+        level += of_shifts.standard_normal(level.shape) * np.sqrt(_variance(spread, model))
+    plain = ["ACGT".index(motif.canonical if base == "M" else base) for base in model.alphabet]
+    level += of_levels.normal(0.0, settings.level_bias, (4,) * model.k)[np.ix_(*[plain] * model.k)]
     return PoreModel(model.name, model.k, model.alphabet, level.astype(np.float32).ravel(), model.level_stdv)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
+from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
 
@@ -119,8 +120,13 @@ def reads_with(batch: ReadBatch, uses: NDArray[np.uint8], use: int) -> NDArray[n
 
 def is_held_out(batch: ReadBatch, share: float) -> NDArray[np.bool_]:
     """Mark the reads that are kept for testing: about that share, always the same ones; bool, shape (n,)."""
+    return names_in_share(batch.names, share)
+
+
+def names_in_share(names: Names, share: float) -> NDArray[np.bool_]:
+    """Mark about that share of names, always the same ones; bool, shape (n,)."""
     from f5py.training._held_out_numba import held_out
 
-    chosen = np.zeros(len(batch), np.bool_)
-    held_out(batch.names.text, batch.names.offsets, share, chosen)
+    chosen = np.zeros(len(names), np.bool_)
+    held_out(names.text, names.offsets, share, chosen)
     return chosen
