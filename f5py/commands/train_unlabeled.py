@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from typing import Any
@@ -37,6 +38,8 @@ from f5py.training.shifts import LEAST_GROUPS, LEAST_READS, Result, as_shifts, f
 from f5py.training.site_windows import SiteLikelihoods, SiteWindows, joined_windows
 
 _WHO = "train"
+#: So many times the groups that are wanted are looked for, as some reads drop out, and in so many reads at least.
+_MORE_GROUPS, _MANY_READS = 1.3, 40
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +70,9 @@ def run(options: TrainOptions) -> ShiftsSummary:
     with complete_text_output(options.output, min(options.threads, 4)) as out, ExitStack() as files:
         report_file = None if options.report is None else files.enter_context(complete_output(options.report))
         sources = [with_local_inputs(replace(options, bam=path), files) for path in options.unlabeled]
-        chemistry, n_groups = _counted(sources, motif)
+        chemistry, share = _chosen_share(sources, motif)
         start = _start_model(options, chemistry, motif)
-        windows = _windows(sources, motif, min(1.0, options.groups / max(n_groups, 1)))
+        windows = _windows(sources, motif, share)
         summary = _fitted(options, chemistry, start, windows, motif)
         _write(summary, options, chemistry, out)
         if report_file is not None:
@@ -100,21 +103,23 @@ def _start_model(options: TrainOptions, chemistry: Chemistry, motif: Motif) -> P
     return model
 
 
-def _counted(sources: list[TrainOptions], motif: Motif) -> tuple[Chemistry, int]:
-    """Determine the chemistry, and count the groups of one site in the reference under all reads."""
-    chemistry, count = None, 0
+def _chosen_share(sources: list[TrainOptions], motif: Motif) -> tuple[Chemistry, float]:
+    """Determine the chemistry, and the share of the reads that has as many groups as are wanted."""
+    chemistry, n_reads, n_groups = None, 0, 0
     for options in sources:
         with ExitStack() as inputs:
             loader, found = open_inputs(options, inputs)
             chemistry = chemistry or found
-            count += sum(_single_sites(loader, motif))
+            for reads, groups in _single_sites(loader, motif):
+                n_reads, n_groups = n_reads + reads, n_groups + groups
     assert chemistry is not None
-    return chemistry, count
+    share = max(_MORE_GROUPS * sources[0].groups / max(n_groups, 1), _MANY_READS / max(n_reads, 1))
+    return chemistry, min(1.0, share)
 
 
-def _single_sites(loader: Loader, motif: Motif) -> list[int]:
-    """Count the groups of one site, batch by batch."""
-    codes, counts = motif.codes(False), []
+def _single_sites(loader: Loader, motif: Motif) -> Iterator[tuple[int, int]]:
+    """Yield the numbers of reads and of groups of one site in the reference under them, batch by batch."""
+    codes = motif.codes(False)
     for columns, bases, offsets in loader.segments():
         bits = codes.letter_bits[bases]
         is_site = np.ones(max(len(bases) - len(codes.masks) + 1, 0), np.bool_)
@@ -128,8 +133,7 @@ def _single_sites(loader: Loader, motif: Motif) -> list[int]:
         if loader.windows is not None:
             position = columns.start[read] + at - offsets[read]
             is_single &= loader.windows.contain(columns.contig[read], position, position)
-        counts.append(int(is_single.sum()))
-    return counts
+        yield len(columns.contig), int(is_single.sum())
 
 
 def _windows(sources: list[TrainOptions], motif: Motif, share: float) -> SiteWindows | None:
@@ -146,7 +150,7 @@ def _windows(sources: list[TrainOptions], motif: Motif, share: float) -> SiteWin
             workers.callback(stage.close)
             process(options, stage, loader, inputs, lambda batch: None, _WHO, "no model was made")
         parts += stage.windows
-    return joined_windows(parts) if parts else None
+    return joined_windows(parts, sources[0].groups) if parts else None
 
 
 def _fitted(

@@ -6,6 +6,7 @@ it. The windows of some thousand groups take little memory, and the reads that t
 
 from __future__ import annotations
 
+import zlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -73,9 +74,17 @@ class SiteWindows(NamedTuple):
         return list(Names(self.name, self.name_offsets))
 
 
-def joined_windows(parts: list[SiteWindows]) -> SiteWindows:
-    """Join windows, ordered by their reads' names and their places: for any order of the parts the same."""
+def joined_windows(parts: list[SiteWindows], most: int) -> SiteWindows:
+    """Join windows, ordered by their reads' names and their places: for any order of the parts the same.
+
+    Of more than `most` those are chosen that have the least hashes of name and place.
+    """
     windows = joined_tuples(parts)
+    if windows.n > most:
+        places = zip(windows.reads, windows.first.tolist(), strict=True)
+        keys = [f"{name} {first}".encode("utf-8", "surrogateescape") for name, first in places]
+        hashes = np.array([zlib.crc32(key) for key in keys])
+        windows = windows.select(np.lexsort((windows.first, np.array(windows.reads), hashes))[:most])
     return windows.select(np.lexsort((windows.reverse, windows.first, windows.contig, np.array(windows.reads))))
 
 
