@@ -51,6 +51,8 @@ class Caller(AlignmentStage):
                 f"methylation is called in DNA only, not in {chemistry.name}; for RNA use eventalign and the tools "
                 "that read its table"
             )
+        if options.rescale is None and options.is_correlated:
+            options = replace(options, rescale=chemistry == R10_DNA)
         self.models = methylation_models(options, chemistry)
         super().__init__(options, chemistry)
         self.times.seconds["HMM"] = 0.0

@@ -64,8 +64,8 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         "with the correlations and the tails of real reads, which makes fewer wrong calls.")  # fmt: skip
     accurate: bool = flag("--accurate", group=Group.MODEL, ours=True, excludes=("noise=independent",),
         help="The same as --noise correlated.")  # fmt: skip
-    rescale: bool | None = option("--rescale", kind=Kind.YES_NO, group=Group.MODEL, default_words="no", ours=True,
-        needs=("noise=correlated", "accurate"),
+    rescale: bool | None = option("--rescale", kind=Kind.YES_NO, group=Group.MODEL,
+        default_words="no; with --accurate on R10.4.1 yes", ours=True, needs=("noise=correlated", "accurate"),
         help="yes: after a first pass of calls, fit every read's scaling again, to levels that are methylated as the "
         "calls say, and call a second time. With --noise correlated only.")  # fmt: skip
     meth_out_version: int = option("--meth-out-version", group=Group.OUTPUT, choices=(1, 2), default=2,

@@ -76,7 +76,7 @@ class Result(NamedTuple):
     fit: Fit  # of the stage that is taken
     first_stage: Fit
     halves: tuple[Fit, Fit]  # of the first stage
-    gain: HeldOutGain  # of the first stage against the start
+    gain: HeldOutGain  # of the stage that is taken against the start
     second_gain: HeldOutGain  # of the second stage against the first one
     has_second_stage: bool
     share_with_start: float
@@ -221,12 +221,13 @@ def fit_shifts(likelihoods_of: Callable[[NDArray[np.int64]], Ratios], reads: Seq
     first_stage = fitted(ratios_of, b, b, free)
     halves = [fitted(one, b, b, free) for one in of_halves]
     held_out = _HeldOut(of_halves, parts, reads)
-    gain = held_out.gain([half.shifts for half in halves], [b, b])
     share_with_start, likelihood_of_start = best_share(ratios_of(start))
     free[1, _WITH_BASE_BEFORE] = True
     second_halves = [fitted(one, half.shifts, b, free) for one, half in zip(of_halves, halves, strict=True)]
     second_gain = held_out.gain([half.shifts for half in second_halves], [half.shifts for half in halves])
     fit = fitted(ratios_of, first_stage.shifts, b, free) if second_gain.is_clear else first_stage
+    taken = second_halves if second_gain.is_clear else halves
+    gain = held_out.gain([half.shifts for half in taken], [b, b])
     verdict, problem = _judged(first_stage, (halves[0], halves[1]), gain, likelihood_of_start, len(reads), b)
     if verdict == "nothing to gain":
         fit = first_stage._replace(shifts=b, share=share_with_start, likelihood=likelihood_of_start)
