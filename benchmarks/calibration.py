@@ -103,7 +103,7 @@ def main() -> None:
         for noise in ("independent", "correlated"):
             options = CallOptions(
                 bam=given.b, reads=given.r, genome=given.g, slow5=given.slow5, output="/dev/null", threads=2,
-                gpu="off", noise=noise,
+                gpu="off", noise=noise, rescale=False if noise == "correlated" else None,
             )  # fmt: skip
             ratios, reads = ratios_of(options, motif)
             n = reads.max() + 1

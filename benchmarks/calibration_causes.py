@@ -2,13 +2,13 @@
 
     python benchmarks/calibration_causes.py FOLDER            # FOLDER gets the simulated reads
 
-Each simulated read is methylated throughout or not at all. The reads follow the built-in model; of R10.4.1 there are
-others, too, whose levels differ from it. CpG groups are called with
-the scaling of the run, and with parts of it replaced by those that are fitted to the levels of the true states, as
-`f5py.methylation.rescale` fits them; and with a factor of var, which is one of the widths of all levels as well. Both
-states have a half of the weight. Slope and intercept are those of a logistic regression of the state on the ratio: with
-1 and 0 the ratios are calibrated, and an intercept above 0 says that more is methylated than they tell. Writes a
-Markdown report to results/calibration_causes.md, or where --output says.
+Each simulated read is methylated throughout or not at all. The reads of R9.4 follow the built-in model, those of
+R10.4.1 deviate from it as real ones do. CpG groups are called with the scaling of the run, and with parts of it
+replaced by those that are fitted to the levels of the true states, as `f5py.methylation.rescale` fits them; and with a
+factor of var, which is one of the widths of all levels as well. Both states have a half of the weight. Slope and
+intercept are those of a logistic regression of the state on the ratio: with 1 and 0 the ratios are calibrated, and an
+intercept above 0 says that more is methylated than they tell. Writes a Markdown report to
+results/calibration_causes.md, or where --output says.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ import f5py
 from f5py.commands import call_methylation as command
 from f5py.compute import methylation as stage
 from f5py.core.batch import ReadBatch, Scaling
-from f5py.core.kmers import kmer_digits
 from f5py.core.motifs import Motif
 from f5py.core.noise import CALIBRATION
 from f5py.core.offsets import used_elements
@@ -39,17 +38,11 @@ from f5py.evaluation.agreement import LabelledRatios
 from f5py.methylation.calls import call_methylation
 from f5py.methylation.rescale import rescaled, scaled
 from f5py.options.signal_commands import CallOptions
-from f5py.pore_model import builtin
 from f5py.pore_model.model import PoreModel
-from f5py.pore_model.text_output import model_text
 
 #: Logarithms of the odds of methylation that a true state counts as.
 _SURE = 100.0
 _PORES = {"r9": "R9.4", "r10": "R10.4.1"}
-_MODELS = {"r9": "r9.4_450bps.cpg.6mer", "r10": "r10.4.1_400bps.cpg.9mer"}
-#: How levels of reads differ from the model that they are called with.
-_OWN = "levels of methylated k-mers off by 2 pA"
-_FAR, _NEAR = "methylation moves levels 1.5 times as far", "methylation moves levels 0.67 times as far"
 
 
 def variants(run: Scaling, truth: Scaling) -> dict[str, Scaling]:
@@ -106,7 +99,8 @@ def measured(folder: Path, state_of: NDArray[np.int64]) -> tuple[dict[tuple[str,
     try:
         command.run(
             CallOptions(
-                output="/dev/null", threads=2, gpu="off", noise="correlated", bam=str(folder / "reads.bam"),
+                output="/dev/null", threads=2, gpu="off", noise="correlated", rescale=False,
+                bam=str(folder / "reads.bam"),
                 genome=str(folder / "ref.fa"), slow5=str(folder / "reads.blow5"),
             )
         )  # fmt: skip
@@ -132,22 +126,6 @@ def regression(
         p = 1 / (1 + np.exp(-np.clip(found @ x, -500, 500)))
         found = found + np.linalg.solve((x * weight * p * (1 - p)) @ x.T, x @ (weight * (state - p)))
     return tuple(found)
-
-
-def other_model(pore: str, words: str) -> PoreModel:
-    """Make a model whose levels differ from the built-in one's."""
-    model = builtin(_MODELS[pore])
-    modified = kmer_digits(np.arange(len(model.level_mean)), model.k, 5) == model.alphabet.index("M")
-    with_c = np.where(modified, model.alphabet.index("C"), kmer_digits(np.arange(len(modified)), model.k, 5))
-    plain = model.level_mean[with_c @ 5 ** np.arange(model.k - 1, -1, -1)]
-    is_m = modified.any(axis=1)
-    rng = np.random.default_rng(1)
-    level = model.level_mean.copy()
-    if words == _OWN:
-        level[is_m] += rng.normal(0, 2.0, int(is_m.sum())).astype(np.float32)
-    else:
-        level = plain + np.float32(1.5 if words == _FAR else 0.67) * (level - plain)
-    return PoreModel("other", model.k, model.alphabet, level, model.level_stdv)
 
 
 def lines(pore: str, of: str, table: dict[tuple[str, str], NDArray[np.float64]]) -> list[str]:
@@ -182,26 +160,17 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "calibration_causes.md")
     arguments = parser.parse_args()
     rows, fits = [], []
-    for pore, changed in (("r9", None), ("r10", None), ("r10", _OWN), ("r10", _FAR), ("r10", _NEAR)):
-        name = _PORES[pore] if changed is None else f"{_PORES[pore]}, {changed}"
-        folder = arguments.folder / name.replace(" ", "_")
+    for pore, name in _PORES.items():
+        folder = arguments.folder / pore
         folder.mkdir(parents=True, exist_ok=True)
-        options: dict[str, Any] = {}
-        if changed is not None:
-            model = other_model(pore, changed)
-            options["meth_model"] = arguments.folder / "other.model"
-            text = model_text(model, np.zeros(len(model.level_mean)), "cpg", "made")
-            options["meth_model"].write_bytes(b"".join(text))
         f5py.simulate(
             output=folder, force=True, genome_length=300_000, gc=0.5, seed=42, signal_format="blow5", pore=pore,
-            methylation="per-read", fixed_length=4000, n_reads=arguments.reads, **options,
+            methylation="per-read", fixed_length=4000, n_reads=arguments.reads, realistic=pore == "r10",
         )  # fmt: skip
         truth = pd.read_csv(folder / "truth_reads.tsv", sep="\t").groupby("read_name")["methylated"].max()
         with pysam.AlignmentFile(str(folder / "reads.bam")) as file:
             state_of = np.array([truth.get(record.query_name, 0) for record in file])
         table, words = measured(folder, state_of)
-        if changed is not None:
-            table = {key: value for key, value in table.items() if key[0] in ("as it is", "all three true")}
         rows += lines(pore, name, table)
         fits.append(f"* {name}: {words}.")
     report = [

@@ -312,6 +312,10 @@ class _SimulateOptions(TypedDict, total=False):
     motif: str | None
     pore: Literal["r9", "r10", "rna002", "rna004"]
     meth_model: _File | None
+    shifts: str | float | Sequence[str | float] | None
+    shift_spread: str | float | Sequence[str | float] | None
+    level_bias: float | None
+    realistic: bool
     seed: int
     reference: _File | None
     genome_length: int | None
@@ -362,8 +366,10 @@ class _TrainOptions(
     truth: _File | None
     methylated: _File | Iterable[_File]
     unmethylated: _File | Iterable[_File]
+    unlabeled: _File | Iterable[_File]
     output: _File | None
     report: _File | None
+    full: bool
     force: bool
     ultra_thresh: int
     window: _Region | Sequence[_Region] | None
@@ -377,6 +383,7 @@ class _TrainOptions(
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
     motif: str | tuple[str, int] | None
     train_kmers: Literal["all", "methylated", "unmethylated"]
+    groups: int
     rounds: int
     prior_events: float
     held_out: float

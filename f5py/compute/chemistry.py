@@ -13,6 +13,8 @@ from f5py.pore_model import PoreModel, builtin, named_model, read_model
 from f5py.signal.events import DNA, RNA, EventParameters
 
 _WHO = "chemistry"
+#: R10.4.1 is sampled at 4 or at 5 kHz.
+_BETWEEN_RATES = 4500.0
 # Product codes that tell the pore, in lower case. Those of R10.4.1 have 114 in them, those of RNA004 rna004 or 004ra.
 # Kits of version 12, which are for several pores, and unknown ones tell nothing.
 _R9_DNA_KIT = re.compile(
@@ -153,7 +155,18 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
     if contradiction is not None:
         input_warning(_WHO, f"{contradiction}. They are taken as {chemistry.name}, with the model given")
     known_from = " and ".join(filter(None, [given, evidence if is_found else ""]))
-    return replace(chemistry, known_from=known_from or "assumed, as neither the options nor the signals tell")
+    known_from = known_from or "assumed, as neither the options nor the signals tell"
+    if chemistry == R10_DNA and _is_5_khz(run_info):
+        known_from += ", 5 kHz"
+    return replace(chemistry, known_from=known_from)
+
+
+def _is_5_khz(run_info: Mapping[str, str]) -> bool:
+    """Return whether the signals are sampled at 5 kHz; R10.4.1's built-in models are of reads at 4 kHz."""
+    try:
+        return float(run_info.get("sample_frequency", "")) > _BETWEEN_RATES
+    except ValueError:
+        return any("5khz" in name for name in _model_names(run_info))
 
 
 def _molecules(run_info: Mapping[str, str]) -> set[bool]:

@@ -229,8 +229,8 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> list[tuple
     if chemistry == R10_DNA:
         console.info(
             "methylation",
-            "the shifts of R10.4.1's methylated k-mers are round means of public reads; f5py train --unlabeled fits "
-            "them to your reads",
+            "the shifts of R10.4.1's methylated k-mers are round means of public 4 kHz reads; f5py train "
+            "--unlabeled fits them to your reads",
         )
     return found
 

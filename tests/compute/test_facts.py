@@ -28,6 +28,15 @@ INPUTS = {"bam": "b", "genome": "g"}
         ("r9", True, {"sequencing_kit": "sqk-rna002"}, "--pore and --rna and sequencing_kit sqk-rna002"),
         (None, False, {"sequencing_kit": "SQK-LSK114"}, "sequencing_kit SQK-LSK114"),
         (None, False, {"experiment_type": "rna"}, "experiment_type rna"),
+        ("r10", False, {"sample_frequency": "5000"}, "--pore, 5 kHz"),
+        ("r10", False, {"sample_frequency": "4000"}, "--pore"),
+        ("r9", False, {"sample_frequency": "5000"}, "--pore"),
+        (
+            None,
+            False,
+            {"basecall_model": "dna_r10.4.1_e8.2_400bps_5khz_sup"},
+            "basecall_model dna_r10.4.1_e8.2_400bps_5khz_sup, 5 kHz",
+        ),
     ],
 )
 def test_it_is_told_how_the_chemistry_is_known(pore, rna, run_info, known_from):

@@ -183,13 +183,17 @@ class Slow5Source(SignalSource):
         return int(sizes.sum())
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        """Return what the header says about the run of the first read that can be read; see `SignalSource`."""
+        """Return what the header says about the run of the first read that can be read; see `SignalSource`.
+
+        A header without the sampling rate gets that of the read.
+        """
         self._warn_of_mixed_runs()
         for name in names:
             got = self._read(Names.of([name]))
             if got.codes[0] == 0:
                 group = int(got.groups[0])
-                return dict(self._groups[group]) if group < len(self._groups) else {}
+                found = self._groups[group] if group < len(self._groups) else {}
+                return {"sample_frequency": f"{got.calibration[0, FIELDS.index('sampling_rate')]:g}", **found}
         return {}
 
     def names(self) -> Iterator[str]:
