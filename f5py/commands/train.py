@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from f5py import __version__
 from f5py.commands import train_unlabeled
 from f5py.commands.train_unlabeled import ShiftsSummary
-from f5py.compute.chemistry import Chemistry
+from f5py.compute.chemistry import R10_DNA, Chemistry
 from f5py.compute.diagnosis import mismatch
 from f5py.compute.methylation import builtin_methylation, motif_of
 from f5py.compute.training import NoiseStage, TestingStage, TrainingStage
@@ -298,7 +298,7 @@ def _trained(
     if trained.auc is not None:
         report["held_out"] = {"calls": len(labels), "auc": trained.auc, "roc": roc_points(labels, ratios)}
         report["held_out"]["known_model"] = _known_model(options, passes, chemistry, start, before, trained)
-    report["warnings"] = of_few(report)
+    report["warnings"] = [f"{few}{_of_shifts(options, report)}" for few in of_few(report)]
     for text in report["warnings"]:
         console.warning(_WHO, text)
     return TrainingSummary(model, n_events, rounds, trained.auc, len(labels), report)
@@ -312,21 +312,29 @@ def _check(report: dict[str, Any], options: TrainOptions, trains_methylated: boo
     if trains_methylated and methylated is not None and not methylated["well_seen"]:
         problem = (
             f"not one of the {methylated['seen']:,} methylated k-mers that occur has {WELL_SEEN} events; give more "
-            "methylated reads"
+            f"methylated reads{_of_shifts(options, report)}"
         )
     else:
-        both = [Quality(**{name: comparison[one][name] for name in Quality._fields}) for one in _BOTH]
+        before, trained = (Quality(**{name: comparison[one][name] for name in Quality._fields}) for one in _BOTH)
         known = report.get("held_out", {}).get("known_model") or {}
-        problem = too_many_wrong(*both, known.get("auc"))
+        problem = too_many_wrong(before, trained, known.get("auc"))
         if problem is None and comparison["verdict"] == "worse":
             start = comparison["start"]["name"]
-            problem = f"worse than the start model {start} on what was held out: {words_of(*both)}"
+            problem = f"worse than the start model {start} on what was held out: {words_of(before, trained)}"
     if problem is None:
         return
     if not options.force:
         raise F5pyError(f"{problem}; no model was made (--force writes it all the same)")
     report["warnings"].append(problem)
     console.warning(_WHO, problem)
+
+
+def _of_shifts(options: TrainOptions, report: dict[str, Any]) -> str:
+    """Offer the fit of few shifts instead of many levels, where there is one; "" elsewhere."""
+    if report["chemistry"] != R10_DNA.name or options.motif is not None or options.methylation not in (None, "cpg"):
+        return ""
+    files = " ".join(f"--unlabeled {path}" for path in (*options.methylated, *options.unmethylated) or (options.bam,))
+    return f"; or fit nine shifts to the same reads: {files}"
 
 
 def _noise(passes: _Passes, model: PoreModel, n_events: NDArray[np.float64]) -> NoiseEstimate | None:

@@ -60,6 +60,8 @@ def test_contradictions_are_usage_errors(tmp_path, capsys, options):
         (["-g", "absent.fa"], "absent.fa"),
         (["--site-rates", "2"], "neither a rate"),
         (["--genome-length", "1K", "--length", "2K"], "does not fit"),
+        (["--pore", "r10", "--meth-model", "absent.model"], "absent.model"),
+        (["--pore", "r10", "--shifts", "absent.model"], "absent.model"),
     ],
 )
 def test_bad_input_is_one_line(tmp_path, capsys, options, complaint):
@@ -67,6 +69,20 @@ def test_bad_input_is_one_line(tmp_path, capsys, options, complaint):
     captured = capsys.readouterr()
     assert complaint in captured.err
     assert captured.err.count("\n") == 1
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--realistic"], "--realistic needs --pore r10"),
+        (["--pore", "r10", "--shifts", "1,2"], "9 numbers are needed"),
+        (["--shifts", "0,0,0,0,0,0", "--meth-model", "x"], "exclude each other"),
+    ],
+)
+def test_wrong_levels_are_usage_errors(tmp_path, capsys, options, complaint):
+    assert run("-o", str(tmp_path / "x"), *options) == 2
+    assert complaint in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 
 

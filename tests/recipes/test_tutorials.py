@@ -98,6 +98,15 @@ def test_r10_igv(shared_data: Path, tmp_path: Path):
     assert "<canvas" in (tmp_path / "read.html").read_text()
 
 
+def test_r10_cpg(tmp_path: Path):
+    run_tutorial("r10-cpg", tmp_path)
+    assert "<svg" in (tmp_path / "fit.html").read_text()
+    shifts = [line.split("\t")[1] for line in (tmp_path / "cpg.model").read_text().splitlines() if line[0].isdigit()]
+    assert [float(shift) for shift in shifts[5:7]] == pytest.approx([-7, -16], abs=1.5)
+    found = f5py.validate(tmp_path / "calls.tsv", tmp_path / "sample" / "truth_reads.tsv", output=tmp_path / "text")
+    assert found["auc"] > 0.97
+
+
 def test_train(tmp_path: Path):
     run_tutorial("train", tmp_path, {"--genome-length 100K": "--genome-length 25K"})
     assert "<svg" in (tmp_path / "training.html").read_text()
