@@ -133,6 +133,8 @@ def option_value(name: str, option: Option, value: Any, files: GivenFiles) -> An
 
     Raises `UsageError` if it is no value of such an option.
     """
+    if value is None and option.repeated:
+        return ()
     if value is None:
         if option.default is not None and option.refused is None:
             _fail(name, "None is no value; leave it out for the default")
@@ -141,13 +143,22 @@ def option_value(name: str, option: Option, value: Any, files: GivenFiles) -> An
         name_of_all = files.table_name(name, value)
         return (name_of_all,) if option.repeated else name_of_all
     if option.repeated:
-        several = value if isinstance(value, Iterable) and not _is_one(value) else [value]
+        several = [value] if not isinstance(value, Iterable) or _is_one(option, value) else list(value)
+        if not several and option.metavar == "REGION":
+            _fail(name, "has no region in it")
         return tuple(_single(name, option, one, files) for one in several)
     return _single(name, option, value, files)
 
 
-def _is_one(value: Any) -> bool:
+def _is_one(option: Option, value: Any) -> bool:
+    if option.metavar == "REGION" and _is_interval(value):
+        return True
     return isinstance(value, str | bytes | os.PathLike) or hasattr(value, "read") or is_table(value)
+
+
+def _is_interval(value: Any) -> bool:
+    """Return whether a value is a contig, a start and an end, and not three regions."""
+    return isinstance(value, tuple) and len(value) == 3 and not isinstance(value[1], str)
 
 
 def _single(name: str, option: Option, value: Any, files: GivenFiles) -> Any:
@@ -205,8 +216,7 @@ def _text(name: str, option: Option, value: Any, files: GivenFiles) -> str:
 def _joined(name: str, option: Option, value: Any) -> str:
     """Join the elements of a sequence to one text, as on the command line."""
     if option.metavar == "REGION":
-        is_one = isinstance(value, tuple) and len(value) == 3 and not isinstance(value[1], str)
-        several = [value] if is_one else value
+        several = [value] if _is_interval(value) else value
         return " ".join(_region(name, one) for one in several) or _fail(name, "has no region in it")
     if "SITE:OFFSET" in (option.metavar or "") and len(value) == 2 and isinstance(value[0], str):
         return f"{value[0]}:{_number(name, value[1], operator.index, 'a whole number')}"

@@ -129,7 +129,8 @@ class OptionsCommand(click.Command):
                 getattr(import_module(self.row.module), self.row.function)(self.options(**given))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta[WORDS] = expand(args, self.declared.values())
+        # the shell's completion reads an unfinished line
+        ctx.meta[WORDS] = args if ctx.resilient_parsing else expand(args, self.declared.values())
         try:
             return super().parse_args(ctx, list(ctx.meta[WORDS]))
         except click.UsageError as wrong:
@@ -225,7 +226,8 @@ def _parameter(name: str, option: Option) -> click.Parameter:
     """Make the parameter of click that `option` declares."""
     if option.is_argument:
         if option.repeated:
-            return click.Argument([name], nargs=-1, metavar=option.metavar, type=_FileName())
+            required = option.default is REQUIRED
+            return click.Argument([name], nargs=-1, required=required, metavar=option.metavar, type=_FileName())
         more: dict[str, Any] = {} if option.default is REQUIRED else {"default": option.default}
         return click.Argument([name], required=not more, metavar=option.metavar, type=_FileName(), **more)
     more = {"hidden": option.is_hidden, "help": option.help}

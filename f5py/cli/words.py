@@ -16,8 +16,8 @@ _OF_MESSAGES = ("--help-all", "--quiet", "--log-file")
 def expand(words: list[str], options: Iterable[Option]) -> list[str]:
     """Write every option out: long names whole, and a number where one may be missing and is.
 
-    Raises `UsageError` if an abbreviation stands for several options. What the parser, which knows whole names only,
-    does not understand is left as it is.
+    Raises `UsageError` if an abbreviation stands for several options, or an option with one value is given twice. What
+    the parser, which knows whole names only, does not understand is left as it is.
 
     Parameters
     ----------
@@ -27,6 +27,7 @@ def expand(words: list[str], options: Iterable[Option]) -> list[str]:
     by_name: dict[str, Option | None] = {name: None for name in COMMON}
     for option in options:
         by_name.update(dict.fromkeys(option.spellings, option))
+    given: dict[str, str] = {}
     expanded: list[str] = []
     rest = iter(words)
     pending: list[str] = []
@@ -39,9 +40,15 @@ def expand(words: list[str], options: Iterable[Option]) -> list[str]:
             name = _whole_name(name, by_name)
             option_or_none = by_name.get(name)
             takes_next = option_or_none is not None and option_or_none.kind is not Kind.FLAG and not equals
+            _check_once(name, option_or_none, given)
             expanded.append(name + equals + value)
         elif word.startswith("-") and len(word) > 1:
-            option_or_none, takes_next = _last_of_cluster(word, by_name)
+            cluster = _in_cluster(word, by_name)
+            for name, option in cluster:
+                _check_once(name, option, given)
+            option_or_none = cluster[-1][1] if cluster else None
+            is_last = len(cluster) == len(word) - 1
+            takes_next = option_or_none is not None and option_or_none.kind is not Kind.FLAG and is_last
             expanded.append(word)
         else:
             expanded.append(word)
@@ -75,15 +82,42 @@ def _whole_name(name: str, by_name: dict[str, Option | None]) -> str:
     return next(iter(candidates), name)
 
 
-def _last_of_cluster(word: str, by_name: dict[str, Option | None]) -> tuple[Option | None, bool]:
-    """Find the option that a word of short ones ends with, and whether its value is the next word."""
-    for at in range(1, len(word)):
-        option = by_name.get(f"-{word[at]}")
+def _in_cluster(word: str, by_name: dict[str, Option | None]) -> list[tuple[str, Option]]:
+    """List the options of a word of short ones, up to one that takes a value or is not known."""
+    found = []
+    for letter in word[1:]:
+        option = by_name.get(f"-{letter}")
         if option is None:
-            return None, False
+            break
+        found.append((f"-{letter}", option))
         if option.kind is not Kind.FLAG:
-            return option, at == len(word) - 1
-    return None, False
+            break
+    return found
+
+
+def _check_once(name: str, option: Option | None, given: dict[str, str]) -> None:
+    """Raise `UsageError` if an option that takes one value has been given before.
+
+    Parameters
+    ----------
+    name : str
+        As it is written this time.
+    option : Option or None
+        None for those of every command.
+    given : dict of str to str
+        How the options before are written, by their spelling; added to.
+    """
+    if option is None and name not in _OF_MESSAGES:
+        return
+    if option is not None and (option.repeated or option.refused is not None):
+        return
+    key = name if option is None else option.spelling
+    if key not in given:
+        given[key] = name
+        return
+    which = f"{name} is given twice" if given[key] == name else f"{given[key]} and {name} are one option, given twice"
+    commas = option is not None and option.listed
+    raise UsageError(f"{which}; {'write several values with commas' if commas else 'leave one out'}")
 
 
 def _is_number(word: str | None) -> bool:

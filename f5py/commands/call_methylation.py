@@ -99,7 +99,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         return Caller(options, chemistry, loader.windows)
 
     def statistics(self, options: CallOptions, loader: Loader) -> RunStatistics | None:
-        if options.report is None:
+        if not options.report:
             return None
         return RunStatistics(loader.alignments.contig_lengths, options.threshold, motifs_of(options), loader.windows)
 

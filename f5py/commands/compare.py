@@ -101,7 +101,8 @@ def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> Leve
     for name in _OF_READS:
         values = getattr(options, name)
         if values:
-            chosen[name] = values[min(at, len(values) - 1)]
+            value = values[min(at, len(values) - 1)]
+            chosen[name] = value if name == "reads" else (value,)
     take: Callable[[Any], None] = collector.add
     eventalign.run(
         EventalignOptions(

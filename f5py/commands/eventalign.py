@@ -90,7 +90,7 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
         return ReferenceAligner(options, chemistry, loader.windows)
 
     def statistics(self, options: EventalignOptions, loader: Loader) -> RunStatistics | None:
-        if options.report is None:
+        if not options.report:
             return None
         return RunStatistics(loader.alignments.contig_lengths, CALL_THRESHOLD, windows=loader.windows)
 

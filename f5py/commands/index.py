@@ -53,7 +53,7 @@ def run(options: IndexOptions) -> IndexSummary:
     """
     sources = files_of_reads(options.reads)
     prefix = _prefix(options)
-    if options.slow5 is None:
+    if not options.slow5:
         if options.skip_slow5_idx:
             console.warning("index", "--skip-slow5-idx has no effect without --slow5")
         kinds = ["fast5"] * bool(options.directories or not options.pod5) + ["pod5"] * bool(options.pod5)
@@ -148,16 +148,18 @@ def index_fast5(
 
 
 def index_slow5(
-    reads_path: str, slow5: str, threads: int = 4, index_signals: bool = True, sources: Sequence[str] = ()
+    reads_path: str, slow5: Sequence[str], threads: int = 4, index_signals: bool = True, sources: Sequence[str] = ()
 ) -> tuple[int, int | None]:
-    """Index basecalled reads, whose signals are all in one SLOW5 file.
+    """Index basecalled reads, whose signals are all in some SLOW5 files.
 
-    The ``.readdb`` then has one line that names this file for all reads, as nanopolish writes it.
+    The ``.readdb`` then has a line for each file that names it for all reads, as nanopolish writes it.
 
     Parameters
     ----------
+    slow5 : sequence of str
+        Files, and folders of such.
     index_signals : bool
-        Make the index of the SLOW5 file too, unless it is there.
+        Make the indices of the SLOW5 files too, unless they are there.
     reads_path, threads, sources
         As for `index_fast5`.
 
@@ -166,7 +168,7 @@ def index_slow5(
     reads : int
         Reads known.
     with_signal : int or None
-        How many of them are in the SLOW5 file; None without its index.
+        How many of them are in the SLOW5 files; None without their indices.
 
     Raises
     ------
@@ -175,26 +177,32 @@ def index_slow5(
     MissingDependencyError
         If the file is compressed with zstd, and there is no library for that.
     F5pyError
-        If not a single read is in the SLOW5 file. No file of the index is written then.
+        If not a single read is in a SLOW5 file. No file of the index is written then.
     """
-    from f5py.io.signals.choose import ALL_READS, check_kind
+    from f5py.io.signals.choose import check_kind, slow5_files
     from f5py.io.signals.slow5.reader import Slow5Source, read_groups
 
-    check_kind(slow5, "slow5")
+    for path in slow5:
+        check_kind(path, "slow5")
+    files = slow5_files(slow5)
     if not index_signals:
-        read_groups(slow5)  # raises if the header is damaged
+        for file in files:
+            read_groups(file)  # raises if the header is damaged
         with IndexOfReads(reads_path) as index:
             paths = index.write_sequences(threads, sources)
-            index.put_in_place({ALL_READS: slow5})
+            index.put_in_place(of_all=files)
         return len(paths), None
-    with closing(Slow5Source(slow5, threads)) as source, IndexOfReads(reads_path) as index:
+    with ExitStack() as opened:
+        signals = [opened.enter_context(closing(Slow5Source(file, threads))) for file in files]
+        index = opened.enter_context(IndexOfReads(reads_path))
         paths = index.write_sequences(threads, sources)
-        with_signal = sum(1 for name in source.names() if name in paths)
+        with_signal = len({name for source in signals for name in source.names() if name in paths})
         if paths and not with_signal:
             raise F5pyError(
-                f"{slow5}: holds none of the {len(paths)} reads in {reads_path}; give the file of these reads"
+                f"{', '.join(slow5)}: holds none of the {len(paths)} reads in {reads_path}; give the file of these "
+                "reads"
             )
-        index.put_in_place({ALL_READS: slow5})
+        index.put_in_place(of_all=files)
     return len(paths), with_signal
 
 

@@ -85,7 +85,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
     options = with_format(options)
     check_options(options, take is not None)
     motif = chosen_motif(options)
-    paths = list(options.tables) or [options.calls]
+    paths = [*options.calls, *options.tables] or ["-"]
     check_read_once(paths)
     inputs = Inputs.of(paths)
     check_source(inputs.kind, options)

@@ -84,7 +84,7 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
         return options
 
     def inputs(self, options: ResquiggleOptions) -> list[str | None]:
-        return [options.reads, options.signals, options.kmer_model]
+        return [options.reads, *options.signals, options.kmer_model]
 
     def compiled(self, options: ResquiggleOptions) -> tuple[list[str], list[str]]:
         """Return what is compiled ahead: nothing besides what all runs over signals need."""
@@ -141,7 +141,7 @@ def _lines(batch: ReadBatch) -> NDArray[np.int64]:
 
 def _check_resumable(options: ResquiggleOptions) -> None:
     """Raise `UsageError` if the options do not go together with ``--resume``."""
-    for path in (options.reads, options.signals):
+    for path in (options.reads, *options.signals):
         if path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
             raise UsageError(f"{path}: cannot be read again, as --resume needs; name a file")
     _folder(options)

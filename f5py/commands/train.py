@@ -92,7 +92,7 @@ def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
         options.prior_events, options.train_kmers != "methylated", trains_methylated, motif.canonical if motif else "C"
     )
     with complete_text_output(options.output, min(options.threads, 4)) as out, ExitStack() as files:
-        report_file = None if options.report is None else files.enter_context(complete_output(options.report))
+        reports = [(path, files.enter_context(complete_output(path))) for path in options.report]
         passes = _Passes(options, sources, motif, files.enter_context(ExitStack()))
         chemistry = passes.chemistry()
         start = _start_model(options, chemistry, motif)
@@ -101,10 +101,10 @@ def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
         comment = f"f5py {__version__} train, {chemistry.name}, {len(summary.rounds)} rounds, start {start.name}"
         for piece in model_text(summary.model, summary.n_events, _kind(options, motif), comment):
             out.write(piece)
-        if report_file is not None:
-            is_page = str(options.report).endswith(".html")
+        for path, file in reports:
+            is_page = path.endswith(".html")
             text = training_page(summary.report) if is_page else json.dumps(summary.report, indent=2) + "\n"
-            report_file.write(text.encode())
+            file.write(text.encode())
     return summary
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -48,17 +48,19 @@ class Windows:
         self._start_places, self._end_places = place(self._contigs, self._starts), reach[is_last]
 
     @classmethod
-    def parse(cls, text: str, contigs: list[str]) -> Windows:
-        """Windows from ``-w``: the name of a ``.bed`` file, or regions such as ``chr1:1,001-2,000``, with spaces.
+    def parse(cls, texts: Sequence[str], contigs: list[str]) -> Windows:
+        """Windows from ``-w``: names of ``.bed`` files, and regions such as ``chr1:1,001-2,000``, with spaces.
 
         Several regions are the same as a BED file of them.
         """
-        if len(text) >= 4 and text.endswith(".bed"):
-            return cls(_read_bed(text, contigs))
-        regions = text.split()  # names of contigs have no spaces
-        if len(regions) > 1:
-            return cls([_parse_region(one, contigs) for one in regions])
-        return cls([_parse_region(text, contigs)], is_region=True)
+        intervals: list[tuple[int, int, int]] = []
+        for text in texts:
+            if text.endswith(".bed"):
+                intervals += _read_bed(text, contigs)
+            else:  # names of contigs have no spaces
+                intervals += [_parse_region(one, contigs) for one in text.split() or [text]]
+        intervals = list(dict.fromkeys(intervals))
+        return cls(intervals, is_region=len(intervals) == 1 and not texts[0].endswith(".bed"))
 
     def with_previous_end(self) -> Iterator[tuple[int, int, int, int]]:
         """All (contig index, start, end, end of the window before on the contig or 0), in order."""
@@ -137,7 +139,7 @@ def one_region(text: str, contigs: list[str], contig_lengths: list[int]) -> tupl
     """
     if len(text.split()) > 1:
         raise F5pyError(f"-w {text}: give one region, written as contig:start-end")
-    window = Windows.parse(text, contigs)
+    window = Windows.parse([text], contigs)
     contig, start, end, _ = next(window.with_previous_end())
     length = contig_lengths[contig]
     if start >= length:

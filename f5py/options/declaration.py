@@ -191,7 +191,11 @@ class Option:
 
     def check(self, value: Any) -> None:
         """Raise `UsageError` for a value that the option cannot have."""
-        if value is None or isinstance(value, tuple):
+        if isinstance(value, tuple):
+            for one in value:
+                self.check(one)
+            return
+        if value is None:
             return
         if self.refused is not None:
             if value:

@@ -66,6 +66,8 @@ def _value(options: Any, name: str, declared: Option) -> Any:
     if name == "noise" and options.is_correlated:
         return "correlated"
     value = getattr(options, name)
+    if declared.repeated:
+        return " ".join(map(str, value)) or None
     if value is not None or name not in _WORDS_ARE_VALUES or (name == "methylation" and options.motif is not None):
         return value
     words = declared.default_words

@@ -13,12 +13,13 @@ _INPUT, _OUTPUT = Group.INPUT, Group.OUTPUT
 class FrequencyOptions(StrictOptions, Options):
     """Options of ``f5py meth-freq``."""
 
-    tables: tuple[str, ...] = argument("[CALLS ...]", default=(), repeated=True, is_table=True, excludes=("calls",),
-        help="Tables of calls, BAM files with MM and ML tags of any caller, or bedMethyl files, counted as one, "
-        "instead of -i.")  # fmt: skip
-    calls: str = option("-i", "--input", kind=Kind.FILE, group=_INPUT, default="-", default_words="standard input",
-        is_table=True,
-        help="Table of calls, modBAM or bedMethyl; tables plain or gzip.")  # fmt: skip
+    tables: tuple[str, ...] = argument("[CALLS ...]", default=(), repeated=True, is_table=True,
+        help="Tables of calls, BAM files with MM and ML tags of any caller, or bedMethyl files, counted "
+        "as one.")  # fmt: skip
+    calls: tuple[str, ...] = option("-i", "--input", kind=Kind.FILE, group=_INPUT, repeated=True, default=(),
+        default_words="standard input", is_table=True,
+        help="Table of calls, modBAM or bedMethyl, to be counted with the others; tables plain or gzip. "
+        "Repeatable.")  # fmt: skip
     output: str = output_file()
     threshold: float = option("-c", "--call-threshold", group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
         help="Skip calls with a lower absolute log_lik_ratio.")  # fmt: skip

@@ -64,10 +64,11 @@ class MapOptions(GpuOptions, Options):
     with_cigar: bool = flag("-c", help="Accepted as minimap2 has it; PAF has CIGAR strings anyway.")
     strand_of_splicing: str | None = option("-u", group=Group.OUTPUT, choices=("f",),
         help="Accepted as minimap2 has it; changes nothing without splicing.")  # fmt: skip
-    report: str | None = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
+    report: tuple[str, ...] = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
+        repeated=True, default=(),
         see="formats.md#run-report", needs=("reads",), advice="it is about reads, of which none are given",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
-        ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.")  # fmt: skip
+        ".html, else JSON, which MultiQC reads if the name ends in _mqc.json. Repeatable.")  # fmt: skip
     sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
         default_words="the name of the first file of reads", needs=("report",),
         help="What the report, and with it MultiQC, calls the sample.")  # fmt: skip

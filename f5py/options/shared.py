@@ -137,22 +137,20 @@ class StrictOptions:
         help="Stop with an error instead of a warning if input is damaged, incomplete or inconsistent.")  # fmt: skip
 
 
-_ONE_SIGNALS = "give the one that holds the signals of these reads"
-
-
 @part_of_options
 class SignalOptions:
     """Sources of the raw signals."""
 
-    slow5: str | None = option("--slow5", kind=Kind.FILE, group=Group.INPUT, beside=BESIDE_SLOW5, url="slow5",
-        excludes=("pod5", "fast5"), advice=_ONE_SIGNALS,
-        help="Signals in a SLOW5 or BLOW5 file.")  # fmt: skip
-    pod5: str | None = option("--pod5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="pod5", excludes=("fast5",),
-        advice=_ONE_SIGNALS,
-        help="Signals in a POD5 file or a folder of POD5 files.")  # fmt: skip
-    fast5: str | None = option("--fast5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="fast5",
+    slow5: tuple[str, ...] = option("--slow5", kind=Kind.PATH, group=Group.INPUT, beside=BESIDE_SLOW5, url="slow5",
+        repeated=True, default=(), see="usage/common.md#signals",
+        help="Signals in a SLOW5 or BLOW5 file, or a folder of such files. Repeatable.")  # fmt: skip
+    pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="pod5",
+        repeated=True, default=(), see="usage/common.md#signals",
+        help="Signals in a POD5 file or a folder of POD5 files. Repeatable.")  # fmt: skip
+    fast5: tuple[str, ...] = option("--fast5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="fast5",
+        repeated=True, default=(), see="usage/common.md#signals",
         help="Signals in a fast5 file or a folder of fast5 files, which is searched at the start "
-        "of the run.")  # fmt: skip
+        "of the run. Repeatable.")  # fmt: skip
 
 
 @part_of_options
@@ -272,9 +270,10 @@ class AlignmentOptions(DeveloperOptions, CudaOptions, LimitOptions, ModelOptions
 class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
     """Options of a command that takes its reads from an alignment file."""
 
-    window: str | None = option("-w", "--window", group=Group.SELECTION, metavar="REGION", default_words="everything",
+    window: tuple[str, ...] = option("-w", "--window", group=Group.SELECTION, metavar="REGION", repeated=True,
+        default=(), default_words="everything",
         help="Only this region, contig or contig:start-end (from 1, both included), several with spaces between them, "
-        "or the windows in a .bed file; needs an indexed BAM or CRAM file.")  # fmt: skip
+        "or the windows in a .bed file; needs an indexed BAM or CRAM file. Repeatable.")  # fmt: skip
     min_mapq: int = min_mapq()
     secondary: bool = option("--secondary", group=Group.SELECTION, default=False, help="Use secondary alignments too.")
     supplementary: bool = option("--supplementary", group=Group.SELECTION, default=True,
@@ -290,10 +289,10 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
         help="Skip ultra-long reads and write their records to this BAM file.")  # fmt: skip
     ultra_thresh: int = option("--ultra-thresh", group=Group.SELECTION, default=100_000, at_least=0,
         help="Reads with more bases are ultra-long; only used with --skip-ultra.")  # fmt: skip
-    report: str | None = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
-        see="formats.md#run-report",
+    report: tuple[str, ...] = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
+        repeated=True, default=(), see="formats.md#run-report",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
-        ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.")  # fmt: skip
+        ".html, else JSON, which MultiQC reads if the name ends in _mqc.json. Repeatable.")  # fmt: skip
     sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
         default_words="SM of the alignments' read groups, else the name of their file",
         help="What the report, and with it MultiQC, calls the sample.")  # fmt: skip

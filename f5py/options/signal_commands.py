@@ -201,7 +201,8 @@ class ResquiggleOptions(RnaOptions, AlignmentOptions):
     """Options of ``f5py resquiggle``."""
 
     reads: str = argument("READS", help="FASTA or FASTQ file, plain or compressed.")
-    signals: str = argument("SIGNALS", help="SLOW5, BLOW5, POD5 or fast5 file, or a folder of POD5 or fast5 files.")
+    signals: tuple[str, ...] = argument("SIGNALS [...]", repeated=True,
+        help="SLOW5, BLOW5, POD5 or fast5 files, and folders of such files.")  # fmt: skip
     paf: bool = flag("-c", "--paf", see="formats.md#paf-and-sam",
         help="Write PAF: a line per read, with the samples of each k-mer.")  # fmt: skip
     resume: bool = flag("--resume", group=Group.PARTS, ours=True,
@@ -299,15 +300,16 @@ class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions, Opti
         default_words="the bases in the alignments", beside=BESIDE_READS,
         see="usage/f5py-call-methylation.md#reads-without-an-index",
         help="Basecalled reads; given twice for A and for B.")  # fmt: skip
-    slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
+    slow5: tuple[str, ...] = option("--slow5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
         beside=BESIDE_SLOW5,
-        help="Signals in a SLOW5 or BLOW5 file; given twice for A and for B.")  # fmt: skip
+        help="Signals in a SLOW5 or BLOW5 file or a folder of such; given twice for A and for B.")  # fmt: skip
     pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
         help="Signals in a POD5 file or a folder of POD5 files; given twice for A and for B.")  # fmt: skip
     fast5: tuple[str, ...] = option("--fast5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
         help="Signals in a fast5 file or a folder of fast5 files; given twice for A and for B.")  # fmt: skip
-    window: str | None = option("-w", "--window", group=Group.SELECTION, metavar="REGION", default_words="everything",
+    window: tuple[str, ...] = option("-w", "--window", group=Group.SELECTION, metavar="REGION", repeated=True,
+        default=(), default_words="everything",
         help="Only this region, contig or contig:start-end, or the windows in a .bed file; "
-        "needs indexed alignments.")  # fmt: skip
+        "needs indexed alignments. Repeatable.")  # fmt: skip
     min_mapq: int = min_mapq()
     threads: int = threads("Worker threads.")

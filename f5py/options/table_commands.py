@@ -36,9 +36,10 @@ class IndexOptions(StrictOptions, Options):
     summary_lists: tuple[str, ...] = option("-f", "--summary-fofn", kind=Kind.FILE, group=_INPUT, repeated=True,
         default=(),
         help="File with the paths of sequencing summaries, one per line. Repeatable.")  # fmt: skip
-    slow5: str | None = option("--slow5", kind=Kind.FILE, group=_INPUT, excludes=("pod5",),
-        help="SLOW5 or BLOW5 file with all signals, instead of fast5 files. Its index FILE.idx "
-        "is made too.")  # fmt: skip
+    slow5: tuple[str, ...] = option("--slow5", kind=Kind.PATH, group=_INPUT, repeated=True, default=(),
+        excludes=("pod5",),
+        help="SLOW5 or BLOW5 file with signals, or folder of such files, instead of fast5 files. Their indices "
+        "FILE.idx are made too. Repeatable.")  # fmt: skip
     skip_slow5_idx: bool = flag("--skip-slow5-idx", aliases=("--skip-slow-idx",), group=_INPUT,
         help="Do not make the index of the SLOW5 file.")  # fmt: skip
     pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=_INPUT, repeated=True, default=(), ours=True,

@@ -22,7 +22,7 @@ from f5py.io.remote import is_url
 from f5py.io.signals import SignalSource, open_signals
 from f5py.io.signals.choose import processes_ahead
 from f5py.messages import console
-from f5py.options import Options, declarations
+from f5py.options import Option, Options, declarations
 from f5py.options.declaration import paths_written
 from f5py.options.input_names import BESIDE_READS, SEQUENCE_SUFFIX
 from f5py.options.output_names import check_name
@@ -52,7 +52,7 @@ def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSou
 
 def signal_processes_ahead(options: MappedReadsOptions) -> AbstractContextManager[object]:
     """Start the processes that signals are read with; a context in which the inputs are to be opened."""
-    if options.slow5 is not None:
+    if options.slow5:
         return nullcontext()
     return processes_ahead(options.pod5, options.fast5, options.reads, **_how_to_read(options))
 
@@ -85,11 +85,12 @@ def open_inputs(
     given, options = options, with_local_inputs(options, inputs)
     alignments = AlignmentFile(options.bam, options.genome, options.min_mapq, options.secondary, options.supplementary)
     inputs.callback(alignments.close)
-    windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
+    windows = Windows.parse(options.window, alignments.contigs) if options.window else None
     if windows is not None:
+        region = " ".join(options.window)
         alignments.check_index()
-        _check_reach(windows, alignments, options.window)
-        console.note("init_core", f"Iterating over region: {options.window}")
+        _check_reach(windows, alignments, region)
+        console.note("init_core", f"Iterating over region: {region}")
     reads = _open_reads(options, alignments)
     inputs.callback(reads.close)
     reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
@@ -165,23 +166,34 @@ def _may_use_gpu(options: AlignmentOptions) -> bool:
 
 def with_local_inputs(options: MappedOptions, inputs: ExitStack) -> MappedOptions:
     """Put files of this machine in the place of inputs that are named by URLs; these go with `inputs`."""
-    declared = declarations(type(options))
-    named = {name: url for name, one in declared.items() if one.url and is_url(url := getattr(options, name))}
-    if not named:
+    if not urls(options):
         return options
     from f5py.io.remote.inputs import RemoteInputs
 
     remote = inputs.enter_context(RemoteInputs())
-    paths: dict[str, Any] = {}
-    for name, url in named.items():
-        how = str(declared[name].url)
-        paths[name] = remote.file(url, declared[name].beside) if how == "file" else getattr(remote, how)(url)
-    return replace(options, **paths)
+
+    def local(declared: Option, path: Any) -> Any:
+        if isinstance(path, tuple):
+            return tuple(local(declared, one) for one in path)
+        if not is_url(path):
+            return path
+        return (
+            remote.file(path, declared.beside) if declared.url == "file" else getattr(remote, str(declared.url))(path)
+        )
+
+    named = {name: one for name, one in declarations(type(options)).items() if one.url}
+    return replace(options, **{name: local(one, getattr(options, name)) for name, one in named.items()})
+
+
+def urls(options: Options) -> list[str]:
+    """List the inputs that are named by URLs."""
+    given = [getattr(options, name) for name, one in declarations(type(options)).items() if one.url]
+    return [path for value in given for path in (value if isinstance(value, tuple) else (value,)) if is_url(path)]
 
 
 def _open_reads(options: MappedReadsOptions, alignments: AlignmentFile) -> ReadIndex | RecordReads:
     """Open what the reads' bases come from: an index, a file that is held in memory, or the alignments."""
-    names_signals = any(path is not None for path in (options.slow5, options.pod5, options.fast5))
+    names_signals = options.slow5 or options.pod5 or options.fast5
     if options.reads is None:
         if not names_signals:
             raise UsageError(
@@ -194,7 +206,7 @@ def _open_reads(options: MappedReadsOptions, alignments: AlignmentFile) -> ReadI
     return ReadIndex.open(options.reads)
 
 
-def _check_reach(windows: Windows, alignments: AlignmentFile, text: str | None) -> None:
+def _check_reach(windows: Windows, alignments: AlignmentFile, text: str) -> None:
     """Raise if not a single window begins on its contig."""
     lengths, at = alignments.contig_lengths, 0
     for contig, start, _, _ in windows.with_previous_end():
@@ -248,6 +260,6 @@ def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[st
     """All input files that `options` name, and their indices."""
     indices = [] if options.reads is None else [f"{options.reads}{suffix}" for suffix in BESIDE_READS]
     return [
-        options.reads, options.bam, options.genome, options.slow5, options.pod5, options.fast5, options.kmer_model,
-        options.window, *indices, f"{options.genome}.fai", *others,
+        options.reads, options.bam, options.genome, *options.slow5, *options.pod5, *options.fast5, options.kmer_model,
+        *options.window, *indices, f"{options.genome}.fai", *others,
     ]  # fmt: skip

@@ -251,4 +251,6 @@ def shown(value: Any) -> str:
     """Return a value as text."""
     if value is None or value == []:
         return "not given"
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)

@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib import metadata
@@ -79,8 +79,8 @@ class RunFigures(NamedTuple):
     warnings: list[str]
 
 
-def write_run_report(
-    path: str,
+def write_run_reports(
+    paths: Sequence[str],
     facts: Basis,
     sample: str,
     options: Any,
@@ -88,7 +88,7 @@ def write_run_report(
     figures: RunFigures,
     kind: Kind = OF_SIGNALS,
 ) -> None:
-    """Write the report of a run.
+    """Write the reports of a run, all with the same figures.
 
     A file whose name ends in ``.html`` is a page to look at. Any other is JSON: the outer keys are those of MultiQC's
     custom content, so that a file whose name ends in ``_mqc.json`` becomes a table there; ``run`` holds everything.
@@ -104,24 +104,32 @@ def write_run_report(
     inputs : iterable of str or None
         Paths of what was read; those that are no files are left out.
     """
-    counts, rates, command = figures.counts, figures.rates, facts.command
     run = {
-        "command": command,
+        "command": facts.command,
         "rests_on": facts.as_json(),
         "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "counts": dict(counts),
-        "rates": dict(rates),
+        "counts": dict(figures.counts),
+        "rates": dict(figures.rates),
         "seconds": {name: round(value, 3) for name, value in figures.seconds.items()},
         "distributions": figures.distributions,
         "warnings": figures.warnings,
-        "parameters": asdict(options),
+        "parameters": {
+            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(options).items()
+        },
         "inputs": [about for path in dict.fromkeys(inputs) if path and (about := _described(path)) is not None],
         "versions": _versions(),
     }
-    if path.endswith((".html", ".htm")):
-        with complete_output(path) as file:
-            file.write(kind.page(sample, run).encode("utf-8", "backslashreplace"))
-        return
+    for path in paths:
+        if path.endswith((".html", ".htm")):
+            with complete_output(path) as file:
+                file.write(kind.page(sample, run).encode("utf-8", "backslashreplace"))
+        else:
+            _write_for_multiqc(path, sample, run, kind)
+
+
+def _write_for_multiqc(path: str, sample: str, run: Mapping[str, Any], kind: Kind) -> None:
+    """Write a report as JSON; with what MultiQC draws as bars, if it will find the file."""
+    counts, rates, command = run["counts"], run["rates"], run["command"]
     name = f"f5py_{command.replace('-', '_')}"
     data = {**counts, **{rate: round(value, 6) for rate, value in rates.items()}}
     content = {

@@ -51,10 +51,10 @@ def report(options: MappedReadsOptions, context: RunContext, outcome: Outcome, w
             for line in advice(counts, context.chemistry, options):
                 console.warning(_WHO, line)
     finally:  # also if --strict makes an error of a warning
-        if options.report is not None:
-            from f5py.runs.report import write_report
+        if options.report:
+            from f5py.runs.report import write_reports
 
-            write_report(options.report, options, context, outcome, warnings, why_failed)
+            write_reports(options, context, outcome, warnings, why_failed)
     if why_failed is not None:
         raise FailedRunError(why_failed)
 
@@ -97,7 +97,7 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
         input_warning(_WHO, words)
     if counts.total == 0:
         lost = low_mapq + skipped.secondary + skipped.supplementary
-        where = "" if options.window is None else f" in {options.window}"  # a barcode may have no reads at all
+        where = f" in {' '.join(options.window)}" if options.window else ""  # a barcode may have no reads at all
         why = "; check --min-mapq and --secondary" if lost else ""
         input_warning(_WHO, f"no record of {options.bam}{where} was used; the results are empty{why}")
     elif counts.used and not counts.results:
@@ -106,7 +106,7 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
 
 def _why_empty(options: MappedReadsOptions, counts: RunCounts) -> str:
     """Say why nothing came out of reads that were aligned."""
-    where = "" if options.window is None else f" in {options.window}"
+    where = f" in {' '.join(options.window)}" if options.window else ""
     reads = "the only aligned read" if counts.used == 1 else f"the {counts.used:,} aligned reads"
     if isinstance(options, CallOptions):
         named = options.motif or options.methylation or METHYLATION
@@ -147,10 +147,11 @@ def written_files(options: Any, is_taken: bool = False) -> list[str]:
     has_table = has_table and getattr(options, "m6anet_json", None) is None
     files = []
     for name, option in declarations(type(options)).items():
-        path = getattr(options, name)
-        is_output = option.group is Group.OUTPUT and option.kind in (Kind.FILE, Kind.PATH)
-        if is_output and path is not None and (path != "-" or has_table):
-            files.append(shown_output(path))
+        if option.group is not Group.OUTPUT or option.kind not in (Kind.FILE, Kind.PATH):
+            continue
+        value = getattr(options, name)
+        paths = value if option.repeated else [value]
+        files += [shown_output(path) for path in paths if path is not None and (path != "-" or has_table)]
     return files
 
 

@@ -24,7 +24,7 @@ from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.text_chain import give_name
 from f5py.runs.recipe import MappedReadsRecipe, Recipe, Run, failed_reads
-from f5py.runs.report import write_report
+from f5py.runs.report import write_reports
 
 _SHOWN = 5
 #: A plan, and the number of one of its parts.
@@ -95,8 +95,8 @@ def join_parts(
             if tells:
                 with failed_reads_left(recipe, run, done):
                     recipe.tell(options, context, outcome, warnings)
-            elif options.report is not None:
-                write_report(options.report, options, context, outcome, warnings)
+            elif options.report:
+                write_reports(options, context, outcome, warnings)
             join_outputs(recipe, run, done, bar.advance, early)
         if tells:
             recipe.tell_results(options, outcome.counts)

@@ -18,12 +18,12 @@ from f5py.compute.gpu.device import n_devices_likely
 from f5py.compute.gpu.expected_work import expected_bases
 from f5py.compute.gpu.opening import may_be_there
 from f5py.errors import F5pyError, MissingDependencyError, UsageError
-from f5py.io.remote import is_url
 from f5py.io.signals.helper_process import HUNG_UP, HelperProcess, send
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.gpu import device_numbers
 from f5py.options.input_names import SEQUENCE_SUFFIX
+from f5py.pipeline.inputs import urls
 from f5py.runs.parts.claims import Claims
 from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.job import PartJob, TakingJob
@@ -91,8 +91,7 @@ def _can_be_planned(options: Any) -> bool:
 
 def _can_be_opened_twice(options: Any) -> bool:
     """Return whether the inputs are files that several processes can read, and none holds all reads in memory."""
-    paths = [options.bam, options.genome, options.reads, options.slow5, options.pod5, options.fast5]
-    if any(is_url(path) for path in paths) or not os.path.isfile(options.bam):
+    if urls(options) or not os.path.isfile(options.bam):
         return False
     return options.reads is None or os.path.exists(options.reads + SEQUENCE_SUFFIX)
 

@@ -149,10 +149,10 @@ def make_plan(recipe: MappedReadsRecipe, options: Any, folder: str, n_parts: int
     """Split the alignments, and write the plan; its number of parts is that of the options, unless it is given."""
     with ExitStack() as files:
         # the others are not needed for a plan
-        local = with_local_inputs(replace(options, reads=None, slow5=None, pod5=None, fast5=None), files)
+        local = with_local_inputs(replace(options, reads=None, slow5=(), pod5=(), fast5=()), files)
         alignments = AlignmentFile(local.bam, local.genome, local.min_mapq, local.secondary, local.supplementary)
         files.callback(alignments.close)
-        windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
+        windows = Windows.parse(options.window, alignments.contigs) if options.window else None
         n_parts = n_parts or options.partitions
         if n_parts is None:
             size = 0 if alignments.is_pipe else os.path.getsize(local.bam)
@@ -178,12 +178,14 @@ def as_one_run(recipe: MappedReadsRecipe, options: Any) -> Any:
 def _advise(options: Any) -> None:
     """Tell of what each job would do again."""
     reads = options.reads or options.bam
-    for option, of_index, folder in (("--fast5", "-d", options.fast5), ("--pod5", "--pod5", options.pod5)):
-        if folder is not None and os.path.isdir(folder) and not is_url(reads):
+    for option, of_index, given in (("--fast5", "-d", options.fast5), ("--pod5", "--pod5", options.pod5)):
+        folders = list(filter(os.path.isdir, given))
+        if folders and not is_url(reads):
+            index = shlex.join(["f5py", "index", *(word for folder in folders for word in (of_index, folder)), reads])
             console.info(
                 _WHO,
-                f"each job will list the reads of all files below {option} {folder}; to list them once: "
-                f"{shlex.join(['f5py', 'index', of_index, folder, reads])}, and a plan with -r {shlex.quote(reads)}",
+                f"each job will list the reads of all files below {option} {' and '.join(folders)}; to list them once: "
+                f"{index}, and a plan with -r {shlex.quote(reads)}",
             )
 
 

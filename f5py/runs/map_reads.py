@@ -28,7 +28,7 @@ from f5py.options.output_names import format_of_records
 from f5py.pipeline.runner import THREAD_PREFIX
 from f5py.runs.compile_ahead import CompileAhead
 from f5py.runs.map_flow import MapCounts, MapTimes, map_all, most_per_call, output_part
-from f5py.runs.map_report import write_map_report
+from f5py.runs.map_report import write_map_reports
 from f5py.runs.overlaps import find_overlaps, is_overlaps
 from f5py.threads.interrupts import call_in_thread
 from f5py.threads.pool import WorkerPool, share_heap
@@ -118,7 +118,7 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
         times.begin("index")
         ready = prepared(options) if ready is None else ready
         times.begin("")
-        statistics = None if options.report is None else MapStatistics(len(ready.index.names))
+        statistics = MapStatistics(len(ready.index.names)) if options.report else None
         counts = _map(options, ready, ahead, times, statistics)
         if counts.reads and not counts.mapped:
             console.warning(
@@ -126,10 +126,10 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
                 f"none of {counts.reads} reads has a place on {options.reference}; is it the right reference, and "
                 f"-x {options.preset} the right preset?",
             )
-        if options.report is not None and statistics is not None:
+        if statistics is not None:
             seconds = {**times.seconds, "total": times.total}
             of_run = ready.settings, ready.index
-            write_map_report(options.report, options, of_run, counts, statistics, seconds, warnings)
+            write_map_reports(options, of_run, counts, statistics, seconds, warnings)
     return counts
 
 
@@ -159,8 +159,8 @@ def _map(
         mapper.use_gpu(options, options.bases_of_batch)
         with closing(mapper):
             if isinstance(mapper, DarwinMapper) and is_overlaps(options):
-                if options.report is not None:
-                    raise UsageError(f"--report {options.report}: there is none of overlaps of reads among themselves")
+                if options.report:
+                    raise UsageError("--report: there is none of overlaps of reads among themselves; leave it out")
                 return MapCounts(*find_overlaps(options, mapper))
             return map_all(options, mapper, ready.reference, times, statistics, ending)
 

@@ -14,7 +14,7 @@ from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import MapSettings
 from f5py.options.map_commands import MapOptions
 from f5py.reports.map_report import FATES, map_page
-from f5py.reports.run_report import Kind, RunFigures, sample_name, write_run_report
+from f5py.reports.run_report import Kind, RunFigures, sample_name, write_run_reports
 from f5py.runs.map_flow import MapCounts
 
 _KIND = Kind(map_page, FATES)
@@ -47,8 +47,7 @@ class _Basis:
         }  # fmt: skip
 
 
-def write_map_report(
-    path: str,
+def write_map_reports(
     options: MapOptions,
     of_run: tuple[MapSettings, ReferenceIndex],
     counts: MapCounts,
@@ -56,7 +55,7 @@ def write_map_report(
     seconds: dict[str, float],
     warnings: list[str],
 ) -> None:
-    """Write the report of a run that has come to its end.
+    """Write the reports of a run that has come to its end.
 
     Parameters
     ----------
@@ -92,7 +91,7 @@ def write_map_report(
     )
     sample = options.sample or sample_name(options.reads[0])
     basis = _Basis(options.preset, settings, index)
-    write_run_report(path, basis, sample, options, [options.reference, *options.reads], figures, _KIND)
+    write_run_reports(options.report, basis, sample, options, [options.reference, *options.reads], figures, _KIND)
 
 
 def _distributions(statistics: MapStatistics, names: list[str], lengths: NDArray[np.int64]) -> dict[str, Any]:

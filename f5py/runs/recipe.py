@@ -170,7 +170,7 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
         return paths_of_inputs(options)
 
     def loading_parts(self, options: MappedOptions) -> list[str]:
-        return ["records"] if options.pod5 is None else ["records", "pod5 signals"]
+        return ["records", "pod5 signals"] if options.pod5 else ["records"]
 
     def processes_ahead(self, options: MappedOptions) -> AbstractContextManager[object]:
         return signal_processes_ahead(options)
@@ -207,11 +207,11 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
     def tell_failure(
         self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str], problem: str
     ) -> None:
-        from f5py.runs.report import write_report
+        from f5py.runs.report import write_reports
 
-        if options.report is not None:
+        if options.report:
             with suppress(OutputFileError):  # the problem before is worth more
-                write_report(options.report, options, context, outcome, warnings, problem)
+                write_reports(options, context, outcome, warnings, problem)
 
     def tell_results(self, options: MappedOptions, counts: RunCounts, is_taken: bool = False) -> None:
         from f5py.runs.end_of_run import note_results

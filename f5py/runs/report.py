@@ -12,7 +12,7 @@ from f5py.compute.diagnosis import CAUSES
 from f5py.compute.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, TIME_WIDTH, RunStatistics
 from f5py.options.shared import MappedReadsOptions
 from f5py.pipeline.inputs import paths_of_inputs
-from f5py.reports.run_report import RunFigures, sample_name, write_run_report
+from f5py.reports.run_report import RunFigures, sample_name, write_run_reports
 from f5py.runs.outcome import Outcome, RunContext
 
 _MOST_POINTS = 500
@@ -20,15 +20,14 @@ _MOST_POINTS = 500
 _MOST_BARS, _WIDTHS = 48, [digit * 10**power for power in range(18) for digit in (1, 2, 5)]
 
 
-def write_report(
-    path: str,
+def write_reports(
     options: MappedReadsOptions,
     context: RunContext,
     outcome: Outcome,
     warnings: list[str],
     failure: str | None = None,
 ) -> None:
-    """Write the report of a run that has come to its end, or has failed.
+    """Write the reports of a run that has come to its end, or has failed.
 
     Parameters
     ----------
@@ -81,7 +80,7 @@ def write_report(
         warnings=warnings if failure is None else [*warnings, f"the run has failed: {failure}"],
     )
     sample = options.sample or context.sample or sample_name(options.bam)
-    write_run_report(path, context.facts, sample, options, paths_of_inputs(options), figures)
+    write_run_reports(options.report, context.facts, sample, options, paths_of_inputs(options), figures)
 
 
 def distributions(

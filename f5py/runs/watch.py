@@ -22,7 +22,6 @@ from f5py.compute.counts import RunCounts
 from f5py.core.batch import Cause
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges
-from f5py.io.remote import is_url
 from f5py.io.signals.content import Kind
 from f5py.io.signals.run_folder import FinishedFiles, RunFolder
 from f5py.messages import console
@@ -31,6 +30,7 @@ from f5py.options import declarations
 from f5py.options.declaration import without
 from f5py.options.map_commands import MapOptions
 from f5py.options.part_commands import WatchOptions
+from f5py.pipeline.inputs import urls
 from f5py.runs.finish import PlannedPart, join_parts
 from f5py.runs.in_parts import as_one_run
 from f5py.runs.map_reads import Prepared, map_reads, prepared
@@ -74,9 +74,8 @@ def run(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
 def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
     if options.bam:
         raise UsageError("--watch and -b are both given; the alignments are those in the folder; leave -b out")
-    for name, declared in declarations(type(options)).items():
-        if declared.url and is_url(url := getattr(options, name)):
-            raise UsageError(f"{url}: with --watch all files are on this machine")
+    for url in urls(options):
+        raise UsageError(f"{url}: with --watch all files are on this machine")
     if not os.path.isdir(str(options.watch)):
         raise InputFileError(f"--watch {options.watch}: is no folder")
     resolved = recipe.resolved(options)
@@ -236,7 +235,7 @@ class _Watch:
     def _refresh(self) -> None:
         """Write the running totals: counts of sites and the report."""
         options = self._outputs()
-        if options.bedmethyl is None and options.report is None:
+        if options.bedmethyl is None and not options.report:
             return
         now = time.monotonic()
         if now - self._refreshed < self._refresh_seconds / _REFRESH_SHARE:
@@ -282,32 +281,22 @@ class _Watch:
 
     @property
     def _has_own_signals(self) -> bool:
-        return any(getattr(self._options, name) is not None for name in ("pod5", "slow5", "fast5"))
+        return bool(self._options.pod5 or self._options.slow5 or self._options.fast5)
 
     def _signals(self) -> dict[str, Any]:
-        """Make the option that names the signals."""
+        """Make the options that name the signals."""
         if self._has_own_signals:
             return {}
-        folder = self._folder / _SIGNALS
-        for kind in ("pod5", "fast5", "slow5"):
-            files = sorted((folder / kind).iterdir()) if (folder / kind).is_dir() else []
-            if files:
-                return {kind: str(files[0]) if kind == "slow5" else str(folder / kind)}
-        return {}
+        folders = [self._folder / _SIGNALS / kind for kind in ("pod5", "fast5", "slow5")]
+        return {folder.name: (str(folder),) for folder in folders if folder.is_dir() and any(folder.iterdir())}
 
     def _gather_signals(self, files: Sequence[tuple[str, Kind]]) -> None:
         """Link the finished signal files into a folder of their own: others may be half-written."""
-        kinds = {kind for _, kind in files}
-        if self._has_own_signals or not files:
+        if self._has_own_signals:
             return
-        if len(kinds) > 1 or (kinds == {"slow5"} and len(files) > 1):
-            raise InputFileError(
-                f"--watch {self._options.watch}: has signals of several formats, or several SLOW5 files; name those of "
-                "the reads with --pod5, --fast5 or --slow5"
-            )
-        folder = self._folder / _SIGNALS / kinds.pop()
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, _ in files:
+        for name, kind in files:
+            folder = self._folder / _SIGNALS / kind
+            folder.mkdir(parents=True, exist_ok=True)
             link = folder / urllib.parse.quote(name, safe="")
             with suppress(FileExistsError):
                 link.symlink_to(os.path.abspath(os.path.join(str(self._options.watch), name)))

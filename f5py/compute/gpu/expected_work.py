@@ -15,6 +15,7 @@ _OF_READS: _Rates = {
     (".sam",): 0.5, ("",): 1.0,
 }  # fmt: skip
 _OF_SIGNALS: _Rates = {(".fast5",): 0.12, (".slow5",): 0.03, ("",): 0.16}
+_SIGNALS = ("slow5", "pod5", "fast5")
 #: Seconds that a core takes for a base.
 _CORE_SECONDS = 0.5e-6
 #: Of that, what a run for the calls of single sites takes.
@@ -53,15 +54,12 @@ def expected_bases(options: AlignmentOptions) -> float | None:
 
     Every input can have more than is asked for, so the one with least decides.
     """
-    if getattr(options, "window", None) is not None:
+    if getattr(options, "window", ()):
         return None
-    found = [
-        _bases(getattr(options, name, None), rates)
-        for name, rates in (
-            ("reads", _OF_READS), ("bam", _OF_READS), ("slow5", _OF_SIGNALS), ("pod5", _OF_SIGNALS),
-            ("fast5", _OF_SIGNALS),
-        )
-    ]  # fmt: skip
+    found = [_bases(getattr(options, name, None), _OF_READS) for name in ("reads", "bam")]
+    signals = [_bases(path, _OF_SIGNALS) for name in _SIGNALS for path in getattr(options, name, ())]
+    if None not in signals:
+        found.append(sum(bases for bases in signals if bases is not None) if signals else None)
     told = [bases for bases in found if bases is not None]
     return min(told) if told else None
 

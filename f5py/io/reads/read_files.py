@@ -22,6 +22,8 @@ from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options.input_names import FAI_SUFFIX, READDB_SUFFIX
 
+#: The name that stands for all reads, as nanopolish writes it for SLOW5.
+ALL_READS = "*"
 #: Smaller files are held as a dict.
 _LARGE_BYTES = 4 << 20
 #: How much of the text is taken apart at a time where all of it is wanted.
@@ -46,6 +48,8 @@ class ReadFiles(Mapping[str, str]):
         Name to path; then `text` is not looked at.
     file : MappedFile, optional
         What has the text.
+    of_all : sequence of bytes
+        Paths of signal files that have all reads.
     """
 
     def __init__(
@@ -55,12 +59,14 @@ class ReadFiles(Mapping[str, str]):
         relative: list[str],
         held: dict[bytes, bytes] | None = None,
         file: MappedFile | None = None,
+        of_all: Sequence[bytes] = (),
     ) -> None:
         self._file = file
         self._text = text
         self._n_lines = n_lines
         self.relative = relative
         self._held = held
+        self._of_all = of_all
         self._folder = ""
 
     @classmethod
@@ -68,7 +74,8 @@ class ReadFiles(Mapping[str, str]):
         """Open a ``.readdb`` file.
 
         The path is empty where no signal file is known. The name ``*`` stands for all reads: their signals are in one
-        SLOW5 file (or POD5 file or folder), as f5py and nanopolish write it for SLOW5. Raises `InputFileError` if the
+        SLOW5 file (or POD5 file or folder), as f5py and nanopolish write it for SLOW5; of several files each has such
+        a line. Raises `InputFileError` if the
         file is missing or a line does not have two fields.
 
         Parameters
@@ -96,18 +103,25 @@ class ReadFiles(Mapping[str, str]):
             if is_sorted:
                 return cls(text, n_lines, relative, file=file)
             console.note("readdb", f"{path}: is not sorted by name (LC_ALL=C sort), which takes memory and time")
-        held = _hold(text, path)
+        held, of_all = _hold(text, path)
         file.check()
-        different = (raw.decode("utf-8", "surrogateescape") for raw in dict.fromkeys(held.values()))
+        different = (raw.decode("utf-8", "surrogateescape") for raw in dict.fromkeys([*of_all, *held.values()]))
         relative = list(islice((file for file in different if file and not os.path.isabs(file)), _MOST_RELATIVE))
         file.close()
-        return cls(np.empty(0, np.uint8), len(held), relative, held)
+        return cls(np.empty(0, np.uint8), len(held), relative, held, of_all=of_all)
 
     def below(self, folder: str) -> ReadFiles:
         """Take relative paths from a folder."""
         moved = copy(self)
         moved.relative, moved._folder = [], folder
         return moved
+
+    @property
+    def of_all(self) -> list[str]:
+        """Signal files and folders that have the signals of all reads."""
+        if self._held is None:
+            return [path for path in self._found([ALL_READS]) if path]
+        return [self._path(raw) for raw in self._of_all]
 
     def paths_of(self, names: Sequence[str]) -> list[str]:
         """Return the file of each read, "" where none is known."""
@@ -238,16 +252,19 @@ def _check(text: NDArray[np.uint8], path: str) -> tuple[int, list[str], bool]:
     return n_lines, list(relative), is_sorted
 
 
-def _hold(text: NDArray[np.uint8], path: str) -> dict[bytes, bytes]:
-    """Name to path; of a name that occurs again the last one counts."""
+def _hold(text: NDArray[np.uint8], path: str) -> tuple[dict[bytes, bytes], list[bytes]]:
+    """Name to path, of a name that occurs again the last one; also the paths of `ALL_READS`."""
     held: dict[bytes, bytes] = {}
+    of_all: list[bytes] = []
     paths: dict[bytes, bytes] = {}
     for number, line in enumerate(_lines(text), 1):
         name, tab, file = line.partition(b"\t")
         if not tab or not name:
             raise _bad_line(path, number)
         held[name] = paths.setdefault(file, file)  # thousands of reads share a multi-read file
-    return held
+        if name == ALL_READS.encode() and file:
+            of_all.append(file)
+    return held, of_all
 
 
 def _bad_line(path: str, number: int) -> InputFileError:

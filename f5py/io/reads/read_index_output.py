@@ -15,6 +15,7 @@ from f5py.core.offsets import gathered
 from f5py.errors import OutputFileError
 from f5py.io.files.unfinished_file import UnfinishedFile, unfinished_name
 from f5py.io.reads.read_block_writer import ReadBlockWriter
+from f5py.io.reads.read_files import ALL_READS
 from f5py.io.reads.read_records import Sequences, sequence_batches
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
@@ -66,11 +67,19 @@ class IndexOfReads(AbstractContextManager["IndexOfReads"]):
         with self._files.writing() as temporary:
             return _write_sequences(temporary, self._reads_path, threads, sources or [self._reads_path])
 
-    def put_in_place(self, paths: Mapping[str, str] | None = None) -> None:
-        """Give the files their names, after `paths` of signals by name of read have become the rows of the last."""
+    def put_in_place(self, paths: Mapping[str, str] | None = None, of_all: Sequence[str] = ()) -> None:
+        """Give the files their names, after the last has its rows.
+
+        Parameters
+        ----------
+        paths : mapping of str to str, optional
+            Signal files by name of read.
+        of_all : sequence of str
+            Signal files that have all reads.
+        """
         with self._files.writing() as temporary:
-            if paths is not None:
-                _write_rows(temporary[-1], paths)
+            if paths is not None or of_all:
+                _write_rows(temporary[-1], paths or {}, of_all)
         self._files.put_in_place()
 
 
@@ -141,10 +150,11 @@ def _first_of_each(names: list[str], known: dict[str, str]) -> tuple[list[int], 
     return chosen, again
 
 
-def _write_rows(path: str, paths: Mapping[str, str]) -> None:
+def _write_rows(path: str, paths: Mapping[str, str], of_all: Sequence[str]) -> None:
     # the order of letters is that of their bytes, but for those that stand for undecodable bytes
     names = sorted(paths) if all(map(str.isascii, paths)) else sorted(paths, key=os.fsencode)
     with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        file.writelines(f"{ALL_READS}\t{path}\n" for path in of_all)
         file.writelines(f"{name}\t{paths[name]}\n" for name in names)
 
 

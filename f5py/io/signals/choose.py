@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from f5py.errors import MissingDependencyError, SignalError, UsageError
 from f5py.io.remote import is_remote
 from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 from f5py.io.signals.helper_process import spares
+from f5py.io.signals.joined_source import JoinedSource
 from f5py.io.signals.search import files_below
 from f5py.io.signals.side_by_side import SideBySide
 from f5py.io.signals.source import FileReader, SignalSource
@@ -30,9 +31,6 @@ _MOST_TO_LIST = 8
 _BYTES_PER_PROCESS = 16 << 20
 #: Where there are more reads than this, the files are not small.
 _MOST_LOOKED_AT = 20_000
-
-#: The name in a ``.readdb`` that stands for all reads, as nanopolish writes it for SLOW5.
-ALL_READS = "*"
 
 
 def reader_processes(n_threads: int, files: Iterable[str]) -> int:
@@ -60,8 +58,8 @@ def reader_processes(n_threads: int, files: Iterable[str]) -> int:
 
 
 def processes_ahead(
-    pod5: str | None,
-    fast5: str | None,
+    pod5: Sequence[str],
+    fast5: Sequence[str],
     reads_path: str | None,
     n_processes: int | None,
     n_threads: int,
@@ -76,7 +74,7 @@ def processes_ahead(
     kind, files, n_to_list = files_to_read(pod5, fast5, index)
     if kind is None or not files:
         return SpareProcesses(0)
-    n = n_processes or (reader_processes(n_threads, files) if pod5 is None else 1)
+    n = n_processes or (1 if pod5 else reader_processes(n_threads, files))
     return SpareProcesses(n + min(n, n_to_list, _MOST_TO_LIST), *modules_for(kind))
 
 
@@ -140,9 +138,9 @@ def _guarded(
 
 def open_signals(
     reads_path: str | None,
-    slow5: str | None = None,
-    pod5: str | None = None,
-    fast5: str | None = None,
+    slow5: Sequence[str] = (),
+    pod5: Sequence[str] = (),
+    fast5: Sequence[str] = (),
     n_processes: int | None = 1,
     n_threads: int = 1,
     n_at_once: int = 1,
@@ -153,12 +151,9 @@ def open_signals(
     ----------
     reads_path : str or None
         The basecalled reads; if no signals are named, the ``.readdb`` of their index names the signal files.
-    slow5 : str, optional
-        A SLOW5 or BLOW5 file with all signals.
-    pod5 : str, optional
-        A POD5 file with all signals, or a folder that is searched for ``*.pod5``.
-    fast5 : str, optional
-        A fast5 file with all signals, or a folder that is searched for fast5 files.
+    slow5, pod5, fast5 : sequence of str
+        Files with signals, and folders that are searched for them. Of a read that is in several of the sources the
+        first counts, in the order of the parameters.
     n_processes : int, optional
         Processes that read fast5 and POD5 files; None: `reader_processes`.
     n_threads : int
@@ -177,73 +172,118 @@ def open_signals(
     MissingDependencyError
         A package that a file needs is not installed.
     """
-    named: dict[Kind, str | None] = {"slow5": slow5, "pod5": pod5, "fast5": fast5}
-    for kind, path in named.items():
-        if path is not None:
+    named: dict[Kind, Sequence[str]] = {"slow5": slow5, "pod5": pod5, "fast5": fast5}
+    for kind, paths in named.items():
+        for path in paths:
             check_kind(path, kind)
-            return _OPENERS[kind](path, n_processes, n_threads, n_at_once)
+    if any(named.values()):
+        return _open_named(named, n_processes, n_threads, n_at_once)
     if reads_path is None:
         raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
     from f5py.io.reads.read_files import INDEX_AGAIN, ReadFiles, located
     from f5py.options.input_names import READDB_SUFFIX
 
     index = reads_path + READDB_SUFFIX
-    paths = located(ReadFiles.read(index), index)
-    if path := paths.get(ALL_READS):
-        if not os.path.exists(path):
-            raise SignalError(f"{path}: not found, where {index} says that the signals are; {INDEX_AGAIN}")
-        return open_any(path, n_processes, n_threads, n_at_once)
-    return open_source(paths, n_processes, n_threads, n_at_once)
+    files = located(ReadFiles.read(index), index)
+    if of_all := files.of_all:
+        for path in of_all:
+            if not os.path.exists(path):
+                raise SignalError(f"{path}: not found, where {index} says that the signals are; {INDEX_AGAIN}")
+        return open_any(of_all, n_processes, n_threads, n_at_once)
+    return open_source(files, n_processes, n_threads, n_at_once)
 
 
-def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1, n_at_once: int = 1) -> SignalSource:
-    """Open a signal file or a folder of such, whose kind is found by content.
+def _open_named(
+    named: Mapping[Kind, Sequence[str]], n_processes: int | None, n_threads: int, n_at_once: int
+) -> SignalSource:
+    """Open files and folders by their kinds, which have been checked."""
+    sources: list[SignalSource] = []
+    with ExitStack() as opened:
+        for kind, paths in named.items():
+            for source in _OPENERS[kind](list(dict.fromkeys(paths)), n_processes, n_threads, n_at_once):
+                opened.callback(source.close)
+                sources.append(source)
+        opened.pop_all()
+    return sources[0] if len(sources) == 1 else JoinedSource(sources)
+
+
+def open_any(paths: Sequence[str], n_processes: int | None = 1, n_threads: int = 1, n_at_once: int = 1) -> SignalSource:
+    """Open signal files and folders of such, whose kinds are found by content.
 
     Parameters
     ----------
-    path : str
-        A SLOW5 or BLOW5 file, a POD5 file, a fast5 file, or a folder that is searched for POD5 and fast5 files.
+    paths : sequence of str
+        SLOW5 or BLOW5 files, POD5 files, fast5 files, and folders that are searched for signals of one kind.
     n_processes, n_threads, n_at_once
         As for `open_signals`.
 
     Raises
     ------
     SignalError
-        There is no signal file at `path`, or it is damaged.
+        There is no signal file at a path, or it is damaged.
     MissingDependencyError
         A package that a file needs is not installed.
     """
-    kind = _kind_of_folder(path) if os.path.isdir(path) else _kind_of_file(path)
-    return _OPENERS[kind](path, n_processes, n_threads, n_at_once)
+    named: dict[Kind, list[str]] = {"slow5": [], "pod5": [], "fast5": []}
+    for path in paths:
+        named[_kind_of_folder(path) if os.path.isdir(path) else _kind_of_file(path)].append(path)
+    return _open_named(named, n_processes, n_threads, n_at_once)
 
 
-def _open_slow5(path: str, n_processes: int | None, n_threads: int, n_at_once: int) -> SignalSource:
+def slow5_files(paths: Sequence[str]) -> list[str]:
+    """List the SLOW5 files at some paths, and those below folders.
+
+    Raises `SignalError` if a folder has none, or cannot be listed.
+    """
+    found: list[str] = []
+    for path in paths:
+        is_folder = os.path.isdir(path)
+        files = files_below(path, lambda file: _kind_by_name(file) == "slow5") if is_folder else [path]
+        if not files:
+            raise SignalError(
+                f"{path}: no file below this folder is named *.blow5 or *.slow5; give that of the signals"
+            )
+        found += files
+    return list(dict.fromkeys(found))
+
+
+def _open_slow5(
+    paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int
+) -> Iterator[SignalSource]:
+    if not paths:
+        return
     from f5py.io.signals.slow5.reader import Slow5Source
 
     _check_count(n_processes)
     if n_processes is not None and n_processes > 1:
         console.warning("open_signals", "--iop has no effect on SLOW5 files; they are read by threads")
-    return Slow5Source(path, n_threads)
+    for path in slow5_files(paths):
+        yield Slow5Source(path, n_threads)
 
 
-def _open_pod5(path: str, n_processes: int | None, n_threads: int, n_at_once: int) -> SignalSource:
+def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int) -> Iterator[SignalSource]:
+    if not paths:
+        return
     from f5py.io.signals.pod5 import pod5_scan
     from f5py.io.signals.pod5.reader import Pod5Index, Pod5Source, pod5_files
 
     _check_count(n_processes)
-    if is_remote(path):  # what is fetched is in one process
-        return Pod5Source.from_path(path)
-    files = pod5_files(path)
+    all_files = [file for path in paths for file in pod5_files(path)]
+    if fetched := list(filter(is_remote, all_files)):  # in one process
+        yield Pod5Source(Pod5Index(fetched))
+    files = [file for file in all_files if file not in set(fetched)]
+    if not files:
+        return
     index = Pod5Index([])
     others = SpareProcesses(0) if spares else SpareProcesses(n_processes or 1, *modules_for("pod5"))
     with others:
         with pod5_scan.KeysOfFiles() as keys_of:
             index.fill(files, keys_of)
-        return _placed(path, n_processes, n_threads, n_at_once, index, files)
+        yield _placed(n_processes, n_threads, n_at_once, index, files)
 
 
 def _placed(
-    path: str, n_processes: int | None, n_threads: int, n_at_once: int, index: Mapping[str, str], files: list[str]
+    n_processes: int | None, n_threads: int, n_at_once: int, index: Mapping[str, str], files: list[str]
 ) -> SignalSource:
     """Start what reads POD5 files: this process by itself, but for the tables, or without zstd the library."""
     from f5py.io.signals.guarded import Deadly
@@ -259,7 +299,7 @@ def _placed(
         return _guarded(n, n_at_once, index, Pod5Reader, "pod5", deadly)
 
     try:
-        called = functions(path, ZSTD)
+        called = functions(files[0], ZSTD)
     except MissingDependencyError:
         return by_library()
 
@@ -273,17 +313,26 @@ def _placed(
     return PlacedSource(places, by_library, index, called, n_threads)
 
 
-def _open_fast5(path: str, n_processes: int | None, n_threads: int, n_at_once: int) -> SignalSource:
+def _open_fast5(
+    paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int
+) -> Iterator[SignalSource]:
+    if not paths:
+        return
     from f5py.io.signals.fast5.fast5_scan import list_fast5
 
     _check_count(n_processes)
-    files = list_fast5(path) if os.path.isdir(path) else [path]
+    files: list[str] = []
+    for path in paths:
+        found = list_fast5(path) if os.path.isdir(path) else [path]
+        if not found:
+            raise SignalError(f"{path}: no file below this folder is named *.fast5; give the folder of the signals")
+        files += found
     n_processes = n_processes or reader_processes(n_threads, files)
-    paths: dict[str, str] = {}
-    source = open_source(paths, n_processes, n_threads, n_at_once)
+    reads: dict[str, str] = {}
+    source = open_source(reads, n_processes, n_threads, n_at_once)
     with _closed_after_errors(source):  # the processes start meanwhile
-        paths.update(_fast5_reads(path, files, n_processes))
-    return source
+        reads.update(_fast5_reads(", ".join(paths), list(dict.fromkeys(files)), n_processes))
+    yield source
 
 
 @contextmanager
@@ -295,7 +344,10 @@ def _closed_after_errors(source: SignalSource) -> Iterator[None]:
         raise
 
 
-_OPENERS = {"slow5": _open_slow5, "pod5": _open_pod5, "fast5": _open_fast5}
+#: Each gets files and folders of its kind, and opens them when the next source is asked for.
+_OPENERS: Mapping[Kind, Callable[[Sequence[str], int | None, int, int], Iterator[SignalSource]]] = {
+    "slow5": _open_slow5, "pod5": _open_pod5, "fast5": _open_fast5,
+}  # fmt: skip
 
 
 def _check_count(n_processes: int | None) -> None:
@@ -304,10 +356,8 @@ def _check_count(n_processes: int | None) -> None:
 
 
 def check_kind(path: str, wanted: Kind) -> None:
-    """Raise `SignalError` for a file that is of another kind than its option says, and for a folder of SLOW5."""
+    """Raise `SignalError` for a file that is of another kind than its option says."""
     if os.path.isdir(path):
-        if wanted == "slow5":
-            raise SignalError(f"{path}: is a folder; --slow5 takes one SLOW5 or BLOW5 file")
         return
     kind = _kind_of_file(path)
     if kind != wanted:
@@ -331,23 +381,25 @@ def _kind_of_file(path: str) -> Kind:
 def kinds_below(path: str) -> dict[Kind, str]:
     """Return what kinds of signal files are below a folder, by their names, and one file of each."""
     found: dict[Kind, str] = {}
-    for file in files_below(path, lambda file: os.path.splitext(file)[1] in KIND_OF_ENDING):
-        found.setdefault(KIND_OF_ENDING[os.path.splitext(file)[1]], file)
+    for file in files_below(path, lambda file: _kind_by_name(file) is not None):
+        if (kind := _kind_by_name(file)) is not None:
+            found.setdefault(kind, file)
     return found
+
+
+def _kind_by_name(path: str) -> Kind | None:
+    return KIND_OF_ENDING.get(os.path.splitext(path)[1])
 
 
 def _kind_of_folder(path: str) -> Kind:
     """Return which kind of files to read below a folder."""
     found = kinds_below(path)
-    if "fast5" in found and "pod5" in found:
-        raise SignalError(f"{path}: has both fast5 and POD5 files below it; give a folder with one kind")
-    if "pod5" in found:
-        return "pod5"
-    if "fast5" in found:
-        return "fast5"
-    if "slow5" in found:
-        raise SignalError(f"{path}: is a folder; of SLOW5 give the file itself, such as {found['slow5']}")
-    raise SignalError(f"{path}: no fast5 or POD5 file is below this folder")
+    if len(found) > 1:
+        names = " and ".join(KIND_NAMES[kind] for kind in sorted(found))
+        raise SignalError(f"{path}: has both {names} files below it; give a folder with one kind")
+    if not found:
+        raise SignalError(f"{path}: no fast5, POD5 or SLOW5 file is below this folder")
+    return next(iter(found))
 
 
 def _fast5_reads(path: str, files: list[str], n_processes: int) -> dict[str, str]:
@@ -361,8 +413,6 @@ def _fast5_reads(path: str, files: list[str], n_processes: int) -> dict[str, str
     for file, names in zip(files, found, strict=True):
         if not isinstance(names, str):
             paths.update(dict.fromkeys(names, file))
-    if not files:
-        raise SignalError(f"{path}: no file below this folder is named *.fast5; give the folder of the signals")
     if not paths:
         raise SignalError(f"{path}: no read was found in {len(files)} fast5 files")
     return paths

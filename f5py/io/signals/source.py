@@ -37,6 +37,8 @@ CALIBRATION = Calibration._fields
 #: These, and when the read was sequenced, which need not be known.
 FIELDS = (*CALIBRATION, "start_time")
 _N_CALIBRATION = len(CALIBRATION)
+#: What is wrong with reads that are looked for in no file.
+NO_FILE = "is in no signal file known; give the files that the reads were basecalled from"
 #: Makes an array of a length and a dtype.
 Room = Callable[[int, DTypeLike], NDArray]
 
@@ -173,6 +175,10 @@ class SignalSource(Protocol):
         """The format of the files, as reports of a run name it."""
         ...
 
+    def holds(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        """Mark the named reads that the files list."""
+        ...
+
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads; a name may occur more than once.
 
@@ -272,6 +278,9 @@ class IndexedSource(SignalSource):
             with suppress(OSError, ValueError):
                 return "pod5" if first and file_kind(first) == "pod5" else "fast5"
         return self._kind or "fast5"
+
+    def holds(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        return np.fromiter(map(bool, paths_of(self._paths, names)), np.bool_, len(names))
 
     def first_names(self, n: int) -> list[str]:
         return list(islice(self._paths, n))

@@ -6,6 +6,7 @@ They import what they will need while this one does, which else takes as long ag
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, suppress
 from itertools import islice
 
@@ -65,13 +66,13 @@ class _Spare(HelperProcess):
         self.begin()
 
 
-def files_to_read(pod5: str | None, fast5: str | None, index: str | None) -> tuple[Kind | None, list[str], int]:
+def files_to_read(pod5: Sequence[str], fast5: Sequence[str], index: str | None) -> tuple[Kind | None, list[str], int]:
     """Find out what kind of files a run will read, and some of them, without raising anything about them.
 
     Parameters
     ----------
-    pod5, fast5 : str, optional
-        A file, or a folder of such.
+    pod5, fast5 : sequence of str
+        Files, and folders of such.
     index : str, optional
         A ``.readdb``, for runs that name no signals.
 
@@ -84,11 +85,11 @@ def files_to_read(pod5: str | None, fast5: str | None, index: str | None) -> tup
         So many of them must be looked through for names of reads by processes that do nothing else.
     """
     try:
-        if pod5 is not None:
-            files = _files(pod5, ".pod5")
+        if pod5:
+            files = [file for path in pod5 for file in _files(path, ".pod5")]
             return "pod5", files, 0  # by one of those that read
-        if fast5 is not None:
-            files = _files(fast5, ".fast5")
+        if fast5:
+            files = [file for path in fast5 for file in _files(path, ".fast5")]
             return "fast5", files, len(files)
         if index is not None:
             files = [_first_file(index)]

@@ -15,7 +15,7 @@ from f5py.io.remote import ranged_file
 from f5py.io.signals.pod5.uuids import keys_of_names, names_of_keys
 from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
 from f5py.io.signals.search import files_below
-from f5py.io.signals.source import BlockBuilder, FileReader, FileSource, Room, SignalBlock, Unreadable
+from f5py.io.signals.source import NO_FILE, BlockBuilder, FileReader, FileSource, Room, SignalBlock, Unreadable
 from f5py.messages.strict import input_warning
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
 MAX_OPEN_FILES = 64
 #: Longer signals (55 hours at 5 kHz) are taken for a damaged table, before memory is set aside for them.
 MAX_SAMPLES = 1_000_000_000
-#: What is wrong with reads that are looked for in no file.
-NO_FILE = "is in no signal file known; give the files that the reads were basecalled from"
+#: What is wrong with reads that no POD5 file can have.
 NO_UUID = "has a name that is not a UUID, as all reads of POD5 files have"
 #: How many names are made at a time where all are wanted.
 _NAMES_AT_ONCE = 1 << 16

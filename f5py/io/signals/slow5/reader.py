@@ -135,6 +135,9 @@ class Slow5Source(SignalSource):
         """Read with these threads, as long as they are there, instead of own ones, which end."""
         self._threads.lend(pool)
 
+    def holds(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        return self._rows(Names.of(names)) >= 0
+
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         from f5py.io.signals.slow5._slow5_index import cause
 
@@ -171,16 +174,21 @@ class Slow5Source(SignalSource):
 
     def _n_bytes(self, names: Names) -> int:
         """Count the bytes of the records of the named reads, and let those of a remote file be there."""
-        from f5py.core._name_table_numba import find_names
-
-        rows = np.empty(len(names), np.int64)
-        find_names(names.text, names.offsets, *self._records[:4], rows)
+        rows = self._rows(names)
         rows = rows[rows >= 0]
         sizes = self._records.sizes[rows]
         if self._remote is not None:
             begins = self._records.places[rows]
             self._remote.need(begins, begins + sizes)
         return int(sizes.sum())
+
+    def _rows(self, names: Names) -> NDArray[np.int64]:
+        """Find the records of the named reads; -1 for a read that the file lacks."""
+        from f5py.core._name_table_numba import find_names
+
+        rows = np.empty(len(names), np.int64)
+        find_names(names.text, names.offsets, *self._records[:4], rows)
+        return rows
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """Return what the header says about the run of the first read that can be read; see `SignalSource`.

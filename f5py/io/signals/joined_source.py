@@ -1,0 +1,90 @@
+"""Several signal sources as one: SLOW5 files, or files of several formats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.io.signals.content import Kind
+from f5py.io.signals.source import NO_FILE, BlockBuilder, SignalBlock, SignalSource, merge_blocks
+from f5py.threads.pool import WorkerPool
+
+
+class JoinedSource(SignalSource):
+    """The signals of several sources; a read that is in several of them is taken from the first.
+
+    Parameters
+    ----------
+    sources : sequence of SignalSource
+        At least one; closed with this one.
+    """
+
+    def __init__(self, sources: Sequence[SignalSource]) -> None:
+        self._sources = list(sources)
+
+    @property
+    def kind(self) -> Kind:
+        return self._sources[0].kind
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether `fetch` may be called in several threads at the same time."""
+        return all(getattr(source, "is_concurrent", False) for source in self._sources)
+
+    def use_pool(self, pool: WorkerPool) -> None:
+        """Read with these threads, as long as they are there, instead of own ones, which end."""
+        for source in self._sources:
+            if (use_pool := getattr(source, "use_pool", None)) is not None:
+                use_pool(pool)
+
+    def holds(self, names: Sequence[str]) -> NDArray[np.bool_]:
+        return self._owners(names) >= 0
+
+    def fetch(self, names: Sequence[str]) -> SignalBlock:
+        names = list(names)
+        owners = self._owners(names)
+        parts: list[tuple[list[int], SignalBlock]] = []
+        for at in np.unique(owners).tolist():
+            reads = np.flatnonzero(owners == at).tolist()
+            wanted = [names[i] for i in reads]
+            block = _missing(wanted) if at < 0 else self._sources[at].fetch(wanted)
+            if len(reads) == len(names):
+                return block
+            parts.append((reads, block))
+        return merge_blocks(len(names), parts)
+
+    def run_info(self, names: Sequence[str]) -> dict[str, str]:
+        for name, at in zip(names, self._owners(names).tolist(), strict=True):
+            if at >= 0 and (found := self._sources[at].run_info([name])):
+                return found
+        return {}
+
+    def first_names(self, n: int) -> list[str]:
+        names: list[str] = []
+        for source in self._sources:
+            names += source.first_names(n - len(names))
+        return names
+
+    def place(self, name: str) -> str:
+        (at,) = self._owners([name]).tolist()
+        return "" if at < 0 else self._sources[at].place(name)
+
+    def close(self) -> None:
+        for source in self._sources:
+            source.close()
+
+    def _owners(self, names: Sequence[str]) -> NDArray[np.int64]:
+        """Find the first source that has each read; -1 where none has it."""
+        owners = np.full(len(names), -1)
+        for at in range(len(self._sources) - 1, -1, -1):
+            owners[self._sources[at].holds(names)] = at
+        return owners
+
+
+def _missing(names: Sequence[str]) -> SignalBlock:
+    block = BlockBuilder(names, [""] * len(names))
+    for i in range(len(names)):
+        block.fail(i, NO_FILE)
+    return block.build()
