@@ -92,7 +92,7 @@ def main() -> None:
     parser.add_argument("-r", required=True, help="indexed reads")
     parser.add_argument("-b", required=True, help="alignments")
     parser.add_argument("-g", required=True, help="reference")
-    parser.add_argument("--slow5", help="BLOW5; without it the signals of the index")
+    parser.add_argument("--slow5", action="append", default=[], help="BLOW5; without it the signals of the index")
     parser.add_argument("--site", action="append", help="where decoys are; TA:1, AA:1 and GC:1 without it")
     given = parser.parse_args()
     print("| site | noise | windows | reads | best factor | error as it is | error with it |")
@@ -102,7 +102,7 @@ def main() -> None:
         motif = Motif(found.name, found.pattern, found.offset, None)
         for noise in ("independent", "correlated"):
             options = CallOptions(
-                bam=given.b, reads=given.r, genome=given.g, slow5=given.slow5, output="/dev/null", threads=2,
+                bam=given.b, reads=given.r, genome=given.g, slow5=tuple(given.slow5), output="/dev/null", threads=2,
                 gpu="off", noise=noise, rescale=False if noise == "correlated" else None,
             )  # fmt: skip
             ratios, reads = ratios_of(options, motif)

@@ -101,7 +101,7 @@ def measured(folder: Path, state_of: NDArray[np.int64]) -> tuple[dict[tuple[str,
             CallOptions(
                 output="/dev/null", threads=2, gpu="off", noise="correlated", rescale=False,
                 bam=str(folder / "reads.bam"),
-                genome=str(folder / "ref.fa"), slow5=str(folder / "reads.blow5"),
+                genome=str(folder / "ref.fa"), slow5=(str(folder / "reads.blow5"),),
             )
         )  # fmt: skip
     finally:

@@ -59,7 +59,7 @@ def read_with_f5py(path: Path, names: list[str], count: int) -> None:
     from f5py.core.large_arrays import recycling
     from f5py.io.signals import open_any
 
-    source = open_any(str(path), count, count)
+    source = open_any([str(path)], count, count)
     batches = [names[begin : begin + BATCH] for begin in range(0, len(names), BATCH)]
 
     def reads() -> Iterator[tuple[str, Any, tuple]]:

@@ -42,12 +42,12 @@ def main() -> None:
     parser.add_argument("-r", required=True, help="indexed reads")
     parser.add_argument("-b", required=True, help="alignments")
     parser.add_argument("-g", required=True, help="reference")
-    parser.add_argument("--slow5", help="BLOW5; without it the signals of the index")
+    parser.add_argument("--slow5", action="append", default=[], help="BLOW5; without it the signals of the index")
     parser.add_argument("--motif", action="append", help="whose sites are left out; cpg, dam and dcm without it")
     parser.add_argument("--samples", type=int, default=500, help="of the bootstrap")
     given = parser.parse_args()
     options = TrainOptions(
-        bam=given.b, reads=given.r, genome=given.g, slow5=given.slow5, output="-", threads=2, gpu="off"
+        bam=given.b, reads=given.r, genome=given.g, slow5=tuple(given.slow5), output="-", threads=2, gpu="off"
     )
     with console.on_standard_error():
         name, reads = measured(options, given.motif or ["cpg", "dam", "dcm"])

@@ -64,12 +64,12 @@ def main() -> None:
     parser.add_argument("-r", help="indexed reads")
     parser.add_argument("-b", default=str(ECOLI / "reads.bam"), help="alignments")
     parser.add_argument("-g", default=str(ECOLI / "ref.fa"), help="reference")
-    parser.add_argument("--slow5", default=str(ECOLI / "formats" / "reads.blow5"))
+    parser.add_argument("--slow5", nargs="+", default=[str(ECOLI / "formats" / "reads.blow5")])
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "noise_cost.md")
     given = parser.parse_args()
     options = CallOptions(
-        bam=given.b, reads=given.r, genome=given.g, slow5=given.slow5, output="/dev/null", threads=1, gpu="off",
+        bam=given.b, reads=given.r, genome=given.g, slow5=tuple(given.slow5), output="/dev/null", threads=1, gpu="off",
         noise="correlated",
     )  # fmt: skip
     seconds = measured(options, given.rounds)

@@ -202,12 +202,13 @@ def _stub_type(name: str, option: Option) -> str:
     if option.listed:
         words = "str | float | Sequence[str | float]"
     if option.metavar == "REGION":
-        words = "_Region | Sequence[_Region]"
+        words = "_Region" if option.repeated else "_Region | Sequence[_Region]"
     if option.metavar == "SITE:OFFSET":
         words = "str | tuple[str, int]"
     if option.repeated:
         words = f"{words} | Iterable[{words}]"
-    return f"{words} | None" if option.default is None or is_result(name, option) else words
+    may_lack = option.default is None or (option.repeated and not option.is_argument) or is_result(name, option)
+    return f"{words} | None" if may_lack else words
 
 
 def _quoted(choice: object) -> str:

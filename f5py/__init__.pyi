@@ -44,9 +44,9 @@ class _PartOptions(TypedDict, total=False):
     workers: int | None
 
 class _SignalOptions(TypedDict, total=False):
-    slow5: _File | None
-    pod5: _Path | None
-    fast5: _Path | None
+    slow5: _File | Iterable[_File] | None
+    pod5: _Path | Iterable[_Path] | None
+    fast5: _Path | Iterable[_Path] | None
 
 class _InputOptions(TypedDict, total=False):
     reads: _File | None
@@ -93,10 +93,10 @@ class _StrictOptions(TypedDict, total=False):
 class _AlignmentOptions(_CudaOptions, _LimitOptions, _ModelOptions, _RunOptions, _StrictOptions, total=False): ...
 
 class _MappedReadsOptions(_SignalOptions, _InputOptions, _AlignmentOptions, total=False):
-    report: _File | None
+    report: _File | Iterable[_File] | None
     sample: str | None
     ultra_thresh: int
-    window: _Region | Sequence[_Region] | None
+    window: _Region | Iterable[_Region] | None
     min_mapq: int
     secondary: bool
     supplementary: bool
@@ -135,14 +135,14 @@ class _RnaOptions(TypedDict, total=False):
 
 class _CompareOptions(_RnaOptions, _LimitOptions, _ModelOptions, _StrictOptions, total=False):
     genome: _File | None
-    reads: _File | Iterable[_File]
-    slow5: _File | Iterable[_File]
-    pod5: _Path | Iterable[_Path]
-    fast5: _Path | Iterable[_Path]
+    reads: _File | Iterable[_File] | None
+    slow5: _File | Iterable[_File] | None
+    pod5: _Path | Iterable[_Path] | None
+    fast5: _Path | Iterable[_Path] | None
     output: _File | None
     by: Literal["position", "kmer"]
     min_coverage: int
-    window: _Region | Sequence[_Region] | None
+    window: _Region | Iterable[_Region] | None
     min_mapq: int
     threads: int
 
@@ -177,7 +177,7 @@ class _FinishOptions(TypedDict, total=False):
     threads: int | None
 
 class _FrequencyOptions(_StrictOptions, total=False):
-    calls: _Table
+    calls: _Table | Iterable[_Table] | None
     genome: _File | None
     chrom_sizes: _File | None
     output: _File | None
@@ -194,12 +194,12 @@ class _FrequencyOptions(_StrictOptions, total=False):
     mod_code: str | None
 
 class _IndexOptions(_StrictOptions, total=False):
-    directories: _Path | Iterable[_Path]
-    summaries: _File | Iterable[_File]
-    summary_lists: _File | Iterable[_File]
-    slow5: _File | None
+    directories: _Path | Iterable[_Path] | None
+    summaries: _File | Iterable[_File] | None
+    summary_lists: _File | Iterable[_File] | None
+    slow5: _File | Iterable[_File] | None
     skip_slow5_idx: bool
-    pod5: _Path | Iterable[_Path]
+    pod5: _Path | Iterable[_Path] | None
     output: _Path | None
     threads: int
     iop: int
@@ -221,7 +221,7 @@ class _MapOptions(_GpuOptions, total=False):
     as_sam: bool
     with_cigar: bool
     strand_of_splicing: Literal["f"] | None
-    report: _File | None
+    report: _File | Iterable[_File] | None
     sample: str | None
     preset: str
     k: int | None
@@ -326,7 +326,7 @@ class _SimulateOptions(TypedDict, total=False):
     length_sigma: float | None
     min_length: int | None
     fixed_length: int | None
-    ultra_long: int | Iterable[int]
+    ultra_long: int | Iterable[int] | None
     strand: Literal["both", "+", "-"]
     error_rate: float
     methylation: Literal["per-site", "per-read"]
@@ -345,10 +345,10 @@ class _SimulateOptions(TypedDict, total=False):
     level_tails: Literal["gaussian", "t7"] | None
 
 class _EvaluationOptions(_StrictOptions, total=False):
-    methylated: _Table | Iterable[_Table]
-    unmethylated: _Table | Iterable[_Table]
+    methylated: _Table | Iterable[_Table] | None
+    unmethylated: _Table | Iterable[_Table] | None
     output: _File | None
-    report: _File | Iterable[_File]
+    report: _File | Iterable[_File] | None
     threshold: float
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
     motif: str | tuple[str, int] | None
@@ -372,7 +372,7 @@ class _TrainOptions(
     full: bool
     force: bool
     ultra_thresh: int
-    window: _Region | Sequence[_Region] | None
+    window: _Region | Iterable[_Region] | None
     min_mapq: int
     secondary: bool
     supplementary: bool
@@ -434,7 +434,7 @@ def plot(read: _File, **options: Unpack[_PlotOptions]) -> Picture | None: ...
 def plot_region(**options: Unpack[_PlotRegionOptions]) -> Picture | None: ...
 def resquiggle(
     reads: _File,
-    signals: _File,
+    signals: _File | Iterable[_File],
     *,
     returns: _Returns = ...,
     progress: _Progress = ...,

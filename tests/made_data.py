@@ -130,7 +130,7 @@ class ReadSet:
         """With a FASTA file of this text, indexed with the same signals."""
         path.write_text(text)
         if self.signal_path.suffix == ".blow5":
-            index_slow5(str(path), str(self.signal_path), threads=1)
+            index_slow5(str(path), [str(self.signal_path)], threads=1)
         else:
             with scans_here():
                 index_fast5(str(path), [str(self.signal_path)], threads=1, verbose=0)
@@ -157,7 +157,7 @@ class ReadSet:
         blow5 = write_signals(folder / "signals.blow5", self.signals(names), **attributes)
         changed = replace(self, folder=folder, reads=folder / "slow5.fasta", signal_path=blow5)
         shutil.copy(self.reads, changed.reads)
-        index_slow5(str(changed.reads), str(blow5), threads=1)
+        index_slow5(str(changed.reads), [str(blow5)], threads=1)
         return changed
 
     def with_pod5(self, folder: Path, names: Iterable[str] | None = None, **fields: object) -> ReadSet:

@@ -141,7 +141,7 @@ class StrictOptions:
 class SignalOptions:
     """Sources of the raw signals."""
 
-    slow5: tuple[str, ...] = option("--slow5", kind=Kind.PATH, group=Group.INPUT, beside=BESIDE_SLOW5, url="slow5",
+    slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, metavar="PATH", group=Group.INPUT, beside=BESIDE_SLOW5, url="slow5",
         repeated=True, default=(), see="usage/common.md#signals",
         help="Signals in a SLOW5 or BLOW5 file, or a folder of such files. Repeatable.")  # fmt: skip
     pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="pod5",

@@ -300,7 +300,7 @@ class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions, Opti
         default_words="the bases in the alignments", beside=BESIDE_READS,
         see="usage/f5py-call-methylation.md#reads-without-an-index",
         help="Basecalled reads; given twice for A and for B.")  # fmt: skip
-    slow5: tuple[str, ...] = option("--slow5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
+    slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, metavar="PATH", group=Group.INPUT, repeated=True, default=(),
         beside=BESIDE_SLOW5,
         help="Signals in a SLOW5 or BLOW5 file or a folder of such; given twice for A and for B.")  # fmt: skip
     pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),

@@ -36,7 +36,7 @@ class IndexOptions(StrictOptions, Options):
     summary_lists: tuple[str, ...] = option("-f", "--summary-fofn", kind=Kind.FILE, group=_INPUT, repeated=True,
         default=(),
         help="File with the paths of sequencing summaries, one per line. Repeatable.")  # fmt: skip
-    slow5: tuple[str, ...] = option("--slow5", kind=Kind.PATH, group=_INPUT, repeated=True, default=(),
+    slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, metavar="PATH", group=_INPUT, repeated=True, default=(),
         excludes=("pod5",),
         help="SLOW5 or BLOW5 file with signals, or folder of such files, instead of fast5 files. Their indices "
         "FILE.idx are made too. Repeatable.")  # fmt: skip

@@ -122,7 +122,7 @@ def rna_options(slow5_set: Callable[[str], Path]) -> PlotOptions:
         reads=str(folder / "reads.fastq"),
         bam=str(folder / "reads.bam"),
         genome=str(folder / "ref.fa"),
-        slow5=str(folder / "signals.blow5"),
+        slow5=(str(folder / "signals.blow5"),),
         output="",
     )
 
@@ -190,7 +190,7 @@ def test_own_bases_from_reads_without_index(slow5_set: Callable[[str], Path], tm
     reads = tmp_path / "reads.fastq"
     shutil.copyfile(folder / "reads.fastq", reads)
     name = _names(reads)[3]
-    options = PlotOptions(read=name, reads=str(reads), slow5=str(folder / "signals.blow5"), output="")
+    options = PlotOptions(read=name, reads=str(reads), slow5=(str(folder / "signals.blow5"),), output="")
     data = compute(options)
     assert data.source.chemistry == "R10.4.1 DNA"
     assert data.kmers.shape[1] == 9
@@ -430,10 +430,15 @@ def test_split_read_is_drawn_from_its_part_of_the_parent(made: ReadSet, refuses:
     changed, signals = split_from("parent", made, tmp_path)
     name = made.names[-1]
     options = PlotOptions(
-        read=name, reads=str(made.reads), bam=str(changed.bam), genome=str(made.genome), slow5=str(signals), output=""
+        read=name,
+        reads=str(made.reads),
+        bam=str(changed.bam),
+        genome=str(made.genome),
+        slow5=(str(signals),),
+        output="",
     )
     found = compute(options)
-    expected = compute(replace(options, slow5=None))
+    expected = compute(replace(options, slow5=()))
     assert len(found.current) > 500
     for field in fields(PlotData):
         mine, other = getattr(found, field.name), getattr(expected, field.name)

@@ -45,7 +45,7 @@ def test_simulated_files_say_their_pore(tmp_path: Path):
     from f5py.io.signals import open_signals
 
     f5py.simulate(output=tmp_path, pore="r10", n_reads=2, genome_length=3_000, median_length=1_000, seed=3)
-    signals = open_signals(None, None, None, str(tmp_path / "fast5"))
+    signals = open_signals(None, fast5=[str(tmp_path / "fast5")])
     try:
         info = signals.run_info(signals.first_names(2))
     finally:

@@ -201,7 +201,7 @@ def test_half_of_the_real_reads_missing(ecoli: Path, index: Index, run_ecoli, tm
     with pysam.AlignmentFile(str(ecoli / "reads8.bam")) as file:
         names = list(dict.fromkeys(record.query_name for record in file))
     there = names[::2]
-    source = open_any(str(ecoli / "formats" / "multi_gzip.fast5"))
+    source = open_any([str(ecoli / "formats" / "multi_gzip.fast5")])
     signals = signals_of(source, there)
     source.close()
     options = [f"--{kind}", write_signals(tmp_path / f"half.{SUFFIX[kind]}", signals)]

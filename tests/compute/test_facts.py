@@ -44,7 +44,7 @@ def test_it_is_told_how_the_chemistry_is_known(pore, rna, run_info, known_from):
 
 
 def test_facts_of_calls():
-    options = CallOptions(**INPUTS, methylation="cpg,gpc", threads=1, accurate=True, window="chr1", modbam="x.bam")
+    options = CallOptions(**INPUTS, methylation="cpg,gpc", threads=1, accurate=True, window=("chr1",), modbam="x.bam")
     caller = Caller(options, chemistry_of(None, False, {"sequencing_kit": "sqk-lsk109"}, own_model=False))
     caller.close()
     facts = caller.facts

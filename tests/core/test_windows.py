@@ -34,7 +34,7 @@ def intervals(windows: Windows) -> list[tuple[int, int, int]]:
     ],
 )
 def test_region(text, expected):
-    windows = Windows.parse(text, CONTIGS)
+    windows = Windows.parse([text], CONTIGS)
     assert intervals(windows) == [expected]
     assert windows.is_region
 
@@ -54,7 +54,7 @@ def test_region(text, expected):
 )
 def test_wrong_region(text, message):
     with pytest.raises(F5pyError) as problem:
-        Windows.parse(text, CONTIGS)
+        Windows.parse([text], CONTIGS)
     assert message in str(problem.value)
     assert "\n" not in str(problem.value)
 
@@ -66,7 +66,7 @@ def test_bed_file(tmp_path):
         "#comment\nbrowser position chr1\ntrack name=x\n\nchr2\t50\t60\tname\t0\t+\nchr1 10 20\nchr1\t15\t30\n"
         "chr1\t30\t31\nchr1\t40\t41\nchr1\t45\t45\n\n"
     )
-    windows = Windows.parse(str(bed), CONTIGS)
+    windows = Windows.parse([str(bed)], CONTIGS)
     assert list(windows.with_previous_end()) == [(0, 10, 31, 0), (0, 40, 41, 31), (1, 50, 60, 0)]
     assert [bound.tolist() for bound in windows.bounds()] == [[0, 0, 1], [10, 40, 50], [31, 41, 60]]
     assert not windows.is_region
@@ -88,19 +88,19 @@ def test_wrong_bed_file(tmp_path, text, message):
     bed = tmp_path / "w.bed"
     bed.write_text(text)
     with pytest.raises(InputFileError) as problem:
-        Windows.parse(str(bed), CONTIGS)
+        Windows.parse([str(bed)], CONTIGS)
     assert message in str(problem.value)
 
 
 def test_unreadable_bed_file(tmp_path):
     with pytest.raises(InputFileError, match=r"absent\.bed: cannot read the BED file: No such file"):
-        Windows.parse(str(tmp_path / "absent.bed"), CONTIGS)
+        Windows.parse([str(tmp_path / "absent.bed")], CONTIGS)
     (tmp_path / "binary.bed").write_bytes(bytes(range(256)))
     with pytest.raises(InputFileError, match=r"binary\.bed: cannot read the BED file"):
-        Windows.parse(str(tmp_path / "binary.bed"), CONTIGS)
+        Windows.parse([str(tmp_path / "binary.bed")], CONTIGS)
     (tmp_path / "folder.bed").mkdir()
     with pytest.raises(InputFileError, match="Is a directory"):
-        Windows.parse(str(tmp_path / "folder.bed"), CONTIGS)
+        Windows.parse([str(tmp_path / "folder.bed")], CONTIGS)
 
 
 @given(

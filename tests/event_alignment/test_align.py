@@ -238,7 +238,7 @@ def test_a_region_takes_one_base_more_at_its_end(reverse):
     batch = made_batch([read])
     outcomes = []
     for end in range(1225, 1235):
-        align(batch, model, Windows.parse(f"chr:1101-{end}", ["chr"]))
+        align(batch, model, Windows.parse([f"chr:1101-{end}"], ["chr"]))
         rows = rows_of(batch, 0)
         assert rows == expected(batch, 0, model, region=(1100, end))
         assert all(1100 <= position <= end for position, *_ in rows)
@@ -254,7 +254,7 @@ def test_a_region_takes_one_base_more_at_its_end(reverse):
 def test_a_region_beside_the_read(region):
     rng = np.random.default_rng(12)
     model = made_model(rng, 6)
-    batch = align_one(rng, model, "400M", windows=Windows.parse(region, ["chr", "other"]))
+    batch = align_one(rng, model, "400M", windows=Windows.parse([region], ["chr", "other"]))
     assert batch.rows.n.tolist() == [0]
 
 
@@ -263,7 +263,7 @@ def test_a_region_without_the_first_exon():
     rng = np.random.default_rng(13)
     model = made_model(rng, 6)
     batch = made_batch([made_read(rng, model, "100M1000N200M")])
-    align(batch, model, Windows.parse("chr:2000-3000", ["chr"]))
+    align(batch, model, Windows.parse(["chr:2000-3000"], ["chr"]))
     assert rows_of(batch, 0) == expected(batch, 0, model, region=(1999, 3000)) == []
     align(batch, model, Windows([(0, 1999, 3000)]))
     assert rows_of(batch, 0) == expected(batch, 0, model, windows=[(1999, 3000)])

@@ -126,7 +126,7 @@ def test_a_site_that_the_alignments_end_cuts_is_left_out_of_reference_style():
 
 def test_only_groups_inside_of_a_window_are_listed():
     batch = made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 7, 2, 0.0), (11, 11, 1, 0.0), (16, 22, 2, 0.0)]])
-    windows = Windows.parse("chr1:4-22", ["chr1"])
+    windows = Windows.parse(["chr1:4-22"], ["chr1"])
     # the group at 2 and 7 starts before the window, that at 16 and 22 ends after it
     assert listed_tags(modification_tags(batch, CPG, "read", windows), 0)[0][1] == "C+m?,3,1,0;"
     windows.clip_groups = True

@@ -60,7 +60,7 @@ def test_all_formats_have_the_same_signals(tmp_path: Path):
         f5py.simulate(output=folder, signal_format=kind, reads_per_file=5, pore="r10", **SMALL)
         names = [line[1:] for line in (folder / "reads.fastq").read_text().splitlines()[::4]]
         given = {"fast5": "fast5", "blow5": "slow5", "pod5": "pod5"}[kind]
-        source = open_signals("", **{given: str(folder / name)})
+        source = open_signals("", **{given: [str(folder / name)]})
         try:
             found[kind] = source.fetch(names)
             assert "114" in source.run_info(names)["sequencing_kit"]

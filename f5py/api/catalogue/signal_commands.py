@@ -224,8 +224,8 @@ RESQUIGGLE = Command(
     title="Align every signal to the bases of its own read.",
     help="""Align every signal to the bases of its own read.
 
-READS is a FASTA or FASTQ file, plain or compressed. SIGNALS is a SLOW5, BLOW5, POD5 or fast5 file, or a folder of
-POD5 or fast5 files. Prints the samples of every k-mer.
+READS is a FASTA or FASTQ file, plain or compressed. SIGNALS are SLOW5, BLOW5, POD5 or fast5 files, and folders of
+such files. Prints the samples of every k-mer.
 """,
     examples=(
         "f5py resquiggle reads.fastq reads.blow5 -o moves.tsv",

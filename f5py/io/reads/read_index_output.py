@@ -150,7 +150,7 @@ def _first_of_each(names: list[str], known: dict[str, str]) -> tuple[list[int], 
     return chosen, again
 
 
-def _write_rows(path: str, paths: Mapping[str, str], of_all: Sequence[str]) -> None:
+def _write_rows(path: str, paths: Mapping[str, str], of_all: Sequence[str] = ()) -> None:
     # the order of letters is that of their bytes, but for those that stand for undecodable bytes
     names = sorted(paths) if all(map(str.isascii, paths)) else sorted(paths, key=os.fsencode)
     with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:

@@ -12,6 +12,7 @@ from f5py.io.remote import is_url
 from f5py.io.remote.urls import about_url, samples
 from f5py.io.signals.search import walked
 from f5py.messages import console
+from f5py.options.input_names import BESIDE_SLOW5
 
 #: Stretches of a file that are looked at, and their bytes.
 _N_SAMPLES, _SAMPLE_BYTES = 16, 1 << 16
@@ -107,6 +108,8 @@ def _of_folder(path: str) -> dict[str, Any]:
     size, modified = 0, 0
     for folder, _, names in walked(path, _refuse):
         for name in names:
+            if name.endswith(BESIDE_SLOW5):  # which a run may make
+                continue
             try:
                 about = os.stat(os.path.join(folder, name))
             except FileNotFoundError:  # a link that leads nowhere, which no search for signals takes

@@ -38,7 +38,7 @@ def test_rna_in_the_letters_of_dna_and_signals_that_do_not_say(
     folder = slow5_set("rna002_sequin")
     with pysam.FastxFile(str(folder / "reads.fastq")) as file:
         reads = [(read.name or "", (read.sequence or "").replace("U", "T")) for read in file]
-    source = open_any(str(folder / "signals.blow5"))
+    source = open_any([str(folder / "signals.blow5")])
     signals = signals_of(source, [name for name, _ in reads])
     source.close()
     write_signals(tmp_path / "signals.blow5", signals)
@@ -224,7 +224,7 @@ def test_names_that_get_too_long_for_bam(made: ReadSet, tmp_path: Path, capfd: p
     reads.write_text(f">{longest}\n{made.sequence(records[0].query_name or '')}\n")
     signal_of_it = made.signals([records[0].query_name or ""])
     signal_of_it[0].name = longest
-    index_slow5(str(reads), str(write_signals(tmp_path / "signals.blow5", signal_of_it)), threads=1)
+    index_slow5(str(reads), [str(write_signals(tmp_path / "signals.blow5", signal_of_it))], threads=1)
     renamed = replace(renamed, reads=reads)
     out = tmp_path / "out" / "out.bam"
     out.parent.mkdir()

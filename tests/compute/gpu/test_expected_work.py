@@ -24,7 +24,9 @@ def files(tmp_path: Path) -> Path:
 
 
 def _seconds(files: Path, threads: int = 1, per_site: bool = False, **names: str) -> Any:
-    paths = {name: str(files / file) for name, file in names.items()}
+    paths: dict[str, Any] = {name: str(files / file) for name, file in names.items()}
+    if "pod5" in paths:
+        paths["pod5"] = (paths["pod5"],)
     return seconds_of_threads(CallOptions(genome="-", per_site=per_site, **{"bam": "-", "threads": threads} | paths))
 
 
@@ -54,5 +56,5 @@ def test_single_sites_take_longer(files: Path) -> None:
 
 def test_nothing_is_told_where_it_cannot_be(files: Path) -> None:
     assert _seconds(files, bam="missing.bam") is None
-    options = CallOptions(genome="-", bam="-", reads=str(files / "reads.fasta"), window="chr1:1-20")
+    options = CallOptions(genome="-", bam="-", reads=str(files / "reads.fasta"), window=("chr1:1-20",))
     assert seconds_of_threads(options) is None

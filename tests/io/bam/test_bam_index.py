@@ -57,7 +57,7 @@ def test_what_an_index_says(bam: Path) -> None:
     check(bam)
     file = AlignmentFile(str(bam), "", 0, False)
     assert file.expected_records() == 1200
-    window = Windows.parse("c1:1-10,000", file.contigs)
+    window = Windows.parse(["c1:1-10,000"], file.contigs)
     assert sum(n for _, _, n in file.chunks(window)) == 7
     file.close()
     assert find_index(str(bam)) == f"{bam}.bai"
@@ -97,7 +97,7 @@ def test_any_cut(bam: Path) -> None:
 def visited(bam: Path, window: str) -> list[bytes]:
     file = AlignmentFile(str(bam), "", 0, False)
     try:
-        chunks = file.chunks(Windows.parse(window, file.contigs))
+        chunks = file.chunks(Windows.parse([window], file.contigs))
         return [data[starts[i] : starts[i + 1]].tobytes() for data, starts, n in chunks for i in range(n)]
     finally:
         file.close()

@@ -50,7 +50,7 @@ def test_random_reads(
     halves = {"0": reads[::2], "1": reads[1::2]}
     if form == "blow5":
         local = str(write_signals(tmp_path / "all.blow5", reads))
-        open_signals(None, slow5=local).close()  # makes the index
+        open_signals(None, slow5=[local]).close()  # makes the index
         memory.put(local, "/run/all.blow5")
         memory.put(f"{local}.idx", "/run/all.blow5.idx")
         path = inputs.slow5("memory://run/all.blow5")
@@ -66,7 +66,7 @@ def test_random_reads(
         path = inputs.pod5("memory://run/pod5")
         paths = [f"{path}/{name}.pod5" for name in halves]
     option = "slow5" if form == "blow5" else "pod5"
-    near, far = (open_signals(None, **{option: where}, n_processes=1, n_threads=2) for where in (local, path))
+    near, far = (open_signals(None, **{option: [where]}, n_processes=1, n_threads=2) for where in (local, path))
     known = list(near.first_names(N_READS))
     assert known == list(far.first_names(N_READS))
     chance = np.random.default_rng(3)

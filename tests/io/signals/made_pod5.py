@@ -82,7 +82,7 @@ def pod5_files(folder: Path, reads: list[MadeRead], n_processes: int = 1) -> Ren
     """Two files in a folder, the second one not compressed."""
     write_pod5(folder / "a.pod5", reads[:4])
     write_pod5(folder / "b.pod5", reads[4:], compressed=False)
-    return Renamed(open_signals("", pod5=str(folder), n_processes=n_processes), reads)
+    return Renamed(open_signals("", pod5=[str(folder)], n_processes=n_processes), reads)
 
 
 def fast5_and_pod5_files(folder: Path, reads: list[MadeRead], n_processes: int = 1) -> Renamed:

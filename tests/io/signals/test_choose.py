@@ -159,7 +159,7 @@ def test_the_kind_is_that_of_the_first_file_known(tmp_path, reads):
 def test_the_kind_of_pod5_without_reads(tmp_path, reads_path):
     pod5(tmp_path / "a.pod5", [])
     for n_processes in (1, 2):
-        source = open_signals(reads_path, pod5=str(tmp_path), n_processes=n_processes)
+        source = open_signals(reads_path, pod5=[str(tmp_path)], n_processes=n_processes)
         assert source.kind == "pod5"
         source.close()
 
@@ -207,9 +207,9 @@ def test_run_info_of_a_mixture(tmp_path, reads):
 
 def test_slow5_option(tmp_path, reads, reads_path, capfd):
     path = write_blow5(tmp_path / "a.blow5", reads)
-    assert_gives(open_signals(reads_path, slow5=path, n_threads=2), reads)
+    assert_gives(open_signals(reads_path, slow5=[path], n_threads=2), reads)
     assert "--iop" not in capfd.readouterr().err
-    source = open_signals(reads_path, slow5=path, n_processes=3)
+    source = open_signals(reads_path, slow5=[path], n_processes=3)
     assert "[open_signals::WARNING] --iop has no effect on SLOW5 files" in capfd.readouterr().err
     assert source.run_info(["read-0"]) == GROUPS[0]
     assert_gives(source, reads)
@@ -219,8 +219,8 @@ def test_slow5_option(tmp_path, reads, reads_path, capfd):
 def test_pod5_option(tmp_path, reads, reads_path, n_processes):
     (tmp_path / "d/e").mkdir(parents=True)
     names = list(pod5(tmp_path / "d/b.pod5", reads[:4]) | pod5(tmp_path / "d/e/a.pod5", reads[4:]))
-    assert_gives(open_signals(reads_path, pod5=str(tmp_path / "d"), n_processes=n_processes), reads, names)
-    source = open_signals(reads_path, pod5=str(tmp_path / "d/b.pod5"), n_processes=n_processes)
+    assert_gives(open_signals(reads_path, pod5=[str(tmp_path / "d")], n_processes=n_processes), reads, names)
+    source = open_signals(reads_path, pod5=[str(tmp_path / "d/b.pod5")], n_processes=n_processes)
     assert_unreadable(source.fetch([names[-1]]), 0, names[-1])
     assert_gives(source, reads[:4], names[:4])
 
@@ -255,11 +255,62 @@ def test_a_file_for_the_wrong_option(tmp_path, reads_path, option, content, word
     path = tmp_path / "signals"
     if content is not None:
         path.write_bytes(content)
-    assert_refuses(SignalError, f"{path}: {words}", open_signals, reads_path, **{option: str(path)})
+    assert_refuses(SignalError, f"{path}: {words}", open_signals, reads_path, **{option: [str(path)]})
 
 
-def test_a_folder_for_slow5(tmp_path, reads_path):
-    assert_refuses(SignalError, "is a folder", open_signals, reads_path, slow5=str(tmp_path))
+def test_a_folder_for_slow5(tmp_path, reads, reads_path):
+    assert_refuses(
+        SignalError, "no file below this folder is named *.blow5", open_signals, reads_path, slow5=[str(tmp_path)]
+    )
+    (tmp_path / "below").mkdir()
+    write_blow5(tmp_path / "a.blow5", reads[:2])
+    write_slow5(tmp_path / "below" / "b.slow5", reads[2:])
+    assert_gives(open_signals(None, slow5=[str(tmp_path)]), reads)
+
+
+@pytest.mark.parametrize("n_at_once", [1, 2])
+def test_several_files_and_folders(tmp_path, reads, n_at_once):
+    """Each read is found, wherever it is, also among reads of other files; one that is in several is read once."""
+    (tmp_path / "d").mkdir()
+    (tmp_path / "e").mkdir()
+    slow5 = [write_blow5(tmp_path / "a.blow5", reads[:2]), write_slow5(tmp_path / "b.slow5", reads[1:3])]
+    fast5 = [*set(write_multi(tmp_path / "d" / "c.fast5", reads[3:4]).values()), str(tmp_path / "e")]
+    write_single(tmp_path / "e" / "d.fast5", reads[4])
+    for read in reads[5:]:
+        write_single(tmp_path / "e" / f"{read.name}.fast5", read)
+    mixed = {"slow5": [*slow5, slow5[0]], "fast5": fast5}
+    assert_gives(open_signals(None, **mixed, n_processes=2, n_threads=2, n_at_once=n_at_once), reads)
+    assert_gives(open_any([*slow5, *fast5]), reads)
+    with closing(open_signals(None, **mixed)) as source:
+        assert set(source.first_names(100)) == {read.name for read in reads}
+        assert source.first_names(1) == [reads[0].name]
+        assert source.holds([reads[4].name, "other", reads[0].name]).tolist() == [True, False, True]
+        assert source.place(reads[0].name) == "slow5"
+        assert source.place(reads[4].name).endswith("d.fast5")
+        assert source.place("other") == ""
+        assert source.fetch(["other"]).problems[0].startswith("read other is in no signal file known")
+        block = source.fetch([reads[4].name, "other", reads[1].name])
+        assert list(block.problems) == [1]
+        assert_holds(block, 0, reads[4])
+        assert_holds(block, 2, reads[1])
+        assert source.run_info(["other", reads[0].name]) == source.run_info([reads[0].name])
+    with pytest.raises(SignalError, match="gone: not found"):
+        open_signals(None, slow5=slow5, fast5=[str(tmp_path / "gone")])
+
+
+def test_several_pod5_files(tmp_path, reads):
+    (tmp_path / "d").mkdir()
+    names = [*pod5(tmp_path / "a.pod5", reads[:3]), *pod5(tmp_path / "d" / "b.pod5", reads[3:])]
+    assert_gives(open_signals(None, pod5=[str(tmp_path / "a.pod5"), str(tmp_path / "d")], n_processes=2), reads, names)
+    blow5 = write_blow5(tmp_path / "c.blow5", reads)
+    both = [read.name for read in reads] + names
+    assert_gives(open_signals(None, [blow5], [str(tmp_path / "a.pod5"), str(tmp_path / "d")]), [*reads, *reads], both)
+
+
+def test_an_index_that_names_several_files_for_all_reads(tmp_path, reads, reads_path):
+    paths = [write_blow5(tmp_path / "a.blow5", reads[:3]), write_blow5(tmp_path / "b.blow5", reads[3:])]
+    Path(f"{reads_path}.index.readdb").write_text("".join(f"*\t{path}\n" for path in paths))
+    assert_gives(open_signals(reads_path), reads)
 
 
 def test_no_index_and_no_option(reads_path):
@@ -273,7 +324,7 @@ def test_no_process_at_all(tmp_path, reads, reads_path, option):
         write_blow5(path, reads)
     else:
         pod5(path, reads)
-    assert_refuses(ValueError, "n_processes", open_signals, reads_path, n_processes=0, **{option: str(path)})
+    assert_refuses(ValueError, "n_processes", open_signals, reads_path, n_processes=0, **{option: [str(path)]})
 
 
 # open_any: any file or folder
@@ -281,7 +332,7 @@ def test_no_process_at_all(tmp_path, reads, reads_path, option):
 
 @pytest.mark.parametrize("write", [write_slow5, write_blow5])
 def test_any_slow5_file(tmp_path, reads, write):
-    assert_gives(open_any(write(tmp_path / "signals", reads)), reads)
+    assert_gives(open_any([write(tmp_path / "signals", reads)]), reads)
 
 
 @pytest.mark.parametrize("n_processes", [1, 2])
@@ -291,10 +342,10 @@ def test_any_fast5(tmp_path, reads, n_processes, capfd):
         write_single(tmp_path / f"d/{i}.fast5", read)
     write_multi(tmp_path / "d/e/m.fast5", reads[3:])
     (tmp_path / "d/bad.fast5").write_text("bad")
-    assert_gives(open_any(str(tmp_path / "d"), n_processes), reads)
+    assert_gives(open_any([str(tmp_path / "d")], n_processes), reads)
     assert "d/bad.fast5: skipped" in capfd.readouterr().err
     (tmp_path / "d/e/m.fast5").rename(tmp_path / "signals")
-    assert_gives(open_any(str(tmp_path / "signals"), n_processes), reads[3:])
+    assert_gives(open_any([str(tmp_path / "signals")], n_processes), reads[3:])
 
 
 @pytest.mark.parametrize("n_processes", [1, 2])
@@ -302,16 +353,16 @@ def test_any_pod5(tmp_path, reads, n_processes):
     (tmp_path / "d").mkdir()
     names = list(pod5(tmp_path / "d/a.pod5", reads))
     for path in ("d", "d/a.pod5"):
-        assert_gives(open_any(str(tmp_path / path), n_processes), reads, names)
+        assert_gives(open_any([str(tmp_path / path)], n_processes), reads, names)
 
 
 @pytest.mark.parametrize(
     ("files", "words"),
     [
-        ([], "no fast5 or POD5 file is below this folder"),
-        (["a.txt", "b/c.fasta"], "no fast5 or POD5 file is below this folder"),
-        (["a.fast5", "b/c.pod5"], "has both fast5 and POD5 files"),
-        (["b/c.blow5"], "is a folder; of SLOW5 give the file itself, such as"),
+        ([], "no fast5, POD5 or SLOW5 file is below this folder"),
+        (["a.txt", "b/c.fasta"], "no fast5, POD5 or SLOW5 file is below this folder"),
+        (["a.fast5", "b/c.pod5"], "has both fast5 and POD5 files below it"),
+        (["a.fast5", "b/c.blow5"], "has both fast5 and SLOW5 files"),
         (["a.fast5"], "no read was found in 1 fast5 files"),
     ],
 )
@@ -319,7 +370,7 @@ def test_folders_that_are_no_source(tmp_path, files, words):
     (tmp_path / "d/b").mkdir(parents=True)
     for name in files:
         (tmp_path / "d" / name).touch()
-    assert_refuses(SignalError, f"{tmp_path / 'd'}: {words}", open_any, str(tmp_path / "d"))
+    assert_refuses(SignalError, f"{tmp_path / 'd'}: {words}", open_any, [str(tmp_path / "d")])
 
 
 def sparse_files(folder: Path, *sizes_in_mib: int) -> list[str]:
@@ -388,8 +439,8 @@ def test_processes_are_shared_among_batches(reads, tmp_path, monkeypatch, n_proc
 
 
 def test_any_path_that_is_not_there(tmp_path):
-    assert_refuses(SignalError, "gone: not found", open_any, str(tmp_path / "gone"))
-    assert_refuses(SignalError, "cannot be opened", open_any, "a\0b")
+    assert_refuses(SignalError, "gone: not found", open_any, [str(tmp_path / "gone")])
+    assert_refuses(SignalError, "cannot be opened", open_any, ["a\0b"])
 
 
 def index_in(folder, *paths):

@@ -61,7 +61,7 @@ def _is_same_as_of_library(folder: Path, source: PlacedSource, names: list[str])
 
 @pytest.mark.parametrize("n_at_once", [1, 2])
 def test_all_is_read_here(files, n_at_once):
-    source = open_signals(None, pod5=str(files), n_processes=None, n_threads=2, n_at_once=n_at_once)
+    source = open_signals(None, pod5=[str(files)], n_processes=None, n_threads=2, n_at_once=n_at_once)
     assert source.is_concurrent == (n_at_once == 2)
     names = _names(_reads())
     _is_same_as_of_library(files, source, [*names[::-1], "not a UUID", *names[3:6]])
@@ -71,7 +71,7 @@ def test_all_is_read_here(files, n_at_once):
 
 def test_samples_that_stay_packed(files, tmp_path):
     """They can be expanded anywhere, also those of several pieces; reads that the library has read are not packed."""
-    source = open_signals(None, pod5=str(files), n_threads=2)
+    source = open_signals(None, pod5=[str(files)], n_threads=2)
     names = _names(_reads())[::-1]
     expected = source.fetch(names)
     assert expected.packed is None
@@ -93,7 +93,7 @@ def test_samples_that_stay_packed(files, tmp_path):
 
     write_pod5(tmp_path / "plain.pod5", [MadeRead("plain", np.arange(3000, dtype=np.int16))], compressed=False)
     source.close()
-    source = open_signals(None, pod5=str(tmp_path))
+    source = open_signals(None, pod5=[str(tmp_path)])
     assert isinstance(source, PlacedSource)
     source.leaves_packed = True
     names.insert(2, pod5_name("plain"))
@@ -102,7 +102,7 @@ def test_samples_that_stay_packed(files, tmp_path):
 
 
 def test_no_reads(files):
-    source = open_signals(None, pod5=str(files))
+    source = open_signals(None, pod5=[str(files)])
     assert len(source.fetch([]).offsets) == 1
     source.close()
 
@@ -112,7 +112,7 @@ def test_few_files_are_open_at_a_time(tmp_path, monkeypatch):
     reads = _reads()
     for i, read in enumerate(reads[:7]):
         write_pod5(tmp_path / f"{i}.pod5", [read])
-    source = open_signals(None, pod5=str(tmp_path))
+    source = open_signals(None, pod5=[str(tmp_path)])
     _is_same_as_of_library(tmp_path, source, _names(reads[:7]))
     assert source._others is None
     source.close()
@@ -121,7 +121,7 @@ def test_few_files_are_open_at_a_time(tmp_path, monkeypatch):
 def test_what_is_not_compressed_is_left_to_the_library(files):
     more = [MadeRead("plain", np.arange(3000, dtype=np.int16)), MadeRead("none", np.empty(0, np.int16))]
     write_pod5(files / "2.pod5", more, compressed=False)
-    source = open_signals(None, pod5=str(files))
+    source = open_signals(None, pod5=[str(files)])
     _is_same_as_of_library(files, source, _names([*_reads(), *more, *_reads()[:2]]))
     assert source._others is not None
     _is_same_as_of_library(files, source, _names(more))
@@ -129,7 +129,7 @@ def test_what_is_not_compressed_is_left_to_the_library(files):
 
 
 def test_a_lent_pool(files):
-    source = open_signals(None, pod5=str(files))
+    source = open_signals(None, pod5=[str(files)])
     names = _names(_reads())
     source.fetch(names)
     assert source._threads._own is not None
@@ -153,7 +153,7 @@ def test_damage_is_told_as_the_library_tells_it(files):
     assert at > 0
     data[at + 20 : at + len(packed) - 20] = bytes(len(packed) - 40)
     path.write_bytes(data)
-    source = open_signals(None, pod5=str(files))
+    source = open_signals(None, pod5=[str(files)])
     names = _names(_reads())
     _is_same_as_of_library(files, source, [name, *names, name])
     block = source.fetch(names)
@@ -166,7 +166,7 @@ def test_damage_is_told_as_the_library_tells_it(files):
 
 
 def test_a_file_that_is_gone_when_it_is_to_be_read(files):
-    source = open_signals(None, pod5=str(files))
+    source = open_signals(None, pod5=[str(files)])
     names = _names(_reads())
     before = source.fetch(names)
     os.remove(files / "0.pod5")
@@ -188,7 +188,7 @@ def test_without_the_library_for_zstd(files, monkeypatch):
         raise MissingDependencyError("no zstd")
 
     monkeypatch.setattr(_slow5_functions, "functions", missing)
-    source = open_signals(None, pod5=str(files))
+    source = open_signals(None, pod5=[str(files)])
     assert not isinstance(source, PlacedSource)
     _is_same_as_of_library(files, source, _names(_reads()))
     source.close()

@@ -72,7 +72,7 @@ def test_what_is_wrong_with_a_file(files, tmp_path):
 
 def test_a_run_that_cannot_begin_leaves_no_process(files):
     with pytest.raises(SignalError, match="is truncated"):
-        open_signals(None, pod5=files[1], n_processes=2)
+        open_signals(None, pod5=[files[1]], n_processes=2)
 
 
 def test_the_library_is_not_imported_where_the_run_is_opened(files):
@@ -81,7 +81,7 @@ def test_the_library_is_not_imported_where_the_run_is_opened(files):
     program = (
         "import sys\n"
         "from f5py.io.signals import open_signals\n"
-        "source = open_signals(None, pod5=sys.argv[1], n_processes=1)\n"
+        "source = open_signals(None, pod5=[sys.argv[1]], n_processes=1)\n"
         "print(len(source.fetch(source.first_names(9)).offsets), {'pod5', 'pandas', 'pyarrow'} & set(sys.modules))\n"
         "source.close()\n"
     )

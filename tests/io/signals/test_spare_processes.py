@@ -95,18 +95,18 @@ def test_what_a_run_will_read(tmp_path: Path):
     (tmp_path / "senseless").write_bytes(bytes(1000))
     unknown = None, [], 0
 
-    kind, files, n_to_list = files_to_read(None, str(tmp_path / "many"), None)
+    kind, files, n_to_list = files_to_read([], [str(tmp_path / "many")], None)
     assert (kind, sorted(files), n_to_list) == ("fast5", [str(tmp_path / "many" / f"{i}.fast5") for i in "ab"], 2)
-    assert files_to_read(None, one, "index") == ("fast5", [one], 1)
-    assert files_to_read(str(tmp_path / "a.pod5"), None, None) == ("pod5", [str(tmp_path / "a.pod5")], 0)
-    assert files_to_read(str(tmp_path / "empty"), None, None) == ("pod5", [], 0)
-    assert files_to_read(None, str(tmp_path / "gone"), None) == ("fast5", [], 0)
-    assert files_to_read(None, str(tmp_path / "pipe"), None) == ("fast5", [], 0)
-    assert files_to_read(None, None, str(tmp_path / "good")) == ("fast5", [one], 0)
-    assert files_to_read(None, None, str(tmp_path / "slow5"))[0] is None
+    assert files_to_read([], [one], "index") == ("fast5", [one], 1)
+    assert files_to_read([str(tmp_path / "a.pod5")], [], None) == ("pod5", [str(tmp_path / "a.pod5")], 0)
+    assert files_to_read([str(tmp_path / "empty")], [], None) == ("pod5", [], 0)
+    assert files_to_read([], [str(tmp_path / "gone")], None) == ("fast5", [], 0)
+    assert files_to_read([], [str(tmp_path / "pipe")], None) == ("fast5", [], 0)
+    assert files_to_read([], [], str(tmp_path / "good")) == ("fast5", [one], 0)
+    assert files_to_read([], [], str(tmp_path / "slow5"))[0] is None
     for index in ("senseless", "gone", "pipe", "empty"):
-        assert files_to_read(None, None, str(tmp_path / index)) == unknown
-    assert files_to_read(None, None, None) == unknown
+        assert files_to_read([], [], str(tmp_path / index)) == unknown
+    assert files_to_read([], [], None) == unknown
 
 
 def test_a_run_needs_no_other_processes(tmp_path: Path, monkeypatch):
@@ -116,9 +116,9 @@ def test_a_run_needs_no_other_processes(tmp_path: Path, monkeypatch):
     for i, read in enumerate(reads):
         write_multi(tmp_path / "many" / f"{i}.fast5", [read], **GZIP)
     folder = str(tmp_path / "many")
-    with processes_ahead(None, folder, None, 2, 2):
+    with processes_ahead([], [folder], None, 2, 2):
         monkeypatch.setattr(helper_process.subprocess, "Popen", None)
-        with closing(open_signals(None, fast5=folder, n_processes=2, n_at_once=2)) as source:
+        with closing(open_signals(None, fast5=[folder], n_processes=2, n_at_once=2)) as source:
             assert pids() == set()
             block = source.fetch([read.name for read in reads])
     for i, read in enumerate(reads):
@@ -134,11 +134,11 @@ def test_the_process_that_lists_pod5_reads_it_too(tmp_path: Path, monkeypatch, n
     for i, read in enumerate(reads):
         write_pod5(tmp_path / f"{i}.pod5", [read])
     folder = str(tmp_path)
-    with processes_ahead(folder, None, None, n, 2):
+    with processes_ahead([folder], [], None, n, 2):
         assert len(spare_processes.spares) == n
         lister = spare_processes.spares[-1].pid
         monkeypatch.setattr(helper_process.subprocess, "Popen", None)
-        with closing(open_signals(None, pod5=folder, n_processes=n)) as source:
+        with closing(open_signals(None, pod5=[folder], n_processes=n)) as source:
             assert spare_processes.spares == []
             assert lister in [one.process.pid for one in source._places._source._readers]
             block = source.fetch([pod5_name(read.name) for read in reads])
@@ -159,13 +159,13 @@ def test_who_opens_pod5_without_processes_starts_as_many_as_read(tmp_path: Path,
         return started[-1]
 
     monkeypatch.setattr(helper_process, "_started", noted)
-    with closing(open_signals(None, pod5=str(tmp_path), n_processes=2)) as source:
+    with closing(open_signals(None, pod5=[str(tmp_path)], n_processes=2)) as source:
         assert {one.process.pid for one in source._places._source._readers} == {one.pid for one in started}
         assert len(started) == 2
     assert spare_processes.spares == []
 
 
 def test_no_processes_for_files_that_are_not_there(tmp_path: Path):
-    for pod5, fast5, reads in (("gone", None, None), (None, "gone", None), (None, None, "gone"), (None, None, None)):
+    for pod5, fast5, reads in ((["gone"], [], None), ([], ["gone"], None), ([], [], "gone"), ([], [], None)):
         with processes_ahead(pod5, fast5, reads, 2, 2):
             assert spare_processes.spares == []
