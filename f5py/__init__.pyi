@@ -371,7 +371,6 @@ class _TrainOptions(
     report: _File | None
     full: bool
     force: bool
-    ultra_thresh: int
     window: _Region | Iterable[_Region] | None
     min_mapq: int
     secondary: bool

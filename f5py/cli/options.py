@@ -150,23 +150,23 @@ class OptionsCommand(click.Command):
         return given
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the options under the headings of their groups."""
+        """Write the options under the headings of their groups: all of them, or those that most users need."""
+        every = [option for option in self.declared.values() if not option.is_hidden]
         shows_all = ctx.meta.get(_ALL, False)
+        listed = every if shows_all else _usual(every)
+        headings = [("Arguments", [option for option in listed if option.is_argument])]
         for group in Group:
-            if group in _RARE and not shows_all:
-                continue
-            shown = [option for option in self.declared.values() if option.group is group and not option.is_hidden]
-            rows = [_help_row(option) for option in sorted(shown, key=lambda one: one.default is not REQUIRED)]
-            if group is Group.OTHER:
+            of_group = [option for option in listed if option.group is group and not option.is_argument]
+            headings.append((group.value, sorted(of_group, key=lambda one: one.default is not REQUIRED)))
+        for heading, options in headings:
+            rows = [_help_row(option) if shows_all else _brief_row(option) for option in options]
+            if heading == Group.OTHER.value:
+                if not shows_all and (len(listed) < len(every) or any(option.brief for option in listed)):
+                    rows.append(("--help-all", "Show all options, and all about them."))
                 rows += _OF_ALL
-                if not shows_all and (left := [one.value for one in _RARE if self._has(one)]):
-                    rows.append(("--help-all", f"Show the other options, too: {', '.join(left)}."))
             if rows:
-                with formatter.section(group.value):
+                with formatter.section(heading):
                     formatter.write_dl(rows)
-
-    def _has(self, group: Group) -> bool:
-        return any(option.group is group and not option.is_hidden for option in self.declared.values())
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they are, so that they can be copied."""
@@ -179,6 +179,8 @@ class OptionsCommand(click.Command):
 _ALL = "f5py.help_all"
 #: Options that few need.
 _RARE = (Group.LIMITS, Group.GPU)
+#: With more options than this the help shows those that have a brief description.
+_MOST_SHOWN = 20
 _OF_ALL = [
     ("--quiet", "Print nothing but warnings and errors."),
     ("--log-file FILE", "Append all messages to this file, too."),
@@ -209,6 +211,22 @@ def _log_to(ctx: click.Context, param: click.Parameter, value: str | None) -> No
             console.log_to(value)
         except OSError as problem:
             raise OutputFileError(f"--log-file {value}: cannot write: {problem.strerror}") from None
+
+
+def _usual(options: list[Option]) -> list[Option]:
+    """Choose the options for the help of one screen."""
+    usual = [option for option in options if option.group not in _RARE]
+    if len(usual) <= _MOST_SHOWN:
+        return usual
+    return [option for option in options if option.brief or option.is_argument or option.default is REQUIRED]
+
+
+def _brief_row(option: Option) -> tuple[str, str]:
+    spelled, words = _help_row(option)
+    if option.brief is None:
+        return spelled, words
+    default = "" if option.is_argument or option.default_words is not None else option.default_shown()
+    return spelled, option.brief.rstrip(".") + (f" [{default}]" if default not in ("", "none") else "")
 
 
 def _help_row(option: Option) -> tuple[str, str]:

@@ -36,6 +36,7 @@ class Group(Enum):
     INPUT = "Input"
     OUTPUT = "Output"
     SELECTION = "Which reads"
+    MAPPING = "Mapping"
     MODEL = "Pore model"
     LIMITS = "Limits"
     SPEED = "Speed"
@@ -108,6 +109,8 @@ class Option:
     # the value may be a URL; by which method of `f5py.io.remote.inputs.RemoteInputs` it is read then
     url: str | None = None
     see: str | None = None  # where the documents say more: a file below docs/, and a heading in it
+    # the same as `help` in a few words, for ``--help``; that of a command with many options leaves out those without it
+    brief: str | None = None
 
     @property
     def is_free(self) -> bool:

@@ -16,6 +16,7 @@ class GpuOptions:
     """Use of GPUs, and which; `gpu_use` says what all of it comes to."""
 
     gpu: str | None = option("--gpu", group=Group.GPU, choices=GPU_USES, default_words="auto", ours=True,
+        brief="When to use GPUs: auto, on or off",
         help="When to use GPUs: auto, once it pays off; on, from the beginning; off, never. The result "
         "is the same.")  # fmt: skip
     disable_cuda: bool | None = option("--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no",

@@ -45,21 +45,42 @@ class MapOptions(GpuOptions, Options):
     output: str = output_file(
         help="Output file: sorted, and indexed, BAM; CRAM, SAM or PAF if the name ends so, compressed text if it ends "
         "in .sam.gz or .paf.gz. It appears only when it is complete.")  # fmt: skip
-    paf: bool = flag("--paf", ours=True, see="formats.md#paf-and-sam", help="Write PAF, in the order of the reads.")
+    paf: bool = flag(
+        "--paf",
+        ours=True,
+        see="formats.md#paf-and-sam",
+        brief="Write PAF, in the order of the reads",
+        help="Write PAF, in the order of the reads.",
+    )
     write_index: str | None = option("-d", "--write-index", kind=Kind.PATH, group=Group.OUTPUT, written=True,
         excludes=_TILES,
+        brief="Write the index, to be given as REF later",
         help="Write the index of the reference, to be given as REF later.")  # fmt: skip
     no_md: bool = flag("--no-MD", ours=True, help="Leave out the tag MD.")
     md: bool = flag("--MD", excludes=("no_md",), help="Write the tag MD also into PAF; alignments have it anyway.")
     cs: str | None = option("--cs", group=Group.OUTPUT, choices=("short", "long"),
+        brief="Write the tag cs, with differing bases",
         help="Write the tag cs, with the bases that differ.")  # fmt: skip
     eqx: bool = flag("--eqx", help="Write = and X instead of M in CIGAR strings.")
     soft_clips: bool = flag("-Y", "--soft-clips",
+        brief="Whole reads in all records",
         help="Give supplementary and secondary records the whole read. Always with tags of bases.")  # fmt: skip
-    comments: bool = flag("-y", "--comments", help="Turn comments of FASTQ that look like SAM tags into tags.")
+    comments: bool = flag(
+        "-y",
+        "--comments",
+        brief="Turn comments that are SAM tags into tags",
+        help="Turn comments of FASTQ that look like SAM tags into tags.",
+    )
     read_group: str | None = option("-R", "--read-group", group=Group.OUTPUT, metavar="LINE",
+        brief="Read group, like @RG\\tID:a\\tSM:b",
         help=r"Read group of all reads, such as @RG\tID:a\tSM:b.")  # fmt: skip
-    secondary: bool = option("--secondary", group=Group.OUTPUT, default=True, help="Write secondary alignments.")
+    secondary: bool = option(
+        "--secondary",
+        group=Group.OUTPUT,
+        default=True,
+        brief="Write secondary alignments",
+        help="Write secondary alignments.",
+    )
     as_sam: bool = flag("-a", help="Accepted as minimap2 has it; alignments are written anyway.")
     with_cigar: bool = flag("-c", help="Accepted as minimap2 has it; PAF has CIGAR strings anyway.")
     strand_of_splicing: str | None = option("-u", group=Group.OUTPUT, choices=("f",),
@@ -67,20 +88,24 @@ class MapOptions(GpuOptions, Options):
     report: tuple[str, ...] = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
         repeated=True, default=(),
         see="formats.md#run-report", needs=("reads",), advice="it is about reads, of which none are given",
+        brief="Write a report: .html, .json or _mqc.json",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json. Repeatable.")  # fmt: skip
     sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
         default_words="the name of the first file of reads", needs=("report",),
         help="What the report, and with it MultiQC, calls the sample.")  # fmt: skip
-    preset: str = option("-x", "--preset", group=Group.MODEL, default="map-ont",
+    preset: str = option("-x", "--preset", group=Group.MAPPING, default="map-ont",
+        brief="Kind of reads: map-hifi, lr:hq, rna, ...",
         help=f"Settings for a kind of reads: {', '.join(MAP_PRESETS)}. Other options change them.")  # fmt: skip
-    k: int | None = option("-k", kind=Kind.INTEGER, group=Group.MODEL, at_least=4, at_most=28, default_words=_SEEDS,
+    k: int | None = option("-k", kind=Kind.INTEGER, group=Group.MAPPING, at_least=4, at_most=28, default_words=_SEEDS,
+        brief="Length of minimizers",
         help="Length of minimizers.")  # fmt: skip
-    w: int | None = option("-w", kind=Kind.INTEGER, group=Group.MODEL, at_least=1, at_most=255, default_words=_SEEDS,
+    w: int | None = option("-w", kind=Kind.INTEGER, group=Group.MAPPING, at_least=1, at_most=255, default_words=_SEEDS,
         excludes=_TILES,
+        brief="Neighbours with one minimizer",
         help="Neighbours of which a minimizer is the smallest.")  # fmt: skip
-    hpc: bool = flag("-H", group=Group.MODEL, excludes=_TILES, help="Compress homopolymers in minimizers.")
-    seeds: str = option("--seeds", group=Group.MODEL, choices=("minimizer", "mem"), default="minimizer",
+    hpc: bool = flag("-H", group=Group.MAPPING, excludes=_TILES, help="Compress homopolymers in minimizers.")
+    seeds: str = option("--seeds", group=Group.MAPPING, choices=("minimizer", "mem"), default="minimizer",
         excludes=("hpc", _NO_MEM),
         advice=f"exact matches are seeds without compressed homopolymers, with -x {', '.join(MEM_PRESETS)}",
         help="What reads and reference are compared by: minimizers, as minimap2, or maximal "
@@ -117,6 +142,7 @@ class MapOptions(GpuOptions, Options):
         default_words="0.8",
         help="Smallest ratio of a secondary alignment's score to the primary one's.")  # fmt: skip
     max_secondary: int | None = option("-N", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="5",
+        brief="Most secondary alignments",
         help="Most secondary alignments.")  # fmt: skip
     mask: float | None = option("-M", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1, default_words="0.5",
         help="A hit is secondary if a better one covers more than this fraction of it.")  # fmt: skip
@@ -146,6 +172,7 @@ class MapOptions(GpuOptions, Options):
     threads: int = threads("Number of threads.")
     batch_bases: int | None = option("-K", "--batch-bases", kind=Kind.BASES, group=Group.SPEED, at_least=1,
         default_words="2M for each thread, from 4M to 20M (8M with --gpu on)",
+        brief="Bases of a batch",
         help="Number of bases at which a batch is complete; the output does not depend on it, but "
         "the memory does.")  # fmt: skip
     command_line: str = "f5py map"

@@ -19,6 +19,7 @@ class PartOptions:
 
     plan: str | None = option("--plan", kind=Kind.PATH, group=Group.PARTS, metavar="FOLDER", ours=True,
         excludes=("resume",), advice="--resume chooses the folder itself",
+        brief="Run in parts, kept in this folder",
         help="Run in parts and keep the finished ones in this folder, so that the same command continues an "
         "interrupted run.")  # fmt: skip
     partitions: int | None = option("--partitions", kind=Kind.INTEGER, group=Group.PARTS, at_least=1,
@@ -27,6 +28,7 @@ class PartOptions:
         help="Number of parts. With --plan and without --engine, only the plan is made, for f5py run-part and f5py "
         "finish.")  # fmt: skip
     resume: bool = flag("--resume", group=Group.PARTS, ours=True,
+        brief="Save progress; go on if interrupted",
         help="The same as --plan with a folder next to the output, which is removed at the end.")  # fmt: skip
     engine: str | None = option("--engine", group=Group.PARTS, choices=ENGINES, default_words="local", ours=True,
         needs=("plan", "resume"), advice=_IN_PARTS,
@@ -49,6 +51,7 @@ class WatchOptions:
     watch: str | None = option("--watch", kind=Kind.PATH, group=Group.INPUT, metavar="FOLDER",
         excludes=("reads", "window", "partitions", "engine", "resume"),
         advice="all that comes into the folder is called, and the same command goes on with it",
+        brief="Call what arrives in this folder",
         help="Call the alignments (BAM) that arrive in this folder, with the signals in it; without BAM, FASTQ is "
         "mapped as f5py map does it. Ctrl-C ends the run and writes the results; the same "
         "command continues it.")  # fmt: skip

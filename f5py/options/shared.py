@@ -37,7 +37,8 @@ def threads(meaning: str) -> Any:
     """Declare ``--threads``."""
     return option(
         "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=usable_cores(),
-        default_words="as many as the cores that may be used", at_least=1, at_most=MOST_THREADS, help=meaning,
+        default_words="as many as the cores that may be used", at_least=1, at_most=MOST_THREADS, brief=meaning,
+        help=meaning,
     )  # fmt: skip
 
 
@@ -45,7 +46,9 @@ def min_mapq(*aliases: str) -> Any:
     """Declare ``--min-mapq``, with more names of nanopolish's."""
     return option(
         "--min-mapq", kind=Kind.INTEGER, group=Group.SELECTION, default=20,
-        at_most=255, aliases=("--min-mapping-quality", *aliases), help="Skip alignments with lower mapping quality.",
+        at_most=255, aliases=("--min-mapping-quality", *aliases),
+        brief="Skip alignments of lower mapping quality",
+        help="Skip alignments with lower mapping quality.",
     )  # fmt: skip
 
 
@@ -61,6 +64,7 @@ def alignments(**more: Any) -> Any:
     """Declare ``--bam``."""
     return option(
         "-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
+        brief="Alignments: SAM, BAM or CRAM",
         help="Alignments (SAM, BAM or CRAM; - for standard input).", beside=BESIDE_ALIGNMENTS, url="alignments",
         **more,
     )  # fmt: skip
@@ -69,8 +73,8 @@ def alignments(**more: Any) -> Any:
 def output_file(help: str = _COMPRESSED, **more: Any) -> Any:
     """Declare ``--output`` as a file that is standard output by default."""
     return option(
-        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output", help=help,
-        **more,
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
+        brief="Output file", help=help, **more,
     )  # fmt: skip
 
 
@@ -85,6 +89,7 @@ def own_motif(**more: Any) -> Any:
     """Declare ``--motif`` beside ``--methylation``."""
     return option(
         "--motif", group=Group.MODEL, metavar="SITE:OFFSET", see="usage/f5py-call-methylation.md#motifs",
+        brief="Another motif, such as CHG:0",
         help="A motif of your own instead of -q, such as CHG:0.", **more,
     )  # fmt: skip
 
@@ -104,11 +109,13 @@ class InputOptions:
     reads: str | None = option("-r", "--reads", kind=Kind.FILE, group=Group.INPUT,
         default_words="the bases in the alignments", beside=BESIDE_READS, url="file",
         see="usage/f5py-call-methylation.md#reads-without-an-index",
+        brief="Basecalled reads, if not those of -b",
         help="Basecalled reads: FASTA or FASTQ indexed by f5py index. If they fit in memory and the signals are named "
         "on the command line, they need no index, and can be BAM.")  # fmt: skip
     bam: str = alignments()
     genome: str = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED, beside=BESIDE_REFERENCE,
         url="file",
+        brief="Reference in FASTA format",
         help="Reference in FASTA format; a missing .fai is made.")  # fmt: skip
 
 
@@ -141,14 +148,17 @@ class StrictOptions:
 class SignalOptions:
     """Sources of the raw signals."""
 
-    slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, metavar="PATH", group=Group.INPUT, beside=BESIDE_SLOW5, url="slow5",
-        repeated=True, default=(), see="usage/common.md#signals",
+    slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, metavar="PATH", group=Group.INPUT, url="slow5",
+        beside=BESIDE_SLOW5, repeated=True, default=(), see="usage/common.md#signals",
+        brief="Signals: SLOW5 or BLOW5, file or folder",
         help="Signals in a SLOW5 or BLOW5 file, or a folder of such files. Repeatable.")  # fmt: skip
     pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="pod5",
         repeated=True, default=(), see="usage/common.md#signals",
+        brief="Signals: POD5, file or folder",
         help="Signals in a POD5 file or a folder of POD5 files. Repeatable.")  # fmt: skip
     fast5: tuple[str, ...] = option("--fast5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="fast5",
         repeated=True, default=(), see="usage/common.md#signals",
+        brief="Signals: fast5, file or folder",
         help="Signals in a fast5 file or a folder of fast5 files, which is searched at the start "
         "of the run. Repeatable.")  # fmt: skip
 
@@ -168,6 +178,7 @@ class RunOptions:
         help="Number of processes that read fast5 or POD5 files.")  # fmt: skip
     profile: str | None = option("-x", "--profile", group=Group.SPEED, metavar="NAME|FILE",
         see="usage/common.md#profiles",
+        brief="Defaults for laptop, desktop or hpc",
         help="Defaults for a kind of machine (laptop, desktop, hpc, ...), for options that are not given.")  # fmt: skip
     verbose: int = option("-v", "--verbose", default=0, at_least=0, at_most=255, number_may_lack=1, free=True,
         help="1 or more: also report the reads with too many events per base.")  # fmt: skip
@@ -182,9 +193,11 @@ class ModelOptions:
 
     pore: str | None = option("--pore", group=Group.MODEL, choices=_PORES, default_words="as the signals say, else r9",
         see="usage/f5py-call-methylation.md#chemistries",
+        brief="Chemistry, if the signals do not tell",
         help="Pore chemistry.")  # fmt: skip
     kmer_model: str | None = option("--kmer-model", metavar="FILE|NAME", group=Group.MODEL, default_words="built in",
         see="formats.md#pore-models",
+        brief="Pore model: a file or built-in name",
         help="Pore model to align with: a file, or the name of a built-in model such as rna004-5mer.")  # fmt: skip
 
 
@@ -193,6 +206,7 @@ class RnaOptions:
     """For commands that take direct RNA."""
 
     rna: bool = flag("--rna", group=Group.MODEL, see="usage/f5py-call-methylation.md#chemistries",
+        brief="The reads are direct RNA",
         help="The reads are direct RNA.")  # fmt: skip
 
 
@@ -272,6 +286,7 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
 
     window: tuple[str, ...] = option("-w", "--window", group=Group.SELECTION, metavar="REGION", repeated=True,
         default=(), default_words="everything",
+        brief="Only this region, or those of a .bed file",
         help="Only this region, contig or contig:start-end (from 1, both included), several with spaces between them, "
         "or the windows in a .bed file; needs an indexed BAM or CRAM file. Repeatable.")  # fmt: skip
     min_mapq: int = min_mapq()
@@ -291,6 +306,7 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
         help="Reads with more bases are ultra-long; only used with --skip-ultra.")  # fmt: skip
     report: tuple[str, ...] = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
         repeated=True, default=(), see="formats.md#run-report",
+        brief="Write a report: .html, .json or _mqc.json",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json. Repeatable.")  # fmt: skip
     sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",

@@ -45,9 +45,11 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         help="Which groups of sites belong to a window of -w: those that start in it, so that adjacent windows have "
         "each group once; or, as in f5c, those that lie entirely within it.")  # fmt: skip
     meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
+        brief="Pore model with methylated bases",
         help="Pore model over ACGMT to call methylation with; must have the same k as the other model.")  # fmt: skip
     methylation: str | None = option("-q", "--methylation", group=Group.MODEL, metavar="NAME[,NAME]",
         default_words=METHYLATION, excludes=("motif",),
+        brief="cpg, gpc, dam, dcm or several",
         help="Kind of methylation: cpg, gpc, dam or dcm, or several, such as cpg,gpc, in which case the table has a "
         "motif column.")  # fmt: skip
     motif: str | None = option("--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, needs=("meth_model",),
@@ -57,12 +59,14 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         help="Sites at most this many bases apart are called together, as a group.")  # fmt: skip
     per_site: bool = flag("--per-site", group=Group.MODEL, ours=True,
         see="usage/f5py-call-methylation.md#calls-of-single-sites",
+        brief="Call every site of a group individually",
         help="Call every site of a group individually.")  # fmt: skip
     noise: str | None = option("--noise", group=Group.MODEL, choices=("independent", "correlated"),
         default_words="independent", ours=True,
         help="How events scatter around the levels of their k-mers: independently of each other, as f5c has it, or "
         "with the correlations and the tails of real reads, which makes fewer wrong calls.")  # fmt: skip
     accurate: bool = flag("--accurate", group=Group.MODEL, ours=True, excludes=("noise=independent",),
+        brief="Fewer wrong calls (--noise correlated)",
         help="The same as --noise correlated.")  # fmt: skip
     rescale: bool | None = option("--rescale", kind=Kind.YES_NO, group=Group.MODEL,
         default_words="no; with --accurate on R10.4.1 yes", ours=True, needs=("noise=correlated", "accurate"),
@@ -78,6 +82,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         "name determine it.")  # fmt: skip
     modbam: str | None = option("--modbam", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=("bam",),
         see="formats.md#modbam", writes=ALIGNMENTS,
+        brief="Also write BAM with MM and ML tags",
         help="Also write the alignments with MM and ML tags to this BAM file; - is standard output.")  # fmt: skip
     modbam_output_name: str | None = option("--modbam-output-name", kind=Kind.FILE, group=Group.OUTPUT,
         excludes=("modbam", "output_format", "output"),
@@ -101,6 +106,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         "at a site.")  # fmt: skip
     bedmethyl: str | None = option("--bedmethyl", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=OF_SITES,
         see="formats.md#bedmethyl", writes=SITES,
+        brief="Also write counts of each site",
         help="Also write counts per site as bedMethyl, with a tabix index if the name ends in .gz; as bedGraph or "
         "bigWig if it ends in .bedgraph or .bw.")  # fmt: skip
     call_threshold: float | None = option("--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT,
@@ -143,9 +149,11 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     max_bases: int = max_bases(1_000_000)  # a base makes two rows or more, which take most of the memory
     paf: bool = flag("-c", "--paf", see="formats.md#paf-and-sam",
         excludes=("sam", "m6anet", "m6anet_json", "output_format=parquet|csv"), advice=_ONE_KIND,
+        brief="Write PAF",
         help="Write PAF: a line per read, with the samples of each k-mer.")  # fmt: skip
     sam: bool = flag("-a", "--sam", see="formats.md#paf-and-sam",
         excludes=("m6anet", "m6anet_json", "output_format=parquet|csv"), advice=_ONE_KIND, by_name=("sam", "bam"),
+        brief="Write SAM or BAM",
         help="Write SAM, or BAM if the name of the output ends in .bam.")  # fmt: skip
     sam_out_version: int | None = option("--sam-out-version", group=Group.OUTPUT, choices=(1, 2), default_words="2",
         needs=("sam",),
@@ -155,6 +163,7 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     m6anet_json: str | None = option("--m6anet-json", kind=Kind.PATH, group=Group.OUTPUT, metavar="FOLDER", ours=True,
         excludes=("output", "output_format=parquet|csv"), advice="there is no table then",
         see="usage/f5py-eventalign.md#m6anet-and-xpore",
+        brief="Write the input of m6anet",
         help="Write data.json and data.info, as m6anet dataprep would make them from the table, into this folder, and "
         "no table.")  # fmt: skip
     m6anet_min_reads: int = option("--m6anet-min-reads", group=Group.OUTPUT, default=20, at_least=1, ours=True,
@@ -164,6 +173,7 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     kmer_view: int | None = option("--kmer-view", kind=Kind.INTEGER, group=Group.OUTPUT, at_least=1,
         default_words="the k of the pore model", ours=True, excludes=("paf", "sam", "m6anet_json"),
         advice="it says how the table shows k-mers", see="usage/f5py-eventalign.md#m6anet-and-xpore",
+        brief="Show this many bases of each k-mer",
         help="Only show this many bases in the middle of each k-mer, at their position: 5 for "
         "m6anet and xpore.")  # fmt: skip
     output_format: str | None = option("--output-format", group=Group.OUTPUT, choices=("tsv", "csv", "parquet"),
@@ -173,15 +183,27 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
         ".bam and .paf in the name determine the format.")  # fmt: skip
     summary: str | None = option("--summary", kind=Kind.FILE, group=Group.OUTPUT, see="formats.md#summary",
         writes=TABLE,
+        brief="Also write a line per read",
         help="Also write a summary with a line per read.")  # fmt: skip
     print_read_names: bool = flag("--print-read-names", aliases=("-n",),
+        brief="Print read names, not numbers",
         help="Print read names instead of read indices.")  # fmt: skip
     cut_names: bool = flag("--cut-names", ours=True, excludes=("sam",),
         advice="names in SAM and BAM are those of the header",
         help="Cut names of contigs at the first |, which leaves the transcript of GENCODE's names.")  # fmt: skip
-    scale_events: bool = flag("--scale-events", help="Scale events to the pore model, not the model to the events.")
-    samples: bool = flag("--samples", help="Append the scaled samples of each event.")
-    signal_index: bool = flag("--signal-index", help="Append each event's first sample and the one after its last.")
+    scale_events: bool = flag(
+        "--scale-events",
+        brief="Scale events to the pore model",
+        help="Scale events to the pore model, not the model to the events.",
+    )
+    samples: bool = flag(
+        "--samples", brief="Append the samples of each event", help="Append the scaled samples of each event."
+    )
+    signal_index: bool = flag(
+        "--signal-index",
+        brief="Append the samples' first and last place",
+        help="Append each event's first sample and the one after its last.",
+    )
     collapse_events: bool = flag("--collapse-events", help="Print consecutive events of one position as one.")
     mark_deletions: bool = flag("--mark-deletions", ours=True, excludes=("paf", "sam", "m6anet", "m6anet_json"),
         see="formats.md#events", advice="it adds rows to the table; strings of PAF and SAM have D for the same k-mers",
@@ -230,17 +252,21 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
 
     bam: str | None = option(  # type: ignore[assignment]  # the others need it
         "-b", "--bam", kind=Kind.FILE, group=Group.INPUT,
+        brief="Alignments of reads with a --truth",
         help="Alignments of reads for which --truth says which sites are methylated.", url="alignments",
     )  # fmt: skip
     truth: str | None = option("--truth", kind=Kind.FILE, group=Group.INPUT, ours=True, needs=("bam",),
         advice="controls are given with --methylated and --unmethylated",
+        brief="bedMethyl of the sample in -b",
         help="bedMethyl for the sample in -b: sites with at least 95 % count as methylated, those with at most 5 % as "
         "unmethylated; k-mers with other sites are ignored.")  # fmt: skip
     methylated: tuple[str, ...] = option("--methylated", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
         ours=True,
+        brief="Control reads, all sites methylated",
         help="Alignments of control reads with all sites methylated. Repeatable.")  # fmt: skip
     unmethylated: tuple[str, ...] = option("--unmethylated", kind=Kind.FILE, group=Group.INPUT, repeated=True,
         default=(), ours=True,
+        brief="Control reads without methylation",
         help="Alignments of reads without methylation, such as those of amplified DNA. Repeatable.")  # fmt: skip
     unlabeled: tuple[str, ...] = option("--unlabeled", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
         ours=True, see="usage/f5py-train.md#reads-of-unknown-methylation",
@@ -255,9 +281,12 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
         help="Write the levels of all k-mers, as f5c reads them, instead of a short file of shifts.")  # fmt: skip
     start: str | None = option("--start", aliases=("--input-model-filename",), metavar="FILE|NAME", group=Group.MODEL,
         ours=True, default_words="the built-in model",
+        brief="Pore model to start from",
         help="Pore model to start from: a file, with or without methylated k-mers; a table of k-mers and levels in any "
         "unit, of which only the order is used; or the name of a built-in model.")  # fmt: skip
-    methylation: str | None = kind_of_methylation("Kind of methylation of the controls.", excludes=("motif",))
+    methylation: str | None = kind_of_methylation(
+        "Kind of methylation of the controls.", brief="Kind of methylation of the controls", excludes=("motif",)
+    )
     motif: str | None = own_motif(ours=True)
     train_kmers: str = option("--train-kmers", group=Group.MODEL, choices=("all", "methylated", "unmethylated"),
         default="all", needs=("methylated: methylated", "methylated: bam"), advice="there are no methylated reads",
@@ -267,6 +296,7 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
     prior_events: float = option("--prior-events", group=Group.LIMITS, default=20.0, at_least=0, ours=True,
         help="Weight, in events, of the level predicted from similar k-mers.")  # fmt: skip
     directory: str | None = refused("-d", reason="there is one model; name its file with -o")
+    ultra_thresh: int = 100_000  # no option, as there is no --skip-ultra
     skip_ultra: str | None = refused("--skip-ultra", reason=_NO_READS_OUT)
     failed_reads: str | None = refused("--failed-reads", reason=_NO_READS_OUT)
     sample: str | None = refused("--sample", reason=_NO_READS_OUT)
@@ -274,6 +304,7 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
     print_banded_aln: bool = refused("--print-banded-aln", kind=Kind.YES_NO, reason=_NO_READS_OUT)
     print_scaling: bool = refused("--print-scaling", kind=Kind.YES_NO, reason=_NO_READS_OUT)
     held_out: float = option("--held-out", group=Group.LIMITS, default=0.1, at_least=0, at_most=0.9, ours=True,
+        brief="Share of reads to test the model with",
         help="Share of the reads that is held out to test the model; where reads pile up, of the stretches of the "
         "reference.")  # fmt: skip
     force: bool = flag("--force", ours=True,
@@ -300,8 +331,8 @@ class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions, Opti
         default_words="the bases in the alignments", beside=BESIDE_READS,
         see="usage/f5py-call-methylation.md#reads-without-an-index",
         help="Basecalled reads; given twice for A and for B.")  # fmt: skip
-    slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, metavar="PATH", group=Group.INPUT, repeated=True, default=(),
-        beside=BESIDE_SLOW5,
+    slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, metavar="PATH", group=Group.INPUT, repeated=True,
+        default=(), beside=BESIDE_SLOW5,
         help="Signals in a SLOW5 or BLOW5 file or a folder of such; given twice for A and for B.")  # fmt: skip
     pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
         help="Signals in a POD5 file or a folder of POD5 files; given twice for A and for B.")  # fmt: skip

@@ -22,27 +22,34 @@ class IndexOptions(StrictOptions, Options):
     """Options of ``f5py index``."""
 
     reads: tuple[str, ...] = argument("READS [...]", default=(), repeated=True,
+        brief="Reads: FASTA, FASTQ, BAM or folders",
         help="Basecalled reads: FASTA or FASTQ, plain or compressed, BAM, or folders of such files.")  # fmt: skip
     output: str | None = option("-o", "--output", kind=Kind.PATH, group=_OUTPUT, metavar="PREFIX", ours=True,
         default_words="the name of the reads",
+        brief="Prefix of the index files",
         help="Prefix of the index files, to be given to the other commands as -r; needed for several files of reads, "
         "or if their folder is not writable.")  # fmt: skip
     directories: tuple[str, ...] = option("-d", "--directory", kind=Kind.PATH, group=_INPUT, metavar="DIR",
         repeated=True, default=(),
+        brief="Folder of fast5 files",
         help="Folder of fast5 files, searched with its subfolders. Repeatable.")  # fmt: skip
     summaries: tuple[str, ...] = option("-s", "--sequencing-summary-file", kind=Kind.FILE, group=_INPUT, repeated=True,
         default=(), aliases=("--sequencing-summary",),
+        brief="The basecaller's sequencing summary",
         help="The basecaller's sequencing summary, which makes indexing much faster. Repeatable.")  # fmt: skip
     summary_lists: tuple[str, ...] = option("-f", "--summary-fofn", kind=Kind.FILE, group=_INPUT, repeated=True,
         default=(),
+        brief="File with names of summaries",
         help="File with the paths of sequencing summaries, one per line. Repeatable.")  # fmt: skip
     slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, metavar="PATH", group=_INPUT, repeated=True, default=(),
         excludes=("pod5",),
+        brief="SLOW5 or BLOW5 file, or folder",
         help="SLOW5 or BLOW5 file with signals, or folder of such files, instead of fast5 files. Their indices "
         "FILE.idx are made too. Repeatable.")  # fmt: skip
     skip_slow5_idx: bool = flag("--skip-slow5-idx", aliases=("--skip-slow-idx",), group=_INPUT,
         help="Do not make the index of the SLOW5 file.")  # fmt: skip
     pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=_INPUT, repeated=True, default=(), ours=True,
+        brief="POD5 file or folder",
         help="POD5 file, or folder of POD5 files, searched with its subfolders. Repeatable.")  # fmt: skip
     resume: bool = flag("--resume", group=Group.PARTS, ours=True,
         help="Save what is found in fast5 files in a file next to the index, which is removed at the end, so that the "
@@ -113,28 +120,42 @@ class SimulateOptions(Options):
     """Options of ``f5py simulate``; None is what `f5py.simulation.settings.SimulationSettings` has."""
 
     output: str = option("-o", "--output", kind=Kind.PATH, group=_OUTPUT, metavar="FOLDER", default=REQUIRED,
+        brief="Folder for all files",
         help="Folder for all files; created if missing, else it must be empty.")  # fmt: skip
-    force: bool = flag("--force", help="Replace an earlier simulation in FOLDER.")
+    force: bool = flag(
+        "--force", brief="Replace an earlier simulation", help="Replace an earlier simulation in FOLDER."
+    )
     fasta: bool = flag("--fasta", help="Write reads.fasta, without qualities, instead of reads.fastq.")
     no_read_truth: bool = flag("--no-read-truth", help="Do not write truth_reads.tsv, which is large.")
     reads_per_file: int = option("--reads-per-file", group=_OUTPUT, default=4000, at_least=1,
         help="Number of reads in a fast5 file.")  # fmt: skip
-    seed: int = option("--seed", default=1, at_least=0, help="The same seed gives the same bytes.")
+    seed: int = option(
+        "--seed",
+        default=1,
+        at_least=0,
+        brief="The same seed gives the same bytes",
+        help="The same seed gives the same bytes.",
+    )
     reference: str | None = option("-g", "--reference", "--genome", kind=Kind.FILE, metavar="FASTA",
         default_words="a random genome",
+        brief="Reference to simulate reads from",
         help="Reference to simulate reads from.")  # fmt: skip
     genome_length: int | None = option("--genome-length", kind=Kind.BASES, at_least=1, default_words="1M",
         excludes=("reference",),
+        brief="Length of a random genome",
         help="Length of the random genome.")  # fmt: skip
     gc: float | None = option("--gc", kind=Kind.NUMBER, at_least=0.1, at_most=0.9, default_words="0.45",
         excludes=("reference",),
         help="GC content of the random genome.")  # fmt: skip
     n_reads: int | None = option("-n", "--reads", kind=Kind.INTEGER, at_least=0, default_words="by coverage",
+        brief="Number of reads",
         help="Number of reads.")  # fmt: skip
     coverage: float | None = option("--coverage", kind=Kind.NUMBER, above=0, default_words="20", excludes=("n_reads",),
+        brief="Mean depth, instead of a number of reads",
         help="Mean depth, instead of a number of reads.")  # fmt: skip
     median_length: int | None = option("--median-length", kind=Kind.BASES, at_least=1,
         default_words="8000, of RNA 1000", excludes=("fixed_length",),
+        brief="Median read length",
         help="Median of the lognormal read lengths.")  # fmt: skip
     length_sigma: float | None = option("--length-sigma", kind=Kind.NUMBER, at_least=0, default_words="0.8, of RNA 0.6",
         excludes=("fixed_length",),
@@ -144,6 +165,7 @@ class SimulateOptions(Options):
         excludes=("fixed_length",),
         help="Minimum read length.")  # fmt: skip
     fixed_length: int | None = option("--length", kind=Kind.BASES, at_least=1, default_words="lognormal",
+        brief="One length for all reads",
         help="One length for all reads.")  # fmt: skip
     ultra_long: tuple[int, ...] = option("--ultra-long", kind=Kind.BASES, repeated=True, default=(), at_least=1,
         help="Add a read of this length. Repeatable.")  # fmt: skip
@@ -151,15 +173,19 @@ class SimulateOptions(Options):
         advice="RNA has the strand of its transcript",
         help="Strand of the reads.")  # fmt: skip
     error_rate: float = option("--error-rate", default=0.03, at_least=0, at_most=0.4,
+        brief="Basecalling errors per base",
         help="Basecalling errors per base.")  # fmt: skip
     motif: str | None = option("--motif", group=Group.MODEL, metavar="NAME|SITE:OFFSET", default_words="cpg",
         see="usage/f5py-call-methylation.md#motifs",
+        brief="Sites: cpg, gpc, dam, dcm or your own",
         help="Sites that can be methylated: cpg, gpc, dam or dcm, or, with --meth-model, a motif "
         "of your own.")  # fmt: skip
     methylation: str = option("--methylation", choices=("per-site", "per-read"), default="per-site",
+        brief="Rates of sites, or whole reads",
         help="per-site: every site has its own rate; per-read: whole reads are methylated or not.")  # fmt: skip
     site_rates: str | None = option("--site-rates", metavar="MIXTURE", default_words="beta:0.5:0.5",
         excludes=("methylation=per-read",),
+        brief="Distribution of the sites' rates",
         help="Distribution of the sites' rates: rates and beta:A:B, each of which may have a weight, e.g. '0,0.5,1' or "
         "'1,beta:2:2*3'.")  # fmt: skip
     linked_within: int | None = option("--linked-within", kind=Kind.INTEGER, at_least=0, default_words="10",
@@ -172,18 +198,22 @@ class SimulateOptions(Options):
         needs=("methylation=per-read",),
         help="Share of methylated sites in a methylated read with --methylation per-read.")  # fmt: skip
     haplotypes: bool = flag("--haplotypes",
+        brief="Simulate two haplotypes",
         help="Simulate two haplotypes, with HP tags, and write truth_hp1.tsv and truth_hp2.tsv.")  # fmt: skip
     haplotype_sites: float | None = option("--haplotype-sites", kind=Kind.NUMBER, at_least=0, at_most=1,
         default_words="0.3", needs=("haplotypes",),
         help="Share of sites, or groups of linked ones, whose rate differs between the haplotypes.")  # fmt: skip
     signal_format: str | None = option("--format", group=_OUTPUT, choices=("fast5", "blow5", "pod5"),
         default_words="fast5",
+        brief="Format of the signals",
         help="Format of the signals.")  # fmt: skip
     pore: str = option("--pore", group=Group.MODEL, choices=("r9", "r10", "rna002", "rna004"), default="r9",
         see="usage/f5py-call-methylation.md#chemistries",
+        brief="Chemistry",
         help="Pore chemistry: determines the built-in model for the signals and the metadata. RNA is read from the 3' "
         "ends of transcripts.")  # fmt: skip
     meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
+        brief="Pore model for the signals",
         help="Pore model over ACGMT for the signals.")  # fmt: skip
     shifts: str | None = option("--shifts", group=Group.MODEL, metavar="FILE|PA,PA,...", default_words="built in",
         excludes=("meth_model",), advice="both say the levels of methylated k-mers",

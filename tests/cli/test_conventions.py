@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from f5py.api.catalogue import COMMANDS
 from f5py.cli import f5py
 from f5py.cli.options import OptionsCommand
+from f5py.cli.words import COMMON
 from f5py.errors import UsageError
 from f5py.messages import console
-from f5py.options import cores
+from f5py.options import cores, declarations
+from f5py.options.declaration import REQUIRED
 from f5py.options.output_names import kind_of_name, kind_of_output
 from f5py.options.profiles import PROFILES
 
@@ -42,14 +46,52 @@ def test_help_as_a_command(capfd: pytest.CaptureFixture[str]) -> None:
 
 def test_required_options_come_first_and_rare_ones_on_request(capfd: pytest.CaptureFixture[str]) -> None:
     text = shown(capfd, "call-methylation", "--help")
-    assert text.index("--genome") < text.index("--strict")
+    assert text.index("  -g, --genome") < text.index("  -r, --reads")
     assert "--max-gap" not in text
     assert "--cuda-max-lf" not in text
     assert "--help-all" in text
     every = shown(capfd, "call-methylation", "--help-all")
     assert "--max-gap" in every
     assert "--cuda-max-lf" in every
-    assert "--help-all" not in shown(capfd, "meth-freq", "--help")  # which has no other options
+    assert "--help-all" not in shown(capfd, "gpu-check", "--help")  # of which there is no more to say
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_on_a_screen(name: str, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 80 columns; it has what must be given, and all options are in that of all."""
+    monkeypatch.setenv("COLUMNS", "80")
+    text, every = shown(capfd, name, "--help"), shown(capfd, name, "--help-all")
+    assert len(text.splitlines()) <= 60
+    words = {word.strip(",") for word in every.split()}
+    for option in declarations(COMMANDS[name].options).values():
+        names = set(option.names) if option.names else {(option.metavar or "").split()[0]}
+        assert names.isdisjoint(words) == option.is_hidden
+        if option.default is REQUIRED:
+            assert names <= {word.strip(",") for word in text.split()}
+    assert "\n  --help-all " not in every
+
+
+#: What descriptions say of options of other commands and programs.
+_OF_OTHERS = {
+    ("train", "--meth-model"), ("summary", "--accurate"), ("validate", "--accurate"), ("plot-region", "--modbam"),
+    ("run-part", "--plan"), ("run-part", "--partitions"), ("plan", "--plan"), ("eventalign", "--min_segment_count"),
+    ("eventalign", "--readcount_max"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_names_options_that_the_command_has(name: str, capfd: pytest.CaptureFixture[str]) -> None:
+    described = shown(capfd, name, "--help-all").partition("Examples:")[0]
+    named = set(re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", described))
+    declared = declarations(COMMANDS[name].options).values()
+    has = {spelling for option in declared if not option.is_hidden for spelling in option.spellings}
+    assert {word for word in named - has - set(COMMON) if (name, word) not in _OF_OTHERS} == set()
+
+
+def test_what_map_calls_its_options(capfd: pytest.CaptureFixture[str]) -> None:
+    for text in (shown(capfd, "map", "--help"), shown(capfd, "map", "--help-all")):
+        of_mapping = text.partition("Mapping:")[2].partition("\n\n")[0]
+        assert [f"\n  {name}" in of_mapping for name in ("-x, --preset", "-k ", "-w ")] == [True] * 3
 
 
 def test_quiet_runs(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
