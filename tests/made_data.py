@@ -71,7 +71,7 @@ class ReadSet:
 
     def command(self, *options: str, subcommand: str = "call-methylation") -> list[str]:
         """Write the command line of the run as a process of its own, with buffered output as users have it."""
-        return process_of(subcommand, *self.inputs(), *options)
+        return process_of(subcommand, *last_of_each([*self.inputs(), *options]))
 
     @property
     def names(self) -> list[str]:
@@ -182,6 +182,21 @@ class ReadSet:
     def sequence(self, name: str) -> str:
         with pysam.FastxFile(str(self.reads)) as file:
             return next(read.sequence or "" for read in file if read.name == name)
+
+
+#: Options with a value that tests give instead of the usual one.
+_REPLACED = ("-r", "-b", "-g", "-o", "-t", "--iop")
+
+
+def last_of_each(words: list[Any]) -> list[Any]:
+    """Leave out options, and their values, that another one of the same name replaces later on."""
+    kept: list[Any] = []
+    for i, word in enumerate(words):
+        is_value = bool(i) and words[i - 1] in _REPLACED
+        of = words[i - 1] if is_value else word
+        if of not in _REPLACED or of not in words[i + 1 :]:
+            kept.append(word)
+    return kept
 
 
 def repeated(records: list[pysam.AlignedSegment], times: int) -> list[pysam.AlignedSegment]:

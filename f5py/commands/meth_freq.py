@@ -13,6 +13,7 @@ from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.errors import InputFileError, UsageError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.bytes.byte_input import check_read_once, open_bytes, shown_name, size_of
+from f5py.io.files.inputs_in_use import inputs_in_use
 from f5py.io.files.output import shown_output
 from f5py.io.files.table_output import complete_table
 from f5py.messages import console
@@ -84,10 +85,14 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
     """
     options = with_format(options)
     check_options(options, take is not None)
-    motif = chosen_motif(options)
     paths = [*options.calls, *options.tables] or ["-"]
     check_read_once(paths)
-    inputs = Inputs.of(paths)
+    with inputs_in_use(paths):
+        _write(Inputs.of(paths), options, take)
+
+
+def _write(inputs: Inputs, options: FrequencyOptions, take: Callable[[Any], None] | None) -> None:
+    motif = chosen_motif(options)
     check_source(inputs.kind, options)
     if options.bedmethyl:
         _write_bedmethyl(inputs, motif, options)

@@ -34,7 +34,7 @@ def finish(options: FinishOptions) -> RunCounts:
     plan = _plan(options.plan)
     recipe = _RECIPES[plan.command]
     with working_folder(plan.working_folder):
-        planned = recipe.options_class(**plan.options)
+        planned = plan.run_options()
         if options.threads is not None:
             planned = replace(planned, threads=options.threads)
         counts = finish_plan(planned, recipe, plan)

@@ -243,7 +243,7 @@ def paths_written(options: Options) -> Iterator[tuple[str, str, str]]:
         if not declared.is_output or not value:
             continue
         if declared.repeated:
-            yield from ((name, f"{declared.names[0]} {path}", path) for path in value)
+            yield from ((name, declared.names[0], path) for path in value)
         else:
             yield name, declared.names[0], value
 

@@ -253,7 +253,7 @@ def check_outputs(options: Options, *piped: str) -> None:
     declared = declarations(type(options))
     for field, option, path in paths_written(options):
         if (written := declared[field].writes) is not None and path != "-":
-            check_name(option.partition(" ")[0], path, written)
+            check_name(option, path, written)
 
 
 def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:

@@ -291,7 +291,7 @@ def _in_worker(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], wor
     try:
         plan = Plan.load(folder)
         with working_folder(plan.working_folder):
-            work(plan, replace(recipe.options_class(**plan.options), **free))
+            work(plan, replace(plan.run_options(), **free))
     except F5pyError as problem:
         return str(problem)
     return ""

@@ -115,7 +115,7 @@ def run_part(options: RunPartOptions, recipe: MappedReadsRecipe, plan: Plan) -> 
     if options.gpu is not None or options.disable_cuda is not None:
         given |= {"gpu": options.gpu, "disable_cuda": options.disable_cuda}
     with working_folder(plan.working_folder):
-        planned = replace(recipe.options_class(**plan.options), **given)
+        planned = replace(plan.run_options(), **given)
         plan.check_inputs()
         work_on_here(recipe, planned, plan, numbers)
 

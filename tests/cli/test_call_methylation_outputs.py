@@ -406,7 +406,7 @@ def test_table_that_cannot_grow_ends_with_a_whole_row(made: ReadSet, made_calls:
     out, bam = tmp_path / "calls.tsv", tmp_path / "mod.bam"
     limit = resource.getrlimit(resource.RLIMIT_FSIZE)
     size = len(made_calls) // 2 + 7
-    arguments = [*made.options(), "--iop", "1", "-o", out, "--modbam", bam]  # no shared memory, which is limited too
+    arguments = [*made.options(), "-o", out, "--modbam", bam]  # no shared memory, which is limited too
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
     try:
         assert run_main(*arguments, "--bedmethyl", tmp_path / "calls.bed") == 1

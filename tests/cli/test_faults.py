@@ -21,7 +21,16 @@ import pysam
 import pytest
 
 from ..forked import Run
-from ..made_data import ReadSet, error_line, process_of, run_command, run_main, start_process, write_signals
+from ..made_data import (
+    ReadSet,
+    error_line,
+    last_of_each,
+    process_of,
+    run_command,
+    run_main,
+    start_process,
+    write_signals,
+)
 from ..patience import PATIENCE
 
 
@@ -245,7 +254,7 @@ def test_few_file_descriptors(made: ReadSet, made_calls: bytes, tmp_path: Path):
     """Fewer files are kept open then; no read is lost."""
     changed = single_fast5(made, tmp_path)
     out = tmp_path / "calls.tsv"
-    options = ["call-methylation", *changed.options(), "-K", 4, "-t", 1, "-o", out]
+    options = ["call-methylation", *last_of_each([*changed.options(), "-K", 4, "-t", 1, "-o", out])]
     limit = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (34, 34))  # noqa: E731
     status, told = finished(*options, preexec_fn=limit)
     assert status == 0, told
@@ -277,7 +286,7 @@ def test_samples_that_are_not_in_the_file(made: ReadSet, tmp_path: Path, capfd, 
             raw.create_dataset("Signal", (10**9,), "i2", chunks=(1 << 16,), compression="gzip")
     changed = made.with_signals(tmp_path, {name: path})
     out = tmp_path / "events.tsv"
-    assert run_command("eventalign", *changed.options(), "--print-events=yes", "-o", out, "--iop", 1) == 0
+    assert run_command("eventalign", *changed.options(), "--print-events=yes", "-o", out) == 0
     told = capfd.readouterr().err
     assert "bad reads: 1\n" in told
     words = {"bomb": "it is damaged"}
@@ -340,7 +349,7 @@ def test_a_pipe_in_the_place_of_a_signal_file(made: ReadSet, tmp_path: Path, cap
     os.mkfifo(tmp_path / "pipe.fast5")
     changed = made.with_signals(tmp_path, {made.names[0]: tmp_path / "pipe.fast5"})
     for processes in (1, 2):
-        assert run_main(*changed.options(), "--iop", processes, "-o", tmp_path / "calls.tsv") == 0
+        assert run_main(*last_of_each([*changed.options(), "--iop", processes]), "-o", tmp_path / "calls.tsv") == 0
         assert "bad reads: 1\n" in capfd.readouterr().err
 
 

@@ -14,7 +14,7 @@ import pytest
 import f5py
 from f5py.errors import UsageError
 
-from ..made_data import ReadSet, error_line, run_command
+from ..made_data import ReadSet, error_line, last_of_each, run_command
 
 MOTIFS = ("gpc", "cpg", "dam")
 
@@ -51,7 +51,10 @@ def test_batches_and_formats_do_not_matter(made: ReadSet, tables: Path, tmp_path
     name = ",".join(MOTIFS)
     whole = (tables / f"{name}.tsv").read_bytes()
     other = tmp_path / "other.tsv"
-    assert run_command("call-methylation", *made.options(), "-q", name, "-K", "3", "-t", "1", "-o", other) == 0
+    assert (
+        run_command("call-methylation", *last_of_each([*made.options(), "-q", name, "-K", "3", "-t", "1", "-o", other]))
+        == 0
+    )
     assert other.read_bytes() == whole
     parquet = tmp_path / "calls.parquet"
     assert run_command("call-methylation", *made.options(), "-q", name, "-o", parquet) == 0

@@ -176,6 +176,10 @@ class Plan:
         """Return whether a folder has a plan."""
         return os.path.exists(os.path.join(folder, _MANIFEST))
 
+    def run_options(self) -> Any:
+        """Return the options as the command has them."""
+        return planned_options(self.command, self.options)
+
     def part_folder(self, number: int) -> Path:
         """Name the folder of a part's outputs when it is done."""
         return self.folder / PARTS / str(number)

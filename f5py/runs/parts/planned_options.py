@@ -48,7 +48,7 @@ def _value_of(field: dataclasses.Field[Any], value: Any) -> Any:
             raise wrong
         return value
     if declared.repeated:
-        if not isinstance(value, list) or not all(_fits(declared, one) for one in value):
+        if not isinstance(value, list | tuple) or not all(_fits(declared, one) for one in value):
             raise wrong
         return tuple(value)
     if value is None and (declared.default is None or declared.refused):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pysam
 
-from ...made_data import ReadSet, process_of, repeated
+from ...made_data import ReadSet, last_of_each, process_of, repeated
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,9 @@ class SignalCommand:
     has_rna: bool = True
 
     def arguments(self, reads: ReadSet, *options: object) -> list[object]:
-        """Write the command line of a run over these reads."""
+        """Write the command line of a run over these reads; these options replace the usual ones."""
         inputs = reads.options() if self.is_mapped else [reads.reads, reads.signal_path, "-t", 2, "--iop", 1]
-        return [self.name, *inputs, *self.options, *options]
+        return [self.name, *last_of_each([*inputs, *self.options, *options])]
 
     def process(self, reads: ReadSet, *options: object) -> list[str]:
         """Write the command line of a process of its own."""

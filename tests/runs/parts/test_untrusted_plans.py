@@ -16,6 +16,7 @@ import pytest
 
 from f5py.errors import DamagedValueError
 from f5py.jit import fused_sums
+from f5py.options import declarations
 from f5py.runs.parts import done_part, part_outputs
 from f5py.runs.parts.done_part import RECORD, with_checksum
 from f5py.runs.parts.planned_options import OPTIONS_OF, planned_options
@@ -331,7 +332,12 @@ def test_names_that_are_no_parts(done: Path):
 @pytest.mark.parametrize("command", sorted(OPTIONS_OF))
 def test_options_come_back_as_they_were(command: str):
     kind = OPTIONS_OF[command]
-    required = {field.name: "x" for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING}
+    declared = declarations(kind)
+    required = {
+        field.name: ("x",) if declared[field.name].repeated else "x"
+        for field in dataclasses.fields(kind)
+        if field.default is dataclasses.MISSING
+    }
     options = kind(**required)
     kept = json.loads(json.dumps(dataclasses.asdict(options)))
     assert vars(planned_options(command, kept)) == vars(options)
