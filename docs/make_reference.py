@@ -19,11 +19,12 @@ from pathlib import Path
 import f5py
 from f5py import cli
 from f5py.api.catalogue import COMMANDS, GROUPS
+from f5py.api.command import Function
 from f5py.api.documentation import is_result, shown_options
 from f5py.api.functions import ROWS
-from f5py.api.tables import RETURNS
 from f5py.options import Group, Kind, Option, declarations
 from f5py.options.declaration import REQUIRED
+from f5py.options.together import Condition
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -95,31 +96,41 @@ _STUB_HEAD = """# Made by docs/make_reference.py.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import IO, Any, Literal, Protocol, TypedDict
+from typing import IO, Literal, Protocol, TypedDict, overload
 
+import pandas
+import polars
+import pyarrow
 from typing_extensions import Required, Unpack
 
-from f5py.errors import F5pyError as F5pyError
-from f5py.errors import UsageError as UsageError
-from f5py.plotting.picture import Picture
+IMPORTS
 
-class _ArrowTable(Protocol):
-    def __arrow_c_stream__(self, requested_schema: Any = ..., /) -> Any: ...
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object = ..., /) -> object: ...
+
+# Without stubs of pyarrow, pandas or Polars their classes are unknown to type checkers; these are not.
+class _Arrow(pyarrow.Table):
+    num_rows: int
+    num_columns: int
+    column_names: list[str]
+
+class _Pandas(pandas.DataFrame): ...
+class _Polars(polars.DataFrame): ...
 
 _Path = str | PathLike[str]
 _File = _Path | IO[bytes]
-_Table = _File | _ArrowTable | Iterator[_ArrowTable]
+_Model = _File | TrainingSummary
+_Table = _File | _ArrowStream | Iterator[_ArrowStream]
 _Region = str | tuple[str, int, int]
 _Progress = Callable[[str, int, int | None], object] | None
-_Returns = Literal[TABLES] | None
 
 __version__: str
 
 # Keywords of the functions, each declared once; commands share most of them.
-""".replace("TABLES", ", ".join(f'"{kind}"' for kind in RETURNS))
+"""
 _LINE = 120
 _TYPES = {
-    Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int", Kind.NUMBER: "float",
+    Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int | str", Kind.NUMBER: "float",
     Kind.TEXT: "str", Kind.FILE: "_File", Kind.PATH: "_Path",
 }  # fmt: skip
 
@@ -128,7 +139,12 @@ def stub() -> str:
     """Make the text of the stub file: a dictionary of keywords for each class of options, and the functions."""
     names = [name for name in f5py.__all__ if inspect.isfunction(getattr(f5py, name))]
     keywords = dict.fromkeys(text for name in names for text in _keywords_of(ROWS[name][0].options))
-    return f"{_STUB_HEAD}\n{''.join(keywords)}" + "".join(map(_stub_of, names))
+    places = {one.annotation.rpartition(".")[::2] for _, one in ROWS.values() if "." in one.annotation}
+    places |= {("f5py.errors", f"{name} as {name}") for name in ("F5pyError", "UsageError")}
+    places.add(("f5py.plotting.picture", "Picture"))
+    imports = "\n".join(f"from {module} import {name}" for module, name in sorted(places))
+    head = _STUB_HEAD.replace("IMPORTS", imports)
+    return f"{head}\n{''.join(keywords)}" + "".join(text for name in names for text in _stub_of(name))
 
 
 def _keywords_of(options: type) -> Iterator[str]:
@@ -154,31 +170,89 @@ def _bases(options: type, keywords: dict[str, str]) -> Iterator[type]:
 
 
 def _keywords(options: type) -> dict[str, str]:
-    """Map the keywords of a class of options to their types."""
+    """Map the keywords of a class of options to their types, without those by which overloads are told apart."""
+    told_apart = {name for one in _functions_of(options) for name in _telling(one)}
     return {
-        name: words if is_result(name, option) or option.default is not REQUIRED else f"Required[{words}]"
+        name: words if option.default is not REQUIRED or option.unless else f"Required[{words}]"
         for name, option in shown_options(options).items()
-        if not option.is_argument
+        if not option.is_argument and not is_result(name, option) and name not in told_apart
         for words in [_stub_type(name, option)]
     }
+
+
+def _functions_of(options: type) -> list[Function]:
+    return [function for command, function in ROWS.values() if command.options is options]
+
+
+def _telling(function: Function) -> dict[str, tuple[str, ...]]:
+    """Map the keywords with which a function has no rows to return to the values of which that holds; none: to any."""
+    return {one.name: one.values for one in map(Condition.parse, function.without_rows)}
 
 
 def _dictionary(options: type) -> str:
     return f"_{options.__name__}"
 
 
-def _stub_of(name: str) -> str:
+def _stub_of(name: str) -> Iterator[str]:
+    """Write a function: once, or once for each kind of result, by the keywords that tell."""
+    command, function = ROWS[name]
+    written = function.annotation.rpartition(".")[2]
+    output = next((one for field, one in shown_options(command.options).items() if is_result(field, one)), None)
+    forms: list[tuple[dict[str, str], str]] = []
+    to_file, no_file = {"output": "_File"}, {"output": "None = ..."}
+    if function.way == "batches":
+        forms = [({"returns": words}, f"Iterator[{kind}]") for words, kind in _KINDS_OF_TABLES]
+    elif function.way == "unwritten" and function.rows:
+        forms = [({"returns": words, "output": "_File | None = ..."}, kind) for words, kind in _KINDS_OF_TABLES]
+    elif function.way == "picture":
+        forms = [(no_file, "Picture"), (to_file, "None")]
+    elif function.rows:
+        absent, present = {}, {}
+        for field, values in _telling(function).items():
+            option = declarations(command.options)[field]
+            absent[field] = f"{_without(option, values)} = ..."
+            present[field] = _stub_type(field, option, values).removesuffix(" | None").replace("bool", "Literal[True]")
+        forms = [({"returns": words, **no_file, **absent}, kind) for words, kind in _KINDS_OF_TABLES]
+        forms.append(({"returns": "None = ...", **to_file, **absent}, written))
+        for field, words in present.items():
+            others = {other: kind for other, kind in absent.items() if other != field}
+            more = "_File" if function.what else "_File | None = ..."
+            forms.append(({"returns": "None = ...", "output": more, **others, field: words}, written))
+    elif output is not None:
+        required = function.way == "file" and not function.written_from
+        forms = [({"output": "_File" if required else "_File | None = ..."}, written)]
+    else:
+        forms = [({}, written)]
+    for own, result in forms:
+        yield ("@overload\n" if len(forms) > 1 else "") + _form(name, own, result)
+
+
+#: Values of `returns`, and what they give.
+_KINDS_OF_TABLES = (
+    ('Literal["arrow"] | None = ...', "_Arrow"), ('Literal["pandas"]', "_Pandas"), ('Literal["polars"]', "_Polars"),
+)  # fmt: skip
+
+
+def _without(option: Option, values: tuple[str, ...]) -> str:
+    """Return the type of the values of an option with which there are rows."""
+    if option.kind is Kind.CHOICE:
+        return f"Literal[{', '.join(_quoted(one) for one in option.choices if str(one) not in values)}] | None"
+    return "Literal[False]" if option.kind is Kind.FLAG else "None"
+
+
+def _form(name: str, own: dict[str, str], result: str) -> str:
     command, function = ROWS[name]
     parameters = [
         f"{argument}: {_stub_type(argument, option)}" + ("" if option.default is REQUIRED else " = ...")
         for argument, option in shown_options(command.options).items()
         if option.is_argument
     ]
-    own = [("returns: _Returns", bool(function.rows)), ("progress: _Progress", function.has_progress)]
-    if keywords := [f"{words} = ..." for words, is_there in own if is_there]:
-        parameters += ["*", *keywords]
+    if function.has_progress:
+        own = {**own, "progress": "_Progress = ..."}
+    if own:
+        parameters += ["*", *(f"{field}: {words}" for field, words in own.items())]
     parameters.append(f"**options: Unpack[{_dictionary(command.options)}]")
-    return _definition(f"def {name}", parameters, f" -> {function.annotation}") + " ...\n"
+    return _definition(f"def {name}", parameters, f" -> {result}") + " ...\n"
 
 
 def _definition(begin: str, parts: list[str], end: str = "") -> str:
@@ -192,13 +266,16 @@ def _definition(begin: str, parts: list[str], end: str = "") -> str:
     return f"{begin}(\n    {inner}\n){end}:"
 
 
-def _stub_type(name: str, option: Option) -> str:
+def _stub_type(name: str, option: Option, values: tuple[str, ...] = ()) -> str:
+    """Write the type of an option, or of some values of it."""
     if option.kind is Kind.CHOICE:
-        words = f"Literal[{', '.join(map(_quoted, option.choices))}]"
+        words = f"Literal[{', '.join(_quoted(one) for one in option.choices if not values or str(one) in values)}]"
     else:
         words = "_File" if option.is_argument and option.kind is Kind.PATH else _TYPES[option.kind]
     if option.is_table:
         words = "_Table"
+    if option.is_model:
+        words = "_Model"
     if option.listed:
         words = "str | float | Sequence[str | float]"
     if option.metavar == "REGION":

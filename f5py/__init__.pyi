@@ -2,23 +2,42 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import IO, Any, Literal, Protocol, TypedDict
+from typing import IO, Literal, Protocol, TypedDict, overload
 
+import pandas
+import polars
+import pyarrow
 from typing_extensions import Required, Unpack
 
+from f5py.commands.index import IndexSummary
+from f5py.commands.simulate import SimulationSummary
+from f5py.commands.summary import SummaryReport
+from f5py.commands.train import TrainingSummary
+from f5py.commands.validate import ValidationReport
+from f5py.compute.counts import RunCounts
 from f5py.errors import F5pyError as F5pyError
 from f5py.errors import UsageError as UsageError
 from f5py.plotting.picture import Picture
+from f5py.runs.map_flow import MapCounts
 
-class _ArrowTable(Protocol):
-    def __arrow_c_stream__(self, requested_schema: Any = ..., /) -> Any: ...
+class _ArrowStream(Protocol):
+    def __arrow_c_stream__(self, requested_schema: object = ..., /) -> object: ...
+
+# Without stubs of pyarrow, pandas or Polars their classes are unknown to type checkers; these are not.
+class _Arrow(pyarrow.Table):
+    num_rows: int
+    num_columns: int
+    column_names: list[str]
+
+class _Pandas(pandas.DataFrame): ...
+class _Polars(polars.DataFrame): ...
 
 _Path = str | PathLike[str]
 _File = _Path | IO[bytes]
-_Table = _File | _ArrowTable | Iterator[_ArrowTable]
+_Model = _File | TrainingSummary
+_Table = _File | _ArrowStream | Iterator[_ArrowStream]
 _Region = str | tuple[str, int, int]
 _Progress = Callable[[str, int, int | None], object] | None
-_Returns = Literal["arrow", "pandas", "polars"] | None
 
 __version__: str
 
@@ -48,11 +67,6 @@ class _SignalOptions(TypedDict, total=False):
     pod5: _Path | Iterable[_Path] | None
     fast5: _Path | Iterable[_Path] | None
 
-class _InputOptions(TypedDict, total=False):
-    reads: _File | None
-    bam: Required[_File]
-    genome: Required[_File]
-
 class _GpuOptions(TypedDict, total=False):
     gpu: Literal["auto", "on", "off"] | None
     disable_cuda: bool | None
@@ -75,14 +89,13 @@ class _LimitOptions(TypedDict, total=False):
 
 class _ModelOptions(TypedDict, total=False):
     pore: Literal["r9", "r10", "rna004"] | None
-    kmer_model: str | None
+    kmer_model: _Model | None
 
 class _RunOptions(TypedDict, total=False):
-    output: _File | None
     failed_reads: _File | None
     threads: int
     batchsize: int | None
-    max_bases: int
+    max_bases: int | str
     iop: int | None
     profile: str | None
     verbose: int
@@ -92,24 +105,14 @@ class _StrictOptions(TypedDict, total=False):
 
 class _AlignmentOptions(_CudaOptions, _LimitOptions, _ModelOptions, _RunOptions, _StrictOptions, total=False): ...
 
-class _MappedReadsOptions(_SignalOptions, _InputOptions, _AlignmentOptions, total=False):
+class _CallOptions(_WatchOptions, _MappingOptions, _PartOptions, _SignalOptions, _AlignmentOptions, total=False):
+    reads: _File | None
+    bam: _File
+    genome: Required[_File]
     report: _File | Iterable[_File] | None
     sample: str | None
-    ultra_thresh: int
-    window: _Region | Iterable[_Region] | None
-    min_mapq: int
-    secondary: bool
-    supplementary: bool
-    skip_duplicates: bool
-    skip_unreadable: bool
-    hard_clips: bool
-    skip_ultra: _File | None
-
-class _CallOptions(_WatchOptions, _MappingOptions, _PartOptions, _MappedReadsOptions, total=False):
     meth_out_version: Literal[1, 2]
-    output_format: Literal["tsv", "csv", "parquet", "none"] | None
     modbam: _File | None
-    modbam_output_name: _File | None
     modbam_style: Literal["read", "reference"]
     replace_tags: bool
     merge_tags: bool
@@ -119,9 +122,18 @@ class _CallOptions(_WatchOptions, _MappingOptions, _PartOptions, _MappedReadsOpt
     threshold_per_site: bool
     combine_strands: bool
     partition_tag: str | None
+    ultra_thresh: int
+    window: _Region | Iterable[_Region] | None
+    min_mapq: int
+    secondary: bool
+    supplementary: bool
+    skip_duplicates: bool
+    skip_unreadable: bool
+    hard_clips: bool
+    skip_ultra: _File | None
     window_mode: Literal["start", "clip"] | None
     skip_overlaps: bool
-    meth_model: _File | None
+    meth_model: _Model | None
     methylation: str | float | Sequence[str | float] | None
     motif: str | tuple[str, int] | None
     min_separation: int
@@ -139,19 +151,24 @@ class _CompareOptions(_RnaOptions, _LimitOptions, _ModelOptions, _StrictOptions,
     slow5: _File | Iterable[_File] | None
     pod5: _Path | Iterable[_Path] | None
     fast5: _Path | Iterable[_Path] | None
-    output: _File | None
     by: Literal["position", "kmer"]
     min_coverage: int
     window: _Region | Iterable[_Region] | None
     min_mapq: int
     threads: int
 
-class _EventalignOptions(_RnaOptions, _MappingOptions, _PartOptions, _MappedReadsOptions, total=False):
+class _EventalignOptions(
+    _RnaOptions, _MappingOptions, _PartOptions, _SignalOptions, _AlignmentOptions, total=False
+):
+    reads: _File | None
+    bam: _File
+    genome: Required[_File]
+    report: _File | Iterable[_File] | None
+    sample: str | None
     paf: bool
     sam: bool
     sam_out_version: Literal[1, 2] | None
     m6anet: bool
-    m6anet_json: _Path | None
     m6anet_min_reads: int
     m6anet_max_reads: int
     kmer_view: int | None
@@ -165,10 +182,18 @@ class _EventalignOptions(_RnaOptions, _MappingOptions, _PartOptions, _MappedRead
     collapse_events: bool
     mark_deletions: bool
     mark_kmers: bool
+    ultra_thresh: int
+    window: _Region | Iterable[_Region] | None
+    min_mapq: int
+    secondary: bool
+    supplementary: bool
+    skip_duplicates: bool
+    skip_unreadable: bool
+    hard_clips: bool
+    skip_ultra: _File | None
 
 class _CheckOptions(_SignalOptions, total=False):
     reads: Required[_File]
-    output: _File | None
     threads: int
     iop: int | None
 
@@ -180,7 +205,6 @@ class _FrequencyOptions(_StrictOptions, total=False):
     calls: _Table | Iterable[_Table] | None
     genome: _File | None
     chrom_sizes: _File | None
-    output: _File | None
     split_groups: bool
     stranded: bool
     output_format: Literal["tsv", "csv", "parquet"] | None
@@ -207,7 +231,6 @@ class _IndexOptions(_StrictOptions, total=False):
     verbose: int
 
 class _MapOptions(_GpuOptions, total=False):
-    output: _File | None
     paf: bool
     write_index: _Path | None
     no_md: bool
@@ -249,14 +272,12 @@ class _MapOptions(_GpuOptions, total=False):
     zdrop: str | float | Sequence[str | float] | None
     min_score: int | None
     threads: int
-    batch_bases: int | None
+    batch_bases: int | str | None
 
 class _JoinOptions(TypedDict, total=False):
-    output: _File | None
     threads: int
 
-class _MergeOptions(_StrictOptions, total=False):
-    output: _File | None
+class _MergeOptions(_StrictOptions, total=False): ...
 
 class _PlanOptions(TypedDict, total=False):
     estimate: bool
@@ -264,35 +285,31 @@ class _PlanOptions(TypedDict, total=False):
     jobs: int
     price: float | None
     print_slurm: bool
-    output: _File | None
 
 class _PlotOptions(_RnaOptions, _LimitOptions, _ModelOptions, _SignalOptions, total=False):
-    reads: Required[_File]
+    reads: _File
     bam: _File | None
     genome: _File | None
-    output: _File | None
     call_threshold: float
     x_axis: Literal["samples", "time"]
     window: _Region | Sequence[_Region] | None
     alignment: int | None
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
-    meth_model: _File | None
+    meth_model: _Model | None
 
 class _PlotRegionOptions(TypedDict, total=False):
     bam: Required[_File]
     genome: _File | None
     genes: _File | None
-    output: _File | None
     window: Required[_Region | Sequence[_Region]]
     code: str | None
     threshold: float
     min_coverage: int | None
     min_mapq: int
     max_reads: int
-    max_bases: int
+    max_bases: int | str
 
 class _ResquiggleOptions(_RnaOptions, _AlignmentOptions, total=False):
-    paf: bool
     resume: bool
 
 class _RunPartOptions(TypedDict, total=False):
@@ -317,16 +334,16 @@ class _SimulateOptions(TypedDict, total=False):
     level_bias: float | None
     realistic: bool
     seed: int
-    reference: _File | None
-    genome_length: int | None
+    genome: _File | None
+    genome_length: int | str | None
     gc: float | None
     n_reads: int | None
     coverage: float | None
-    median_length: int | None
+    median_length: int | str | None
     length_sigma: float | None
     min_length: int | None
-    fixed_length: int | None
-    ultra_long: int | Iterable[int] | None
+    fixed_length: int | str | None
+    ultra_long: int | str | Iterable[int | str] | None
     strand: Literal["both", "+", "-"]
     error_rate: float
     methylation: Literal["per-site", "per-read"]
@@ -347,7 +364,6 @@ class _SimulateOptions(TypedDict, total=False):
 class _EvaluationOptions(_StrictOptions, total=False):
     methylated: _Table | Iterable[_Table] | None
     unmethylated: _Table | Iterable[_Table] | None
-    output: _File | None
     report: _File | Iterable[_File] | None
     threshold: float
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
@@ -378,7 +394,7 @@ class _TrainOptions(
     skip_duplicates: bool
     skip_unreadable: bool
     hard_clips: bool
-    start: str | None
+    start: _Model | None
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
     motif: str | tuple[str, int] | None
     train_kmers: Literal["all", "methylated", "unmethylated"]
@@ -388,7 +404,7 @@ class _TrainOptions(
     held_out: float
     threads: int
     batchsize: int | None
-    max_bases: int
+    max_bases: int | str
     iop: int | None
     profile: str | None
     verbose: int
@@ -398,59 +414,353 @@ class _ValidateOptions(_EvaluationOptions, total=False):
     min_coverage: int
     prior: float
 
-def call_methylation(*, returns: _Returns = ..., progress: _Progress = ..., **options: Unpack[_CallOptions]) -> Any: ...
+@overload
+def call_methylation(
+    *,
+    returns: Literal["arrow"] | None = ...,
+    output: None = ...,
+    modbam_output_name: None = ...,
+    output_format: Literal["tsv", "csv", "parquet"] | None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_CallOptions],
+) -> _Arrow: ...
+@overload
+def call_methylation(
+    *,
+    returns: Literal["pandas"],
+    output: None = ...,
+    modbam_output_name: None = ...,
+    output_format: Literal["tsv", "csv", "parquet"] | None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_CallOptions],
+) -> _Pandas: ...
+@overload
+def call_methylation(
+    *,
+    returns: Literal["polars"],
+    output: None = ...,
+    modbam_output_name: None = ...,
+    output_format: Literal["tsv", "csv", "parquet"] | None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_CallOptions],
+) -> _Polars: ...
+@overload
+def call_methylation(
+    *,
+    returns: None = ...,
+    output: _File,
+    modbam_output_name: None = ...,
+    output_format: Literal["tsv", "csv", "parquet"] | None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_CallOptions],
+) -> RunCounts: ...
+@overload
+def call_methylation(
+    *,
+    returns: None = ...,
+    output: _File | None = ...,
+    output_format: Literal["tsv", "csv", "parquet"] | None = ...,
+    modbam_output_name: _File,
+    progress: _Progress = ...,
+    **options: Unpack[_CallOptions],
+) -> RunCounts: ...
+@overload
+def call_methylation(
+    *,
+    returns: None = ...,
+    output: _File | None = ...,
+    modbam_output_name: None = ...,
+    output_format: Literal["none"],
+    progress: _Progress = ...,
+    **options: Unpack[_CallOptions],
+) -> RunCounts: ...
+@overload
 def compare(
-    a: _Table, b: _Table, *, returns: _Returns = ..., progress: _Progress = ..., **options: Unpack[_CompareOptions]
-) -> Any: ...
-def eventalign(*, returns: _Returns = ..., progress: _Progress = ..., **options: Unpack[_EventalignOptions]) -> Any: ...
-def fast5_check(*, returns: _Returns = ..., progress: _Progress = ..., **options: Unpack[_CheckOptions]) -> Any: ...
-def finish(plan: _File, *, progress: _Progress = ..., **options: Unpack[_FinishOptions]) -> Any: ...
+    a: _Table,
+    b: _Table,
+    *,
+    returns: Literal["arrow"] | None = ...,
+    output: _File | None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_CompareOptions],
+) -> _Arrow: ...
+@overload
+def compare(
+    a: _Table,
+    b: _Table,
+    *,
+    returns: Literal["pandas"],
+    output: _File | None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_CompareOptions],
+) -> _Pandas: ...
+@overload
+def compare(
+    a: _Table,
+    b: _Table,
+    *,
+    returns: Literal["polars"],
+    output: _File | None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_CompareOptions],
+) -> _Polars: ...
+@overload
+def eventalign(
+    *,
+    returns: Literal["arrow"] | None = ...,
+    output: None = ...,
+    m6anet_json: None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_EventalignOptions],
+) -> _Arrow: ...
+@overload
+def eventalign(
+    *,
+    returns: Literal["pandas"],
+    output: None = ...,
+    m6anet_json: None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_EventalignOptions],
+) -> _Pandas: ...
+@overload
+def eventalign(
+    *,
+    returns: Literal["polars"],
+    output: None = ...,
+    m6anet_json: None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_EventalignOptions],
+) -> _Polars: ...
+@overload
+def eventalign(
+    *,
+    returns: None = ...,
+    output: _File,
+    m6anet_json: None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_EventalignOptions],
+) -> RunCounts: ...
+@overload
+def eventalign(
+    *,
+    returns: None = ...,
+    output: _File | None = ...,
+    m6anet_json: _Path,
+    progress: _Progress = ...,
+    **options: Unpack[_EventalignOptions],
+) -> RunCounts: ...
+@overload
+def fast5_check(
+    *,
+    returns: Literal["arrow"] | None = ...,
+    output: None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_CheckOptions],
+) -> _Arrow: ...
+@overload
+def fast5_check(
+    *, returns: Literal["pandas"], output: None = ..., progress: _Progress = ..., **options: Unpack[_CheckOptions]
+) -> _Pandas: ...
+@overload
+def fast5_check(
+    *, returns: Literal["polars"], output: None = ..., progress: _Progress = ..., **options: Unpack[_CheckOptions]
+) -> _Polars: ...
+@overload
+def fast5_check(
+    *, returns: None = ..., output: _File, progress: _Progress = ..., **options: Unpack[_CheckOptions]
+) -> tuple[int, int]: ...
+def finish(plan: _File, *, progress: _Progress = ..., **options: Unpack[_FinishOptions]) -> RunCounts: ...
+@overload
 def frequencies(
     tables: _Table | Iterable[_Table] = ...,
     *,
-    returns: _Returns = ...,
+    returns: Literal["arrow"] | None = ...,
+    output: None = ...,
     progress: _Progress = ...,
     **options: Unpack[_FrequencyOptions],
-) -> Any: ...
+) -> _Arrow: ...
+@overload
+def frequencies(
+    tables: _Table | Iterable[_Table] = ...,
+    *,
+    returns: Literal["pandas"],
+    output: None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_FrequencyOptions],
+) -> _Pandas: ...
+@overload
+def frequencies(
+    tables: _Table | Iterable[_Table] = ...,
+    *,
+    returns: Literal["polars"],
+    output: None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_FrequencyOptions],
+) -> _Polars: ...
+@overload
+def frequencies(
+    tables: _Table | Iterable[_Table] = ...,
+    *,
+    returns: None = ...,
+    output: _File,
+    progress: _Progress = ...,
+    **options: Unpack[_FrequencyOptions],
+) -> None: ...
 def index(
     reads: _File | Iterable[_File] = ..., *, progress: _Progress = ..., **options: Unpack[_IndexOptions]
-) -> Any: ...
-def iter_calls(*, progress: _Progress = ..., **options: Unpack[_CallOptions]) -> Iterator[Any]: ...
-def iter_events(*, progress: _Progress = ..., **options: Unpack[_EventalignOptions]) -> Iterator[Any]: ...
+) -> IndexSummary: ...
+@overload
+def iter_calls(
+    *, returns: Literal["arrow"] | None = ..., progress: _Progress = ..., **options: Unpack[_CallOptions]
+) -> Iterator[_Arrow]: ...
+@overload
+def iter_calls(
+    *, returns: Literal["pandas"], progress: _Progress = ..., **options: Unpack[_CallOptions]
+) -> Iterator[_Pandas]: ...
+@overload
+def iter_calls(
+    *, returns: Literal["polars"], progress: _Progress = ..., **options: Unpack[_CallOptions]
+) -> Iterator[_Polars]: ...
+@overload
+def iter_events(
+    *, returns: Literal["arrow"] | None = ..., progress: _Progress = ..., **options: Unpack[_EventalignOptions]
+) -> Iterator[_Arrow]: ...
+@overload
+def iter_events(
+    *, returns: Literal["pandas"], progress: _Progress = ..., **options: Unpack[_EventalignOptions]
+) -> Iterator[_Pandas]: ...
+@overload
+def iter_events(
+    *, returns: Literal["polars"], progress: _Progress = ..., **options: Unpack[_EventalignOptions]
+) -> Iterator[_Polars]: ...
 def map_reads(
-    reference: _File, reads: _File | Iterable[_File] = ..., *, progress: _Progress = ..., **options: Unpack[_MapOptions]
-) -> Any: ...
-def merge(inputs: _File | Iterable[_File] = ..., **options: Unpack[_JoinOptions]) -> None: ...
+    reference: _File,
+    reads: _File | Iterable[_File] = ...,
+    *,
+    output: _File | None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_MapOptions],
+) -> MapCounts: ...
+def merge(inputs: _File | Iterable[_File] = ..., *, output: _File, **options: Unpack[_JoinOptions]) -> None: ...
+@overload
 def merge_frequencies(
     tables: _Table | Iterable[_Table] = ...,
     *,
-    returns: _Returns = ...,
+    returns: Literal["arrow"] | None = ...,
+    output: None = ...,
     progress: _Progress = ...,
     **options: Unpack[_MergeOptions],
-) -> Any: ...
-def plan(plan: _File, **options: Unpack[_PlanOptions]) -> str: ...
-def plot(read: _File, **options: Unpack[_PlotOptions]) -> Picture | None: ...
-def plot_region(**options: Unpack[_PlotRegionOptions]) -> Picture | None: ...
+) -> _Arrow: ...
+@overload
+def merge_frequencies(
+    tables: _Table | Iterable[_Table] = ...,
+    *,
+    returns: Literal["pandas"],
+    output: None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_MergeOptions],
+) -> _Pandas: ...
+@overload
+def merge_frequencies(
+    tables: _Table | Iterable[_Table] = ...,
+    *,
+    returns: Literal["polars"],
+    output: None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_MergeOptions],
+) -> _Polars: ...
+@overload
+def merge_frequencies(
+    tables: _Table | Iterable[_Table] = ...,
+    *,
+    returns: None = ...,
+    output: _File,
+    progress: _Progress = ...,
+    **options: Unpack[_MergeOptions],
+) -> None: ...
+def plan(plan: _File, *, output: _File | None = ..., **options: Unpack[_PlanOptions]) -> str: ...
+@overload
+def plot(read: _File, *, output: None = ..., **options: Unpack[_PlotOptions]) -> Picture: ...
+@overload
+def plot(read: _File, *, output: _File, **options: Unpack[_PlotOptions]) -> None: ...
+@overload
+def plot_region(*, output: None = ..., **options: Unpack[_PlotRegionOptions]) -> Picture: ...
+@overload
+def plot_region(*, output: _File, **options: Unpack[_PlotRegionOptions]) -> None: ...
+@overload
 def resquiggle(
     reads: _File,
     signals: _File | Iterable[_File],
     *,
-    returns: _Returns = ...,
+    returns: Literal["arrow"] | None = ...,
+    output: None = ...,
+    paf: Literal[False] = ...,
     progress: _Progress = ...,
     **options: Unpack[_ResquiggleOptions],
-) -> Any: ...
+) -> _Arrow: ...
+@overload
+def resquiggle(
+    reads: _File,
+    signals: _File | Iterable[_File],
+    *,
+    returns: Literal["pandas"],
+    output: None = ...,
+    paf: Literal[False] = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_ResquiggleOptions],
+) -> _Pandas: ...
+@overload
+def resquiggle(
+    reads: _File,
+    signals: _File | Iterable[_File],
+    *,
+    returns: Literal["polars"],
+    output: None = ...,
+    paf: Literal[False] = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_ResquiggleOptions],
+) -> _Polars: ...
+@overload
+def resquiggle(
+    reads: _File,
+    signals: _File | Iterable[_File],
+    *,
+    returns: None = ...,
+    output: _File,
+    paf: Literal[False] = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_ResquiggleOptions],
+) -> RunCounts: ...
+@overload
+def resquiggle(
+    reads: _File,
+    signals: _File | Iterable[_File],
+    *,
+    returns: None = ...,
+    output: _File,
+    paf: Literal[True],
+    progress: _Progress = ...,
+    **options: Unpack[_ResquiggleOptions],
+) -> RunCounts: ...
 def run_part(
     plan: _File, parts: _File | Iterable[_File] = ..., *, progress: _Progress = ..., **options: Unpack[_RunPartOptions]
 ) -> None: ...
-def simulate(*, progress: _Progress = ..., **options: Unpack[_SimulateOptions]) -> Any: ...
+def simulate(*, progress: _Progress = ..., **options: Unpack[_SimulateOptions]) -> SimulationSummary: ...
 def summary(
-    tables: _Table | Iterable[_Table] = ..., *, progress: _Progress = ..., **options: Unpack[_SummaryOptions]
-) -> Any: ...
-def train(*, progress: _Progress = ..., **options: Unpack[_TrainOptions]) -> Any: ...
+    tables: _Table | Iterable[_Table] = ...,
+    *,
+    output: _File | None = ...,
+    progress: _Progress = ...,
+    **options: Unpack[_SummaryOptions],
+) -> SummaryReport: ...
+def train(
+    *, output: _File | None = ..., progress: _Progress = ..., **options: Unpack[_TrainOptions]
+) -> TrainingSummary: ...
 def validate(
     calls: _Table | None = ...,
     truth: _Table | None = ...,
     *,
+    output: _File | None = ...,
     progress: _Progress = ...,
     **options: Unpack[_ValidateOptions],
-) -> Any: ...
+) -> ValidationReport: ...

@@ -28,7 +28,7 @@ class Function(NamedTuple):
     returned: str = ""
     also_raises: str = ""  # when an error is raised besides wrong options, input and output
     example: str = ""  # for doctest, in a folder where the examples of the functions before have run
-    annotation: str = "Any"  # type of the result in the stub
+    annotation: str = "None"  # type of the result in the stub; of tables and pictures, that when they are written
     has_progress: bool = True  # it has a parameter `progress`
     without_rows: tuple[str, ...] = ()  # conditions (`f5py.options.together`) under which there are no rows to return
     what: str = ""  # what is written, where that needs an output
@@ -91,6 +91,27 @@ class Command(NamedTuple):
                 raise
             files.finish()
         return result
+
+    def by_field(self, given: Mapping[str, Any], function: str) -> dict[str, Any]:
+        """Put the names of fields in the place of others of the options' long names, such as `region` for `window`.
+
+        Raises TypeError if an option is given under several.
+        """
+        from f5py.options import declarations
+
+        fields = {
+            spelling[2:].replace("-", "_"): field
+            for field, option in declarations(self.options).items()
+            for spelling in option.spellings
+            if spelling.startswith("--")
+        }
+        found: dict[str, Any] = {}
+        for name, value in given.items():
+            field = name if name in self._option_fields else fields.get(name, name)
+            if field in found:
+                raise TypeError(f"{function}() got multiple values for option {field!r}, one of them as {name!r}")
+            found[field] = value
+        return found
 
     def check_keywords(self, given: Mapping[str, Any], function: str | None = None) -> None:
         """Raise TypeError for keywords that are none of the command's, and required ones that are missing.

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from f5py.api.catalogue import COMMANDS
 from f5py.api.command import Command, Function, Listener
+from f5py.errors import UsageError
 from f5py.options.together import Condition
 
 #: Commands and functions by the names of the functions.
@@ -46,7 +47,7 @@ class Ways(NamedTuple):
         """Return an iterator over tables of rows."""
         from f5py.api.tables import iterated
 
-        return iterated(self.command, self.given, self.progress)
+        return iterated(self.command, self.given, self.returns, self.progress)
 
     def unwritten(self) -> Any:
         """Return what the command returns, which is written only if an output is named."""
@@ -94,6 +95,7 @@ def made(command: Command, function: Function) -> Callable[..., Any]:
             raise TypeError(
                 f"{function.name}() takes {len(positional)} positional arguments but {len(values)} were given"
             )
+        given = command.by_field(given, function.name)
         for name, value in zip(positional, values, strict=False):
             if name in given:
                 raise TypeError(f"{function.name}() got multiple values for argument {name!r}")
@@ -102,7 +104,10 @@ def made(command: Command, function: Function) -> Callable[..., Any]:
         progress = given.pop("progress", None) if function.has_progress else None
         is_given = given if function.way != "picture" else {"output": "", **given}  # without one it is returned
         command.check_keywords(is_given, function.name)
-        return getattr(Ways(command, function, given, returns, progress), function.way)()
+        try:
+            return getattr(Ways(command, function, given, returns, progress), function.way)()
+        except UsageError as problem:
+            raise problem.with_traceback(None) from None  # what is in here says nothing of what is wrong there
 
     called.__name__ = called.__qualname__ = function.name
     called.__doc__ = docstring(command, function)

@@ -107,17 +107,19 @@ def converter(returns: str | None) -> Callable[[Any], Any]:
     return library.from_arrow if returns == "polars" else lambda table: table.to_pandas()
 
 
-def iterated(command: Command, given: Mapping[str, Any], progress: Listener | None) -> Iterator[Any]:
-    """Run a command in a thread and yield its tables as they come.
+def iterated(
+    command: Command, given: Mapping[str, Any], returns: str | None, progress: Listener | None
+) -> Iterator[Any]:
+    """Run a command in a thread and yield its tables as they come; for `returns` see `collected`.
 
     The command is never more than a table ahead of the caller, so that memory is bounded. It is ended when the iterator
     is closed or no longer referred to. Raises what the command raises, after the tables before.
     """
     command.check_keywords(given)
-    return _tables(lambda take: command.run(given, take, progress=progress))
+    return _tables(lambda take: command.run(given, take, progress=progress), converter(returns))
 
 
-def _tables(run: Callable[[Callable[[Any], None]], object]) -> Iterator[Any]:
+def _tables(run: Callable[[Callable[[Any], None]], object], of_arrow: Callable[[Any], Any]) -> Iterator[Any]:
     box: queue.Queue[Any] = queue.Queue(maxsize=1)
     closed = threading.Event()
     problems: list[BaseException] = []
@@ -144,9 +146,9 @@ def _tables(run: Callable[[Callable[[Any], None]], object]) -> Iterator[Any]:
     thread.start()
     try:
         while (table := box.get()) is not _END:
-            yield table
-        if problems:
-            raise problems[0]
+            yield of_arrow(table)
+        for problem in problems:
+            raise problem.with_traceback(None) if isinstance(problem, UsageError) else problem
     finally:
         closed.set()
         thread.join()

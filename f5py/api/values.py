@@ -16,8 +16,10 @@ import numpy as np
 
 from f5py.api.frames import is_table
 from f5py.errors import F5pyError, UsageError
+from f5py.io.files.disk import temporary_folder
 from f5py.io.files.memory_file import memory_descriptor
 from f5py.options import Group, Kind, Option
+from f5py.options.declaration import base_count
 
 _FILES = (Kind.FILE, Kind.PATH)
 _CHUNK_BYTES = 1 << 16
@@ -56,6 +58,15 @@ class GivenFiles(ExitStack):
         with self._in_memory() as copy:
             write_tables(keyword, tables, copy)
             return self._name_of(keyword, copy.fileno())
+
+    def model_name(self, trained: Any) -> str:
+        """Name a file with the model of a training."""
+        from f5py.pore_model.text_output import model_text
+
+        path = os.path.join(self.enter_context(temporary_folder("f5py-model-")), "trained.model")
+        with open(path, "wb") as file:
+            file.writelines(model_text(trained.model, trained.n_events, "methylated", "f5py train"))
+        return path
 
     def output_name(self, keyword: str, file: Any) -> str:
         """Name a file whose bytes end up in `file`."""
@@ -165,10 +176,16 @@ def _single(name: str, option: Option, value: Any, files: GivenFiles) -> Any:
     kind = option.kind
     if option.is_table and is_table(value):
         return files.table_name(name, [value])
+    if option.is_model and hasattr(value, "model") and hasattr(value, "n_events"):
+        return files.model_name(value)
     if kind in (Kind.FLAG, Kind.YES_NO):
         if not isinstance(value, bool | np.bool_):
             _fail(name, f"{value!r} is neither True nor False")
         return bool(value)
+    if kind is Kind.BASES and isinstance(value, str):
+        if (count := base_count(value)) is None:
+            _fail(name, f"{value!r} is not a number such as 5000000, 500K or 5M")
+        return count
     if kind in (Kind.INTEGER, Kind.BASES):
         return _number(name, value, operator.index, "a whole number")
     if kind is Kind.NUMBER:
@@ -192,10 +209,9 @@ def _number(name: str, value: Any, convert: Any, what: str) -> Any:
 
 def _text(name: str, option: Option, value: Any, files: GivenFiles) -> str:
     """Convert a value to text, to the path of a file, or to the name of an open one."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, os.PathLike) or (isinstance(value, bytes) and option.kind in _FILES):
-        return os.fsdecode(value)
+    if isinstance(value, str | os.PathLike) or (isinstance(value, bytes) and option.kind in _FILES):
+        text = os.fsdecode(value)
+        return os.path.expanduser(text) if option.is_file else text
     if option.kind in _FILES:
         if isinstance(value, io.TextIOBase):
             _fail(name, "is open as text; open it in binary mode")

@@ -21,7 +21,7 @@ from f5py.cli.wrong_usage import WORDS
 from f5py.errors import OutputFileError
 from f5py.messages import console
 from f5py.options import Group, Kind, Option, declarations
-from f5py.options.declaration import REQUIRED
+from f5py.options.declaration import REQUIRED, base_count
 
 
 class YesNo(click.ParamType):
@@ -47,11 +47,7 @@ class BaseCount(click.ParamType):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
         if isinstance(value, int):
             return value
-        multiplier = {"K": 1e3, "M": 1e6, "G": 1e9}.get(value[-1:].upper(), 1.0)
-        digits = value if multiplier == 1.0 else value[:-1]
-        try:
-            count = int(float(digits) * multiplier + 0.499)
-        except (ValueError, OverflowError):
+        if (count := base_count(value)) is None:
             self.fail(f"{value!r} is not a number such as 5000000, 500K or 5M", param, ctx)
         if count < 1:
             self.fail(f"{value!r} is not greater than zero", param, ctx)

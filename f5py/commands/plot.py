@@ -38,7 +38,7 @@ from f5py.options.input_names import SEQUENCE_SUFFIX
 from f5py.options.plot_commands import PlotOptions
 from f5py.options.shared import AlignmentOptions, LimitOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions
-from f5py.pipeline.inputs import check_outputs
+from f5py.pipeline.inputs import check_outputs, open_reads
 from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.unmapped import unmapped_batch
 from f5py.plotting import default_output, format_of
@@ -120,8 +120,9 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     alignments = OneAlignment(options.bam, options.genome, options.read, options.window, options.alignment)
     files.callback(alignments.close)
     record = alignments.find()
-    reads = files.enter_context(ReadIndex.open(options.reads))
-    if options.read not in reads:
+    reads = open_reads(options, alignments)
+    files.callback(reads.close)
+    if isinstance(reads, ReadIndex) and options.read not in reads:
         raise _not_among_reads(options)
     reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
     files.callback(reference.close)
@@ -130,7 +131,7 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     signals, chemistry = _open_signals(options, files, *parent)
     loader = Loader(
         alignments=alignments,
-        reads_path=options.reads,
+        reads_path=options.reads or alignments.name,
         reads=reads,
         reference=reference,
         signals=signals,
@@ -141,7 +142,7 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     )
     # The whole read is aligned, so that the figure shows the rows that eventalign prints of it.
     settings = EventalignOptions(
-        reads=options.reads,
+        reads=options.reads or None,
         bam=options.bam,
         genome=options.genome,
         threads=1,
@@ -200,7 +201,7 @@ def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
 
 def _open_signals(options: PlotOptions, files: ExitStack, *others: str) -> tuple[SignalSource, Chemistry]:
     """Open the signals, and decide on the chemistry by the metadata of the read, or else of other reads."""
-    signals = open_signals(options.reads, options.slow5, options.pod5, options.fast5)
+    signals = open_signals(options.reads or None, options.slow5, options.pod5, options.fast5)
     files.callback(signals.close)
     run_info = signals.run_info([options.read, *others])
     return signals, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)

@@ -66,7 +66,7 @@ def run(options: SimulateOptions) -> SimulationSummary:
         values["bases_per_second"] = options.speed
     settings = SimulationSettings(per_read=options.methylation == "per-read", **values)
     summary = simulate(
-        options.output, settings, reference=options.reference, fasta=options.fasta,
+        options.output, settings, reference=options.genome, fasta=options.fasta,
         read_truth=not options.no_read_truth, force=options.force,
     )  # fmt: skip
     console.note(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import numpy as np
 
@@ -23,8 +23,29 @@ from f5py.reports.summary_report import charts_of, text_of
 _EDGES = np.arange(-20, 21, dtype=np.float64)
 
 
+class SummaryReport(TypedDict):
+    """Figures of tables of calls, as the JSON report has them."""
+
+    calls: int
+    undefined_ratios: int
+    sites: int
+    reads: int
+    threshold: float
+    calls_beyond: int
+    methylated: float | None
+    thresholds: list[dict[str, float | dict[str, float | None] | None]]
+    calibration: float
+    methylated_share_by_ratios: float
+    components: dict[str, float | str | list[float] | None] | None
+    advice: dict[str, float | str | list[str] | None]
+    ratios: dict[str, list[float]]
+    groups: list[dict[str, int]]
+    read_methylation: dict[str, int | list[float]]
+    contexts: dict[str, dict[str, float]]
+
+
 @obeys_strict
-def run(options: SummaryOptions) -> dict[str, Any]:
+def run(options: SummaryOptions) -> SummaryReport:
     """Read the tables, write what they have in them, and return what the JSON report has.
 
     Raises `F5pyError` for anything wrong with the options, input or output.
@@ -52,7 +73,7 @@ def run(options: SummaryOptions) -> dict[str, Any]:
     write_reports(options, title, text_of(data), data, charts_of(data))
     if options.output != "-":
         console.note("summary", f"{summary.ratios.n:,} calls; written: {options.output}")
-    return data
+    return cast(SummaryReport, data)
 
 
 def _data(summary: CallSummary, controls: dict[str, RatioCounts], options: SummaryOptions) -> dict[str, Any]:

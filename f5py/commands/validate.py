@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,8 +32,41 @@ from f5py.reports.validation_report import charts_of, text_of
 _COLUMNS = ("chromosome", "read_name", "start", "end", "log_lik_ratio")
 
 
+class Agreement(TypedDict):
+    """Agreement of the frequencies of sites with the true ones."""
+
+    min_coverage: int
+    sites: int
+    true: float | None
+    called: float | None
+    correlation: float | None
+    rms: float | None
+    difference: float | None
+    by_coverage: list[dict[str, float | None]]
+    by_frequency: list[dict[str, float | None]]
+
+
+class ValidationReport(TypedDict, total=False):
+    """Figures of a comparison with the truth, as the JSON report has them; calls and sites have some of them each."""
+
+    calls: int
+    methylated_calls: int
+    undefined_ratios: int
+    auc: float | None
+    at_threshold: dict[str, float | None]
+    intervals: dict[str, float | list[float] | None]
+    roc: dict[str, list[float]]
+    thresholds: list[dict[str, float | None]]
+    reliability: dict[str, float | list[float]]
+    reliability_balanced: dict[str, float | list[float]] | None
+    mixed_groups: int
+    unknown: int
+    tags: dict[str, int]
+    frequencies: Agreement
+
+
 @obeys_strict
-def run(options: ValidateOptions) -> dict[str, Any]:
+def run(options: ValidateOptions) -> ValidationReport:
     """Compare as `options` say; return what the JSON report has.
 
     Raises `F5pyError` for anything wrong with the options, input or output, and if nothing can be compared.
@@ -51,7 +84,7 @@ def run(options: ValidateOptions) -> dict[str, Any]:
     write_reports(options, title, text_of(data), data, charts_of(data))
     if options.output != "-":
         console.note("validate", f"written: {options.output}")
-    return data
+    return cast(ValidationReport, data)
 
 
 def _check(options: ValidateOptions) -> None:

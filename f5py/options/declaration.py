@@ -94,6 +94,7 @@ class Option:
     ours: bool = False  # neither f5c nor nanopolish has it, so it never makes an abbreviation of theirs ambiguous
     written: bool = False  # names a file that is written, though it is not among the options of the output
     beside: tuple[str, ...] = ()  # endings of the files that are read together with this one
+    is_model: bool = False  # names a pore model; from Python it can be what `f5py.train` returns
     is_table: bool = False  # names a table of calls, frequencies or events; from Python it can be one in memory
     # conditions, one of which must hold if the option is given: ``field`` (that option is given), ``field=value`` or
     # ``field=value|value`` (it has one of these values). Those of options that a command lacks do not count. With
@@ -258,6 +259,15 @@ def without(options: Chosen, *names: str, **others: Any) -> Chosen:
             gone.add(name)
     values = {name: declared[name].default for name in gone}
     return dataclasses.replace(options, **values | others)  # type: ignore[type-var]
+
+
+def base_count(text: str) -> int | None:
+    """Read a number of bases, with an optional decimal suffix K, M or G in either case; None if it is none."""
+    multiplier = {"K": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:].upper(), 1.0)
+    try:
+        return int(float(text if multiplier == 1.0 else text[:-1]) * multiplier + 0.499)
+    except (ValueError, OverflowError):
+        return None
 
 
 def _bases_shown(number: int) -> str:

@@ -23,7 +23,8 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
     """Options of ``f5py plot``."""
 
     read: str = argument("READ_ID", help="Name of the read.")
-    reads: str = indexed_reads()
+    reads: str = indexed_reads("Basecalled reads, which need no index if the signals are named; without them, the "
+        "bases are those in -b.", unless=("bam",))  # fmt: skip
     bam: str | None = option("-b", "--bam", kind=Kind.FILE, group=Group.INPUT, needs=("genome",), advice=_BOTH,
         help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.")  # fmt: skip
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT, needs=("bam",), advice=_BOTH,
@@ -40,6 +41,7 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
     methylation: str | None = kind_of_methylation(needs=("bam",), advice=_CALLED,
         help="Calls to show in .html, if there is a model for them and -b is given.")  # fmt: skip
     meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
+        is_model=True,
         needs=("bam",), advice=_CALLED,
         help="Pore model with methylated bases for these calls.")  # fmt: skip
     call_threshold: float = option("--call-threshold", group=Group.OUTPUT, default=CALL_THRESHOLD, at_least=0,

@@ -94,11 +94,11 @@ def own_motif(**more: Any) -> Any:
     )  # fmt: skip
 
 
-def indexed_reads() -> Any:
+def indexed_reads(help: str = "Basecalled reads, indexed by f5py index.", **more: Any) -> Any:
     """Declare ``--reads`` of commands that need them."""
     return option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED, beside=BESIDE_READS,
-        see="usage/f5py-call-methylation.md#reads-without-an-index", help="Basecalled reads, indexed by f5py index.",
+        see="usage/f5py-call-methylation.md#reads-without-an-index", help=help, **more,
     )  # fmt: skip
 
 
@@ -196,6 +196,7 @@ class ModelOptions:
         brief="Chemistry, if the signals do not tell",
         help="Pore chemistry.")  # fmt: skip
     kmer_model: str | None = option("--kmer-model", metavar="FILE|NAME", group=Group.MODEL, default_words="built in",
+        is_model=True,
         see="formats.md#pore-models",
         brief="Pore model: a file or built-in name",
         help="Pore model to align with: a file, or the name of a built-in model such as rna004-5mer.")  # fmt: skip

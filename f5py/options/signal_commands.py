@@ -45,6 +45,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         help="Which groups of sites belong to a window of -w: those that start in it, so that adjacent windows have "
         "each group once; or, as in f5c, those that lie entirely within it.")  # fmt: skip
     meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
+        is_model=True,
         brief="Pore model with methylated bases",
         help="Pore model over ACGMT to call methylation with; must have the same k as the other model.")  # fmt: skip
     methylation: str | None = option("-q", "--methylation", group=Group.MODEL, metavar="NAME[,NAME]",
@@ -280,7 +281,7 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
     full: bool = flag("--full", ours=True, needs=("unlabeled",),
         help="Write the levels of all k-mers, as f5c reads them, instead of a short file of shifts.")  # fmt: skip
     start: str | None = option("--start", aliases=("--input-model-filename",), metavar="FILE|NAME", group=Group.MODEL,
-        ours=True, default_words="the built-in model",
+        ours=True, is_model=True, default_words="the built-in model",
         brief="Pore model to start from",
         help="Pore model to start from: a file, with or without methylated k-mers; a table of k-mers and levels in any "
         "unit, of which only the order is used; or the name of a built-in model.")  # fmt: skip

@@ -136,16 +136,16 @@ class SimulateOptions(Options):
         brief="The same seed gives the same bytes",
         help="The same seed gives the same bytes.",
     )
-    reference: str | None = option("-g", "--reference", "--genome", kind=Kind.FILE, metavar="FASTA",
+    genome: str | None = option("-g", "--genome", "--reference", kind=Kind.FILE, metavar="FASTA",
         default_words="a random genome",
         brief="Reference to simulate reads from",
         help="Reference to simulate reads from.")  # fmt: skip
     genome_length: int | None = option("--genome-length", kind=Kind.BASES, at_least=1, default_words="1M",
-        excludes=("reference",),
+        excludes=("genome",),
         brief="Length of a random genome",
         help="Length of the random genome.")  # fmt: skip
     gc: float | None = option("--gc", kind=Kind.NUMBER, at_least=0.1, at_most=0.9, default_words="0.45",
-        excludes=("reference",),
+        excludes=("genome",),
         help="GC content of the random genome.")  # fmt: skip
     n_reads: int | None = option("-n", "--reads", kind=Kind.INTEGER, at_least=0, default_words="by coverage",
         brief="Number of reads",
@@ -213,6 +213,7 @@ class SimulateOptions(Options):
         help="Pore chemistry: determines the built-in model for the signals and the metadata. RNA is read from the 3' "
         "ends of transcripts.")  # fmt: skip
     meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
+        is_model=True,
         brief="Pore model for the signals",
         help="Pore model over ACGMT for the signals.")  # fmt: skip
     shifts: str | None = option("--shifts", group=Group.MODEL, metavar="FILE|PA,PA,...", default_words="built in",

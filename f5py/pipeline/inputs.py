@@ -26,6 +26,7 @@ from f5py.options import Option, Options, declarations
 from f5py.options.declaration import paths_written
 from f5py.options.input_names import BESIDE_READS, SEQUENCE_SUFFIX
 from f5py.options.output_names import check_name
+from f5py.options.plot_commands import PlotOptions
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.seen_records import SeenRecords
@@ -91,7 +92,7 @@ def open_inputs(
         alignments.check_index()
         _check_reach(windows, alignments, region)
         console.note("init_core", f"Iterating over region: {region}")
-    reads = _open_reads(options, alignments)
+    reads = open_reads(options, alignments, loading_threads(options))
     inputs.callback(reads.close)
     reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
     inputs.callback(reference.close)
@@ -191,16 +192,18 @@ def urls(options: Options) -> list[str]:
     return [path for value in given for path in (value if isinstance(value, tuple) else (value,)) if is_url(path)]
 
 
-def _open_reads(options: MappedReadsOptions, alignments: AlignmentFile) -> ReadIndex | RecordReads:
+def open_reads(
+    options: MappedReadsOptions | PlotOptions, alignments: AlignmentFile, n_threads: int = 1
+) -> ReadIndex | RecordReads:
     """Open what the reads' bases come from: an index, a file that is held in memory, or the alignments."""
     names_signals = options.slow5 or options.pod5 or options.fast5
-    if options.reads is None:
+    if not options.reads:
         if not names_signals:
             raise UsageError(
                 "without -r the signals must be named: give --pod5, --slow5 or --fast5, or give -r with reads that "
                 "f5py index has indexed"
             )
-        return RecordReads(alignments, loading_threads(options))
+        return RecordReads(alignments, n_threads)
     if names_signals and not os.path.exists(options.reads + SEQUENCE_SUFFIX):
         return load_reads(options.reads)
     return ReadIndex.open(options.reads)

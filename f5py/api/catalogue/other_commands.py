@@ -71,6 +71,7 @@ FINISH = Command(
         Function(
             name="finish",
             way="value",
+            annotation="f5py.compute.counts.RunCounts",
             does="Write the outputs of a plan whose parts are done, as ``f5py finish`` does.",
             returns="RunCounts",
             returned="How many reads met which fate.",
@@ -131,6 +132,7 @@ state of every site in every read (truth_reads.tsv). Dwell times and noise are l
         Function(
             name="simulate",
             way="value",
+            annotation="f5py.commands.simulate.SimulationSummary",
             does="Simulate reads of known methylation, as ``f5py simulate`` does.",
             returns="SimulationSummary",
             returned="What was written.",

@@ -27,6 +27,7 @@ or a SLOW5 file (--slow5). f5c and nanopolish can use the index too, except that
         Function(
             name="index",
             way="value",
+            annotation="f5py.commands.index.IndexSummary",
             does="Index basecalled reads and their signal files, as ``f5py index`` does.",
             returns="IndexSummary",
             returned="How many reads are known, and how many of them have a signal.",
@@ -58,6 +59,7 @@ Tags of unaligned BAM files, such as the basecaller's, are kept.
         Function(
             name="map_reads",
             way="file",
+            annotation="f5py.runs.map_flow.MapCounts",
             does="Map reads to a reference and sort the alignments, as ``f5py map`` does.",
             returns="MapCounts",
             returned="Reads, bases, mapped reads and records.",
@@ -86,6 +88,7 @@ signal.
         Function(
             name="fast5_check",
             way="text",
+            annotation="tuple[int, int]",
             does="Read the signal of every read in an index, of any format, as ``f5py fast5-check`` does.",
             rows=(
                 "Return the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`; without "
@@ -125,6 +128,7 @@ favours methylation.
         Function(
             name="call_methylation",
             way="rows",
+            annotation="f5py.compute.counts.RunCounts",
             does="Call methylation in every read, as ``f5py call-methylation`` does.",
             rows=(
                 "Return the calls as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the "
@@ -153,9 +157,9 @@ favours methylation.
                 "The command works while the caller does; memory follows the size of a batch (`batchsize`, "
                 "`max_bases`). Closing the iterator ends the command."
             ),
-            returns="pyarrow.Table",
+            rows="What the tables are returned as; by default `pyarrow.Table`.",
+            returns="pyarrow.Table, pandas.DataFrame or polars.DataFrame",
             returned="Calls, in the order of the alignments, with the columns of the Parquet output.",
-            annotation="Iterator[Any]",
             example="""
 >>> inputs = {"reads": "made/reads.fastq", "bam": "made/reads.bam", "genome": "made/ref.fa"}
 >>> sum(table.num_rows for table in f5py.iter_calls(**inputs, batchsize=10)) == calls.num_rows
@@ -183,6 +187,7 @@ Prints a table with one row per event: its k-mer on the reference, its current, 
         Function(
             name="eventalign",
             way="rows",
+            annotation="f5py.compute.counts.RunCounts",
             does="Align the events of every read to the reference, as ``f5py eventalign`` does.",
             rows=(
                 "Return the rows of the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, "
@@ -206,9 +211,9 @@ Prints a table with one row per event: its k-mer on the reference, its current, 
                 "The command works while the caller does; memory follows the size of a batch (`batchsize`, "
                 "`max_bases`). Closing the iterator ends the command."
             ),
-            returns="pyarrow.Table",
+            rows="What the tables are returned as; by default `pyarrow.Table`.",
+            returns="pyarrow.Table, pandas.DataFrame or polars.DataFrame",
             returned="Rows, in the order of the alignments, with the columns of the Parquet output.",
-            annotation="Iterator[Any]",
             example="""
 >>> first = next(f5py.iter_events(reads="made/reads.fastq", bam="made/reads.bam", genome="made/ref.fa"))
 >>> first.column_names == events.column_names
@@ -236,6 +241,7 @@ such files. Prints the samples of every k-mer.
         Function(
             name="resquiggle",
             way="text",
+            annotation="f5py.compute.counts.RunCounts",
             does="Align every signal to the bases of its own read, as ``f5py resquiggle`` does.",
             rows=(
                 "Return the rows as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, and write none; "
@@ -273,6 +279,7 @@ test the model. Rare k-mers get levels from similar ones.
         Function(
             name="train",
             way="unwritten",
+            annotation="f5py.commands.train.TrainingSummary",
             does="Estimate a pore model from reads of known methylation, as ``f5py train`` does.",
             returns="TrainingSummary",
             returned="The model, and how it came about. It is written only if `output` is given.",
@@ -301,7 +308,7 @@ resquiggle. Needs matplotlib: pip install matplotlib.
             has_progress=False,
             returns="Picture or None",
             returned="Without `output`, the picture, which a notebook shows.",
-            annotation="Picture | None",
+            annotation="None",
             example="""
 >>> f5py.plot(calls["read_name"][0].as_py(), reads="made/reads.fastq", output="read.html")
 """,

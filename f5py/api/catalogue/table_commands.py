@@ -19,6 +19,7 @@ FREQUENCY = Command(
         Function(
             name="frequencies",
             way="rows",
+            annotation="None",
             does="Methylation frequency at every site, from calls, tags or bedMethyl, as ``f5py meth-freq`` does.",
             rows=(
                 "Return the frequencies as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the "
@@ -47,6 +48,7 @@ MERGE = Command(
         Function(
             name="merge_frequencies",
             way="rows",
+            annotation="None",
             does="Add up tables of frequencies, as ``f5py freq-merge`` does.",
             rows=(
                 "Return the sums as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the columns "
@@ -81,6 +83,7 @@ in a group and by context. Needs pyarrow: pip install pyarrow.
         Function(
             name="summary",
             way="unwritten",
+            annotation="f5py.commands.summary.SummaryReport",
             does="Summarise tables of calls and advise a threshold, as ``f5py summary`` does.",
             returns="dict",
             returned="What the JSON report has. The text is written only if `output` is given.",
@@ -113,6 +116,7 @@ probabilities; for sites, the correlation of frequencies. Calls need pyarrow: pi
         Function(
             name="validate",
             way="unwritten",
+            annotation="f5py.commands.validate.ValidationReport",
             does="Compare calls or frequencies with what is known of the sites, as ``f5py validate`` does.",
             returns="dict",
             returned="What the JSON report has. The text is written only if `output` is given.",
@@ -179,7 +183,7 @@ pip install matplotlib.
             has_progress=False,
             returns="Picture or None",
             returned="Without `output`, the picture, which a notebook shows.",
-            annotation="Picture | None",
+            annotation="None",
             example="""
 >>> f5py.plot_region(bam="calls.bam", window="simulated:5,000-7,000", output="locus.html")
 """,
