@@ -22,7 +22,7 @@ from f5py.messages import console
 
 from .examples import examples
 from .forked import HERE, at_start, close_servers, helpers_forked
-from .made_data import ReadSet, run_main
+from .made_data import ReadSet, last_of_each, run_main
 from .played_gpu.checks import kept_in
 from .readers_here import readers_here, scans_here
 from .watchdog import Watchdog
@@ -204,7 +204,8 @@ def call_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempPa
     def call(bam: str, *options: str) -> bytes:
         out = folder / "out.tsv"
         inputs = ["-r", str(indexed_ecoli / "reads.fasta"), "-b", str(ecoli / bam), "-g", str(ecoli / "ref.fa")]
-        command.main([*inputs, "-t", "2", "--iop", "1", "-o", str(out), *options], standalone_mode=False)
+        given = last_of_each([*inputs, "-t", "2", "--iop", "1", "-o", str(out), *options])
+        command.main(given, standalone_mode=False)
         return out.read_bytes()
 
     return call

@@ -10,7 +10,7 @@ import numpy as np
 import pysam
 import pytest
 
-from ..made_data import N_READS, error_line, rows_by_read, run_main, run_process
+from ..made_data import N_READS, error_line, last_of_each, rows_by_read, run_main, run_process
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def call(made, tmp_path, capfd):
 
     def run(*options, reads=made, says_iop=True):
         out = tmp_path / "calls.tsv"
-        assert run_main(*(reads.options() if says_iop else reads.inputs()), "-o", out, *options) == 0
+        assert run_main(*last_of_each([*(reads.options() if says_iop else reads.inputs()), "-o", out, *options])) == 0
         return out.read_bytes(), capfd.readouterr().err
 
     return run
@@ -51,7 +51,7 @@ def call(made, tmp_path, capfd):
 )
 def test_wrong_usage(made, tmp_path, capfd, options, message):
     out = tmp_path / "calls.tsv"
-    assert run_main(*made.options(), "-o", out, *options) == 2
+    assert run_main(*last_of_each([*made.options(), "-o", out, *options])) == 2
     told = capfd.readouterr().err
     assert message in told
     assert "Traceback" not in told

@@ -15,7 +15,7 @@ import numpy as np
 import pysam
 import pytest
 
-from ..made_data import N_READS, ReadSet, error_line, rows_by_read, run_command, run_main, run_process
+from ..made_data import N_READS, ReadSet, error_line, last_of_each, rows_by_read, run_command, run_main, run_process
 
 Call = Callable[..., tuple[bytes, str]]
 
@@ -27,7 +27,7 @@ def call(made: ReadSet, tmp_path: Path, capfd) -> Call:
     def run(*options: object, reads: ReadSet = made) -> tuple[bytes, str]:
         out = tmp_path / "calls.tsv"
         capfd.readouterr()
-        assert run_main(*reads.options(), "-o", out, *options) == 0
+        assert run_main(*last_of_each([*reads.options(), "-o", out, *options])) == 0
         return out.read_bytes(), capfd.readouterr().err
 
     return run
@@ -41,7 +41,7 @@ def fails(made: ReadSet, tmp_path: Path, capfd) -> Callable[..., str]:
         folder = tmp_path / "output"
         folder.mkdir(exist_ok=True)
         capfd.readouterr()
-        assert run_main(*made.options(), "-o", folder / "unwritten.tsv", *options) == status
+        assert run_main(*last_of_each([*made.options(), "-o", folder / "unwritten.tsv", *options])) == status
         assert list(folder.iterdir()) == []
         return error_line(capfd.readouterr().err)
 
@@ -239,7 +239,7 @@ def test_parquet_has_the_rows_of_the_table(made: ReadSet, made_calls: bytes, tmp
     parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
     out = tmp_path / "calls.parquet"
     for options in (["-K", 3], ["-w", "simulated:3001-6000"]):
-        assert run_main(*made.options(), "-o", out, "--output-format", "parquet", *options) == 0
+        assert run_main(*last_of_each([*made.options(), "-o", out, "--output-format", "parquet", *options])) == 0
         rows = table(made_calls)
         if "-w" in options:
             rows = [row for row in rows if 3000 <= int(row["start"]) < 6000]
