@@ -157,9 +157,7 @@ class _CompareOptions(_RnaOptions, _LimitOptions, _ModelOptions, _StrictOptions,
     min_mapq: int
     threads: int
 
-class _EventalignOptions(
-    _RnaOptions, _MappingOptions, _PartOptions, _SignalOptions, _AlignmentOptions, total=False
-):
+class _EventalignOptions(_RnaOptions, _MappingOptions, _PartOptions, _SignalOptions, _AlignmentOptions, total=False):
     reads: _File | None
     bam: _File
     genome: Required[_File]
@@ -328,7 +326,7 @@ class _SimulateOptions(TypedDict, total=False):
     signal_format: Literal["fast5", "blow5", "pod5"] | None
     motif: str | None
     pore: Literal["r9", "r10", "rna002", "rna004"]
-    meth_model: _File | None
+    meth_model: _Model | None
     shifts: str | float | Sequence[str | float] | None
     shift_spread: str | float | Sequence[str | float] | None
     level_bias: float | None
@@ -380,11 +378,10 @@ class _TrainOptions(
     bam: _File | None
     genome: Required[_File]
     truth: _File | None
-    methylated: _File | Iterable[_File]
-    unmethylated: _File | Iterable[_File]
-    unlabeled: _File | Iterable[_File]
-    output: _File | None
-    report: _File | None
+    methylated: _File | Iterable[_File] | None
+    unmethylated: _File | Iterable[_File] | None
+    unlabeled: _File | Iterable[_File] | None
+    report: _File | Iterable[_File] | None
     full: bool
     force: bool
     window: _Region | Iterable[_Region] | None

@@ -68,17 +68,17 @@ def run(options: TrainOptions) -> ShiftsSummary:
     check_name("-o", options.output, MODEL)
     motif = motif_named(options.methylation or METHYLATION) if options.motif is None else parse_motif(options.motif)
     with complete_text_output(options.output, min(options.threads, 4)) as out, ExitStack() as files:
-        report_file = None if options.report is None else files.enter_context(complete_output(options.report))
+        reports = [(path, files.enter_context(complete_output(path))) for path in options.report]
         sources = [with_local_inputs(replace(options, bam=path), files) for path in options.unlabeled]
         chemistry, share = _chosen_share(sources, motif)
         start = _start_model(options, chemistry, motif)
         windows = _windows(sources, motif, share)
         summary = _fitted(options, chemistry, start, windows, motif)
         _write(summary, options, chemistry, out)
-        if report_file is not None:
-            is_page = str(options.report).endswith(".html")
+        for path, file in reports:
+            is_page = path.endswith(".html")
             text = shifts_page(summary.report) if is_page else json.dumps(summary.report, indent=2) + "\n"
-            report_file.write(text.encode())
+            file.write(text.encode())
     return summary
 
 
