@@ -6,9 +6,9 @@ import hashlib
 import os
 import stat
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parents[2]
 _CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 
@@ -23,8 +23,14 @@ def cache_folder() -> str:
         home = os.path.expanduser("~")
         if home != "~" and os.path.isabs(home) and _can_be_written(folder := os.path.join(home, ".cache")):
             return folder
-        os.environ["XDG_CACHE_HOME"] = _private_folder()
+        os.environ["XDG_CACHE_HOME"] = temporary_cache_folder()
     return os.environ["XDG_CACHE_HOME"]
+
+
+def is_private(folder: str) -> bool:
+    """Return whether a folder belongs to this user, and no other user may write to it."""
+    about = os.lstat(folder)
+    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o022
 
 
 def has_kept_file(module: str, kernel: str) -> bool:
@@ -39,11 +45,10 @@ def has_kept_file(module: str, kernel: str) -> bool:
     kernel : str
         Name of the function.
     """
-    path = _PACKAGE.joinpath(*module.split("."))
-    name = f"{path.name}.{kernel}-*.nbi"
-    if folder := os.environ.get("NUMBA_CACHE_DIR"):
-        return any(Path(folder).glob(f"*/{name}"))
-    return any(path.parent.glob(f"__pycache__/{name}")) or any(Path(cache_folder(), "numba").glob(f"*/{name}"))
+    from f5py.jit.code_cache import code_folder
+
+    folder = code_folder()
+    return folder is not None and any(Path(folder).glob(f"*/{module.rpartition('.')[2]}.{kernel}-*.nbi"))
 
 
 def with_checksum(code: bytes) -> bytes:
@@ -60,6 +65,8 @@ def without_checksum(content: bytes) -> bytes | None:
 def kept(path: str) -> bytes | None:
     """Read the code that `keep` has put into a file, unless there is none or it is damaged."""
     try:
+        if not is_private(os.path.dirname(path)):
+            return None
         with open(path, "rb") as file:
             return without_checksum(file.read())
     except OSError:
@@ -68,7 +75,7 @@ def kept(path: str) -> bytes | None:
 
 def keep(path: str, code: bytes) -> None:
     """Put compiled code into a file, which appears when it is complete. Raises `OSError`."""
-    os.makedirs(os.path.dirname(path), exist_ok=True)
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     descriptor, unfinished = tempfile.mkstemp(dir=os.path.dirname(path))
     try:
         with open(descriptor, "wb") as file:
@@ -86,15 +93,9 @@ def _can_be_written(folder: str) -> bool:
     return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
-def _private_folder() -> str:
+def temporary_cache_folder() -> str:
     """Make a folder that only this user can read and write; the same one at every run, if it is really this user's."""
     path = os.path.join(tempfile.gettempdir(), f"f5py-cache-{os.geteuid()}")
-    try:
+    with suppress(FileExistsError):
         os.mkdir(path, 0o700)
-    except FileExistsError:
-        about = os.lstat(path)
-        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
-            return tempfile.mkdtemp(prefix="f5py-cache-")
-    except OSError:
-        return tempfile.mkdtemp(prefix="f5py-cache-")
-    return path
+    return path if is_private(path) and os.access(path, os.W_OK) else tempfile.mkdtemp(prefix="f5py-cache-")

@@ -16,6 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from f5py.jit.cache_folder import cache_folder, keep, kept
+from f5py.jit.code_cache import code_folder
 
 
 def load_without_intermediate_code(codegen: Any) -> None:
@@ -149,5 +150,4 @@ def _runtime_path(codegen: Any) -> str:
 
     made_by = numba.__version__, llvmlite.__version__, codegen.magic_tuple(), numba.config.DEBUG_NRT, numba.config.OPT
     name = hashlib.sha256(repr(made_by).encode()).hexdigest()[:16]
-    folder = os.environ.get("NUMBA_CACHE_DIR") or os.path.join(cache_folder(), "f5py")
-    return os.path.join(folder, f"numba-runtime-{name}.nbc")
+    return os.path.join(code_folder() or os.path.join(cache_folder(), "f5py"), f"numba-runtime-{name}.nbc")

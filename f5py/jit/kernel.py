@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from f5py.errors import F5pyError
-from f5py.jit.cache_folder import cache_folder, with_checksum, without_checksum
+from f5py.jit.cache_folder import with_checksum, without_checksum
+from f5py.jit.code_cache import code_folder
 from f5py.jit.compile_lock import let_one_compile
 from f5py.jit.lazy_kernel import LazyKernel
 from f5py.jit.shortcuts import import_numba
@@ -34,7 +35,6 @@ _OPTIONS = {"nogil": True, "error_model": "numpy"}
 numba = import_numba()
 if numba.config.DISABLE_JIT:
     raise F5pyError("NUMBA_DISABLE_JIT is set, but f5py computes in compiled code only; unset it")
-cache_folder()  # Numba would make a folder called ~ for a user without a home
 #: What LLVM may need for the largest of our functions.
 _COMPILER_BYTES = 300 << 20
 
@@ -322,7 +322,7 @@ def _about(source: Path) -> tuple[bytes, set[str]]:
     return hashlib.sha256(content).digest(), names
 
 
-_can_cache = True
+_can_cache = code_folder() is not None
 #: Whether Numba is inside as the versions are that this module was written for, as far as is known.
 _private_parts_fit = True
 

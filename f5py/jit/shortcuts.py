@@ -18,6 +18,7 @@ from importlib.util import find_spec
 from inspect import signature
 from typing import Any
 
+from f5py.jit.code_cache import code_folder
 from f5py.jit.code_shortcuts import Place, of_arrays, of_entries, of_plain_variables, of_references, of_sizes
 from f5py.jit.pass_shortcuts import of_options, of_passes
 
@@ -196,12 +197,15 @@ def import_numba() -> Any:
 
     Where these are installed, they would take a fifth of the time.
     """
+    code_folder()
     hidden: Any = _Hidden(("scipy",) if os.path.exists(".numba_config.yaml") else ("scipy", "yaml"))
     sys.meta_path.insert(0, hidden)
     try:
-        return import_module("numba")
+        numba = import_module("numba")
     finally:
         sys.meta_path.remove(hidden)
+    numba.config.reload_config()  # it may have been imported before
+    return numba
 
 
 def load_compiler() -> None:

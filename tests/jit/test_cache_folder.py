@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -11,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-import f5py
 from f5py.jit.cache_folder import cache_folder
 
 
@@ -74,7 +72,8 @@ def test_a_folder_that_another_may_have_made_is_not_used(no_home: Path, kind: st
 
 def test_numba_makes_no_folder_of_that_name(tmp_path: Path) -> None:
     """A user that the system does not know, and no HOME: Python then takes ~ as it is."""
-    environment = {name: value for name, value in os.environ.items() if name not in ("HOME", "XDG_CACHE_HOME")}
+    unset = "HOME", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"
+    environment = {name: value for name, value in os.environ.items() if name not in unset}
     program = (
         "import os.path, tempfile\n"
         "os.path.expanduser = lambda path: path\n"
@@ -86,36 +85,3 @@ def test_numba_makes_no_folder_of_that_name(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path)
     assert done.stdout.strip() == f"{tmp_path}/f5py-cache-{os.geteuid()}"
     assert not (tmp_path / "~").exists()
-
-
-_KERNEL = "f5py.core._name_table_numba", "fill_table"
-_LOOKED_FOR = f"""
-import sys
-from f5py.jit.cache_folder import has_kept_file
-before = has_kept_file(*{_KERNEL})
-assert "numba" not in sys.modules
-import numpy as np
-from f5py.core.names import Names
-from f5py.io.reads.memory_reads import reads_in_memory
-reads_in_memory(Names.of(["a"]), np.zeros(1, np.uint8), np.array([0, 1]), "")
-print(before, has_kept_file(*{_KERNEL}))
-"""
-
-
-@pytest.mark.parametrize(
-    ("place", "folder"), [("named", "named"), ("beside", "lib/f5py/core/__pycache__"), ("of the user", "cache/numba")]
-)
-def test_files_of_kept_code_are_found_where_numba_keeps_them(tmp_path: Path, place: str, folder: str) -> None:
-    package = tmp_path / "lib" / "f5py"
-    shutil.copytree(Path(f5py.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_CACHE_DIR"}
-    environment |= {"PYTHONPATH": str(package.parent), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    if place == "named":
-        environment["NUMBA_CACHE_DIR"] = str(tmp_path / "named")
-    if place == "of the user":
-        (package / "core" / "__pycache__").touch()  # and no folder
-    ended = subprocess.run(
-        [sys.executable, "-c", _LOOKED_FOR], env=environment, capture_output=True, text=True, cwd=tmp_path
-    )
-    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "False True\n", "")
-    assert any((tmp_path / folder).rglob(f"*{_KERNEL[1]}*.nbi"))
