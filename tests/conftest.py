@@ -18,10 +18,6 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from f5py.jit.code_cache import code_folder
-
-code_folder()  # before the environment of the tests is noted
-
 from f5py.messages import console
 
 from .examples import examples

@@ -23,6 +23,8 @@ from types import SimpleNamespace
 from typing import IO, Any
 from unittest import mock
 
+from f5py.jit.code_cache import code_folder
+
 from .patience import PATIENCE
 
 _SERVER = Path(__file__).with_name("forking_server.py")
@@ -35,6 +37,7 @@ def at_start(environment: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environment.items() if name.startswith(_AT_START)}
 
 
+code_folder()  # the processes that are started will say what it says in the environment
 HERE = at_start(os.environ)
 #: What a run can be given.
 _OPTIONS = {"stdin", "stdout", "stderr", "text", "bufsize", "env", "cwd", "start_new_session"}

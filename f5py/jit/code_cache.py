@@ -20,8 +20,8 @@ from f5py.jit.cache_folder import cache_folder, is_private, temporary_cache_fold
 from f5py.messages import console
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-#: Numba reads a file ``.numba_config.yaml`` of the working folder, unless the environment has the variable. These choose
-#: the code that is loaded or written, so that the file must not.
+#: Variables that choose which code is loaded, made or run. Where they are not set, Numba looks for a file
+#: ``.numba_config.yaml`` in the working folder, which may be anybody's.
 _SETTINGS = {"NUMBA_BOUNDSCHECK": "0", "NUMBA_CHROME_TRACE": "", "NUMBA_DISABLE_JIT": "0", "NUMBA_OPT": "3"}
 #: Room that the code of all kernels needs, with some to spare.
 _CACHE_BYTES = 32 << 20
