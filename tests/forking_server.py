@@ -42,14 +42,8 @@ _OF_HELPERS = (
     "h5py", "f5py.io.signals._reader_process", "f5py.io.signals.fast5.fast5_scan", "f5py.io.signals.fast5.reader",
     "f5py.io.signals.pod5.reader",
 )  # fmt: skip
-#: Their kernels are called by most runs; those of `_KERNELS` are larger.
-_WITH_KERNELS = (
-    "f5py.core._name_table_numba", "f5py.io.bam._bam_numba", "f5py.io.bam._bam_sequence_numba",
-    "f5py.io.bytes._bgzf_numba", "f5py.io.reads._fai_numba", "f5py.io.signals.slow5._slow5_index_numba",
-    "f5py.io.signals.slow5._slow5_numba", "f5py.outputs.calls._modbam_numba", "f5py.outputs.sites._bedmethyl_numba",
-    "f5py.pipeline._batch_limits_numba", "f5py.pipeline._cigars_numba",
-)  # fmt: skip
-_KERNELS = ("events", "calls", "calls table", "alignment", "event rows", "event table")
+#: Stages whose kernels are loaded.
+_STAGES = ("events", "calls", "calls table", "alignment", "event rows", "event table")
 
 
 def main() -> None:
@@ -59,13 +53,10 @@ def main() -> None:
     os.environ |= blas.ONE_THREAD | os.environ
     for module in _MODULES:
         import_module(module)
-    from f5py.runs.compile_ahead import PARTS, _is_kept
+    from f5py.runs.warm_up import STAGES
 
-    for part in _KERNELS:
-        if _is_kept(part):  # else the run shall compile it as runs do
-            PARTS[part][1]()
-    for module in _WITH_KERNELS:
-        _load_kept_code(module)
+    for stage in _STAGES:
+        STAGES[stage]()
     threads = Path("/proc/self/task")
     if threads.is_dir() and len(list(threads.iterdir())) > 1:
         raise SystemExit("a process with threads cannot be forked")
@@ -103,19 +94,6 @@ def main_of_helpers() -> None:
         sys.path = list(dict.fromkeys([*os.environ["PYTHONPATH"].split(os.pathsep), *paths]))
         helper_process._main()
         _end(0)
-
-
-def _load_kept_code(name: str) -> None:
-    """Load what Numba's cache has of a module's kernels for this processor."""
-    from f5py.jit.lazy_kernel import LazyKernel
-
-    for kernel in list(vars(import_module(name)).values()):
-        if isinstance(kernel, LazyKernel) and kernel.py_func.__module__ == name:
-            cache = kernel._cache
-            file = getattr(cache, "_cache_file", None)  # there is none where nothing can be kept
-            for key in list(file._load_index()) if file is not None else []:
-                if key == cache._index_key(key[0], kernel.targetctx.codegen()):
-                    kernel.compile(key[0])
 
 
 def _end(status: int) -> None:

@@ -40,7 +40,7 @@ MAX_PARAMETERS = 8
 MORE_PARAMETERS = {
     "_merge_calls", "_walk_back", "fill", "group_sites", "way_back",
 }  # fmt: skip
-KERNEL_DECORATORS = {"kernel", "exact_kernel", "shared_kernel"}
+KERNEL_DECORATORS = {"kernel", "exact_kernel", "inner", "exact_inner"}
 PARAMETERS_SECTION = re.compile(r"^Parameters\n-{10}\n(.*?)(?:^\w+\n-{3,}\n|\Z)", re.MULTILINE | re.DOTALL)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from f5py.core._aligned_numba import aligned_floats
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI as _LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner
 
 #: Cells of a band.
 BANDWIDTH = 100
@@ -45,7 +45,7 @@ NOT_SPANNING = 2
 LONG_GAP = 3
 
 
-@kernel
+@inner
 def _best(event, level, inverse, constant, before, moves):
     """Scores of some cells, of those that they may come from by each of the moves; and masks, which say which it is.
 
@@ -68,7 +68,7 @@ def _best(event, level, inverse, constant, before, moves):
     return simd.maximum(left, best), simd.ge(left, best), simd.ge(up, diagonal)
 
 
-@kernel
+@inner
 def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, words):
     """Fill all bands; return the event of the best end cell, or -1, and the last band's lower left k-mer.
 
@@ -180,7 +180,7 @@ class EventMap(NamedTuple):
     pairs: NDArray[np.int32]
 
 
-@kernel
+@inner
 def align_read(event_mean, kmer_rank, model, shift, scale, event_map, limits):
     """Align the events of one read to its k-mers.
 

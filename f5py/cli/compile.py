@@ -22,7 +22,7 @@ def run(chosen: CompileOptions) -> None:
         A run on a few reads fails.
     """
     from f5py.messages import console
-    from f5py.runs.compile_ahead import compile_everything
+    from f5py.runs.warm_up import STAGES, warm_up
 
     capabilities = chosen.capabilities()
     if capabilities:
@@ -31,7 +31,8 @@ def run(chosen: CompileOptions) -> None:
         for capability in capabilities:
             compile_for(capability)
             console.note("compile", f"kernels for compute capability {capability[:-1]}.{capability[-1]} compiled")
-    compile_everything()
+    with warm_up(list(STAGES)):
+        pass
     with temporary_folder("f5py-compile-") as folder:
         for signal_format in ("fast5", "blow5"):
             _small_runs(os.path.join(folder, signal_format), signal_format)

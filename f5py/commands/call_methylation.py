@@ -10,7 +10,7 @@ from typing import Any
 
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
-from f5py.compute.methylation import Caller, motifs_of, part_of
+from f5py.compute.methylation import Caller, motifs_of
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import UsageError
 from f5py.messages.strict import obeys_strict
@@ -72,12 +72,9 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         if options.bedmethyl is not None:
             check_can_write(options.bedmethyl)
 
-    def compiled(self, options: CallOptions) -> tuple[list[str], list[str]]:
-        table = ["calls table"] if options.output_format in ("tsv", "csv") else []
-        return [part_of(options)], table
-
-    def beside_gpu(self, options: CallOptions) -> list[str]:
-        return [*super().beside_gpu(options), f"gpu {part_of(options)}"]
+    def kernels(self, options: CallOptions) -> list[str]:
+        calls = ("correlated " if options.is_correlated else "") + ("site calls" if options.per_site else "calls")
+        return [calls, *(["calls table"] if options.output_format in ("tsv", "csv") else [])]
 
     def open(self, options: CallOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
         loader, chemistry = super().open(options, inputs)

@@ -75,12 +75,8 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
     def results(self, options: EventalignOptions) -> list[str | None]:
         return [options.output, None if options.m6anet_json is None else path_of_json(options.m6anet_json)]
 
-    def compiled(self, options: EventalignOptions) -> tuple[list[str], list[str]]:
-        """Return what is compiled ahead: of the outputs only the table of most runs."""
-        is_other = (
-            options.output_format == "parquet" or options.samples or any(getattr(options, name) for name in _MODES)
-        )
-        return ["event rows"], [] if is_other else ["event table"]
+    def kernels(self, options: EventalignOptions) -> list[str]:
+        return ["event rows", *(["event table"] if options.output_format == "tsv" else [])]
 
     def loading(self, options: EventalignOptions) -> dict[str, Any]:
         """Return how reads are loaded; they may be spliced, and SAM needs their records."""

@@ -86,10 +86,6 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
     def inputs(self, options: ResquiggleOptions) -> list[str | None]:
         return [options.reads, *options.signals, options.kmer_model]
 
-    def compiled(self, options: ResquiggleOptions) -> tuple[list[str], list[str]]:
-        """Return what is compiled ahead: nothing besides what all runs over signals need."""
-        return [], []
-
     def open(self, options: ResquiggleOptions, inputs: ExitStack) -> tuple[SequenceLoader, Chemistry]:
         ahead = batches_ahead(options)
         signals = open_any(options.signals, options.iop, options.threads, ahead)

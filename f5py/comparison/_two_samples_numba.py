@@ -15,14 +15,14 @@ import math
 import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 #: The exact distribution of D takes as many steps as the product of the sizes.
 MOST_STEPS = 40_000
 _MOST_TERMS = 100
 
 
-@exact_kernel
+@exact_inner
 def _exact_tail(n, m, distance):
     """Probability that ``max |i * m - j * n|`` of a random path from (0, 0) to (n, m) is at least `distance`."""
     tail = np.empty(m + 1)
@@ -40,7 +40,7 @@ def _exact_tail(n, m, distance):
     return tail[m]
 
 
-@exact_kernel
+@exact_inner
 def _asymptotic_tail(n, m, statistic):
     """Kolmogorov's distribution at the statistic with Stephens' correction for the sizes."""
     size = math.sqrt(n * m / (n + m))
@@ -58,7 +58,7 @@ def _asymptotic_tail(n, m, statistic):
     return min(max(2.0 * total, 0.0), 1.0)
 
 
-@exact_kernel
+@exact_inner
 def compare_sorted(a, b, result):
     """Fill `result` with D, its p-value, U of the first sample and its p-value; `a` and `b` ascend.
 
@@ -102,7 +102,7 @@ def compare_sorted(a, b, result):
         result[3] = math.erfc(z / math.sqrt(2.0))
 
 
-@exact_kernel
+@exact_inner
 def _describe(values, result):
     """Fill `result` with mean, median and standard deviation of ascending values."""
     n = values.shape[0]

@@ -12,7 +12,7 @@ from f5py.abea._align_numba import EventMap, align_read
 from f5py.abea.align import AlignmentLimits
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.c_memory import address_of_data, call_with_two
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.pore_model.model import Levels
 from f5py.signal._reversed_events_numba import reverse_events
 from f5py.signal._scaling_numba import estimate_scaling, fill_ranks, recalibrate
@@ -42,7 +42,7 @@ class Found(NamedTuple):
     aligning: NDArray[np.float64]  # shape (n_reads,): seconds of the alignment alone
 
 
-@exact_kernel
+@exact_inner
 def _seconds(clock, spec):
     call_with_two(clock, _CLOCK, address_of_data(spec))
     return spec[0] + 1e-9 * spec[1]

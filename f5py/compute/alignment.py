@@ -81,10 +81,6 @@ class AlignmentStage:
         self.counts = RunCounts()
         self.pool = WorkerPool(options.threads, part_of_threads(options.threads, 3))
         self._options = options
-        #: Called with the name of a part of the work before it begins, see `f5py.runs.compile_ahead`.
-        self.before_stage: Callable[[str], None] = lambda part: None
-        #: Called when a GPU is started, in the thread that does that: loads what the CPU threads do with its results.
-        self.before_gpu: Callable[[], object] = lambda: None
         #: Called with the batch after each of `n_parts` parts of the work on it.
         self.after_part: Callable[[ReadBatch], None] = lambda batch: None
         #: For a report, if one is wanted.
@@ -103,7 +99,6 @@ class AlignmentStage:
             QualityLimits(options.min_recalib_events, options.qc_max_var, options.qc_max_events_per_base),
             keep_pairs=options.print_banded_aln,
             keep_samples=keep_samples,
-            before_stage=lambda part: self.before_stage(part),
             after_part=lambda batch: self.after_part(batch),
         )
         self._backend: Backend = self.stages
@@ -156,7 +151,6 @@ class AlignmentStage:
 
         options = self._options
         device = open_device(number)
-        self.before_gpu()
         with self._opening:
             if self._limits is None:  # what is tuned holds for all
                 self._limits = GpuLimits(

@@ -80,10 +80,6 @@ class SignalStages:
     # called at the end with the batch and its share, if it has one; returns the seconds that all threads together have
     # worked. May be called again for a batch.
     finish: Callable[[ReadBatch, Share | None], float] | None = None
-    finish_part: str = ""  # what `before_stage` calls that
-    before_stage: Callable[[str], None] = lambda part: (
-        None
-    )  # called with the name of a part of the work before it begins
     # called with the batch after each of two parts of the work on it, and after `finish`
     after_part: Callable[[ReadBatch], None] = lambda batch: None
 
@@ -96,7 +92,6 @@ class SignalStages:
             Has begun with the events of its reads. The samples are kept then: it may fail.
         """
         pool, times = self.pool, self.times
-        self.before_stage("events")
         keep_samples = self.keep_samples or share is not None
         times.add("Events", detect_events(batch, self.parameters, pool, self.means_only, share, keep_samples))
         self.after_part(batch)
@@ -105,7 +100,6 @@ class SignalStages:
         drop_over_segmented(batch, self.limits)
         if share is not None:
             share.align(batch)
-        self.before_stage("alignment")
         seconds = align_reads(
             batch, self.model, pool, self.limits, is_rna=self.rna, keep_pairs=self.keep_pairs,
             firsts_only=self.leaves_events, here=here,
@@ -120,7 +114,6 @@ class SignalStages:
         drop_unfit(batch, self.quality)
         self.after_part(batch)
         if self.finish is not None:
-            self.before_stage(self.finish_part)
             times.add("HMM", self.finish(batch, share))
             self.after_part(batch)
 

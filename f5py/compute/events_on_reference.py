@@ -41,7 +41,6 @@ class ReferenceAligner(AlignmentStage):
         self._trim = trimmed(self.model.k, options.kmer_view)
         self.stages.results = "rows"
         self.stages.finish = lambda batch, share: align_events(batch, self.model, self.pool, windows, share)
-        self.stages.finish_part = "event rows"
 
     def compute(self, batch: ReadBatch) -> None:
         super().compute(batch)

@@ -114,8 +114,6 @@ class Mapper:
     # called with the name of a stage before it begins: ``seeds`` or ``mem seeds``, ``chains``, ``chained hits``,
     # ``alignments`` on a GPU, ``hits``, ``ranks``
     before_stage: Callable[[str], object] = lambda stage: None
-    # called when a GPU is started, in the thread that does that: loads what the CPU threads do with its results
-    before_gpu: Callable[[], object] = lambda: None
     _told: set[str] = field(default_factory=set)
     _opening: dict[int, threading.Lock] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -152,7 +150,6 @@ class Mapper:
             from f5py.compute.gpu.mapping.backend import GpuMapping
 
             device = open_device(number)
-            self.before_gpu()
             gpu = GpuMapping(
                 device, self.index, self.parameters, self.pool, max_bases, options.cuda_mem_frac,
                 self.overlaps, self.mems is None,
@@ -201,7 +198,6 @@ class Mapper:
             from f5py.compute.gpu.mapping.mems import GpuMems
 
             device = open_device(number)
-            self.before_gpu()
             return GpuMems(device, cpu.search, self.index.bases, self.pool, max_bases, options.cuda_mem_frac)
 
         self.mems = self._with_gpus(cpu, options, open_one, "searched")

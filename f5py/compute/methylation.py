@@ -75,7 +75,6 @@ class Caller(AlignmentStage):
         self.stages.results = "" if options.rescale else "sites" if options.per_site else "calls"
         self.stages.leaves_events = self.stages.means_only and bool(self.stages.results)
         self.stages.finish = self._call
-        self.stages.finish_part = part_of(options)
         self._keep_cigar = options.modbam is not None
         self._covered = CoveredCalls() if options.skip_overlaps else None
 
@@ -151,11 +150,6 @@ class Caller(AlignmentStage):
         counts.covered_sites += batch.covered_sites
         counts.methylated += n_methylated
         counts.unmethylated += n_unmethylated
-
-
-def part_of(options: CallOptions) -> str:
-    """Name the part that compiles the loops that call; see `f5py.runs.compile_ahead`."""
-    return ("correlated " if options.is_correlated else "") + ("site calls" if options.per_site else "calls")
 
 
 def noise_of(options: CallOptions, chemistry: Chemistry, model: PoreModel) -> Noise | None:

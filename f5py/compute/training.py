@@ -78,7 +78,6 @@ class TrainingStage(_StageOfTraining):
         super().compute(batch)
         if self._motif is not None and self._truth is not None:
             self.times.add("HMM", mark_sites(batch, self._motif, self._truth, self.pool))
-        self.before_stage("event rows")
         self.times.add("HMM", align_events(batch, self._sums.model, self.pool, None))
         weights, seconds = self._sums.weigh(batch, self.pool)
         self._weights[batch.number] = weights, self._uses(batch)
@@ -168,7 +167,6 @@ class TestingStage(_StageOfTraining):
 
     def compute(self, batch: ReadBatch) -> None:
         super().compute(batch)
-        self.before_stage("calls")
         self.times.add("HMM", call_methylation(batch, self._motif, self._methylation, self.pool))
         self.after_part(batch)
 
@@ -236,7 +234,6 @@ class NoiseStage(_StageOfTraining):
 
     def compute(self, batch: ReadBatch) -> None:
         super().compute(batch)
-        self.before_stage("calls")
         found = np.zeros((len(batch), 1 + len(CANDIDATES)))
         is_used = self._uses(batch) != UNUSED
         begin = batch.alignments.reference_offsets[:-1] - batch.alignments.start

@@ -1,11 +1,11 @@
 """Jitted look-ups in the base-to-event map, for the stages that follow the alignment."""
 
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner
 
 _LOOK_AROUND = 1000  # k-mers searched for an event
 
 
-@kernel
+@inner
 def closest_event(first_event, kmer):
     """First event of the nearest k-mer that has one: the k-mer itself, earlier ones, then later ones; or -1.
 

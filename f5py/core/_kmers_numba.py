@@ -1,9 +1,9 @@
 """The jitted step from one k-mer to the next."""
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner
 
 
-@exact_kernel
+@exact_inner
 def next_rank(rank, code, n_letters, highest, reverse):
     """Rank of the k-mer one position further on the reference, which adds a base of that code.
 

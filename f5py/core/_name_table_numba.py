@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 #: FNV-1a, 64 bits.
 _BASIS = np.uint64(0xCBF29CE484222325)
@@ -10,7 +10,7 @@ _PRIME = np.uint64(0x100000001B3)
 _SHIFT = np.uint64(29)
 
 
-@exact_kernel
+@exact_inner
 def _slot(text, begin, end, n_slots):
     """Choose the slot where the search for a name begins; `n_slots` is a power of two."""
     value = _BASIS
@@ -20,7 +20,7 @@ def _slot(text, begin, end, n_slots):
     return np.int64(value & np.uint64(n_slots - 1))
 
 
-@exact_kernel
+@exact_inner
 def find_name(text, begin, end, names, name_begin, name_end, table):
     """Row of the name ``text[begin:end]``, or -1.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner
 
 
 class ReadView(NamedTuple):
@@ -22,13 +22,13 @@ class ReadView(NamedTuple):
     length: int  # bases of the read
 
 
-@exact_kernel
+@exact_inner
 def segment_of(alignments, read):
     """Return the reference segment of a read of `f5py.core.batch.Alignments`."""
     return alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
 
 
-@exact_kernel
+@exact_inner
 def read_view(batch, read, k):
     """Return the `ReadView` of a read of a `f5py.core.batch.BatchView`; k is that of the map's k-mers."""
     alignments, base_map = batch.alignments, batch.base_map

@@ -1,10 +1,7 @@
 """Turns of several threads at one list, inside of compiled code."""
 
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
-
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.instructions import intrinsic, ir, types
+from f5py.jit.kernel import exact_inner
 
 
 @intrinsic
@@ -29,7 +26,7 @@ def _next_at(typingctx, address):
     return types.int64(types.int64), generate
 
 
-@exact_kernel
+@exact_inner
 def own_turns(address, n):
     """Yield the numbers below `n` that the calling thread gets of a counter that all threads share.
 

@@ -27,7 +27,7 @@ from f5py.event_alignment._viterbi_numba import (
     trace,
     words_needed,
 )
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 _BLOCK_ROWS = 50  # rows taken from a block that is not the last of its segment
 _MIN_EVENT_STEP = 2  # a block needs that many events besides its first one
@@ -35,7 +35,7 @@ _LN_INVERSE_SQRT_2PI = np.float32(LN_INVERSE_SQRT_2PI)
 _ROW_BAD, _ROW_NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
 
 
-@exact_kernel
+@exact_inner
 def _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end):
     """List the (reference, read) positions of all aligned bases, and where each exon ends in that list."""
     reference = np.int64(reference_start)
@@ -60,7 +60,7 @@ def _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end):
     exon_end[exon] = count
 
 
-@exact_kernel
+@exact_inner
 def _last_pair_up_to(pair_reference, position, pair, end):
     """Find the last pair of ``pair_reference[pair:end]`` that is not after `position`."""
     for i in range(pair, end):
@@ -106,7 +106,7 @@ class ReadNumbers(NamedTuple):
     transitions: NDArray[np.float32]  # shape (n_reads, 8): see `f5py.event_alignment.align.transitions`
 
 
-@exact_kernel
+@exact_inner
 def _fill_kmers(bases, codes, reverse, model, signal, emissions):
     """Fill the emissions of the k-mers of `bases`, or of their opposite strands' if `reverse`.
 
@@ -138,7 +138,7 @@ def _fill_kmers(bases, codes, reverse, model, signal, emissions):
             constant[j] = _LN_INVERSE_SQRT_2PI - (ln_stdv[rank] + ln_var)
 
 
-@exact_kernel
+@exact_inner
 def align_read(read, signal, codes, model, transitions, windows, rows):
     """Align the events of one read to the reference; return the number of rows.
 

@@ -20,12 +20,11 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from f5py.jit import simd
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.instructions import intrinsic, ir
+from f5py.jit.kernel import exact_inner
 
 #: A block spans at most this many bases, and thus fewer k-mers.
 MAX_BASES = 101
@@ -50,13 +49,13 @@ MATCH, BAD, SKIP = 0, 1, 2
 STAY, STEP, TO_BAD, TO_SKIP, BAD_BAD, FROM_BAD, SKIP_SKIP, FROM_SKIP = range(8)
 
 
-@exact_kernel
+@exact_inner
 def words_needed(n_events, n_kmers):
     """Elements of the array that `fill` writes its comparisons to."""
     return (n_events + n_kmers) * _VECTORS * _WORDS
 
 
-@exact_kernel
+@exact_inner
 def path_length(n_events, n_kmers):
     """Most elements that a path may have."""
     return n_events + n_kmers
@@ -87,7 +86,7 @@ class Emissions(NamedTuple):
     constant: NDArray[np.float32]  # shape (KMER_SLOTS,): logarithm of the density at the level
 
 
-@exact_kernel
+@exact_inner
 def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
     """Fill the table; return whether there is a path through it.
 
@@ -178,7 +177,7 @@ def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
     return max(best, scratch[end], scratch[end + bad_at], scratch[end + skip_at]) > _IMPOSSIBLE
 
 
-@exact_kernel
+@exact_inner
 def trace(words, n_events, n_kmers, possible, path):
     """Write the best path, from its end to its start; return its number of elements.
 

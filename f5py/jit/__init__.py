@@ -1,1 +1,5 @@
-"""Everything about Numba: kernels, their cache, inner functions, vector code, atomics, C memory."""
+"""Compilation: decorators, vectors, and the cache of compiled code, which is chosen before Numba is imported."""
+
+from f5py.jit.code_cache import code_folder
+
+code_folder()

@@ -9,6 +9,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+_PACKAGE = Path(__file__).resolve().parents[1]
 _CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 
@@ -27,28 +28,17 @@ def cache_folder() -> str:
     return os.environ["XDG_CACHE_HOME"]
 
 
-def is_private(folder: str) -> bool:
-    """Return whether a folder belongs to this user, and no other user may write to it."""
-    about = os.lstat(folder)
-    return stat.S_ISDIR(about.st_mode) and about.st_uid == os.geteuid() and not about.st_mode & 0o022
+def is_trusted(folder: str) -> bool:
+    """Return whether nobody writes to a folder but this user, or the owner of the package, whose code is run anyway.
 
-
-def has_kept_file(module: str, kernel: str) -> bool:
-    """Return whether Numba has a file of kept code for a kernel, without importing it.
-
-    Whether there is code in it that fits, only Numba can say.
-
-    Parameters
-    ----------
-    module : str
-        Full name of the module.
-    kernel : str
-        Name of the function.
+    The latter makes the folder of an image of a container.
     """
-    from f5py.jit.code_cache import code_folder
-
-    folder = code_folder()
-    return folder is not None and any(Path(folder).glob(f"*/{module.rpartition('.')[2]}.{kernel}-*.nbi"))
+    try:
+        about = os.lstat(folder)
+    except OSError:
+        return False
+    owners = os.geteuid(), os.stat(_PACKAGE).st_uid
+    return stat.S_ISDIR(about.st_mode) and about.st_uid in owners and not about.st_mode & 0o022
 
 
 def with_checksum(code: bytes) -> bytes:
@@ -65,7 +55,7 @@ def without_checksum(content: bytes) -> bytes | None:
 def kept(path: str) -> bytes | None:
     """Read the code that `keep` has put into a file, unless there is none or it is damaged."""
     try:
-        if not is_private(os.path.dirname(path)):
+        if not is_trusted(os.path.dirname(path)):
             return None
         with open(path, "rb") as file:
             return without_checksum(file.read())
@@ -98,4 +88,4 @@ def temporary_cache_folder() -> str:
     path = os.path.join(tempfile.gettempdir(), f"f5py-cache-{os.geteuid()}")
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)
-    return path if is_private(path) and os.access(path, os.W_OK) else tempfile.mkdtemp(prefix="f5py-cache-")
+    return path if is_trusted(path) and os.access(path, os.W_OK) else tempfile.mkdtemp(prefix="f5py-cache-")

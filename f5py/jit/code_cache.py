@@ -6,17 +6,23 @@ compiled. So the folder belongs to this user, nobody else may write to it, and i
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
+import json
 import os
 import shutil
 import tempfile
+import threading
 import time
-from contextlib import suppress
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from f5py import __version__
-from f5py.jit.cache_folder import cache_folder, is_private, temporary_cache_folder
+from f5py.jit.cache_folder import cache_folder, is_trusted, temporary_cache_folder
 from f5py.messages import console
 
 _PACKAGE = Path(__file__).resolve().parents[1]
@@ -48,13 +54,16 @@ def code_folder() -> str | None:
         wanted = os.path.join(cache_folder(), "f5py", "code")
     elif os.path.basename(wanted).startswith(f"f5py-{__version__}-"):  # of the process that has started this one
         wanted = os.path.dirname(wanted)
-    problem = ""
+    problem, source = "", None
     for make_place in (lambda: os.path.abspath(wanted), temporary_cache_folder):
         try:
             folder = os.path.join(make_place(), name)
-            _make(folder)
+            _make(folder, source)
         except OSError as failure:
-            problem = problem or f"{failure.filename or wanted}: {failure.strerror or failure}"
+            if source is None and is_trusted(folder):
+                source = folder
+            else:
+                problem = problem or f"{failure.filename or wanted}: {failure.strerror or failure}"
             continue
         if problem:
             console.warning("accelerate", f"compiled code is kept in {folder} ({problem})")
@@ -69,21 +78,26 @@ def code_folder() -> str | None:
     return None
 
 
-def _make(folder: str) -> None:
-    """Make a private folder with room for code, or check one that is there. Raises `OSError`."""
+def _make(folder: str, source: str | None) -> None:
+    """Make a private folder with room for code, and that of another folder in it; or check one that is there.
+
+    Raises `OSError`.
+    """
     os.makedirs(os.path.dirname(folder), exist_ok=True)
     is_new = True
     try:
         os.mkdir(folder, 0o700)
     except FileExistsError:
         is_new = False
-        if not is_private(folder):
+        if not is_trusted(folder):
             raise PermissionError(0, "others may write to it", folder) from None
     with tempfile.TemporaryFile(dir=folder) as file:
         if is_new:
             os.posix_fallocate(file.fileno(), 0, _CACHE_BYTES)
     if is_new:
         _remove_unused(os.path.dirname(folder))
+        if source is not None:
+            shutil.copytree(source, folder, ignore=shutil.ignore_patterns("*lock"), dirs_exist_ok=True)
     else:
         os.utime(folder)
 
@@ -109,3 +123,86 @@ def _digest() -> str:
     settings.pop("NUMBA_CACHE_DIR", None)
     content.update(repr(sorted(settings.items())).encode())
     return content.hexdigest()[:16]
+
+
+class CodeGuard:
+    """Keeps what several processes save in a folder of code from mixing, and damaged code from being loaded.
+
+    Two processes that save code of one kernel for different types could take the same name for it. So one at a time
+    saves, which is between Numba's events ``numba:compile`` and ``numba:compiler_lock``, and notes checksums.
+
+    Parameters
+    ----------
+    folder : str
+        Damaged files in it are removed at once.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._thread = threading.local()
+        if self._unlike_notes():
+            with self._locked():
+                for path in self._unlike_notes():
+                    with suppress(OSError):
+                        os.unlink(os.path.join(folder, path))
+                    console.warning("accelerate", f"{os.path.join(folder, path)}: is damaged; compiling again")
+
+    def begin_saving(self, kernel: Any) -> None:
+        """Wait until no other process saves code, if that of `kernel` is cached."""
+        place = kernel.stats.cache_path
+        if place is not None:
+            self._thread.saving = ExitStack()
+            self._thread.saving.enter_context(self._locked())
+            self._thread.saving.callback(self._note, os.path.basename(place))
+
+    def end_saving(self) -> None:
+        """Note checksums of what the calling thread has saved, if it has, and let others save."""
+        saving = getattr(self._thread, "saving", None)
+        if saving is not None:
+            self._thread.saving = None
+            saving.close()
+
+    @contextmanager
+    def _locked(self) -> Iterator[None]:
+        """Hold the folder's lock, which ends with the process; do without where the file system has none."""
+        descriptor = os.open(os.path.join(self._folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            with suppress(OSError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _note(self, place: str) -> None:
+        """Note the checksums of all files in a folder of the folder."""
+        notes = {path: sums for path, sums in self._notes().items() if not path.startswith(f"{place}/")}
+        notes |= _checksums(self._folder, [place])
+        path = os.path.join(self._folder, "checksums")
+        with open(f"{path}.new", "w") as file:
+            json.dump(notes, file)
+        os.replace(f"{path}.new", path)
+
+    def _notes(self) -> dict[str, int]:
+        try:
+            with open(os.path.join(self._folder, "checksums")) as file:
+                notes = json.load(file)
+        except (OSError, ValueError):
+            return {}
+        return notes if isinstance(notes, dict) else {}
+
+    def _unlike_notes(self) -> list[str]:
+        """List the files whose checksums are not those that are noted."""
+        notes = self._notes()
+        places = [entry.name for entry in os.scandir(self._folder) if entry.is_dir()]
+        return [path for path, checksum in _checksums(self._folder, places).items() if notes.get(path) != checksum]
+
+
+def _checksums(folder: str, places: Iterable[str]) -> dict[str, int]:
+    """Return the checksum of each file of code in folders of a folder."""
+    sums = {}
+    for place in places:
+        for entry in os.scandir(os.path.join(folder, place)):
+            if entry.name.endswith((".nbi", ".nbc")):
+                with open(entry.path, "rb") as file:
+                    sums[f"{place}/{entry.name}"] = zlib.crc32(file.read())
+    return sums

@@ -3,7 +3,7 @@
 import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 _SMALL = 64
 #: So many ascending runs are merged, one after the other.
@@ -12,7 +12,7 @@ _FEW_RUNS = 6
 SORT_SCRATCH = 512 + 3 * 256 * 8
 
 
-@shared_kernel
+@exact_inner
 def _insert(x, y, begin, end):
     """Stable insertion sort."""
     for i in range(begin + 1, end):
@@ -28,7 +28,7 @@ def _insert(x, y, begin, end):
             y[j] = value
 
 
-@shared_kernel
+@exact_inner
 def sort_pairs(x, y, begin, end, scratch):
     """Sort ``x[begin:end]`` in place, `y` with it, in the order in which minimap2's radix sort leaves equal keys.
 
@@ -110,7 +110,7 @@ def sort_pairs(x, y, begin, end, scratch):
                 at = end_of_bucket
 
 
-@shared_kernel
+@exact_inner
 def sort_runs(x, y, n, scratch):
     """Sort the first `n` keys, which are all different, and `y` with them; fast if they are a few ascending runs.
 
@@ -157,7 +157,7 @@ def sort_runs(x, y, n, scratch):
             to -= 1
 
 
-@shared_kernel
+@exact_kernel
 def sort_reads(turn, reads, x, y, offsets):
     """Sort what each of some reads has, as `sort_pairs` does.
 
@@ -171,7 +171,7 @@ def sort_reads(turn, reads, x, y, offsets):
         sort_pairs(x, y, offsets[reads[i]], offsets[reads[i] + 1], scratch)
 
 
-@shared_kernel
+@exact_inner
 def grown(array, n):
     """`array`, or a copy with room for more than `n` elements."""
     if n <= array.shape[0]:
@@ -182,7 +182,7 @@ def grown(array, n):
     return larger
 
 
-@shared_kernel
+@exact_inner
 def appended(array, n, value):
     """`array`, or a larger copy, with a value behind its first `n` elements; and the new number of elements."""
     array = grown(array, n + 1)
@@ -190,7 +190,7 @@ def appended(array, n, value):
     return array, n + 1
 
 
-@shared_kernel
+@exact_inner
 def extended(array, n, values):
     """`array`, or a larger copy, with some values behind its first `n` elements; and the new number of elements."""
     array = grown(array, n + values.shape[0])

@@ -12,7 +12,7 @@ from f5py.core._read_view_numba import read_view, segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner, kernel
 from f5py.methylation._groups_numba import (
     FLANK,
     Groups,
@@ -59,7 +59,7 @@ class ReadCalls(NamedTuple):
     unmethylated: NDArray[np.float32]
 
 
-@kernel
+@inner
 def fill_plain(segment, first, length, motif, reverse, plain):
     """Fill the codes of ``segment[first:first + length]`` on the read's strand.
 
@@ -81,7 +81,7 @@ def fill_plain(segment, first, length, motif, reverse, plain):
         plain[i] = motif.complement[code] if reverse else code
 
 
-@kernel
+@inner
 def fill_methylated(segment, first, length, motif, overlapping, plain, changed):
     """Methylate the sites of the codes in `plain`, from left to right.
 
@@ -98,7 +98,7 @@ def fill_methylated(segment, first, length, motif, overlapping, plain, changed):
             i += 1
 
 
-@kernel
+@inner
 def fill_emissions(kmers, model, fits, emissions):
     """Fill the emission parameters of the k-mers of all lanes.
 
@@ -134,7 +134,7 @@ def fill_emissions(kmers, model, fits, emissions):
         simd.store(constant, at, (ln_constant - simd.load(constant, at) - ln_var) * log2_e)
 
 
-@kernel
+@inner
 def fill_ranks(codes, k, reverse, n_kmers, ranks):
     """Rank of each k-mer of the read's strand, in forward order."""
     highest = 1
@@ -152,7 +152,7 @@ def fill_ranks(codes, k, reverse, n_kmers, ranks):
             rank -= codes[j] * highest
 
 
-@kernel
+@inner
 def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
     """Score groups as a whole: log-likelihoods with their sites methylated and with none.
 
@@ -263,7 +263,7 @@ def score_blocks(turn, blocks, batch, model, motifs, noise, listed, scores):
         score_groups(batch, model, motifs, noise, False, block, of_block)
 
 
-@kernel
+@inner
 def calls_between(calls, first, end):
     """Return the `ReadCalls` in some slots of a batch's `f5py.core.batch.Calls`."""
     return ReadCalls(
@@ -272,7 +272,7 @@ def calls_between(calls, first, end):
     )  # fmt: skip
 
 
-@kernel
+@inner
 def _call_listed(listed, place, batch, model, motifs, noise, overlapping, calls):
     """Score groups, and fill the calls at their places."""
     groups = listed.groups
@@ -288,7 +288,7 @@ def _call_listed(listed, place, batch, model, motifs, noise, overlapping, calls)
         calls.methylated[at], calls.unmethylated[at] = scores.methylated[g], scores.unmethylated[g]
 
 
-@kernel
+@inner
 def call_groups(turn, reads, batch, model, motifs, noise, listing, calls):
     """Find and score the site groups of `reads`.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 #: FNV-1a of 64 bits, and the same from another begin with another prime.
 _BASIS = (np.uint64(0xCBF29CE484222325), np.uint64(0x84222325CBF29CE4))
@@ -26,7 +26,7 @@ class Spans(NamedTuple):
     earlier: NDArray[np.int64]  # the alignment of the same read before, or -1
 
 
-@exact_kernel
+@exact_inner
 def _slot_of(keys, first, second):
     n_slots = keys.shape[0]
     slot = np.int64(second & np.uint64(n_slots - 1))
@@ -35,7 +35,7 @@ def _slot_of(keys, first, second):
     return slot
 
 
-@exact_kernel
+@exact_inner
 def _key_of(names, begin, end):
     """Two hashes of a name."""
     first, second = _BASIS

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from f5py.core._read_view_numba import read_view
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import P_BAD, P_SKIP
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner, kernel
 from f5py.methylation._calls_numba import call_groups
 from f5py.methylation._groups_numba import FLANK, Groups, enough, find_groups, site_scratch, window_length
 from f5py.methylation._hmm_numba import stay_probability
@@ -27,7 +27,7 @@ class Listing(NamedTuple):
     end: NDArray[np.int32]
 
 
-@kernel
+@inner
 def list_read(read, k, motif, calls, slots, events, listing, scratch):
     """Find the groups of one read, for the slots `slots[0]` to `slots[1]`; return their number.
 

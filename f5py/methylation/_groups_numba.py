@@ -11,7 +11,7 @@ from f5py.core._event_map_numba import closest_event
 from f5py.core._read_view_numba import segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner, kernel
 
 #: Bases of a group's window before its first site and after the first base of its last one.
 FLANK = 10
@@ -33,7 +33,7 @@ class Groups(NamedTuple):
     end: NDArray[np.int64]
 
 
-@kernel
+@inner
 def is_site(segment, position, motif):
     """Return whether a recognition site starts at `position`.
 
@@ -54,7 +54,7 @@ def is_site(segment, position, motif):
     return same
 
 
-@kernel
+@inner
 def sites_per_kmer(modified, k):
     """Find the greatest number of modified bases in `k` bases."""
     greatest = 0
@@ -84,7 +84,7 @@ class SiteScratch(NamedTuple):
     blocks: AlignedBlocks
 
 
-@kernel
+@inner
 def site_scratch(n_bases, n_operations):
     """Make scratch space for segments of so many bases and CIGARs of so many operations."""
     blocks = np.empty((3, n_operations + 1), np.int64)
@@ -94,7 +94,7 @@ def site_scratch(n_bases, n_operations):
     )  # fmt: skip
 
 
-@kernel
+@inner
 def enough(scratch, n_bases, n_operations):
     """Return the scratch space, or a larger one if it is too small."""
     most_bases, most_operations = scratch.bits.shape[0], scratch.blocks.begin.shape[0] - 1
@@ -103,7 +103,7 @@ def enough(scratch, n_bases, n_operations):
     return site_scratch(max(n_bases, most_bases), max(n_operations, most_operations))
 
 
-@kernel
+@inner
 def find_sites(segment, motif, scratch):
     """List the positions at which recognition sites start, as `is_site` finds them; return their number.
 
@@ -134,7 +134,7 @@ def find_sites(segment, motif, scratch):
     return count
 
 
-@kernel
+@inner
 def count_groups(segment, motif, scratch):
     """Count the site groups in a reference segment, callable or not, and all sites."""
     n_sites, sites = find_sites(segment, motif, scratch), scratch.sites
@@ -144,7 +144,7 @@ def count_groups(segment, motif, scratch):
     return groups, n_sites
 
 
-@kernel
+@inner
 def _list_blocks(cigar, reference_start, read_length, k, blocks):
     """Fill `blocks`, which has room for one a CIGAR operation; return their number."""
     reference, read = np.int64(reference_start), np.int64(0)
@@ -160,7 +160,7 @@ def _list_blocks(cigar, reference_start, read_length, k, blocks):
     return count
 
 
-@kernel
+@inner
 def _block_until(blocks, count, block, position):
     """Return the number of the first block, from `block` on, that does not end before a position; `count` if none."""
     while block < count and blocks.end[block] <= position:
@@ -168,19 +168,19 @@ def _block_until(blocks, count, block, position):
     return block
 
 
-@kernel
+@inner
 def _read_base(blocks, block, position):
     """Return the read's base at the first position of a block that is not before `position`."""
     return blocks.read[block] + max(position - blocks.begin[block], 0)
 
 
-@kernel
+@inner
 def window_length(segment, first, last):
     """Bases under the window of the group whose first and last sites start there."""
     return min(last + FLANK + 1, segment.shape[0]) - (first - FLANK)
 
 
-@kernel
+@inner
 def find_groups(read, k, motif, groups, scratch):
     """List the callable site groups of one read in `groups`; return their number.
 
@@ -237,7 +237,7 @@ def find_groups(read, k, motif, groups, scratch):
     return count
 
 
-@kernel
+@inner
 def first_groups(groups, count):
     """Return the first `count` of `groups`."""
     return Groups(
@@ -245,7 +245,7 @@ def first_groups(groups, count):
     )
 
 
-@kernel
+@inner
 def groups_from(groups, first):
     """Return `groups` from number `first` on."""
     return Groups(
@@ -253,7 +253,7 @@ def groups_from(groups, first):
     )
 
 
-@kernel
+@inner
 def sort_pass(key, shift, n_digits, order, result):
     """Fill `result` with `order` stably sorted by the 32 bits of ``key[order]`` from `shift` on, below `n_digits`.
 
@@ -277,13 +277,13 @@ class ListedGroups(NamedTuple):
     groups: Groups  # in the segments and among the events of their reads
 
 
-@kernel
+@inner
 def some_of(listed, count):
     """Return the first `count` groups."""
     return ListedGroups(listed.read[:count], first_groups(listed.groups, count))
 
 
-@kernel
+@inner
 def order_groups(alignments, listed, order_key):
     """Order groups by the numbers of their window's bases and of their events.
 

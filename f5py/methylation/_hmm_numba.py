@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.jit import simd
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner
 from f5py.methylation.hmm import LN_BACKGROUND_DENSITY, P_FIRST_BACKGROUND, P_MORE_BACKGROUND, P_NO_BACKGROUND
 
 LOG2_E = math.log2(math.e)
@@ -47,7 +47,7 @@ HEADROOM = np.float32(12.0)
 LEAST_EXPONENT = np.float32(-26.0)
 
 
-@kernel
+@inner
 def background(count):
     """Base-two logarithm of the probability of that many background events before the entry or after the end."""
     if count == 0:
@@ -55,13 +55,13 @@ def background(count):
     return FIRST_BACKGROUND + np.float32(count - 1) * MORE_BACKGROUND
 
 
-@kernel
+@inner
 def stay_probability(events_per_base):
     """Probability that the next event belongs to the same k-mer."""
     return max(1.0 - 1.0 / events_per_base, MIN_STAY) if events_per_base > 0.0 else MIN_STAY
 
 
-@kernel
+@inner
 def transitions(events_per_base, stay_weight, step_weight, work):
     """Compute the probabilities of staying in a k-mer and of a step to the next one, times weights, as vectors.
 
@@ -74,7 +74,7 @@ def transitions(events_per_base, stay_weight, step_weight, work):
     return simd.load(work, 0), simd.load(work, simd.LANES)
 
 
-@kernel
+@inner
 def log_sum(a, b):
     """ln(exp(a) + exp(b))."""
     if a < b:
@@ -82,31 +82,31 @@ def log_sum(a, b):
     return a if b == -np.inf else a + math.log1p(math.exp(b - a))
 
 
-@kernel
+@inner
 def log_score(total, best):
     """Natural logarithm of ``total * 2 ** best``."""
     return (math.log2(total) + best) / LOG2_E
 
 
-@kernel
+@inner
 def log_base(exponent, width):
     """Compute what the logarithms of a window's shares have in common, of their exponent of two and their lanes."""
     return exponent / LOG2_E - (width - 1) * math.log(2.0)
 
 
-@kernel
+@inner
 def log_of_share(base, share):
     """Log-likelihood of a site's state."""
     return base + math.log(share)
 
 
-@kernel
+@inner
 def work_size(columns):
     """Elements of scratch space that `forward_lanes` needs for that many k-mers."""
     return simd.LANES * (3 * columns + 2 * ((columns + BLOCK - 1) // BLOCK))
 
 
-@kernel
+@inner
 def score_ends(n_events, rows, work, ends, scales, scores):
     """Fill `scores` with the sum, over the last aligned event, of the end states' mass and the background after it.
 
@@ -159,7 +159,7 @@ class Scratch(NamedTuple):
     scales: NDArray[np.float32]  # shape (>= 16 * max(n_events),)
 
 
-@kernel
+@inner
 def size_of_problem(n_events, n_kmers):
     """Return the most events, k-mers and blocks of a lane, and whether all have the same number of k-mers."""
     rows = 0
@@ -172,7 +172,7 @@ def size_of_problem(n_events, n_kmers):
     return rows, columns, (columns + BLOCK - 1) // BLOCK, same_length
 
 
-@kernel
+@inner
 def empty_states(work, columns, n_blocks):
     """Lay out the states of match, bad events and skips, the scales of what is stored, and those of the next row."""
     size = columns * simd.LANES
@@ -190,14 +190,14 @@ def empty_states(work, columns, n_blocks):
     return match, wrong, skipped, held, wanted
 
 
-@kernel
+@inner
 def two_powers(exponent):
     """Split a power of two, which may be too small to be held, into two factors."""
     part = simd.maximum(exponent, simd.splat(np.float32(-126.0)))
     return simd.power2(part), simd.power2(exponent - part)
 
 
-@kernel
+@inner
 def end_lanes(row, n_kmers, states, ends, scales):
     """Fill the mass of a row's end states, and its scale, of lanes with different numbers of k-mers."""
     match, wrong, skipped, held = states
@@ -208,7 +208,7 @@ def end_lanes(row, n_kmers, states, ends, scales):
         scales[row * simd.LANES + lane] = held[at]
 
 
-@kernel
+@inner
 def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, scratch, scores):
     """Log-likelihood of sixteen event sequences under sixteen k-mer sequences.
 

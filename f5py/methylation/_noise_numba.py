@@ -8,7 +8,7 @@ import numpy as np
 
 from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.jit import simd
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner
 from f5py.methylation._hmm_numba import (
     BLOCK,
     HEADROOM,
@@ -24,7 +24,7 @@ from f5py.methylation._hmm_numba import (
 )
 
 
-@kernel
+@inner
 def _entry_density(x, inverse, offset, constant, noise):
     """Compute the density of events `x` in the first k-mers: a factor from 1 to 2, or 1, and an exponent of two."""
     w = simd.madd(x, simd.load(inverse, 0), simd.load(offset, 0))
@@ -39,7 +39,7 @@ def _entry_density(x, inverse, offset, constant, noise):
     return simd.splat(np.float32(1.0)), exponent
 
 
-@kernel
+@inner
 def forward_correlated(events, emissions, n_events, n_kmers, events_per_base, noise, scratch, scores):
     """Log-likelihood of sixteen event sequences under sixteen k-mer sequences, with correlated noise.
 

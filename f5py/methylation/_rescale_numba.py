@@ -6,7 +6,7 @@ import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner, kernel
 from f5py.methylation._calls_numba import calls_between, fill_methylated, fill_plain, fill_ranks
 
 #: K-mers with so many events have got stuck, or are aligned wrongly.
@@ -21,7 +21,7 @@ _STEPS_PER_UNIT = 64
 _N_STEPS = 16 * _STEPS_PER_UNIT
 
 
-@kernel
+@inner
 def _reference_of(cigar, reference_start, reverse, places):
     """Fill the reference position opposite to every base of the read as sequenced; -1 for none."""
     length = places.shape[0]
@@ -40,12 +40,12 @@ def _reference_of(cigar, reference_start, reverse, places):
             read += n
 
 
-@kernel
+@inner
 def _probability(methylated, unmethylated):
     return 1.0 / (1.0 + math.exp(min(max(np.float64(unmethylated) - np.float64(methylated), -700.0), 700.0)))
 
 
-@kernel
+@inner
 def _group_of(position, first, last):
     """Find the group that has the site at a position; -1 for none. Groups ascend."""
     low = 0
@@ -59,7 +59,7 @@ def _group_of(position, first, last):
     return low - 1 if low > 0 and position <= last[low - 1] else -1
 
 
-@kernel
+@inner
 def site_probabilities(places, plain, changed, offset, calls, probability):
     """Fill the probability of methylation of each base of a read that is a site; -1 for other bases.
 
@@ -92,7 +92,7 @@ def site_probabilities(places, plain, changed, offset, calls, probability):
                 probability[q] = _probability(methylated[g], unmethylated[g])
 
 
-@kernel
+@inner
 def _median(sizes, counts):
     """Find the median of sizes, half a step more or less; the last step has all that are greater."""
     counts[:] = 0
@@ -106,7 +106,7 @@ def _median(sizes, counts):
     return (step + 0.5) / _STEPS_PER_UNIT
 
 
-@kernel
+@inner
 def fit_robust(x, level, spread):
     """Weighted least squares of `x` on `level`, in which large residuals count less and less.
 
@@ -155,7 +155,7 @@ def fit_robust(x, level, spread):
     return shift, scale, math.sqrt(total / n)
 
 
-@kernel
+@inner
 def fit_read(event_mean, first_event, last_event, plain, changed, probability, model, least_events):
     """Shift, scale and var of one read as float64, all 0 if too few k-mers can be used."""
     k = model.k

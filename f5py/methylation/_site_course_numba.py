@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from f5py.jit import simd_double as wide
 from f5py.jit.bits import count_bits
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner
 from f5py.methylation._calls_numba import METHYLATED
 from f5py.methylation._site_densities_numba import LANES, numbers
 
@@ -83,7 +83,7 @@ class Pack(NamedTuple):
     offset_before: NDArray[np.float32]
 
 
-@kernel
+@inner
 def are_alike(windows, like, first, n):
     """Return whether the sites of `n` windows lie in the same places as those of `like`, of as many bases."""
     # In a loop each use of a tuple's array would change the count of its users.
@@ -99,7 +99,7 @@ def are_alike(windows, like, first, n):
     return same
 
 
-@kernel
+@inner
 def _cells_of(windows, first, n, low, k, bits):
     """Count the cells of all rows of a pack of `n` windows from `first` on; `bits` is scratch space."""
     width = windows.width[first]
@@ -133,7 +133,7 @@ def _cells_of(windows, first, n, low, k, bits):
     return rows * cells
 
 
-@kernel
+@inner
 def lane_bits(windows, first, n, k, is_alike):
     """Choose how many bits of a state are in the lanes of the pack of the next of `n` windows that have one width.
 
@@ -158,13 +158,13 @@ def lane_bits(windows, first, n, k, is_alike):
     return best
 
 
-@kernel
+@inner
 def next_vector(v, bits):
     """Return the number of the next vector of those that differ in some bits only; 0 after the last one."""
     return ((v | ~bits) + 1) & bits
 
 
-@kernel
+@inner
 def cell_of(v, bits):
     """Return which of the cells that differ in some bits stands for vector v."""
     cell = 0
@@ -178,7 +178,7 @@ def cell_of(v, bits):
     return cell
 
 
-@kernel
+@inner
 def _way(bits, shape, stops, room):
     """Count the cells of each k-mer, whose vectors differ in `bits`; sources are left out."""
     width, low = shape
@@ -194,7 +194,7 @@ def _way(bits, shape, stops, room):
     return Way(bits, first, numbers(room, first[n_kmers], first[n_kmers]), pairs, stops)
 
 
-@kernel
+@inner
 def make_course(windows, chosen, size, k, is_correlated, room):
     """Find where the states of sites matter and where they change, in a pack of the windows `chosen`.
 
@@ -277,7 +277,7 @@ def make_course(windows, chosen, size, k, is_correlated, room):
     return Course(way, way_back, place, across, last, changes, changed, slot), n_slots
 
 
-@kernel
+@inner
 def fill_lane_ranks(codes, powers, ranks):
     """Fill the ranks of the k-mers of all lanes, as doubles: whole numbers that these hold exactly."""
     k = powers.shape[0] // LANES
@@ -288,7 +288,7 @@ def fill_lane_ranks(codes, powers, ranks):
         wide.store(ranks, at, rank)
 
 
-@kernel
+@inner
 def list_changes(window, powers, shape, lanes, ranks, changes):
     """List what a window's methylated sites change of the ranks of its k-mers.
 
@@ -323,7 +323,7 @@ def list_changes(window, powers, shape, lanes, ranks, changes):
                     ranks[j * LANES + lane] += added
 
 
-@kernel
+@inner
 def fill_kmers(ranks, changes, shape, back, kmers):
     """Fill the ranks of all cells, from those without methylated bases and what each site changes.
 
@@ -344,7 +344,7 @@ def fill_kmers(ranks, changes, shape, back, kmers):
         at += n
 
 
-@kernel
+@inner
 def _swapped(values, bit):
     """Exchange the lanes that differ in a bit."""
     if bit == 0:
@@ -352,7 +352,7 @@ def _swapped(values, bit):
     return wide.swapped_2(values) if bit == 1 else wide.swapped_4(values)
 
 
-@kernel
+@inner
 def forget(values, cells, shape, change, pairs, first_pair, changed, first_changed):
     """Forget the states of the sites that are left on the way into a k-mer.
 

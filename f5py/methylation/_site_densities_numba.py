@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.c_memory import address_of_data, without_owner
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner
 from f5py.methylation._hmm_numba import background
 
 LANES = wide.LANES
@@ -43,7 +43,7 @@ class Room(NamedTuple):
     memory: NDArray[np.float64]  # has both; the users of what is taken are not counted
 
 
-@kernel
+@inner
 def room_of(n):
     """Room for `n` doubles."""
     memory = np.empty(n + 2 * LANES)
@@ -53,7 +53,7 @@ def room_of(n):
     return Room(without_owner(memory[first : first + n]), used, memory)
 
 
-@kernel
+@inner
 def empty(room, n):
     """Take an array of `n` doubles."""
     first = room.used[0]
@@ -61,7 +61,7 @@ def empty(room, n):
     return room.work[first : first + n]
 
 
-@kernel
+@inner
 def zeros(room, n):
     """Take an array of `n` doubles, filled with zeros."""
     array = empty(room, n)
@@ -69,13 +69,13 @@ def zeros(room, n):
     return array
 
 
-@kernel
+@inner
 def empty_floats(room, n):
     """Take an array of single precision."""
     return empty(room, (n + 1) // 2).view(np.float32)[:n]
 
 
-@kernel
+@inner
 def numbers(room, n, value):
     """Take an array of integers that are all `value`."""
     array = empty(room, n).view(np.int64)
@@ -83,7 +83,7 @@ def numbers(room, n, value):
     return array
 
 
-@kernel
+@inner
 def room_needed(rows, n_kmers, width, per_kmer, n_slots, is_correlated):
     """Doubles that a pack of that size takes, at most.
 
@@ -99,7 +99,7 @@ def room_needed(rows, n_kmers, width, per_kmer, n_slots, is_correlated):
     return of_pack + of_rows + densities + of_states + edges + (n_slots + 1) * per_kmer + 60 * LANES
 
 
-@kernel
+@inner
 def room_for_densities(room, size, rows, noise):
     """Arrays for the densities of all rows, or of `ROWS`: `size` of them in a row."""
     is_kept = size * rows <= _MOST_DENSITIES
@@ -108,13 +108,13 @@ def room_for_densities(room, size, rows, noise):
     return Densities(empty_floats(room, n), empty_floats(room, some), empty_floats(room, some), is_kept)
 
 
-@kernel
+@inner
 def _fourth_power(value):
     square = value * value
     return square * square
 
 
-@kernel
+@inner
 def _fill_independent(events, emissions, row, other, free, first):
     inverse, offset, constant, _, _ = emissions
     event_a, event_b = simd.load_twice(events, row * LANES), simd.load_twice(events, other * LANES)
@@ -126,7 +126,7 @@ def _fill_independent(events, emissions, row, other, free, first):
         simd.store(free, first + n + at, simd.exp2(top - z_b * z_b))
 
 
-@kernel
+@inner
 def _fill_correlated(events, emissions, noise, row, before, densities, first):
     free, stay, step, _ = densities
     inverse, offset, constant, inverse_before, offset_before = emissions
@@ -160,7 +160,7 @@ def _fill_correlated(events, emissions, noise, row, before, densities, first):
         simd.store(free, first + at, of_free * simd.splat(np.float32(noise.free_weight)))
 
 
-@kernel
+@inner
 def fill_rows(events, emissions, noise, row, densities, first):
     """Fill the densities of the events of `ROWS` rows from `row` on; in place of rows that there are not the last one.
 
@@ -186,7 +186,7 @@ def fill_rows(events, emissions, noise, row, densities, first):
             _fill_correlated(events, emissions, noise, now, before, densities, first + i * per_row)
 
 
-@kernel
+@inner
 def entry(events, emission, row, noise):
     """Compute the density of the events of `row` at the entry, of any exponent, times the background before.
 
@@ -208,7 +208,7 @@ def entry(events, emission, row, noise):
     return weight, constant - w * w + before
 
 
-@kernel
+@inner
 def next_states(noise, densities, at, chances, came, same, skipped, entered):
     """Compute the next states of a cell, and what goes on from there.
 
@@ -247,7 +247,7 @@ def next_states(noise, densities, at, chances, came, same, skipped, entered):
     return good, wrong, out, others, wide.madd(skip_self, skipped, wide.madd(skip, good, left))
 
 
-@kernel
+@inner
 def states_before(noise, densities, at, chances, same, after, skipped, finish):
     """Compute what may follow each state of a cell, and what goes back from there.
 
@@ -286,7 +286,7 @@ def states_before(noise, densities, at, chances, same, after, skipped, finish):
     return good, wrong, on, on_free, wide.madd(skip_self, skipped, wide.madd(from_skip, after[1], finish))
 
 
-@kernel
+@inner
 def entered(factor_and_exponent, scale):
     """Compute what enters, over ``2 ** scale``."""
     factor, exponent = factor_and_exponent
@@ -294,7 +294,7 @@ def entered(factor_and_exponent, scale):
     return factor * wide.exp2(exponent - whole) * wide.power2(whole - scale)
 
 
-@kernel
+@inner
 def ended(end, scale):
     """Compute the probability of the end after a row, over ``2 ** scale``; of rows that there are not, 0."""
     whole = wide.floor(end)

@@ -27,7 +27,7 @@ from __future__ import annotations
 from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner
 from f5py.methylation._site_course_numba import forget
 from f5py.methylation._site_densities_numba import (
     NEVER,
@@ -44,7 +44,7 @@ from f5py.methylation._site_densities_numba import (
 LANES = wide.LANES
 
 
-@kernel
+@inner
 def greatest_of_window(values, low):
     """Give all lanes of a window the greatest of their values."""
     if low >= 1:
@@ -56,7 +56,7 @@ def greatest_of_window(values, low):
     return values
 
 
-@kernel
+@inner
 def forward(pack, noise, densities, scales, ends, kept, room):
     """Fill scales and end masses of every row, and the flow out of the last k-mer before each slot.
 
@@ -206,26 +206,26 @@ def forward(pack, noise, densities, scales, ends, kept, room):
         top, new_top = new_top, scale + wide.exponent(greatest_of_window(greatest, pack.low))
 
 
-@kernel
+@inner
 def _store_edge(edges, at, onto, out, free, skips):
     wide.store(edges, at + onto - LANES, free)
     wide.store(edges, at, out)
     wide.store(edges, at + onto, skips)
 
 
-@kernel
+@inner
 def _store_some(array, at, lanes, values):
     wide.store(array, at, wide.select(lanes, values, wide.load(array, at)))
 
 
-@kernel
+@inner
 def _halves(exponent):
     """Two powers of two whose product is that of `exponent`, which may be out of range."""
     half = wide.floor(wide.splat(0.5) * exponent)
     return wide.power2(half), wide.power2(exponent - half)
 
 
-@kernel
+@inner
 def _flow(noise, kept, at, edges, came, halves):
     """Probability of the paths of a row through a slot, from what is kept at `at` to what may follow at `came`."""
     half, other = halves
@@ -241,7 +241,7 @@ def _flow(noise, kept, at, edges, came, halves):
     return wide.madd(skipping, into_skips, flow)
 
 
-@kernel
+@inner
 def backward(pack, noise, densities, scales, kept, reference, flows, room):
     """Add up, for every slot, the probability of all paths through it by state, over ``2 ** reference``.
 

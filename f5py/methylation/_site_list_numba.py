@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from f5py.core._read_view_numba import segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import Calls
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner, kernel
 from f5py.jit.streamed import load_ahead
 from f5py.methylation._calls_numba import Scores, fill_plain
 from f5py.methylation._group_list_numba import Listing
@@ -250,7 +250,7 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
                 found.sites[at, 0], found.sites[at, 1] = shares.sites[source, 0], shares.sites[source, 1]
 
 
-@kernel
+@inner
 def _ln_evidence(share, agree, differ):
     """Logarithm of the likelihood of a share: of the product of ``share * agree + (1 - share) * differ``."""
     total = 0.0
@@ -263,7 +263,7 @@ def _ln_evidence(share, agree, differ):
     return total + math.log(product)
 
 
-@kernel
+@inner
 def learn_agreement(odds, power):
     """Estimate the share of groups whose sites agree, from the logarithms of each group's odds that they do.
 
@@ -293,7 +293,7 @@ def learn_agreement(odds, power):
     return total / weight
 
 
-@kernel
+@inner
 def weigh_sites(n_sites, groups, noise, agreement, scores):
     """Let the scores of sites and of their groups count as the prior says.
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from f5py.core.hmm import P_BAD, P_SKIP
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner
 from f5py.methylation._calls_numba import CODES, fill_emissions
 from f5py.methylation._hmm_numba import (
     FIRST_BACKGROUND,
@@ -90,7 +90,7 @@ class PackSize(NamedTuple):
     n_kmers: int
 
 
-@kernel
+@inner
 def _size_of(windows, chosen, k):
     """Count the rows and k-mers of a pack of the windows `chosen`, and at most how many slots it has."""
     begins, ends, n_bases, n_sites, widths = (
@@ -107,7 +107,7 @@ def _size_of(windows, chosen, k):
     return (rows + ROWS - 1) // ROWS * ROWS, n_kmers, min(n_slots, n_kmers)
 
 
-@kernel
+@inner
 def _fill_before(pack):
     """Copy the emissions of each k-mer to the next one's."""
     bits, first = pack.course.back.bits, pack.course.back.first
@@ -124,7 +124,7 @@ def _fill_before(pack):
             v = next_vector(v, bits[j])
 
 
-@kernel
+@inner
 def _fill_rows(windows, chosen, low, event_mean, pack, room):
     """Fill the events of all lanes, and what the background after them has."""
     rows = pack.events.shape[0] // LANES
@@ -154,7 +154,7 @@ def _fill_rows(windows, chosen, low, event_mean, pack, room):
         count = count - one
 
 
-@kernel
+@inner
 def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
     """Make the pack of the windows `chosen`, one for each lane or lanes; a window may be in it several times."""
     width, low, rows, n_kmers = size
@@ -220,7 +220,7 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
     return pack
 
 
-@kernel
+@inner
 def _score_pack(pack, n_slots, noise, reference, room):
     """Solve a pack; fill `reference`, float64 of shape (8,).
 
@@ -274,7 +274,7 @@ class Shares(NamedTuple):
     exponents: NDArray[np.float64]  # shape (n,)
 
 
-@kernel
+@inner
 def _share(masses, first, shape, bit, state):
     """Add up a window's states, from `first` on, in which `bit` has that state."""
     width, low = shape
@@ -285,7 +285,7 @@ def _share(masses, first, shape, bit, state):
     return total
 
 
-@kernel
+@inner
 def _finish_windows(windows, which, k, pack, masses, shares):
     """Fill the shares of the sites of windows, given by the first one and their number."""
     width, low, slot, of_sites = pack.width, pack.low, pack.course.slot, shares.sites
@@ -305,7 +305,7 @@ def _finish_windows(windows, which, k, pack, masses, shares):
             of_sites[first + i, 1] = _share(masses, at, shape, i % width, False)
 
 
-@kernel
+@inner
 def find_shares(windows, event_mean, model, noise, room, shares):
     """Find the probability of each window's events with each of its sites methylated or not, whatever the others are.
 

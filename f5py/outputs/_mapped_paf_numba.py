@@ -4,7 +4,7 @@
 import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import appended, grown
 from f5py.mapping.hits.hit_fields import (
     ALIGNED,
@@ -65,18 +65,18 @@ _MD = np.frombuffer(b"\tMD:Z:", np.uint8)
 _OPS = np.frombuffer(b"MIDNSHP=X", np.uint8)
 
 
-@shared_kernel
+@exact_inner
 def _append_tag(out, at, name, value):
     return append_int(out, append_bytes(out, at, name), value)
 
 
-@shared_kernel
+@exact_inner
 def _append_column(out, at, value):
     out[at] = _TAB
     return append_int(out, at + 1, value)
 
 
-@shared_kernel
+@exact_inner
 def _append_share(out, at, value):
     """Write a number from 0 to 1 with four decimals, or 0."""
     if value == 0.0:
@@ -93,7 +93,7 @@ def _append_share(out, at, value):
     return at + 6
 
 
-@shared_kernel
+@exact_kernel
 def lines_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made):
     """Make the PAF lines of reads.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import appended, grown
 from f5py.mapping.hits.hit_fields import (
     BLEN,
@@ -70,7 +70,7 @@ NIBBLES = _nibbles()
 COMPLEMENTS = np.array([int(f"{i:04b}"[::-1], 2) for i in range(16)], np.uint8)
 
 
-@shared_kernel
+@exact_inner
 def _put(out, at, value, size):
     """Write the lowest bytes of an integer; return the index after them."""
     for _ in range(size):
@@ -80,7 +80,7 @@ def _put(out, at, value, size):
     return at
 
 
-@shared_kernel
+@exact_inner
 def _put_tag(out, at, first, second, value):
     """Write a tag with the smallest type that holds an integer; return the index after it."""
     out[at] = first
@@ -105,7 +105,7 @@ def _put_tag(out, at, first, second, value):
     return _put(out, at + 3, value, size)
 
 
-@shared_kernel
+@exact_inner
 def _bin(begin, end):
     """Bin of a stretch, as in the SAM specification."""
     end -= 1
@@ -130,7 +130,7 @@ class SequencedRead(NamedTuple):
     length: int
 
 
-@shared_kernel
+@exact_inner
 def _put_bases(out, at, read, first, end, reverse):
     """Write bases ``first:end`` of a read on its strand, and their qualities; return the index after them."""
     letters, qualities, begin, length = read
@@ -155,7 +155,7 @@ def _put_bases(out, at, read, first, end, reverse):
     return at + n
 
 
-@shared_kernel
+@exact_inner
 def _put_name(out, at, names, begin, end):
     for i in range(begin, end):
         out[at] = names[i]
@@ -177,7 +177,7 @@ class Head(NamedTuple):
     n_bases: int
 
 
-@shared_kernel
+@exact_inner
 def _put_head(out, at, head):
     """Write the fixed part of a record; its size is written at the end."""
     contig, place, name_length, mapq, bin_number, n_ops, flag, n_bases = head
@@ -201,7 +201,7 @@ class Made(NamedTuple):
     counts: NDArray[np.int64]  # shape (n_reads,), Records or lines
 
 
-@shared_kernel
+@exact_kernel
 def records_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made):
     """Make the records of reads.
 
@@ -363,7 +363,7 @@ def records_of_reads(turn, reads, columns, found, rep_len, contigs, switches, ma
     return done[:n_done], out[:at]
 
 
-@shared_kernel
+@exact_inner
 def _put_ops(out, at, ops, first, n, before, behind, clip):
     """Write the operations of a CIGAR string with clips."""
     if before > 0:
@@ -375,7 +375,7 @@ def _put_ops(out, at, ops, first, n, before, behind, clip):
     return at
 
 
-@shared_kernel
+@exact_inner
 def _put_rest(out, at, rep_len, tags, begin, n_tags):
     """Write rl, if it is not negative, and the read's own tags."""
     if rep_len >= 0:

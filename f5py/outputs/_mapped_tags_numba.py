@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.mapping.hits.hit_fields import (
     ALIGNED,
     BLEN,
@@ -39,7 +39,7 @@ _COMMA, _SEMICOLON = 44, 59
 _SPLITTER = 134217729.0
 
 
-@shared_kernel
+@exact_inner
 def both_strands(codes, room):
     """Return the codes of a read's bases and, behind them, of its other strand's; in `room` if that is long enough."""
     n = 2 * codes.shape[0]
@@ -51,7 +51,7 @@ def both_strands(codes, room):
     return room
 
 
-@shared_kernel
+@exact_inner
 def ten_thousandths(value):
     """Convert a number from 0 to 1 to units of 1/10000, rounded as ``%.4f`` does."""
     product = value * 10000.0
@@ -71,14 +71,14 @@ def ten_thousandths(value):
     return n
 
 
-@shared_kernel
+@exact_inner
 def divergence_of(hit):
     """Share of columns that differ, a gap counted once."""
     columns = hit[BLEN] + hit[N_AMBI] - hit[N_GAP] + hit[N_GAPOPEN]
     return 1.0 - hit[MLEN] / columns
 
 
-@shared_kernel
+@exact_inner
 def length_of_md(hit, ops):
     """Bytes that MD or cs strings of a hit have at most."""
     n = 32
@@ -87,7 +87,7 @@ def length_of_md(hit, ops):
     return n + 24 * (hit[BLEN] - hit[MLEN] + hit[N_AMBI]) + hit[MLEN]
 
 
-@shared_kernel
+@exact_inner
 def append_md(out, at, hit, ops, reference, r, strand, s):
     """Write the MD string of a hit whose bases begin at `r` and `s`; return the index after it."""
     run = 0
@@ -130,7 +130,7 @@ class Strands(NamedTuple):
     s: int  # the hit's first base there
 
 
-@shared_kernel
+@exact_inner
 def append_cs(out, at, hit, ops, bases, is_long):
     """Write the cs string of a hit whose bases begin at `r` and `s`; return the index after it."""
     reference, r, strand, s = bases
@@ -185,7 +185,7 @@ class TextColumn(NamedTuple):
     offsets: NDArray[np.int64]  # shape (n + 1,)
 
 
-@shared_kernel
+@exact_inner
 def append_other_hits(out, at, hits, first, end, h, read_length, contigs):
     """Write the value of tag SA: the other primary hits of the read; return the index after it."""
     names, name_offsets = contigs
@@ -218,7 +218,7 @@ def append_other_hits(out, at, hits, first, end, h, read_length, contigs):
     return at
 
 
-@shared_kernel
+@exact_inner
 def _append_op(out, at, length, letter):
     """Write an operation of a CIGAR string unless it has no length."""
     if length > 0:
@@ -228,7 +228,7 @@ def _append_op(out, at, length, letter):
     return at
 
 
-@shared_kernel
+@exact_inner
 def split_matches(hit, ops, reference, r, strand, s, out):
     """Write the operations of a hit with 7 (=) and 8 (X) in the place of M; return their number."""
     n = 0

@@ -4,7 +4,7 @@ import numpy as np
 
 from f5py.io.bam._bam_numba import DUPLICATE, FLAGS, IS_REVERSE, KEPT, NAME_LENGTH, cigar_of, unsigned16
 from f5py.io.bam.record_layout import FIXED_SIZE
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 #: FNV-1a of 64 bits, and the same from another begin with another prime.
 _BASIS = np.array([0xCBF29CE484222325, 0x84222325CBF29CE4], np.uint64)
@@ -15,7 +15,7 @@ _IS_DUPLICATE = 1024
 _PLACE = (4, 12)
 
 
-@exact_kernel
+@exact_inner
 def _with_bytes(data, begin, end, key):
     for k in range(2):
         value = key[k]
@@ -25,7 +25,7 @@ def _with_bytes(data, begin, end, key):
         key[k] = value
 
 
-@exact_kernel
+@exact_inner
 def _key_of(data, at, end, key):
     """Two hashes of a record's name, place, strand and CIGAR."""
     key[:] = _BASIS
@@ -38,7 +38,7 @@ def _key_of(data, at, end, key):
     key[0] |= np.uint64(1)  # 0 is an empty slot
 
 
-@exact_kernel
+@exact_inner
 def _slot_of(table, key):
     """Find a key's slot in the table, or the empty one where it would be."""
     n_slots = table.shape[0]

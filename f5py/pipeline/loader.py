@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -113,7 +113,6 @@ class Loader:
     # fill `ReadBatch.share_of_input` where that takes a look at the alignments' index
     tells_share: bool = field(default_factory=is_watched)
     _name: str = ""  # of a read
-    before_loading: Callable[[], object] = lambda: None  # called once, before the first record is read
     times: LoadTimes = field(default_factory=LoadTimes)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _signals_lock: threading.Lock = field(default_factory=threading.Lock)
@@ -154,7 +153,6 @@ class Loader:
         return self._lock if self.settings.one_at_a_time else nullcontext()
 
     def _all_cuts(self) -> Generator[Cut, None, None]:
-        self.before_loading()
         if self.parts is None:
             with self._ultra_output(self.settings.ultra_path) as ultra:
                 yield from self._cut(ultra, 0)

@@ -226,7 +226,7 @@ def most_per_call(options: MapOptions) -> int:
 
 
 def output_part(options: MapOptions) -> str:
-    """Return the part of `f5py.runs.compile_ahead` that makes the output."""
+    """Return the stage of `f5py.runs.warm_up` that makes the output."""
     return "mapped lines" if options.is_paf else "mapped records"
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,10 +25,10 @@ from f5py.messages import console
 from f5py.options.map_commands import MapOptions, check_scores
 from f5py.options.output_names import format_of_records
 from f5py.pipeline.runner import THREAD_PREFIX
-from f5py.runs.compile_ahead import CompileAhead
 from f5py.runs.map_flow import MapCounts, MapTimes, map_all, most_per_call, output_part
 from f5py.runs.map_report import write_map_reports
 from f5py.runs.overlaps import find_overlaps, is_overlaps
+from f5py.runs.warm_up import warm_up
 from f5py.threads.interrupts import call_in_thread
 from f5py.threads.pool import WorkerPool, share_heap
 
@@ -112,14 +111,15 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
         prepared(options)
         return MapCounts()
     share_heap()
-    parts = _parts_of(options) + (_beside_gpu(options) if begin_gpu(options) else [])
+    begin_gpu(options)
     times = MapTimes()
-    with console.recorded_warnings() as warnings, closing(CompileAhead(parts)) as ahead:
+    with console.recorded_warnings() as warnings:
         times.begin("index")
-        ready = prepared(options) if ready is None else ready
+        with warm_up(_stages_of(options)):
+            ready = prepared(options) if ready is None else ready
         times.begin("")
         statistics = MapStatistics(len(ready.index.names)) if options.report else None
-        counts = _map(options, ready, ahead, times, statistics)
+        counts = _map(options, ready, times, statistics)
         if counts.reads and not counts.mapped:
             console.warning(
                 _WHO,
@@ -133,19 +133,12 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
     return counts
 
 
-def _map(
-    options: MapOptions, ready: Prepared, ahead: CompileAhead, times: MapTimes, statistics: MapStatistics | None
-) -> MapCounts:
+def _map(options: MapOptions, ready: Prepared, times: MapTimes, statistics: MapStatistics | None) -> MapCounts:
     """Map the reads of a run to a reference that is ready."""
     if not options.is_paf and format_of_records(options.output) == "cram":
         if ready.reference is None:
             raise UsageError(f"-o {options.output}: CRAM needs the FASTA file; give that as REF")
         check_blocks(ready.reference)
-
-    def before_stage(stage: str) -> None:
-        times.begin("waiting for compilation")
-        ahead.wait(stage)
-        times.begin(stage)
 
     with ExitStack() as ending, closing(WorkerPool(options.threads, most_per_call(options))) as pool:
         mapper: Mapper | DarwinMapper
@@ -153,9 +146,7 @@ def _map(
             mapper = Mapper.of(ready.index, ready.settings, pool, ready.fm_index)
         else:
             mapper = DarwinMapper.of(ready.index, ready.settings, pool)
-        mapper.before_stage = before_stage
-        if isinstance(mapper, Mapper):
-            mapper.before_gpu = partial(ahead.load, _beside_gpu(options))
+        mapper.before_stage = times.begin
         mapper.use_gpu(options, options.bases_of_batch)
         with closing(mapper):
             if isinstance(mapper, DarwinMapper) and is_overlaps(options):
@@ -165,20 +156,9 @@ def _map(
             return map_all(options, mapper, ready.reference, times, statistics, ending)
 
 
-def _parts_of(options: MapOptions) -> list[str]:
-    """List what is compiled ahead, the longest first."""
-    sorting = [] if options.is_paf else ["sorted records"]
-    if options.is_darwin:
-        return ["tiles", output_part(options), *sorting, "candidates"]
-    seeds = "mem seeds" if options.seeds == "mem" else "seeds"
-    return ["hits", "chained hits", output_part(options), *sorting, seeds, "ranks"]
-
-
-def _beside_gpu(options: MapOptions) -> list[str]:
-    """List what runs need besides if they have a GPU."""
-    if options.is_darwin:
-        return []
-    return [*(["gpu mem seeds"] if options.seeds == "mem" else []), "gpu chains", "gpu stretches"]
+def _stages_of(options: MapOptions) -> list[str]:
+    """List the stages that a first run compiles ahead, the longest first; none of those of Darwin."""
+    return [] if options.is_darwin else ["hits", "chained hits", output_part(options), "seeds", "ranks"]
 
 
 def settings_of(options: MapOptions) -> MapSettings:

@@ -89,17 +89,9 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     def check_parts(self, options: OptionsOfRun) -> None:
         """Raise `F5pyError` if there is an output that cannot be made in parts."""
 
-    def compiled(self, options: OptionsOfRun) -> tuple[list[str], list[str]] | None:
-        """Return the parts of `f5py.runs.compile_ahead` that computing and that writing need; None: none ahead."""
-        return None
-
-    def loading_parts(self, options: OptionsOfRun) -> list[str]:
-        """Return the parts that loading needs, in the order in which it comes to them."""
+    def kernels(self, options: OptionsOfRun) -> list[str]:
+        """Return the stages of `f5py.runs.warm_up.STAGES` that a first run is to compile, beyond those of all runs."""
         return []
-
-    def beside_gpu(self, options: OptionsOfRun) -> list[str]:
-        """Return the parts that runs need besides if they have a GPU."""
-        return ["gpu copies"]
 
     def processes_ahead(self, options: OptionsOfRun) -> AbstractContextManager[object]:
         """Start processes that `open` needs; it is called in this context, after all else that takes time before it."""
@@ -108,9 +100,6 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     def open(self, options: OptionsOfRun, inputs: ExitStack) -> tuple[LoaderOfRun, Chemistry]:
         """Open the inputs, and let the stack close them."""
         raise NotImplementedError
-
-    def load_after(self, options: OptionsOfRun, loader: LoaderOfRun, wait: Callable[[str], object]) -> None:
-        """Let loading wait for `loading_parts`, with a function that waits for one."""
 
     def stage(self, options: OptionsOfRun, loader: LoaderOfRun, chemistry: Chemistry) -> StageOfRun:
         """Return what computes a batch."""
@@ -169,21 +158,11 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
     def inputs(self, options: MappedOptions) -> list[str | None]:
         return paths_of_inputs(options)
 
-    def loading_parts(self, options: MappedOptions) -> list[str]:
-        return ["records", "pod5 signals"] if options.pod5 else ["records"]
-
     def processes_ahead(self, options: MappedOptions) -> AbstractContextManager[object]:
         return signal_processes_ahead(options)
 
     def open(self, options: MappedOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
         return open_inputs(options, inputs, **self.loading(options))
-
-    def load_after(self, options: MappedOptions, loader: Loader, wait: Callable[[str], object]) -> None:
-        def wait_for_all() -> None:
-            for part in self.loading_parts(options):
-                wait(part)
-
-        loader.before_loading = wait_for_all
 
     def loading(self, options: MappedOptions) -> dict[str, Any]:
         """Return how the reads are loaded: fields of `LoaderSettings` that differ from what all runs have."""

@@ -14,7 +14,7 @@ from f5py.messages.strict import obeys_strict
 from f5py.outputs.sink import Sinks
 from f5py.pipeline.flow import process
 from f5py.pipeline.runner import Outputs
-from f5py.runs.opened import open_run, use_backends
+from f5py.runs.opened import open_run
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.job import Job, WriteBatch
 from f5py.runs.parts.part_outputs import outputs_of_parts
@@ -66,13 +66,12 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
     of_all = job is None or job.of_all
     given = options
     with ExitStack() as workers, ExitStack() as inputs:
-        opened = open_run(recipe, options, of_all, workers, inputs)
-        loader, stage, ahead, parts = opened
+        loader, stage = open_run(recipe, options, of_all, workers, inputs)
         stage.statistics = recipe.statistics(options, loader)
         warnings = workers.enter_context(console.recorded_warnings())
         if job is None or job.judges_fit:  # once in a run
             console.note(recipe.who, stage.facts.line)
-        use_backends(recipe, options, opened, of_all)
+        stage.use_gpu(loader, of_all)
         with Outputs() as outputs:
             run = Run(options, loader, stage, outputs.stopping, take)
             write: WriteBatch
@@ -89,8 +88,6 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
                     job.plan, job.parts_of(loader), stage, outputs,
                     lambda part: Sinks(recipe.sinks(run), part), lambda: recipe.statistics(options, loader),
                 )  # fmt: skip
-            if ahead is not None:
-                write = ahead.before(write, *parts[1])
             started = time.perf_counter()
             try:
                 seconds = process(options, stage, loader, inputs, write, recipe.who, left)

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.bits import lowest_bit
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.jit.simd import LANES
 from f5py.signal._peaks_numba import FLOOR, LONG, POSITION
 
@@ -27,7 +27,7 @@ class OpenPeaks(NamedTuple):
     sums: NDArray[np.float64]  # shape (4,): of samples before each, then of squares
 
 
-@exact_kernel
+@exact_inner
 def append_boundary(position, total, square_total, boundaries):
     """Add a boundary, with the sums before it."""
     last = boundaries.last[0] + 1
@@ -37,7 +37,7 @@ def append_boundary(position, total, square_total, boundaries):
     boundaries.last[0] = last
 
 
-@exact_kernel
+@exact_inner
 def take_boundaries(begin, end, marks, sums, peaks, boundaries):
     """Add the boundaries of a block, before them perhaps a peak that was open when the block began."""
     first = 0 if peaks.positions[0] < peaks.positions[1] else 1
@@ -55,7 +55,7 @@ def take_boundaries(begin, end, marks, sums, peaks, boundaries):
             append_boundary(position, sums.values[to + position], sums.squares[to + position], boundaries)
 
 
-@exact_kernel
+@exact_inner
 def fill_events(boundaries, n, start, mean, stdv):
     """Fill the events between boundaries, the first one being event `n`; return how many there are then, or -1.
 
@@ -81,7 +81,7 @@ def fill_events(boundaries, n, start, mean, stdv):
     return n + count
 
 
-@exact_kernel
+@exact_inner
 def keep_open_peaks(begin, end, states, sums, peaks):
     """Note the peaks that are open at the end of a block, given the states in which lane 0 goes on there."""
     for which in range(2):

@@ -9,7 +9,7 @@ from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals._stored_numba import expand_pieces
 from f5py.jit.atomics import add_to
 from f5py.jit.c_memory import address_of_data
-from f5py.jit.kernel import exact_kernel, shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.simd import LANES
 from f5py.signal._boundaries_numba import (
     Boundaries,
@@ -56,7 +56,7 @@ class _Scratch(NamedTuple):
     boundaries: Boundaries
 
 
-@exact_kernel
+@exact_inner
 def _in_cache_lines(n):
     """Make an array of zeros of which no vector lies in two lines of the cache, if it begins at a multiple of 16."""
     space = np.zeros(n + LANES, np.float32)
@@ -64,7 +64,7 @@ def _in_cache_lines(n):
     return space[first : first + n]
 
 
-@exact_kernel
+@exact_inner
 def scratch_for(parameters):
     """Make scratch space for `find_events`."""
     margin = parameters.window_long
@@ -79,7 +79,7 @@ def scratch_for(parameters):
     return _Scratch(Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead), statistics, boundaries)
 
 
-@exact_kernel
+@exact_inner
 def _add_samples(raw, offset, unit, first, end, begin, margin, sums):
     """Go on with the sums from sample `first` on, those of the block that begins with sample `begin`."""
     at = sums.lead - begin
@@ -104,7 +104,7 @@ def _add_samples(raw, offset, unit, first, end, begin, margin, sums):
             values[i], squares[i] = total, square_total
 
 
-@shared_kernel
+@exact_inner
 def _go_through(sums, begin, first, end, parameters, n_samples, stretches, statistics):
     """Go through the positions from `first` up to `end` of all stretches.
 
@@ -120,7 +120,7 @@ def _go_through(sums, begin, first, end, parameters, n_samples, stretches, stati
         go_through(columns, position, parameters, stretches)
 
 
-@exact_kernel
+@exact_inner
 def _mark_boundaries(begin, length, parameters, n_samples, stretches, entered, shifted, scratch):
     """Mark the boundaries that show themselves in the block of sixteen stretches that begins with sample `begin`.
 
@@ -152,7 +152,7 @@ def _mark_boundaries(begin, length, parameters, n_samples, stretches, entered, s
         warm_up = 0
 
 
-@exact_kernel
+@exact_inner
 def find_events(raw, offset, unit, parameters, scratch, start, mean, stdv):
     """Find the events of one read; return their number, or -1 if the arrays are too small.
 

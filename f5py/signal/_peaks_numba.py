@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from f5py.jit import simd
 from f5py.jit.bits import lowest_bit
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner
 
 #: Positions that are gone through at a time: their statistics stay in the first-level cache.
 CHUNK = 64
@@ -41,7 +41,7 @@ class Stretches(NamedTuple):
     marks: NDArray[np.uint64]  # a bit for each position of the read, set at boundaries
 
 
-@exact_kernel
+@exact_inner
 def forget(states):
     """Make the state that of a read's begin, in all lanes."""
     for i in range(states.shape[0]):
@@ -49,14 +49,14 @@ def forget(states):
         states[i] = _LARGEST if row in (VALUE, LONG + VALUE) else -_LARGEST if row == SILENT_TO else np.float32(0.0)
 
 
-@exact_kernel
+@exact_inner
 def copy_states(states, target):
     """Copy the states of all lanes."""
     for i in range(states.shape[0]):  # compiled ten times faster than an assignment to a slice
         target[i] = states[i]
 
 
-@exact_kernel
+@exact_inner
 def shift(states, distance, shifted):
     """Fill the states in which lanes go on where the lane before has ended, the first one where the last has.
 
@@ -75,7 +75,7 @@ def shift(states, distance, shifted):
             shifted[row * simd.LANES + lane] = value - np.float32(distance) if is_position else value
 
 
-@exact_kernel
+@exact_inner
 def transpose(rows, columns, between):
     """Fill `columns` with the elements of rows, column by column of sixteen rows.
 
@@ -93,7 +93,7 @@ def transpose(rows, columns, between):
                 _mix(between, i * simd.LANES, 4 * simd.LANES, columns, first + (column + 4 * i) * simd.LANES)
 
 
-@exact_kernel
+@exact_inner
 def _mix(source, at, stride, target, to):
     """Bring the lanes of four rows in turn into four others: of sixteen, every fourth one.
 
@@ -108,14 +108,14 @@ def _mix(source, at, stride, target, to):
     simd.store(target, to + 3 * simd.LANES, simd.mixed_high(f, h))
 
 
-@exact_kernel
+@exact_inner
 def copy_lane(states, lane, target):
     """Copy the state of a lane."""
     for row in range(N_STATES):
         target[row * simd.LANES + lane] = states[row * simd.LANES + lane]
 
 
-@exact_kernel
+@exact_inner
 def is_same(a, b, lane):
     """Return whether two states at the begin of a lane's stretch lead to the same boundaries."""
     for detector in (0, LONG):
@@ -130,7 +130,7 @@ def is_same(a, b, lane):
     return a[at] == b[at] or (a[at] < 0 and b[at] < 0)
 
 
-@exact_kernel
+@exact_inner
 def _mark(positions, stretches):
     """Set the marks of the boundaries of a chunk.
 
@@ -149,7 +149,7 @@ def _mark(positions, stretches):
             marks[at >> np.uint64(6)] |= np.uint64(1) << (at & np.uint64(63))
 
 
-@exact_kernel
+@exact_inner
 def go_through(statistics, first, parameters, stretches):
     """Lead the detectors along `CHUNK` positions of all stretches.
 

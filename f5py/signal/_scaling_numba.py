@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner
 
 
-@exact_kernel
+@exact_inner
 def estimate_scaling(event_mean, kmer_rank, level_mean):
     """Shift and scale of one read by the method of moments, as float32."""
     n_events = event_mean.shape[0]
@@ -30,7 +30,7 @@ def estimate_scaling(event_mean, kmer_rank, level_mean):
     return np.float32(shift), np.float32(scale)
 
 
-@exact_kernel
+@exact_inner
 def recalibrate(event_mean, kmer_rank, first_event, level_mean, level_stdv):
     """Weighted least squares of one read's event means on the levels of their k-mers.
 
@@ -79,7 +79,7 @@ def recalibrate(event_mean, kmer_rank, first_event, level_mean, level_stdv):
     return used, np.float32(shift), np.float32(scale), np.float32(math.sqrt(residual_sum / used))
 
 
-@exact_kernel
+@exact_inner
 def fill_ranks(bases, k, codes, ranks):
     """Ranks of a read's k-mers over the alphabet ACGT, `codes` being those of the letters; uint8 to int32."""
     n_bases = bases.shape[0]

@@ -11,14 +11,12 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from f5py.jit import vectors
 from f5py.jit.fused_sums import has_fused_sums
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.instructions import intrinsic, ir, types
+from f5py.jit.kernel import exact_inner
 from f5py.signal._peaks_numba import CHUNK
 
 _SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
@@ -202,7 +200,7 @@ class Sums(NamedTuple):
     lead: int
 
 
-@shared_kernel
+@exact_inner
 def t_statistics(sums, begin, begins, first, window, n_samples, out, to):
     """Fill `out` with t-statistics of a window, for `CHUNK` positions of each of several stretches.
 

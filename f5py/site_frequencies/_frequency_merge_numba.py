@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.site_frequencies._site_table_numba import (
     AT,
     DONE,
@@ -32,7 +32,7 @@ _CHROMOSOME, _START, _END, _SIZE, _CALLED, _METHYLATED, _SHARE, _SEQUENCE = rang
 _FORWARD, _REVERSE = N_COLUMNS, N_COLUMNS + 2
 
 
-@exact_kernel
+@exact_inner
 def _counts_of_strand(text, starts, ends, column):
     """Parse the calls of a strand and the methylated ones among them, or twice -1 for what cannot be."""
     called = natural(text, starts[column], ends[column], MAX_COUNT)

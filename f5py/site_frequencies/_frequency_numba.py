@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.bits import lowest_bit
-from f5py.jit.kernel import exact_kernel, kernel
+from f5py.jit.kernel import exact_kernel, inner
 from f5py.site_frequencies._site_table_numba import (
     AT,
     DONE,
@@ -41,7 +41,7 @@ _BASES = np.frombuffer(b"ACGT", np.uint8)
 _ALL = np.uint64(2**64 - 1)
 
 
-@kernel
+@inner
 def _motif_starts(text, window, masks):
     """Mark the places in ``text[window : window + LANES]`` at which the motif begins."""
     found = _ALL
@@ -54,7 +54,7 @@ def _motif_starts(text, window, masks):
     return found
 
 
-@kernel
+@inner
 def _begins_motif(text, start, end, masks):
     """Return whether ``text[start:end]`` is how the motif begins."""
     same = start < end
@@ -69,7 +69,7 @@ def _begins_motif(text, start, end, masks):
     return same
 
 
-@kernel
+@inner
 def group_sites(text, first, stop, position, last, number, masks, starts, n_before):
     """List where the motifs in the sequence ``text[first:stop]`` of a row are; return their number.
 
@@ -152,7 +152,7 @@ class Listed(NamedTuple):
     size: NDArray[np.int32]  # motifs of the call
 
 
-@kernel
+@inner
 def _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio):
     """Parse start, end, number of motifs and ratio of a row; also return whether all of them are plain numbers."""
     at = n_columns - 9

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.methylation._groups_numba import is_site
 from f5py.site_frequencies._site_table_numba import SLOTS_PER_ENTRY, find_site
 
@@ -24,7 +24,7 @@ class Counts(NamedTuple):
     rest: NDArray[np.uint32]  # see `SiteColumns`; zeros where nothing else was written
 
 
-@exact_kernel
+@exact_inner
 def mixed_name(contig, partition):
     """Mix the name of a contig with a partition; the function is its own inverse for a given partition."""
     return np.int64(contig) ^ ((np.int64(partition) + 1) * 0x9E3779B1 & 0x7FFFFFFF)

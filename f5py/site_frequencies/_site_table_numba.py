@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.bits import lowest_bit
-from f5py.jit.kernel import exact_kernel, kernel
+from f5py.jit.kernel import exact_inner, exact_kernel, inner
 from f5py.text._byte_masks_numba import LANES, where_is
 from f5py.text._format_numba import MINUS, NEWLINE, PLUS, POINT, TAB, ZERO, append_bytes, append_int
 
@@ -67,7 +67,7 @@ class Names(NamedTuple):
     text: NDArray[np.uint8]
 
 
-@kernel
+@inner
 def _site_slot(name, span, n_slots):
     """Choose the slot where the search for a key begins.
 
@@ -82,7 +82,7 @@ def _site_slot(name, span, n_slots):
     return np.int64(((mixed >> np.uint64(32)) + within) & np.uint64(n_slots - 1))
 
 
-@kernel
+@inner
 def _name_slot(text, start, end, n_slots):
     mixed = np.uint64(end - start)
     for i in range(start, end):
@@ -91,7 +91,7 @@ def _name_slot(text, start, end, n_slots):
     return np.int64(mixed & np.uint64(n_slots - 1))
 
 
-@kernel
+@inner
 def same_text(a, a_start, a_end, b, b_start, b_end):
     """Return whether two pieces of text are equal."""
     if a_end - a_start != b_end - b_start:
@@ -106,7 +106,7 @@ def same_text(a, a_start, a_end, b, b_start, b_end):
 # references, which here would take longer than the work.
 
 
-@kernel
+@inner
 def find_name(slots, name_ends, name_text, n_names, text, start, end):
     """Index of a name, which is ``n_names`` if it was new and has been added.
 
@@ -133,7 +133,7 @@ def find_name(slots, name_ends, name_text, n_names, text, start, end):
     return n_names
 
 
-@kernel
+@inner
 def find_site(slots, names, spans, n_sites, guess, name, span):
     """Index of a key, which is ``n_sites`` if it was new and has been added.
 
@@ -190,7 +190,7 @@ def fill_name_slots(slots, ends, text, n_names):
         slots[slot] = name + 1
 
 
-@kernel
+@inner
 def next_row(text, at, block, separators, starts, ends):
     """Find the columns of the line at `at`; runs of tabs count as one.
 
@@ -216,7 +216,7 @@ def next_row(text, at, block, separators, starts, ends):
             return columns, here, block, separators
 
 
-@kernel
+@inner
 def natural(text, start, end, limit):
     """Parse a number of plain digits from 0 to `limit`, or -1 for anything else."""
     if end - start > 19:
@@ -232,7 +232,7 @@ def natural(text, start, end, limit):
     return value
 
 
-@exact_kernel
+@exact_inner
 def decimal(text, start, end):
     """Parse a plain decimal number as the nearest double; also return whether it was one.
 
@@ -264,7 +264,7 @@ def decimal(text, start, end):
     return -value if negative else value, n_digits > 0
 
 
-@exact_kernel
+@exact_inner
 def append_share(out, at, share):
     """Write a number from 0 to 1 as printf's ``%.3f`` does: the exact binary value, rounded half to even."""
     mantissa, exponent = math.frexp(share)

@@ -6,14 +6,9 @@ array must reach 64 bytes beyond `at`. LLVM turns the comparison into whatever v
 
 from __future__ import annotations
 
-from typing import Any
-
-from llvmlite import ir
-from numba import extending
-from numba.core import types
+from f5py.jit.instructions import intrinsic, ir, types
 
 #: Its calls take one argument less than the functions that it decorates, which type checkers cannot know.
-intrinsic: Any = extending.intrinsic
 
 #: Characters per mask.
 LANES = 64

@@ -17,14 +17,9 @@ kernel or be used again later in it. Nothing here looks at the arrays' bounds or
 
 from __future__ import annotations
 
-from typing import Any
-
-from llvmlite import ir
-from numba import extending
-from numba.core import cgutils, types
+from f5py.jit.instructions import cgutils, intrinsic, ir, types
 
 #: Its calls take one argument less than the functions that it decorates, which type checkers cannot know.
-intrinsic: Any = extending.intrinsic
 
 #: Bytes that `copy_block` copies.
 BLOCK = 16

@@ -11,7 +11,7 @@ The functions ``append_...`` take an array and an index and return the index aft
 import numpy as np
 
 from f5py.jit.bits import lowest_bit
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.text._bytes_numba import address_of, bits_of, copy_bytes, print_fixed, print_general, store_byte, store_word
 
 TAB = np.uint8(ord("\t"))
@@ -53,20 +53,20 @@ _BITS_56 = np.uint64(56)
 _BITS_63 = np.uint64(63)
 
 
-@exact_kernel
+@exact_inner
 def append_bytes(out, at, text):
     """Copy `text` to ``out[at:]``; return the index after it."""
     copy_bytes(address_of(out) + at, text, text.shape[0])
     return at + text.shape[0]
 
 
-@exact_kernel
+@exact_inner
 def append_int(out, at, value):
     """Write an integer as ``%d``; return the index after it."""
     return write_int(address_of(out) + at, value) - address_of(out)
 
 
-@exact_kernel
+@exact_inner
 def append_fixed(out, at, value, decimals):
     """Write a double as ``%.{decimals}f`` with 1 to 6 decimals; return the index after it.
 
@@ -75,7 +75,7 @@ def append_fixed(out, at, value, decimals):
     return write_fixed(address_of(out) + at, value, decimals) - address_of(out)
 
 
-@exact_kernel
+@exact_inner
 def eight_digits(value):
     """Split a uint64 below 10**8 into eight decimal digits, bytes 0 to 9, the first one in the lowest byte."""
     high = (value * _PER_10000) >> _BITS_45
@@ -86,7 +86,7 @@ def eight_digits(value):
     return tens | (twos - tens * _TEN) << _BITS_8
 
 
-@exact_kernel
+@exact_inner
 def int_word(value):
     """Format a uint64 below 10**8 without leading zeros; also return the number of characters."""
     digits = eight_digits(value)
@@ -94,14 +94,14 @@ def int_word(value):
     return (digits | _EIGHT_ZEROS) >> np.uint64(8 * leading), 8 - leading
 
 
-@exact_kernel
+@exact_inner
 def _write_small(at, value):
     word, n = int_word(value)
     store_word(at, word)
     return at + n
 
 
-@exact_kernel
+@exact_inner
 def _write_large(at, value):
     """Write a uint64 from 10**8 on."""
     high = value // _TEN_TO_8
@@ -116,7 +116,7 @@ def _write_large(at, value):
     return at + 8
 
 
-@exact_kernel
+@exact_inner
 def write_int(at, value):
     """Write an integer as ``%d``; return the address after it."""
     positive = np.uint64(value)
@@ -129,7 +129,7 @@ def write_int(at, value):
     return _write_large(at, positive)
 
 
-@exact_kernel
+@exact_inner
 def fixed_word(magnitude, decimals):
     """Format a double, positive or zero, as ``%.{decimals}f``; also return its length, which is at most eight.
 
@@ -149,7 +149,7 @@ def fixed_word(magnitude, decimals):
     return whole | _WORD_POINT << shift | fraction, 9 - leading if usual else 0
 
 
-@exact_kernel
+@exact_inner
 def fixed_words(values, n, decimals, words, lengths, signs):
     """`fixed_word` of the first `n` of some float32, and 1 where a minus stands before it, else 0.
 
@@ -161,7 +161,7 @@ def fixed_words(values, n, decimals, words, lengths, signs):
         signs[i] = np.int64(bits_of(value) >> _BITS_63) | (value != value)
 
 
-@exact_kernel
+@exact_inner
 def int_words(values, n, words, lengths):
     """`int_word` of the first `n` of some integers; the length is 0 for negative ones and those from 10**8 on."""
     for i in range(n):
@@ -171,7 +171,7 @@ def int_words(values, n, words, lengths):
         lengths[i] = length if usual else 0
 
 
-@exact_kernel
+@exact_inner
 def write_fixed(at, value, decimals):
     """Write a double as ``%.{decimals}f`` with 1 to 6 decimals; return the address after it."""
     word, n = fixed_word(abs(value), decimals)
@@ -183,13 +183,13 @@ def write_fixed(at, value, decimals):
     return at + n
 
 
-@exact_kernel
+@exact_inner
 def write_fixed_long(at, value, decimals):
     """Write what `write_fixed` does not write itself: long numbers, ties and what is not finite."""
     return print_fixed(at, decimals, value)
 
 
-@exact_kernel
+@exact_inner
 def write_general(at, value):
     """Write a double as ``%g``, that is with six significant digits; return the address after it.
 
@@ -212,7 +212,7 @@ def write_general(at, value):
     return _write_significant(at, np.int64(rounded), exponent)
 
 
-@exact_kernel
+@exact_inner
 def _write_significant(at, digits, exponent):
     """Write ``digits * 10 ** (exponent - 5)``, of six digits, as ``%g`` does; `exponent` is from -4 to 5."""
     n_whole = exponent + 1

@@ -14,7 +14,7 @@ from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import RowState
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.core.kmers import METHYLATED, OPPOSITE, StrandCodes
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner, kernel
 from f5py.methylation._groups_numba import is_site
 
 _BAD, _NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
@@ -71,7 +71,7 @@ def mark_all(turn, reads, alignments, motifs, truth):
                 segment[at] |= _LOWER
 
 
-@kernel
+@inner
 def _fill_ranks(letters, reverse, k, codes, ranks):
     """Rank of the k-mer at every position of a reference segment; -1 where a letter's state is not known."""
     highest = codes.n_letters ** (k - 1)
@@ -88,7 +88,7 @@ def _fill_ranks(letters, reverse, k, codes, ranks):
             ranks[at] = rank if last_unknown < at else -rank - 1
 
 
-@kernel
+@inner
 def _emission(x, rank, mean, stdv, v):
     """Density of an event in the k-mer's state, x in pA of the model."""
     known = rank if rank >= 0 else -rank - 1
@@ -97,7 +97,7 @@ def _emission(x, rank, mean, stdv, v):
     return math.exp(-0.5 * z * z) / width
 
 
-@kernel
+@inner
 def _transition(step, stay):
     """Probability of going on by so many k-mers from one event to the next."""
     if step == 0:

@@ -17,7 +17,11 @@ from f5py.signal._scaling_numba import estimate_scaling, fill_ranks
 from f5py.signal.events import DNA, detect_events
 from f5py.threads.pool import WorkerPool
 
+from ..compiled import compiled
 from .made_reads import MODEL, Read
+
+estimate_scaling = compiled(estimate_scaling)
+fill_ranks = compiled(fill_ranks)
 
 
 def reference_pairs(path: Path) -> dict[str, list[tuple[int, int]]]:

@@ -9,6 +9,7 @@ from f5py.abea import _align_numba as _cpu_numba
 from f5py.abea.align import F5C_LIMITS, AlignmentLimits
 from f5py.pore_model import builtin
 
+from ..compiled import compiled
 from . import plain_aligner
 from .made_reads import map_of
 
@@ -33,7 +34,7 @@ def _align(events, ranks, shift=0.0, scale=1.0):
     n, m = len(events), len(ranks)
     first, last = np.empty(m, np.int32), np.empty(m, np.int32)
     pairs = np.empty((n + m, 2), np.int32)
-    verdict, n_pairs, span = _cpu_numba.align_read(
+    verdict, n_pairs, span = compiled(_cpu_numba.align_read)(
         events,
         ranks,
         MODEL.levels,
@@ -71,7 +72,7 @@ def test_limits_of_the_users_own():
 
     def verdict(limits: AlignmentLimits, noise: float) -> int:
         noisy = (events + noise * rng.normal(size=n) * MODEL.level_stdv[bases]).astype(np.float32)
-        return _cpu_numba.align_read(
+        return compiled(_cpu_numba.align_read)(
             noisy, bases, MODEL.levels, np.float32(0), np.float32(1),
             _cpu_numba.EventMap(first, last, np.empty((0, 2), np.int32)), limits,
         )[0]  # fmt: skip

@@ -16,6 +16,7 @@ from f5py.abea._align_numba import ALIGNED, LONG_GAP, LOW_EMISSION, NOT_SPANNING
 from f5py.abea.align import F5C_LIMITS
 from f5py.pore_model import PoreModel
 
+from ..compiled import compiled
 from ..examples import examples
 from . import plain_aligner
 from .kernels_on_cpu import UNTOUCHED
@@ -56,7 +57,7 @@ def _by_numba(read: Read, model=MODEL):
     """As `Alignments.of`."""
     ranks = read.ranks(model.k)
     first, last = np.empty(len(ranks), np.int32), np.empty(len(ranks), np.int32)
-    verdict, n_pairs, span = _cpu_numba.align_read(
+    verdict, n_pairs, span = compiled(_cpu_numba.align_read)(
         read.events,
         ranks,
         model.levels,
@@ -75,7 +76,7 @@ def _bands_by_numba(read: Read, kmers: np.ndarray) -> tuple[int, int]:
     columns = [np.pad(np.ascontiguousarray(column), (before, after)) for column in kmers.T[:3]]
     words = np.empty((n_events + n_kmers + 2) * _cpu_numba._WORDS, np.uint16)
     reversed_events = np.pad(read.events[::-1], (before, after))
-    return _cpu_numba._fill_bands(reversed_events, *columns, n_events, n_kmers, words)
+    return compiled(_cpu_numba._fill_bands)(reversed_events, *columns, n_events, n_kmers, words)
 
 
 def _by_plain(read: Read, bandwidth: int, model=MODEL):
@@ -210,7 +211,7 @@ def _longest_gap(read: Read) -> int:
     """Most k-mers reached by skips in a row on Numba's path, be it accepted or not."""
     ranks, unused = read.ranks(6), np.empty(len(read.bases) - 5, np.int32)
     pairs = np.full((len(ranks) + len(read.events), 2), -1, np.int32)
-    _cpu_numba.align_read(
+    compiled(_cpu_numba.align_read)(
         read.events,
         ranks,
         MODEL.levels,

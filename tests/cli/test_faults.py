@@ -161,15 +161,15 @@ def cache_folder(tmp_path: Path, *options: object) -> Iterator[tuple[dict[str, s
 def test_a_damaged_cache_is_made_again(tmp_path: Path):
     """Of a small kernel; what is right is compiled, and the damage is told once for each file.
 
-    Every run is a process that forks from one that has imported all and compiled something, and loaded no code.
+    Every run is a process that forks from one that has imported Numba and compiled something.
     """
     program = (
         "import os, sys\n"
         "import numba, numpy as np\n"
         "numba.njit(lambda x: x[0])(np.zeros(1, np.int64))\n"
-        "from f5py.core._name_table_numba import fill_table\n"
         "for _ in sys.stdin:\n"
         "    if os.fork() == 0:\n"
+        "        from f5py.core._name_table_numba import fill_table\n"
         "        table = np.full(8, -1, np.int64)\n"
         "        fill_table(np.frombuffer(bytearray(b'abc'), np.uint8), np.arange(3), np.arange(1, 4), table)\n"
         "        print(sorted(table.tolist()), flush=True)\n"

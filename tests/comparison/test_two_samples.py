@@ -14,6 +14,10 @@ from numpy.typing import ArrayLike
 from f5py.comparison._two_samples_numba import compare_sorted
 from f5py.comparison.samples import q_values
 
+from ..compiled import compiled
+
+compare_sorted = compiled(compare_sorted)
+
 _SAMPLES = st.lists(st.integers(0, 15), min_size=1, max_size=25)
 
 

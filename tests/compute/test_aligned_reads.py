@@ -17,6 +17,12 @@ from f5py.threads.pool import WorkerPool
 
 from ..abea.batch_maker import made_batch
 from ..abea.made_reads import MODEL
+from ..compiled import compiled
+
+align_read = compiled(align_read)
+estimate_scaling = compiled(estimate_scaling)
+fill_ranks = compiled(fill_ranks)
+recalibrate = compiled(recalibrate)
 
 _K = MODEL.k
 

@@ -14,6 +14,8 @@ from f5py.core.motifs import ALPHABET, IUPAC, MOTIFS, Motif, motif_named, parse_
 from f5py.errors import F5pyError
 from f5py.pore_model import BUILTIN_MODELS
 
+from ..compiled import compiled
+
 
 def _spellings(pattern: str) -> tuple[str, ...]:
     """All sequences that a motif stands for."""
@@ -135,6 +137,10 @@ def _motifs(draw: st.DrawFn) -> Motif:
 def test_sites_are_found_on_the_records_own_strand(motif: Motif, segment: str) -> None:
     from f5py.methylation._groups_numba import count_groups, is_site, site_scratch
 
+    count_groups = compiled(count_groups)
+    is_site = compiled(is_site)
+    site_scratch = compiled(site_scratch)
+
     letters = np.frombuffer(segment.encode(), np.uint8)
     n = len(segment)
     width = len(motif.pattern)
@@ -170,6 +176,9 @@ def _methylated(sequence: str, motif: Motif, jump: bool) -> str:
 def test_methylating_goes_from_left_to_right_and_jumps_over_each_site(motif: Motif, bases: str, jump: bool) -> None:
     from f5py.methylation._calls_numba import fill_methylated, fill_plain
 
+    fill_methylated = compiled(fill_methylated)
+    fill_plain = compiled(fill_plain)
+
     letters = np.frombuffer(bases.encode(), np.uint8)
     plain, changed = np.empty(len(bases), np.uint8), np.empty(len(bases), np.uint8)
     codes = motif.codes(False)
@@ -184,6 +193,9 @@ def test_methylating_goes_from_left_to_right_and_jumps_over_each_site(motif: Mot
 @given(bases=st.text("ACGT", max_size=40))
 def test_the_other_strand_of_a_methylated_site_is_methylated_as_a_unit(name: str, bases: str) -> None:
     from f5py.methylation._calls_numba import fill_methylated, fill_plain
+
+    fill_methylated = compiled(fill_methylated)
+    fill_plain = compiled(fill_plain)
 
     motif = motif_named(name)
     sites, spellings = _spellings(motif.pattern), _methylated_spellings(motif)

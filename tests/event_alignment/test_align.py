@@ -22,9 +22,15 @@ from f5py.event_alignment._viterbi_numba import (
 from f5py.event_alignment.align import align_events, transitions
 from f5py.threads.pool import WorkerPool
 
+from ..compiled import compiled
 from ..examples import examples
 from .made_alignments import level_model, made_batch, made_model, made_read
 from .plain_viterbi import BAD, plain_rows, viterbi
+
+fill = compiled(fill)
+path_length = compiled(path_length)
+trace = compiled(trace)
+words_needed = compiled(words_needed)
 
 F = np.float32
 

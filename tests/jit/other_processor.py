@@ -29,20 +29,17 @@ def kernel_modules() -> list[str]:
 
 def kernels_of(module: Any) -> dict[str, Any]:
     """Find the kernels that a module defines, by name."""
-    from f5py.jit.lazy_kernel import LazyKernel
+    from numba.core.dispatcher import Dispatcher
 
     return {
         name: found
         for name, found in vars(module).items()
-        if isinstance(found, LazyKernel) and found.py_func.__module__ == module.__name__
+        if isinstance(found, Dispatcher) and found.py_func.__module__ == module.__name__
     }
 
 
 def record(file: Path, commands: list[list[str]]) -> None:
-    """Run command lines in this process and keep the argument types of the kernels that Python called.
-
-    What only other kernels call is compiled with these, see `f5py.jit.inner`; its own entries depend on what was kept.
-    """
+    """Run command lines in this process and keep the argument types of the kernels that Python called."""
     from f5py.cli import main
 
     for arguments in commands:
@@ -52,7 +49,7 @@ def record(file: Path, commands: list[list[str]]) -> None:
             if stop.code:
                 raise SystemExit(f"{' '.join(arguments)}: status {stop.code}") from None
     called = {
-        (name, kernel): [types for types, made in dispatcher.overloads.items() if callable(made.entry_point)]
+        (name, kernel): list(dispatcher.overloads)
         for name in kernel_modules()
         if name in sys.modules
         for kernel, dispatcher in kernels_of(sys.modules[name]).items()

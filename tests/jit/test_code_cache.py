@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+import f5py
 
 KERNEL = "_name_table_numba.fill_table"
 PROGRAM = """
@@ -108,3 +111,32 @@ def test_folders_that_no_run_has_used_for_long_are_removed(environment: dict[str
         os.utime(code / name, (0, 0))
     run(environment, tmp_path)
     assert {path.name for path in code.iterdir()} == {"f5py-0.0.1-new", "other", index_in(code).parents[1].name}
+
+
+def test_changed_sources_have_a_folder_of_their_own(environment: dict[str, str], tmp_path: Path):
+    package = tmp_path / "lib" / "f5py"
+    shutil.copytree(Path(f5py.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "data"))
+    environment["PYTHONPATH"] = str(package.parent)
+    program = "from f5py.jit.code_cache import code_folder; print(code_folder())"
+    before = run(environment, tmp_path, "-c", program).stdout
+    assert run(environment, tmp_path, "-c", program).stdout == before
+    with (package / "core" / "offsets.py").open("a") as file:
+        file.write("\n")
+    assert run(environment, tmp_path, "-c", program).stdout != before
+
+
+def test_code_of_an_image_that_cannot_be_written_is_copied(environment: dict[str, str], tmp_path: Path):
+    """As of a container whose image was made by root, for a user without rights in it."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can become another user")
+    place = tmp_path / "image"
+    environment |= {"NUMBA_CACHE_DIR": str(place), "HOME": "/"}
+    assert run(environment, tmp_path).stderr == ""
+    for path in (place, tmp_path / "tmp", *tmp_path.parents[:2]):
+        path.chmod(0o777 if path.name == "tmp" else 0o755)
+    for path in place.rglob("*"):
+        path.chmod(0o755)
+    program = f"import os; os.setgid(65534); os.setuid(65534)\n{PROGRAM}print(fill_table.stats.cache_hits != {{}})"
+    done = run(environment, Path("/"), "-c", program)
+    assert done.stdout == f"{RESULT}True\n"
+    assert index_in(tmp_path / "tmp")

@@ -1,94 +1,136 @@
-"""Compiled code that is kept on disk is that of the present sources."""
+"""Kernels and what they call: how often it is compiled, and that processes share the code."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numba
 import pytest
+from numba.core import event
 
 from f5py.errors import F5pyError
 from f5py.jit import kernel
+from f5py.jit.code_cache import CodeGuard
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 from ..made_data import ReadSet
-from .numba_forks import NumbaForks
 
-_CALLER = """
-from f5py.jit.kernel import kernel
-from f5py.callee import VALUE, value
+KERNELS = """
+from f5py.jit.kernel import exact_inner, kernel
 
-
-@kernel
-def answer():
-    return value() + VALUE
-"""
-_CALLEE = """
-from f5py.jit.kernel import kernel
-
-VALUE = {constant}
-
+@exact_inner
+def numbers(n):
+    i = 0
+    while i < n:
+        yield i
+        i += 1
 
 @kernel
-def value():
-    return {result}
+def total(n):
+    found = 0
+    for i in numbers(n):
+        found += i
+    return found
+
+@kernel
+def product(n):
+    found = 1
+    for i in numbers(n):
+        found *= i + 1
+    return found
 """
+CALL = (
+    "import sys, kernels; kernel = getattr(kernels, sys.argv[1]); print(kernel(4), dict(kernel.stats.cache_hits) != {})"
+)
 
 
-def _copy(path: Path, to: Path) -> None:
-    to.parent.mkdir(parents=True, exist_ok=True)
-    to.write_bytes(path.read_bytes())
+@pytest.fixture
+def run(tmp_path: Path) -> Callable[[str], str]:
+    """Return a function that calls a kernel in a process of its own, with a cache of the test's own."""
+    (tmp_path / "kernels.py").write_text(KERNELS)
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "PYTHONPATH": str(tmp_path)}
+
+    def call(name: str) -> str:
+        command = [sys.executable, "-c", CALL, name]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, cwd=tmp_path)
+        assert done.stderr == ""
+        return done.stdout.strip()
+
+    return call
 
 
-def test_code_is_compiled_anew_when_a_function_that_it_calls_has_changed(numba_forks: NumbaForks, tmp_path: Path):
-    package = tmp_path / "f5py"
-    package.mkdir()
-    source = Path(kernel.__file__).parents[1]
-    for name in ("__init__", "errors", "messages/__init__", "messages/console"):
-        _copy(source / f"{name}.py", package / f"{name}.py")
-    for path in (source / "jit").glob("*.py"):
-        _copy(path, package / "jit" / path.name)
-    (package / "caller.py").write_text(_CALLER)
-
-    def answer(result: int, constant: int) -> tuple[int, int]:
-        (package / "callee.py").write_text(_CALLEE.format(result=result, constant=constant))
-        program = "from f5py.caller import answer; print(answer(), sum(answer.stats.cache_hits.values()))"
-        environment = {
-            "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
-            "PYTHONDONTWRITEBYTECODE": "1",  # Python does not see either that a file changes twice in a second
-        }
-        done = numba_forks.run(program, tmp_path, environment)
-        assert done.returncode == 0, done.stderr
-        value, hits = done.stdout.split()
-        return int(value), int(hits)
-
-    assert answer(result=1, constant=10) == (11, 0)
-    assert answer(result=1, constant=10) == (11, 1)
-    assert answer(result=2, constant=10) == (12, 0)
-    assert answer(result=2, constant=20) == (22, 0)
-    assert answer(result=2, constant=20) == (22, 1)
+def test_a_generator_is_compiled_into_kernels_of_several_processes(run: Callable[[str], str]):
+    assert run("total") == "6 False"
+    assert run("product") == "24 False"
+    assert run("total") == "6 True"
+    assert run("product") == "24 True"
 
 
-def test_all_ways_to_import_are_seen(tmp_path: Path):
-    source = tmp_path / "kernels.py"
-    source.write_text(
-        "import f5py.a.b\nimport f5py.c as c\nfrom f5py import simd, console as shown\n"
-        "from f5py.d import (\n    e,\n    f as g,\n)\nimport numpy\nif True:\n    from f5py.h import i  # why\n"
-    )
-    assert {
-        "f5py.a.b", "f5py.c", "f5py", "f5py.simd", "f5py.console", "f5py.d", "f5py.d.e", "f5py.d.f",
-        "f5py.h", "f5py.h.i",
-    } <= kernel._about(source)[1]  # fmt: skip
+class _Compiled(event.Listener):
+    """Names of functions that are compiled."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def on_start(self, event: event.Event) -> None:
+        self.names.append(event.data["dispatcher"].py_func.__name__)
+
+    def on_end(self, event: event.Event) -> None:
+        pass
 
 
-def test_stamps_know_the_imports_of_imports():
-    package = Path(kernel.__file__).parents[1]
-    found = kernel._with_imports(package / "methylation" / "_calls_numba.py")
-    sources = {source.relative_to(package).as_posix() for source in found}
-    assert {"methylation/_calls_numba.py", "methylation/_hmm_numba.py", "jit/simd.py", "jit/kernel.py"} <= sources
-    assert "text/_format_numba.py" not in sources
+def test_what_is_inside_is_compiled_once_for_all_constants():
+    @exact_inner
+    def shifted(x, by):
+        return x + by
+
+    @exact_inner
+    def member(of, i):
+        return of[i]
+
+    @exact_kernel
+    def call(x):
+        return shifted(x, 0) + shifted(x, 1) + shifted(x, x) + member((1, 2.5), 0) + member((1, 2.5), 1)
+
+    with event.install_listener("numba:compile", _Compiled()) as compiled:
+        assert call(3) == 3 + 4 + 6 + 1 + 2.5
+    assert compiled.names.count("shifted") == 1
+    assert shifted(3, 1) == 4
+
+
+def test_one_process_saves_at_a_time(tmp_path: Path):
+    """And what it has saved is noted before the next one saves."""
+    place = tmp_path / "module"
+    place.mkdir()
+    (place / "code.1.nbc").write_bytes(b"code")
+    some_kernel, done = SimpleNamespace(stats=SimpleNamespace(cache_path=str(place))), []
+    first, second = CodeGuard(str(tmp_path)), CodeGuard(str(tmp_path))  # which remove what nobody has noted
+    assert not list(place.iterdir())
+
+    def save() -> None:
+        second.begin_saving(some_kernel)
+        done.append("second")
+        second.end_saving()
+
+    first.begin_saving(some_kernel)
+    (place / "code.1.nbc").write_bytes(b"code")
+    thread = threading.Thread(target=save)
+    thread.start()
+    time.sleep(0.1)
+    done.append("first")
+    first.end_saving()
+    thread.join()
+    assert done == ["first", "second"]
+    CodeGuard(str(tmp_path))
+    assert (place / "code.1.nbc").exists()
 
 
 def test_a_memory_limit_that_leaves_too_little_to_compile(made: ReadSet, tmp_path: Path):

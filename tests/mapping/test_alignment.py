@@ -18,9 +18,13 @@ from f5py.mapping.align._pair_alignment_numba import (
 )
 from f5py.mapping.settings import PRESETS, ZDROP, ZDROP_INV, MapSettings, parameters
 
+from ..compiled import compiled
 from ..examples import examples
 from .plain_alignment import plain_alignment
 from .real_sets import nothing_made
+
+find_drop = compiled(find_drop)
+most_lost = compiled(most_lost)
 
 
 @st.composite

@@ -20,6 +20,7 @@ from f5py.mapping.index.reference_index import codes_of
 from f5py.mapping.settings import PRESETS
 from f5py.threads.pool import WorkerPool
 
+from ..compiled import compiled
 from ..examples import SHARE, examples
 from ..made_data import refused, run_command
 from .real_sets import joined, rows_of, sequences_of
@@ -92,13 +93,15 @@ def tile_of(target: str, read: str, scores, from_best: bool, plain: bool):
     from f5py.mapping.darwin import _gact_numba as gact
     from f5py.mapping.darwin._tiles_numba import new_work
 
+    new_work = compiled(new_work)
+
     integers = darwin_integers(DarwinSettings(), 14, scores, 0)
     t, q = (codes_of(np.frombuffer(one.encode(), np.uint8)) for one in (target, read))
     work = new_work()
     n, m = len(t), len(q)
-    best, i, j = gact._fill(t, q, Tile(n, n, m, m), False, from_best, plain, integers, work)
+    best, i, j = compiled(gact._fill)(t, q, Tile(n, n, m, m), False, from_best, plain, integers, work)
     state, ops = np.zeros(gact._N_STATE, np.int64), np.full(n + m, 9, np.uint8)
-    on_target, on_read, at = gact._walk_back(i, j, m, integers, work, state, ops, 0, 1)
+    on_target, on_read, at = compiled(gact._walk_back)(i, j, m, integers, work, state, ops, 0, 1)
     columns = "".join("MID"[op] for op in ops[:at])
     assert (columns.count("M") + columns.count("D"), columns.count("M") + columns.count("I")) == (on_target, on_read)
     return best, (i + 1, j + 1), columns

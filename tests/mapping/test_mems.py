@@ -19,9 +19,13 @@ from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
 from f5py.mapping.settings import PRESETS, parameters
 from f5py.threads.pool import WorkerPool
 
+from ..compiled import compiled
 from ..examples import examples
 from ..made_data import refused, run_command
 from .real_sets import Sequences, batch_of, rows_of, sequences_of, text_of
+
+find_mems = compiled(find_mems)
+write_strand = compiled(write_strand)
 
 COMPLEMENT = str.maketrans("ACGT", "TGCA")
 #: First base, end and places of a match.

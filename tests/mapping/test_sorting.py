@@ -8,6 +8,11 @@ from hypothesis import strategies as st
 
 from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs, sort_runs
 
+from ..compiled import compiled
+
+sort_pairs = compiled(sort_pairs)
+sort_runs = compiled(sort_runs)
+
 
 def sorted_by(sort, keys: np.ndarray, *places: int) -> tuple[list[int], list[int]]:
     """Sort keys and their indices."""

@@ -29,7 +29,11 @@ from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import PRESETS, parameters
 from f5py.threads.pool import WorkerPool
 
+from ..compiled import compiled
 from .real_sets import batch_of, cigar_of, index_of, nothing_made, rows_of, sequences_of
+
+chains_of_read = compiled(chains_of_read)
+sketch = compiled(sketch)
 
 pytestmark = pytest.mark.shared
 ONT = PRESETS["map-ont"]

@@ -12,6 +12,12 @@ from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes
 from f5py.methylation._noise_numba import forward_correlated
 from f5py.methylation.correlated import terms_of
 
+from ..compiled import compiled
+
+forward_lanes = compiled(forward_lanes)
+work_size = compiled(work_size)
+forward_correlated = compiled(forward_correlated)
+
 LANES = 16
 EVENTS_PER_BASE = 1.9
 

@@ -15,6 +15,11 @@ import numpy as np
 from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes, work_size
 from f5py.pore_model import builtin
 
+from ..compiled import compiled
+
+forward_lanes = compiled(forward_lanes)
+work_size = compiled(work_size)
+
 LANES = 16
 #: What may happen to the events, any of them together: pores that stall, steps back and forth over several bases,
 #: events from elsewhere in between, and outliers, alone and in a row.

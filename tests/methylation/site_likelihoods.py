@@ -17,6 +17,16 @@ from f5py.methylation._site_windows_numba import Fits, Shares, SiteWindows, find
 from f5py.methylation.correlated import terms_of
 from f5py.pore_model.model import PoreModel
 
+from ..compiled import compiled
+
+fill_plain = compiled(fill_plain)
+is_site = compiled(is_site)
+sites_per_kmer = compiled(sites_per_kmer)
+log_base = compiled(log_base)
+log_of_share = compiled(log_of_share)
+room_of = compiled(room_of)
+find_shares = compiled(find_shares)
+
 
 class ReadWindows(NamedTuple):
     """Windows of one read."""

@@ -7,7 +7,11 @@ import pytest
 
 from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes, work_size
 
+from ..compiled import compiled
 from .made_groups import INSERTED, JUMPS, OUTLIERS, STALLS, compare_ratios
+
+forward_lanes = compiled(forward_lanes)
+work_size = compiled(work_size)
 
 LANES = 16
 

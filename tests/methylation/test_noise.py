@@ -13,6 +13,7 @@ from f5py.core.noise import GAUSSIAN, INDEPENDENT, OF_PORES, STUDENT, Noise
 from f5py.methylation import _hmm_numba, _noise_numba
 from f5py.methylation.correlated import terms_of
 
+from ..compiled import compiled
 from ..examples import examples
 from .plain_hmm import all_paths, ln_density, plain_forward
 from .test_hmm import LANES, _forward, _lanes, _problem
@@ -27,9 +28,9 @@ def _correlated(problems, events_per_base, noise):
     inverse = np.where(constant == _hmm_numba.NEVER, np.float32(0), inverse)
     rows, columns = n_events.max(), n_kmers.max()
     scores = np.empty(LANES, np.float32)
-    work = np.empty(_hmm_numba.work_size(columns), np.float32)
+    work = np.empty(compiled(_hmm_numba.work_size)(columns), np.float32)
     scratch = _hmm_numba.Scratch(work, *np.empty((2, rows * LANES), np.float32))
-    _noise_numba.forward_correlated(
+    compiled(_noise_numba.forward_correlated)(
         events, _hmm_numba.Emissions(inverse, offset, constant), n_events, n_kmers,
         np.full(LANES, float(events_per_base)), terms_of(noise), scratch, scores,
     )  # fmt: skip
@@ -140,4 +141,4 @@ def test_a_likelihood_adds_up_to_one_over_the_next_event() -> None:
 
 
 def test_background_is_the_same_as_that_of_independent_noise() -> None:
-    assert _noise_numba.background is _hmm_numba.background
+    assert _noise_numba.background is compiled(_hmm_numba.background)

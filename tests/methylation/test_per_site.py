@@ -21,6 +21,7 @@ from f5py.methylation.correlated import terms_of
 from f5py.pore_model import PoreModel, builtin
 from f5py.simulation.settings import SimulationSettings
 
+from ..compiled import compiled
 from ..made_data import ReadSet, run_main
 from .site_likelihoods import ReadWindows, site_likelihoods
 
@@ -76,6 +77,10 @@ def _all_states(
     """Log-likelihood of every state of the sites, by the forward algorithm of the group calls; shape (2,) * n."""
     from f5py.methylation._hmm_numba import Emissions, Scratch, forward_lanes, work_size
     from f5py.methylation._noise_numba import forward_correlated
+
+    forward_lanes = compiled(forward_lanes)
+    work_size = compiled(work_size)
+    forward_correlated = compiled(forward_correlated)
 
     forward, terms = (forward_lanes, ()) if noise is None else (forward_correlated, (terms_of(noise),))
 
@@ -263,6 +268,8 @@ def test_the_share_of_agreeing_groups_is_its_expectation(power: float) -> None:
     """Against numerical integration of the prior's two parts on a fine grid."""
     from f5py.methylation._site_list_numba import learn_agreement
 
+    learn_agreement = compiled(learn_agreement)
+
     rng = np.random.default_rng(2)
     shares = np.append((np.arange(4000) + 0.5) / 4000, 0.995)
     prior = np.append(4 * (1 - shares[:-1]) ** 3 / 4000 * 0.01, 0.99)
@@ -277,6 +284,8 @@ def test_the_share_of_agreeing_groups_is_its_expectation(power: float) -> None:
 def test_few_groups_do_not_make_a_read_one_of_independent_sites() -> None:
     """Three groups that seem to differ, as in a short read of one state with a poor fit, hardly count; thirty do."""
     from f5py.methylation._site_list_numba import learn_agreement
+
+    learn_agreement = compiled(learn_agreement)
 
     assert learn_agreement(np.full(3, -1.5), 0.5) > 0.9
     assert learn_agreement(np.full(3, -1.5), 1.0) > 0.65
@@ -338,6 +347,8 @@ def test_agreement_of_one_is_the_groups_call_and_of_zero_the_uniform_prior(
     from f5py.core.batch import ReadStatus
     from f5py.methylation import calls
     from f5py.methylation._site_list_numba import learn_agreement
+
+    learn_agreement = compiled(learn_agreement)
 
     seen = []
 

@@ -18,6 +18,13 @@ from f5py.methylation._rescale_numba import (
 )
 from f5py.pore_model import builtin
 
+from ..compiled import compiled
+
+_reference_of = compiled(_reference_of)
+fit_read = compiled(fit_read)
+fit_robust = compiled(fit_robust)
+site_probabilities = compiled(site_probabilities)
+
 MODEL = builtin("r9.4_450bps.cpg.6mer")
 LEVELS = MODEL.levels
 

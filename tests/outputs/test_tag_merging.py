@@ -16,6 +16,10 @@ from f5py.io.bam.bam_records import RawRecords
 from f5py.io.bam.modifications._tags_numba import n_values
 from f5py.outputs.calls.tag_merging import ModificationTags, tags_of_motifs, tags_of_records, tags_with_those_of_records
 
+from ..compiled import compiled
+
+n_values = compiled(n_values)
+
 HEADER = pysam.AlignmentHeader.from_dict({"SQ": [{"SN": "chr", "LN": 1000}]})
 Entries = dict[str, dict[int, tuple[int, ...]]]
 OURS: Entries = {"C+m?": {3: (200,), 7: (10,)}}

@@ -10,6 +10,12 @@ from f5py.signal._events_numba import find_events, scratch_for
 from f5py.signal._reversed_events_numba import reverse_events
 from f5py.signal.events import DNA, RNA
 
+from ..compiled import compiled
+
+find_events = compiled(find_events)
+scratch_for = compiled(scratch_for)
+reverse_events = compiled(reverse_events)
+
 
 def _t_statistic(x, window):
     """Compute the statistic at every position, straight from the formula, in double precision."""

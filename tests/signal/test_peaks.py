@@ -9,6 +9,12 @@ from f5py.signal._t_statistics_numba import Sums, t_statistics
 from f5py.signal.events import DNA, RNA
 from tests.signal.test_events import plain_boundaries
 
+from ..compiled import compiled
+
+find_events = compiled(find_events)
+scratch_for = compiled(scratch_for)
+t_statistics = compiled(t_statistics)
+
 OFFSET, UNIT = np.float32(10), np.float32(0.17)
 
 

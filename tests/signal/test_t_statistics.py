@@ -17,6 +17,10 @@ from f5py.signal import _t_statistics_numba
 from f5py.signal._peaks_numba import CHUNK
 from f5py.signal._t_statistics_numba import _FLOATS, Sums, _Lanes, t_statistics
 
+from ..compiled import compiled
+
+t_statistics = compiled(t_statistics)
+
 WINDOWS = 2, 3, 6, 7, 14
 TINY = np.finfo(np.float32).tiny
 

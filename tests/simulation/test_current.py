@@ -11,6 +11,8 @@ from f5py.pore_model import builtin
 from f5py.simulation.current import dwell_times, kmer_ranks, simulate_signal
 from f5py.simulation.settings import SimulationSettings
 
+from ..compiled import compiled
+
 QUIET = SimulationSettings(level_noise=0.0, sample_noise=0.0, shift_sd=0.0, scale_sd=0.0)
 
 
@@ -80,6 +82,9 @@ def test_shift_and_scale_move_whole_reads(model, codes):
 def test_events_per_base_are_those_of_real_reads(model, codes, slow, least, most):
     from f5py.signal._events_numba import find_events, scratch_for
     from f5py.signal.events import DNA
+
+    find_events = compiled(find_events)
+    scratch_for = compiled(scratch_for)
 
     settings = SimulationSettings()
     samples = simulate_signal(codes, model, settings, 10.0, slow, np.random.default_rng(1))

@@ -16,6 +16,8 @@ from f5py.core.motifs import IUPAC, parse_motif, reverse_complement
 from f5py.errors import InputFileError
 from f5py.site_frequencies.frequency import methylation_frequency
 
+from ..compiled import compiled
+
 _HEADERS = [
     "chromosome\t" + strand + "start\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
     "num_calling_strands\t" + count + "\tsequence\n"
@@ -264,6 +266,8 @@ def test_counts_beyond_32_bits_add_up() -> None:
 
 def test_frequencies_are_rounded_as_printf_does() -> None:
     from f5py.site_frequencies._site_table_numba import append_share
+
+    append_share = compiled(append_share)
 
     out = np.zeros(8, np.uint8)
     pairs = [(m, c) for c in range(1, 250) for m in range(c + 1)]

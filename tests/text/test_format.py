@@ -20,6 +20,14 @@ from f5py.text._format_numba import (
     write_general,
 )
 
+from ..compiled import compiled
+
+append_bytes = compiled(append_bytes)
+append_fixed = compiled(append_fixed)
+append_int = compiled(append_int)
+fixed_words = compiled(fixed_words)
+int_words = compiled(int_words)
+
 _GUARD = 7
 
 

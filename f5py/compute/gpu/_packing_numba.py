@@ -2,18 +2,18 @@
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.c_memory import address_of_data
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner, kernel
 from f5py.jit.streamed import BLOCK, end_stream, stream_block
 
 
-@kernel
+@inner
 def _copy(values, to):
     """As ``to[:] = values``, which takes ten times as long to compile."""
     for i in range(values.shape[0]):
         to[i] = values[i]
 
 
-@kernel
+@inner
 def _stream(values, to):
     """As `_copy`, for what only the device reads: it takes a third less of the memory's time."""
     n = values.shape[0]

@@ -107,10 +107,7 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
 
     def _check(self) -> None:
         """Compute a small made-up batch as well as the CPU threads do: no driver or device may change a number."""
-        stages = replace(
-            self._stages, times=StageTimes(1), before_stage=lambda part: None, after_part=lambda batch: None,
-            leaves_events=False,
-        )  # fmt: skip
+        stages = replace(self._stages, times=StageTimes(1), after_part=lambda batch: None, leaves_events=False)
         expected, found = (made_batch(stages.model, stages.rna) for _ in range(2))
         stages.compute(expected)
         reads = np.arange(len(found))
@@ -188,7 +185,7 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
 
 def _settings(stages: SignalStages) -> bytes:
     """Return what a check depends on besides the code and the device; one of one motif does for all."""
-    said = stages.parameters, stages.rna, stages.limits, stages.quality, stages.means_only, stages.finish_part
+    said = stages.parameters, stages.rna, stages.limits, stages.quality, stages.means_only, stages.results
     model = stages.model
     return repr((said, model.k)).encode() + model.level_mean.tobytes() + model.level_stdv.tobytes()
 

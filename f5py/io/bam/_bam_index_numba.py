@@ -3,7 +3,7 @@
 import numpy as np
 
 from f5py.io.bam._bam_numba import signed32
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 #: In a .bai, a bin that holds no chunks but counts.
 _COUNTS = 37450
@@ -11,7 +11,7 @@ _COUNTS = 37450
 _BAI_HEADER_SIZE = 8
 
 
-@exact_kernel
+@exact_inner
 def _unsigned64(data, at):
     value = np.uint64(0)
     for i in range(8):
@@ -19,7 +19,7 @@ def _unsigned64(data, at):
     return value
 
 
-@exact_kernel
+@exact_inner
 def _scan_chunks(data, at, n_chunks, file_size, contig, scan):
     """Note the chunks of a bin; return where the next bin is, or -1."""
     if n_chunks < 0 or n_chunks > (data.shape[0] - at) // 16:
@@ -38,14 +38,14 @@ def _scan_chunks(data, at, n_chunks, file_size, contig, scan):
     return at
 
 
-@exact_kernel
+@exact_inner
 def _add_entry(contig, stretch, offset, scan):
     n = scan.sizes[1]
     scan.contigs[n], scan.stretches[n], scan.offsets[n] = contig, stretch, offset
     scan.sizes[1] = n + 1
 
 
-@exact_kernel
+@exact_inner
 def _scan_bins(data, at, depth, file_size, contig, scan):
     """Go through the bins of a contig, which in a .csi, of `depth` levels below the first, have offsets.
 

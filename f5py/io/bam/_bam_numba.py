@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from f5py.core._name_table_numba import find_name
 from f5py.core.cigar import OF_REFERENCE, REFERENCE_SKIP, SOFT_CLIP
 from f5py.io.bam.record_layout import FIXED_SIZE
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 #: What becomes of a record.
 KEPT, UNMAPPED, LOW_MAPQ, SECONDARY, SUPPLEMENTARY, NO_BASES, ULTRA, UNMAPPED_LOW_MAPQ, DUPLICATE = range(9)
@@ -51,7 +51,7 @@ _NUMBER_SIZES = _sizes((b"cC", 1), (b"sS", 2), (b"iIf", 4))
 _SIZES = _sizes((b"AcC", 1), (b"sS", 2), (b"iIf", 4), (b"d", 8))
 
 
-@exact_kernel
+@exact_inner
 def unsigned16(data, at):
     """Read the two bytes at `at` as an unsigned number."""
     return np.uint16(data[at]) | np.uint16(data[at + 1]) << 8
@@ -208,7 +208,7 @@ def size_of_value(data, at, kind, end):
     return size + 1 if at + size < end else np.int64(-1)
 
 
-@exact_kernel
+@exact_inner
 def find_tag(data, at, end, tag):
     """Find a tag in ``data[at:end]``: the place of the type of its value, and the value's end; or -1, -1."""
     while at + 3 <= end:
@@ -221,20 +221,20 @@ def find_tag(data, at, end, tag):
     return np.int64(-1), np.int64(-1)
 
 
-@exact_kernel
+@exact_inner
 def sequence_begins(data, at):
     """Find the start of a record's sequence."""
     return at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH]) + 4 * np.int64(unsigned16(data, at + N_CIGAR))
 
 
-@exact_kernel
+@exact_inner
 def tags_begin(data, at):
     """Find the start of a record's tags."""
     n_bases = signed32(data, at + N_BASES)
     return sequence_begins(data, at) + (n_bases + 1) // 2 + n_bases
 
 
-@exact_kernel
+@exact_inner
 def cigar_of(data, at, end):
     """Find a record's CIGAR and its number of operations; more than 65,535 are in the tag CG."""
     n = np.int64(unsigned16(data, at + N_CIGAR))
@@ -248,7 +248,7 @@ def cigar_of(data, at, end):
     return begin, n
 
 
-@exact_kernel
+@exact_inner
 def reference_span(data, begin, n):
     """Count the bases of the reference that a CIGAR of `n` operations covers."""
     span = np.int64(0)
@@ -259,7 +259,7 @@ def reference_span(data, begin, n):
     return span
 
 
-@exact_kernel
+@exact_inner
 def integer_of(data, value, missing):
     """Read a tag's value, whose type is at `value`, as a whole number; `missing` if it is none."""
     if value < 0:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from f5py.io.bam._bam_numba import signed32
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 
 @exact_kernel
@@ -48,7 +48,7 @@ def cut_records(offsets, block_size, ends):
     return n_full
 
 
-@exact_kernel
+@exact_inner
 def _cut_before(begin, at, end, block_size, cuts):
     """End blocks before and inside of a record; return where the last one begins, and how many are full."""
     ends, n_full = cuts

@@ -12,7 +12,7 @@ import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, HEADER_SIZE, HEADER_START
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 #: The longest text of a block: one that does not get shorter is stored, and must be no longer than the format allows.
 MOST_TEXT = 0xFF00
@@ -41,7 +41,7 @@ def _crc_tables() -> np.ndarray:
 _CRC = _crc_tables()
 
 
-@exact_kernel
+@exact_inner
 def crc_of(text, n):
     """CRC-32 of the first n bytes."""
     crc = np.uint32(0xFFFFFFFF)
@@ -70,7 +70,7 @@ def crc_of(text, n):
     return crc ^ np.uint32(0xFFFFFFFF)
 
 
-@exact_kernel
+@exact_inner
 def _choose_lengths(text, n, counts, order, lengths):
     """Fill the length of each symbol's code; return log2(m) and the number of bits of text and end."""
     counts[:] = 0
@@ -107,7 +107,7 @@ def _choose_lengths(text, n, counts, order, lengths):
     return best, best_bits
 
 
-@exact_kernel
+@exact_inner
 def _assign_codes(lengths, codes):
     """Fill the canonical codes (RFC 1951, section 3.2.2), their bits in the reverse order."""
     n_of = np.zeros(17, np.int64)
@@ -131,7 +131,7 @@ def _assign_codes(lengths, codes):
             codes[symbol] = turned
 
 
-@exact_kernel
+@exact_inner
 def _put_bits(out, state, value, n_bits):
     """Append bits; `state` has where the next byte goes, and bits that are not out yet with their number."""
     state[1] |= value << state[2]
@@ -143,7 +143,7 @@ def _put_bits(out, state, value, n_bits):
         state[2] -= 8
 
 
-@exact_kernel
+@exact_inner
 def _deflate(text, n, out, begin, work):
     """Write the first n bytes of `text` as a compressed block from `begin` on; return where it ends."""
     counts, order, lengths, codes = work
@@ -192,13 +192,13 @@ def _deflate(text, n, out, begin, work):
     return state[0]
 
 
-@exact_kernel
+@exact_inner
 def _copy(source, begin, n, target, to):
     for i in range(n):
         target[to + i] = source[begin + i]
 
 
-@exact_kernel
+@exact_inner
 def _lay_out(reads, first, begin, end, text):
     """Fill `text` with what stands from `begin` to `end` in the lines of reads, of which the first one is `first`."""
     names, name_offsets, bases, base_offsets, at = reads
@@ -310,7 +310,7 @@ def gather_blocks(turn, blocks, out, begin, offsets, packed):
         _copy(out, begin[i] + i * MOST_MORE, offsets[i + 1] - offsets[i], packed, offsets[i])
 
 
-@exact_kernel
+@exact_inner
 def _put_number(out, at, value):
     digits = 1
     rest = value // 10

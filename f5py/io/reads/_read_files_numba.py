@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.text._format_numba import NEWLINE, TAB
 
 _SLASH = np.uint8(ord("/"))
 
 
-@exact_kernel
+@exact_inner
 def _compare(text, begin, end, other, other_begin, other_end):
     """-1, 0 or 1, as one name is before, the same as or after another one, by their bytes."""
     for i in range(min(end - begin, other_end - other_begin)):

@@ -14,7 +14,7 @@ from f5py.io.bam._bam_numba import (
     tags_begin,
     unsigned16,
 )
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 #: What may be wrong with a file.
 SOUND, NOT_A_RECORD, CUT, NO_NAME, NO_TEXT = range(5)
@@ -34,7 +34,7 @@ _MOST_EXPONENT = 100_000
 _TOGETHER = 64
 
 
-@exact_kernel
+@exact_inner
 def _copy_text(text, at, end, out, to):
     """Copy bytes above the space from `at` on, many at a time; stop before one that is not, or near `end`.
 
@@ -54,7 +54,7 @@ def _copy_text(text, at, end, out, to):
     return n
 
 
-@exact_kernel
+@exact_inner
 def _is_text(byte):
     """Return whether a byte up to the space is white space, not a control character."""
     return byte == _SPACE or (byte >= _TAB and byte <= _RETURN)
@@ -242,7 +242,7 @@ def copy_tags(data, starts, chosen, dropped, out, offsets):
     return n
 
 
-@exact_kernel
+@exact_inner
 def _number(text, at, end, is_float):
     """Parse the decimal number that begins at `at`; also return where it ends, -1 if there is none."""
     sign = 1.0
@@ -292,7 +292,7 @@ def _number(text, at, end, is_float):
     return sign * value, np.int64(at)
 
 
-@exact_kernel
+@exact_inner
 def _put(out, n, value, size):
     """Write the lowest `size` bytes of an integer; return the index after them."""
     for _ in range(size):
@@ -302,7 +302,7 @@ def _put(out, n, value, size):
     return n
 
 
-@exact_kernel
+@exact_inner
 def _integer_code(code, low, high):
     """Find the first type from an integer type on that holds numbers between two; 0 if none does."""
     for i in range(_INTEGERS.shape[0]):
@@ -311,7 +311,7 @@ def _integer_code(code, low, high):
     return code
 
 
-@exact_kernel
+@exact_inner
 def _put_number(out, n, value, code, single):
     """Write a number as BAM's type `code` has it; `single` is scratch for one float32."""
     if code == _FLOAT:
@@ -374,7 +374,7 @@ def tags_of_comments(text, rows, n_reads, dropped, out, offsets, left_out):
     return n
 
 
-@exact_kernel
+@exact_inner
 def _is_tag(text, at, stop):
     """Return whether text has the form of a tag: its name, a known type, and a value."""
     if stop - at < 5 or text[at + 2] != 58 or text[at + 4] != 58:
@@ -387,7 +387,7 @@ def _is_tag(text, at, stop):
     return is_name and is_type
 
 
-@exact_kernel
+@exact_inner
 def _put_tag(text, at, stop, out, n, single):
     """Write the tag between `at` and `stop` and return where it ends; `n` if its value does not fit its type."""
     kind = text[at + 3]
@@ -428,7 +428,7 @@ def _put_tag(text, at, stop, out, n, single):
     return _put_array(text, at, stop, out, n, single)
 
 
-@exact_kernel
+@exact_inner
 def _put_array(text, at, stop, out, n, single):
     """Write the value of an array behind its tag's type; see `_put_tag`."""
     begin = n - 3

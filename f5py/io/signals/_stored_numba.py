@@ -3,10 +3,10 @@
 from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._svb_numba import expand_svb_zd
 from f5py.jit.c_memory import address_of_data
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 
-@exact_kernel
+@exact_inner
 def expand_pieces(stored, read, out, to):
     """Write the samples of a read to an array, from `to` on."""
     for piece in range(stored.pieces[read], stored.pieces[read + 1]):

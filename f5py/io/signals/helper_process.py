@@ -310,7 +310,7 @@ def _main() -> None:
     for number in _NOT_FOR_HELPERS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _NOT_FOR_HELPERS)
-    _end_with_parent()
+    end_with_parent()
     sys.meta_path.insert(0, _NoPandas())
     module, name, descriptor, *arguments = sys.argv[1:]
     function: Any = getattr(import_module(module), name)
@@ -326,7 +326,7 @@ class _NoPandas(MetaPathFinder):
             raise ModuleNotFoundError("not used here", name=fullname)
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
     """Let the system end this process with its parent: in an endless loop of a library it would not notice that."""
     if sys.platform == "linux":
         import ctypes

@@ -9,7 +9,7 @@ in place.
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.jit.simd_int import (
     LANES,
     add,
@@ -39,7 +39,7 @@ _LOWEST = -(1 << 30)
 BITS = 8, 16, 32, 64
 
 
-@shared_kernel
+@exact_inner
 def border(n, integers):
     """Score of a gap of `n` bases, negated."""
     if n == 0:
@@ -47,7 +47,7 @@ def border(n, integers):
     return min(integers[Q] + integers[E] * n, integers[Q2] + integers[E2] * n)
 
 
-@shared_kernel
+@exact_inner
 def _best_cell(h, first, last, best):
     """Choose one of the cells with the best score of an anti-diagonal, in the order of minimap2's vectors."""
     if h[last] == best or first == last:
@@ -72,7 +72,7 @@ def _best_cell(h, first, last, best):
     return first + (chosen & 0xFFFFFFFF)
 
 
-@shared_kernel
+@exact_inner
 def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, rows, cells):
     """Compute all cells.
 
@@ -237,7 +237,7 @@ def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, row
     return last_h, best, best_t, best_q, False
 
 
-@shared_kernel
+@exact_inner
 def way_back(rows, cells, i, j, n, m, band, forwards, ops, n_ops):
     """Append the path that ends at a cell to a CIGAR string; return its new length.
 
@@ -287,7 +287,7 @@ def way_back(rows, cells, i, j, n, m, band, forwards, ops, n_ops):
     return n_ops
 
 
-@shared_kernel
+@exact_inner
 def append_op(ops, n_ops, op, length, begin):
     """Append an operation, or lengthen the last one if it stands at `begin` or behind; return the new length."""
     if n_ops > begin and (ops[n_ops - 1] & 15) == op:
@@ -297,7 +297,7 @@ def append_op(ops, n_ops, op, length, begin):
     return n_ops + 1
 
 
-@shared_kernel
+@exact_inner
 def local_alignment(target, n, query, m, integers, reach):
     """Score of the best local alignment with one kind of gap, and its last bases on target and query.
 

@@ -3,7 +3,7 @@
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.mapping.hits.hit_fields import COUNT, FIRST, MLEN
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN
 from f5py.mapping.settings import BW, MATCH, MAX_GAP, MIN_CNT, MIN_SC, E, Q
@@ -15,14 +15,14 @@ _MIN_GAP, _MIN_DIFFERENCE, _MOST_PAIRS = 10, 40, 10
 _MIN_GAP_ALONE = 30
 
 
-@shared_kernel
+@exact_inner
 def _steps(x, y, i):
     """Distances on reference and read from the anchor before to anchor `i`."""
     t = np.int64(x[i] & _LOW) - np.int64(x[i - 1] & _LOW)
     return t, (y[i] & 0xFFFFFFFF) - (y[i - 1] & 0xFFFFFFFF)
 
 
-@shared_kernel
+@exact_inner
 def trim_ends(hit, x, y, integers):
     """Leave out anchors at the ends behind large gaps; return the first anchor and how many are left."""
     first = hit[FIRST]
@@ -59,7 +59,7 @@ def trim_ends(hit, x, y, integers):
     return start, end + 1 - start
 
 
-@shared_kernel
+@exact_inner
 def _large_gaps(x, y, first, count, smallest, places):
     """Write the anchors behind gaps larger than `smallest`; return how many."""
     n = 0
@@ -71,7 +71,7 @@ def _large_gaps(x, y, first, count, smallest, places):
     return n
 
 
-@shared_kernel
+@exact_inner
 def ignore_opposite_gaps(x, y, first, count, reach, places):
     """Ignore anchors between insertions and deletions that cancel out."""
     n = _large_gaps(x, y, first, count, _MIN_GAP, places)
@@ -119,7 +119,7 @@ def ignore_opposite_gaps(x, y, first, count, reach, places):
         k += 1
 
 
-@shared_kernel
+@exact_inner
 def ignore_close_gaps(x, y, first, count, reach, places):
     """Ignore anchors between large gaps with few matches between them."""
     n = _large_gaps(x, y, first, count, _MIN_GAP_ALONE, places)
@@ -153,7 +153,7 @@ def ignore_close_gaps(x, y, first, count, reach, places):
         k = m
 
 
-@shared_kernel
+@exact_inner
 def _longer(length, integers, room, to_end):
     """Compute how far an end of `length` bases may reach on the reference."""
     gain = length * integers[MATCH]
@@ -162,7 +162,7 @@ def _longer(length, integers, room, to_end):
     return min(length, room, to_end)
 
 
-@shared_kernel
+@exact_inner
 def left_limits(x, y, first, rs, qs, integers):
     """Find where the alignment before the first cut (`rs`, `qs`) may begin."""
     span = (y[first] >> 32) & 0xFF
@@ -194,7 +194,7 @@ def left_limits(x, y, first, rs, qs, integers):
     return min(rs0, rs1, rs), qs0
 
 
-@shared_kernel
+@exact_inner
 def right_limits(x, y, last, re, qe, contig_length, read_length, integers):
     """Find where the alignment behind the last cut (`re`, `qe`) may end; `x` and `y` are all anchors of the read."""
     re0 = np.int64(x[last] & _LOW) + 1

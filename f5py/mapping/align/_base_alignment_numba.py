@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.mapping.align._alignment_numba import PAD, local_alignment
 from f5py.mapping.align._cigar_numba import find_drop, finish_hit, most_lost
 from f5py.mapping.align._pair_alignment_numba import (
@@ -72,7 +72,7 @@ class Aligner(NamedTuple):
     room: Room
 
 
-@shared_kernel
+@exact_inner
 def _split(hits, h, n_hits, n_kept, x, y, read_length):
     """Insert behind hit `h` one with its anchors from the `n_kept`-th on."""
     for i in range(n_hits, h + 1, -1):
@@ -100,7 +100,7 @@ def _split(hits, h, n_hits, n_kept, x, y, read_length):
     rest[SPLIT] |= 2
 
 
-@shared_kernel
+@exact_inner
 def align_hit(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
     """Align hit `h`; return the new number of hits, `ops` or a larger array, and its new length.
 
@@ -218,7 +218,7 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
     return n_hits, ops, n_ops
 
 
-@shared_kernel
+@exact_inner
 def _reversed(source, begin, n):
     """Copy bases in reverse, with the padding of the aligner."""
     result = np.empty(n + PAD, np.uint8)
@@ -227,7 +227,7 @@ def _reversed(source, begin, n):
     return result
 
 
-@shared_kernel
+@exact_inner
 def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
     """Look for an inverted stretch between hit `h` and the one before; if there is one, fill row ``h + 1``.
 
@@ -301,7 +301,7 @@ def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
     return True, ops, n_ops
 
 
-@shared_kernel
+@exact_inner
 def drop_poor(hits, n, integers):
     """Drop hits with too few anchors, matches or too low a score; return how many stay."""
     kept = 0
@@ -316,7 +316,7 @@ def drop_poor(hits, n, integers):
     return kept
 
 
-@shared_kernel
+@exact_inner
 def align_hits(hits, n_hits, read, contigs, aligner, ops):
     """Align all hits of a read, which may add hits.
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.mapping.align._alignment_numba import local_alignment
 from f5py.mapping.hits.hit_fields import (
     BLEN,
@@ -36,7 +36,7 @@ from f5py.mapping.settings import (
 _ONE = np.uint64(1)
 
 
-@shared_kernel
+@exact_inner
 def log2_of(n):
     """Approximate binary logarithm of a positive integer, as float32: `f5py.mapping.settings.log2_approximation`."""
     z = np.float32(n)
@@ -48,7 +48,7 @@ def log2_of(n):
     return exponent + (first * z - np.float32(0.67487759))
 
 
-@shared_kernel
+@exact_inner
 def most_lost(ops, begin, n_ops, score, integers):
     """Return a bound of how far the score can drop along a path: all that it loses.
 
@@ -80,7 +80,7 @@ def most_lost(ops, begin, n_ops, score, integers):
     return lost + missing * share // max((match + integers[MISMATCH]) * (match - N_SCORE), 1) + 1
 
 
-@shared_kernel
+@exact_inner
 def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
     """Look for a drop of the score along a path; 0 for none, 1 for a drop, 2 for one that an inversion explains.
 
@@ -164,7 +164,7 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
     return 1 if drop > integers[ZDROP] else 0
 
 
-@shared_kernel
+@exact_inner
 def tidy(hit, ops, reference, r, strand, s):
     """Shift gaps to the left, merge what can be merged, drop a leading gap; return the bases dropped of each sequence.
 
@@ -259,7 +259,7 @@ def tidy(hit, ops, reference, r, strand, s):
     return dropped_t, dropped_q
 
 
-@shared_kernel
+@exact_inner
 def finish_hit(hit, ops, reference, r, strand, s, integers):
     """Tidy up the path of a hit and count its columns; `reference`, `r`, `strand`, `s` as in `find_drop`."""
     dropped_t, dropped_q = tidy(hit, ops, reference, r, strand, s)

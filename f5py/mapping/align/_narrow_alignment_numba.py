@@ -7,7 +7,7 @@ one, on the others the columns do.
 
 import numpy as np
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.jit.simd_int import (
     WIDE,
     add,
@@ -34,7 +34,7 @@ NARROW = WIDE - 1
 FRONT, BEHIND = WIDE, 2 * WIDE
 
 
-@shared_kernel
+@exact_inner
 def fill_narrow(target, n, query, m, integers, rows, cells):
     """Compute the cells of a global alignment with ``|i - j| <= NARROW``; of equal scores the earlier gap is taken.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.simd_int import LANES, WIDE
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import PAD, fill, way_back
@@ -64,7 +64,7 @@ class Room(NamedTuple):
     lost: NDArray[np.int64]
 
 
-@shared_kernel
+@exact_kernel
 def new_room():
     """Room to align in."""
     return Room(
@@ -78,7 +78,7 @@ def new_room():
     )
 
 
-@shared_kernel
+@exact_inner
 def _find_made(made, stretch):
     """Find the alignment of a stretch, if it is among those that are yet to come; -1 if not."""
     keys = made.keys
@@ -92,7 +92,7 @@ def _find_made(made, stretch):
     return -1
 
 
-@shared_kernel
+@exact_inner
 def _most_beyond(n, m, width, integers):
     """Bound the score of an alignment of `n` to `m` bases that leaves ``|i - j| <= width``; for ``n - m`` within it.
 
@@ -109,7 +109,7 @@ def _most_beyond(n, m, width, integers):
     return most
 
 
-@shared_kernel
+@exact_inner
 def _width_for(n, m, band, score, integers):
     """Find the narrowest band, in whole vectors, that no alignment of at least this score leaves; else `band`."""
     width = LANES - 1
@@ -119,7 +119,7 @@ def _width_for(n, m, band, score, integers):
     return width if width < end else band
 
 
-@shared_kernel
+@exact_kernel
 def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
     """Align ``reference[r:r + n]`` to ``strand[s:s + m]`` and append the path to `ops`, unless that has been `made`.
 
@@ -211,7 +211,7 @@ def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
     return ops, n_ops, score, best, best_t, best_q, dropped
 
 
-@shared_kernel
+@exact_inner
 def join_ops(ops, begin, n_ops):
     """Merge the operation at `begin` with the one before if they are of one kind; return the new length."""
     if n_ops > begin and begin > 0 and (ops[begin] & 15) == (ops[begin - 1] & 15):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.mapping.align._anchor_choice_numba import (
     ignore_close_gaps,
     ignore_opposite_gaps,
@@ -33,7 +33,7 @@ class AnchoredRead(NamedTuple):
     length: int  # bases of the read
 
 
-@shared_kernel
+@exact_inner
 def cut_anchor(x, y, reference, contig_begin, strand, strand_begin, integers):
     """Find where an anchor's bases are cut: places on the contig and on the read's strand."""
     t = np.int64(x & _LOW)
@@ -50,7 +50,7 @@ def cut_anchor(x, y, reference, contig_begin, strand, strand_begin, integers):
     return t - half, q - half
 
 
-@shared_kernel
+@exact_inner
 def ends_of_hit(hit, read, contigs, integers):
     """Choose the anchors between which a hit is aligned.
 
@@ -88,13 +88,13 @@ def ends_of_hit(hit, read, contigs, integers):
     return first, count, rs, qs, re, qe, rs0, qs0, re0, qe0
 
 
-@shared_kernel
+@exact_inner
 def ends_gap(flags, is_last, m, n):
     """Return whether a gap of `m` and `n` bases ends at an anchor with these flags; ignored ones do not come here."""
     return is_last or flags & LONG_JOIN != 0 or (m >= MIN_DP_LEN and n >= MIN_DP_LEN)
 
 
-@shared_kernel
+@exact_inner
 def list_stretches(hit, read, contigs, integers, keys):
     """List what `align_hit` aligns if no score drops; return how many stretches there are.
 
@@ -138,7 +138,7 @@ def list_stretches(hit, read, contigs, integers, keys):
     return n
 
 
-@shared_kernel
+@exact_inner
 def _list(keys, at, stretch):
     """Write a row of `keys`."""
     keys[at, 0] = stretch.r

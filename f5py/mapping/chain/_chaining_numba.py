@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER, MAX_SKIP
 
 _HIGH = np.uint64(32)
@@ -29,7 +29,7 @@ class ChainScores(NamedTuple):
     p: NDArray[np.int32]  # shape (n,): index of its predecessor from the first anchor of the read on, -1 for none
 
 
-@shared_kernel
+@exact_inner
 def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, marks):
     """Score the best chain that ends at each anchor of one read or segment, and its predecessor.
 
@@ -129,7 +129,7 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
             best_near = i
 
 
-@shared_kernel
+@exact_kernel
 def score_reads(turn, reads, anchors, offsets, integers, gap_penalty, scores):
     """`score_anchors` of reads, whose anchors stand between `offsets`.
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import sort_pairs, sort_runs
 from f5py.mapping.settings import (
     BW,
@@ -34,7 +34,7 @@ class Chains(NamedTuple):
     sums: NDArray[np.int64]  # shape (>= n,): score << 32 | number of anchors, one element a chain
 
 
-@shared_kernel
+@exact_inner
 def cut_chains(anchors, begin, n, integers, max_drop, scores, out, scratch):
     """Write the chains of `n` anchors from index `begin` on, in the order of their first anchors.
 
@@ -125,7 +125,7 @@ def cut_chains(anchors, begin, n, integers, max_drop, scores, out, scratch):
     return n_chains, n_out
 
 
-@shared_kernel
+@exact_inner
 def _step(x, y, i, j, gap_penalty):
     """Gain of a step from anchor `j` to `i`, difference of the distances, and whether the step is exact."""
     dq = (y[i] & 0xFFFFFFFF) - (y[j] & 0xFFFFFFFF)
@@ -139,7 +139,7 @@ def _step(x, y, i, j, gap_penalty):
     return gain, difference, difference == 0 and step <= span
 
 
-@shared_kernel
+@exact_inner
 def _activate(tree, half, rank, priority):
     """Make a rank of the tree of largest priorities active."""
     value = priority[rank]
@@ -154,7 +154,7 @@ def _activate(tree, half, rank, priority):
         node >>= 1
 
 
-@shared_kernel
+@exact_inner
 def _deactivate(tree, half, rank, priority):
     """Make a rank of the tree inactive."""
     node = half + rank
@@ -169,7 +169,7 @@ def _deactivate(tree, half, rank, priority):
         node >>= 1
 
 
-@shared_kernel
+@exact_inner
 def _best_active(tree, half, low, high, priority):
     """Find the active rank in ``[low, high)`` of the largest priority, of equal ones the last; -1 if there is none."""
     best = np.int64(-1)
@@ -198,7 +198,7 @@ def _best_active(tree, half, low, high, priority):
     return best
 
 
-@shared_kernel
+@exact_inner
 def _ranks_within(y_sorted, n, reach, low, high):
     """Fill, for each rank, the first ranks whose positions are above the own one less `reach`, and not less than it."""
     first = 0
@@ -212,7 +212,7 @@ def _ranks_within(y_sorted, n, reach, low, high):
         high[r] = same
 
 
-@shared_kernel
+@exact_inner
 def _raise_tops(tops, n, rank, score):
     """Put a score in the tree of largest scores of all ranks up to one (Fenwick's)."""
     while rank < n and tops[rank] < score:  # where it is not less, so it is further up
@@ -220,7 +220,7 @@ def _raise_tops(tops, n, rank, score):
         rank |= rank + 1
 
 
-@shared_kernel
+@exact_inner
 def _top_until(tops, rank):
     """Find the largest score of ranks up to this one."""
     top = np.int32(0)
@@ -230,7 +230,7 @@ def _top_until(tops, rank):
     return top
 
 
-@shared_kernel
+@exact_kernel
 def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch):
     """Score chains over gaps of up to the long bandwidth; as `score_anchors`, for anchors from index 0 on.
 
@@ -370,7 +370,7 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
         p[i] = parent
 
 
-@shared_kernel
+@exact_inner
 def is_worth_joining(y, chains, n_chains, read_length, integers, rescue_bases, rescue_ratio):
     """Return whether the first chain leaves so much of the read out that chains are joined over long gaps."""
     if integers[BW_LONG] <= integers[BW] or n_chains < 2:

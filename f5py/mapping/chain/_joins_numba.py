@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
 from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining
@@ -54,7 +54,7 @@ class PackedJoins(NamedTuple):
     chains: NDArray[np.int32]
 
 
-@shared_kernel
+@exact_inner
 def first_chains(read, anchors, read_length, parameters, out, scratch):
     """Cut the chains of a read; sort their anchors if it is worth it to join them over long gaps.
 
@@ -77,7 +77,7 @@ def first_chains(read, anchors, read_length, parameters, out, scratch):
     return n_chains, m, True
 
 
-@shared_kernel
+@exact_inner
 def copy_chains(cut, read, out):
     """Copy the chains of a read that stay as they have been cut."""
     begin = cut.offsets[read]
@@ -88,13 +88,13 @@ def copy_chains(cut, read, out):
         out.sums[c] = cut.sums[begin + c]
 
 
-@shared_kernel
+@exact_inner
 def _reach_of(integers):
     """Compute the largest distance to an anchor that is tried: those nearby are even if the bandwidth is narrower."""
     return np.uint64(max(integers[MAX_GAP], integers[BW_LONG], INNER_DISTANCE))
 
 
-@shared_kernel
+@exact_kernel
 def cut_reads(turn, reads, columns, anchors, parameters, cut):
     """Cut the first chains of reads.
 
@@ -146,7 +146,7 @@ def cut_reads(turn, reads, columns, anchors, parameters, cut):
         cut.work[read] = work
 
 
-@shared_kernel
+@exact_kernel
 def pack_joins(turn, turns, reads, cut, integers, places, packed):
     """Copy the anchors of reads to be joined, and fill their segments.
 
@@ -180,7 +180,7 @@ def pack_joins(turn, turns, reads, cut, integers, places, packed):
                 first = k
 
 
-@shared_kernel
+@exact_kernel
 def unpack_joins(turn, turns, reads, cut, places, packed):
     """Fill the scores and predecessors of reads, which are joined then.
 

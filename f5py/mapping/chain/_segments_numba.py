@@ -3,7 +3,7 @@
 import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping.chain._chaining_numba import ChainScores, score_anchors
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER
 
@@ -18,13 +18,13 @@ AT_A_TIME = 16
 SPAN_SHIFT = 24
 
 
-@shared_kernel
+@exact_inner
 def begins_segment(x, at, reach):
     """Return whether no chain comes to an anchor from the one before it, or from farther away."""
     return x[at] >> _HIGH != x[at - 1] >> _HIGH or x[at] > x[at - 1] + reach
 
 
-@shared_kernel
+@exact_inner
 def pack_anchors(x, y, begin, n, packed, to):
     """Copy anchors as a GPU takes them: last base on the contig; span << SPAN_SHIFT | last base on the read."""
     for k in range(n):
@@ -33,7 +33,7 @@ def pack_anchors(x, y, begin, n, packed, to):
         packed[to + k, 1] = np.int32(np.uint32(span << SPAN_SHIFT | (y[begin + k] & 0xFFFFFFFF)))
 
 
-@shared_kernel
+@exact_inner
 def unpack_chains(chains, at, n, offset, scores, begin):
     """Fill the scores and predecessors of a segment, which is `offset` anchors behind the first one of its read.
 
@@ -53,7 +53,7 @@ def unpack_chains(chains, at, n, offset, scores, begin):
         p[begin + k] = parent + offset if parent >= 0 else -1
 
 
-@shared_kernel
+@exact_kernel
 def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, table):
     """Divide reads into segments; score those with fewer anchors than `smallest` at once.
 
@@ -108,7 +108,7 @@ def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, t
                 work += at - st
 
 
-@shared_kernel
+@exact_kernel
 def score_segments(turn, order, table, anchors, integers, gap_penalty, scores):
     """`score_anchors` of segments.
 
@@ -130,7 +130,7 @@ def score_segments(turn, order, table, anchors, integers, gap_penalty, scores):
         score_anchors(anchors, table[order[i], FIRST], begin, end, integers, gap_penalty, scores, marks)
 
 
-@shared_kernel
+@exact_kernel
 def pack_segments(turn, turns, order, table, places, x, y, anchors):
     """Copy the anchors of segments to where they stand one segment after another.
 
@@ -154,7 +154,7 @@ def pack_segments(turn, turns, order, table, places, x, y, anchors):
             pack_anchors(x, y, begin, table[order[i], END] - begin, anchors, places[i])
 
 
-@shared_kernel
+@exact_kernel
 def unpack_segments(turn, turns, order, table, places, chains, f, p):
     """Fill the scores and predecessors of segments.
 

@@ -3,7 +3,7 @@
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH
 from f5py.mapping.darwin.extensions import COLUMNS, EQUAL, QE, QS, READ, REVERSE, SCORE, TARGET, TE, TS
 from f5py.mapping.hits import hit_fields as field
@@ -16,14 +16,14 @@ _SAME_PERCENT = 50
 _NO_QUALITY = 255
 
 
-@shared_kernel
+@exact_inner
 def _shares(a_begin, a_end, b_begin, b_end):
     """Return whether two stretches share more than half of the shorter one."""
     shared = min(a_end, b_end) - max(a_begin, b_begin)
     return 100 * shared > _SAME_PERCENT * min(a_end - a_begin, b_end - b_begin)
 
 
-@shared_kernel
+@exact_kernel
 def mark_repeats(order, table, results, is_repeat):
     """Mark alignments that a better one of the same read has found as well.
 
@@ -55,7 +55,7 @@ def mark_repeats(order, table, results, is_repeat):
                 break
 
 
-@shared_kernel
+@exact_kernel
 def count_runs(ops, op_offsets, n_runs):
     """Fill the numbers of operations that paths have as CIGAR strings.
 
@@ -74,7 +74,7 @@ def count_runs(ops, op_offsets, n_runs):
         n_runs[c] = n
 
 
-@shared_kernel
+@exact_kernel
 def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits, runs):
     """Fill hits and their CIGAR strings from alignments with paths.
 
@@ -138,7 +138,7 @@ def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits
             hit[field.MAPQ] = _NO_QUALITY
 
 
-@shared_kernel
+@exact_kernel
 def judge_reads(hits, first, n_hits, integers, floats):
     """Say which hits are secondary and how good the others are, read by read; move those that are kept to its front.
 

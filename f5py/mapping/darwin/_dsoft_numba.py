@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import appended
 from f5py.mapping.darwin.darwin_settings import BIN, MOST_PLACES, N_SEEDS, SEED_BASES, SPREAD, K
 from f5py.mapping.darwin.extensions import N_CANDIDATE
@@ -18,7 +18,7 @@ from f5py.mapping.index._reference_index_numba import COUNT_BITS, look_up
 _COUNT_MASK = (1 << COUNT_BITS) - 1
 
 
-@shared_kernel
+@exact_kernel
 def list_kmers(bases, offsets, k, keys, places):
     """List the k-mers of all targets without unknown bases, and their places in `bases`; return how many there are.
 
@@ -51,7 +51,7 @@ def list_kmers(bases, offsets, k, keys, places):
     return n
 
 
-@shared_kernel
+@exact_inner
 def _kmer(strand, at, k):
     """Return the number of a k-mer, or -1 if a base is unknown."""
     key = np.int64(0)
@@ -62,7 +62,7 @@ def _kmer(strand, at, k):
     return key
 
 
-@shared_kernel
+@exact_inner
 def _target_of(offsets, place):
     """Find the target that has a place."""
     low = 0
@@ -99,7 +99,7 @@ class Bins(NamedTuple):
     lasts: NDArray[np.int32]  # where the last seed of a bin begins
 
 
-@shared_kernel
+@exact_inner
 def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
     """Add the candidates of a strand to `found` from index `n` on; return it, the number of candidates, and `touched`.
 
@@ -175,7 +175,7 @@ def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
     return found, n, touched
 
 
-@shared_kernel
+@exact_kernel
 def find_candidates(turn, reads, strands, read_offsets, owns, kmers, integers, n_found):
     """Find the candidates of reads.
 

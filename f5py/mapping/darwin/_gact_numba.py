@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping.darwin._tiles_numba import (
     OPENS_READ,
     OPENS_TARGET,
@@ -55,7 +55,7 @@ BOTH, READ_ONLY, TARGET_ONLY = 0, 1, 2
 _EQUAL, _OTHER, _GAP, _RUNS, _IN_GAP, _N_STATE = range(6)
 
 
-@shared_kernel
+@exact_inner
 def _walk_back(i, j, n_columns, integers, work, state, ops, at, step):
     """Go back from a cell as far as a tile's path is taken.
 
@@ -131,7 +131,7 @@ class Tile(NamedTuple):
     m: int
 
 
-@shared_kernel
+@exact_inner
 def _fill(target, read, tile, backwards, finds_best, plain, integers, work):
     """Take the bases of a tile and fill it; see `fill_tile`.
 
@@ -158,7 +158,7 @@ def _fill(target, read, tile, backwards, finds_best, plain, integers, work):
     return fill_tile(n, m, integers, finds_best, work)
 
 
-@shared_kernel
+@exact_inner
 def _start(target, read, r, o, k, plain, integers, work):
     """Find where the first tile of a candidate ends; -1, -1 if nothing is there.
 
@@ -207,7 +207,7 @@ class Extended(NamedTuple):
     ops: NDArray[np.uint8]
 
 
-@shared_kernel
+@exact_inner
 def extend(target, read, r, o, plain, integers, work, out):
     """Extend a candidate in both directions.
 
@@ -276,7 +276,7 @@ def extend(target, read, r, o, plain, integers, work, out):
     result[QE] = qe
 
 
-@shared_kernel
+@exact_kernel
 def extend_candidates(turn, order, extensions, targets, target_offsets, plain, integers):
     """`extend` of candidates.
 
@@ -307,7 +307,7 @@ def extend_candidates(turn, order, extensions, targets, target_offsets, plain, i
         )  # fmt: skip
 
 
-@shared_kernel
+@exact_kernel
 def make_strands(turn, reads, codes, offsets, strands):
     """Fill both strands of reads.
 

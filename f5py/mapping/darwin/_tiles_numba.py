@@ -8,7 +8,7 @@ part with bases that equal nothing: their scores are 0, as those of the border.
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.jit.simd_int import (
     LANES,
     add,
@@ -39,7 +39,7 @@ TO_BOTH, TO_TARGET, TO_READ = 1, 2, 3
 OPENS_TARGET, OPENS_READ = 4, 8
 
 
-@shared_kernel
+@exact_inner
 def new_work():
     """Arrays for `fill_tile`: bases; scores; cells."""
     return (
@@ -49,7 +49,7 @@ def new_work():
     )
 
 
-@shared_kernel
+@exact_inner
 def take_bases(target, r, n, read, o, m, backwards, bases):
     """Copy the bases of a tile: ``n`` of the target and ``m`` of the read, before ``(r, o)``, or behind it backwards.
 
@@ -74,7 +74,7 @@ def take_bases(target, r, n, read, o, m, backwards, bases):
             bases[1, PAD + j] = base if base < 4 else _NO_READ
 
 
-@shared_kernel
+@exact_inner
 def fill_tile(n, m, integers, finds_best, work):
     """Fill the cells of a tile of `n` rows (target) and `m` columns (read); return the best score and its cell.
 
@@ -150,7 +150,7 @@ def fill_tile(n, m, integers, finds_best, work):
     return np.int64(best[PAD + row]), row, np.int64(best_at[PAD + row]) - row
 
 
-@shared_kernel
+@exact_inner
 def fill_tile_plainly(n, m, integers, finds_best, work):
     """Define `fill_tile`, cell by cell. Bases and cells lie as there."""
     bases, scores, cells = work

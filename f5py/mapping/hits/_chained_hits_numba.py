@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, extended
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
 from f5py.mapping.chain._chains_numba import Chains, cut_chains, score_long_joins
@@ -32,7 +32,7 @@ class ChainedCounts(NamedTuple):
     anchors: NDArray[np.int64]  # shape (n_reads,)
 
 
-@shared_kernel
+@exact_inner
 def chains_of_read(read, anchors, read_length, parameters, cut, out, scratch):
     """Cut the chains of a read, joined over long gaps if that is worth it; see `cut_chains`.
 
@@ -59,7 +59,7 @@ def chains_of_read(read, anchors, read_length, parameters, cut, out, scratch):
     return cut_chains(joined, 0, m, integers, integers[BW_LONG], of_joins, out, scratch)
 
 
-@shared_kernel
+@exact_inner
 def close_gaps(hits, n_hits, x, y, n):
     """Move the anchors of hits together, in their order; return how many there are."""
     is_kept = np.zeros(n + 1, np.int64)
@@ -79,7 +79,7 @@ def close_gaps(hits, n_hits, x, y, n):
     return kept
 
 
-@shared_kernel
+@exact_inner
 def _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scratch):
     """Find the hits of a read as far as chains tell.
 
@@ -115,7 +115,7 @@ def _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scrat
     return hits, m, x[:n], y[:n]
 
 
-@shared_kernel
+@exact_kernel
 def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, cut, counts):
     """Find the hits of reads as far as chains tell.
 

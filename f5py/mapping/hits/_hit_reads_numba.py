@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import appended, extended
 from f5py.mapping.align._base_alignment_numba import Aligner, align_hits
 from f5py.mapping.align._pair_alignment_numba import Made, new_room
@@ -24,7 +24,7 @@ class HitCounts(NamedTuple):
     ops: NDArray[np.int64]
 
 
-@shared_kernel
+@exact_inner
 def strands_of(bases, begin, length):
     """Codes of a read, then of its reverse complement."""
     strands = np.empty(2 * length, np.uint8)
@@ -41,7 +41,7 @@ def strands_of(bases, begin, length):
     return strands
 
 
-@shared_kernel
+@exact_kernel
 def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
     """Align the hits of reads base by base.
 
@@ -102,7 +102,7 @@ def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
     return done[:n_done], all_hits[:n_all], all_ops[:n_all_ops]
 
 
-@shared_kernel
+@exact_kernel
 def gather_hits(done, n_hits, offsets, op_offsets, source, target):
     """Copy the hits that one thread has found to their places in the order of the reads.
 

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.mapping._sorting_numba import sort_pairs
 from f5py.mapping.hits.hit_fields import (
     ALIGNED,
@@ -43,7 +43,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _STRAND = np.uint64(63)
 
 
-@shared_kernel
+@exact_inner
 def _wang(key):
     """Thomas Wang's hash of 32 bits."""
     key = (key + ~(key << np.uint64(15))) & _LOW
@@ -54,7 +54,7 @@ def _wang(key):
     return key ^ (key >> np.uint64(16))
 
 
-@shared_kernel
+@exact_inner
 def name_hash(names, begin, end, read_length):
     """Hash a read's name and length to decide between equal chains.
 
@@ -69,7 +69,7 @@ def name_hash(names, begin, end, read_length):
     return _wang(h)
 
 
-@shared_kernel
+@exact_inner
 def set_coordinates(hit, x, y, read_length):
     """Set what follows from the anchors of a hit."""
     first = hit[FIRST]
@@ -99,7 +99,7 @@ def set_coordinates(hit, x, y, read_length):
     hit[BLEN] = blen
 
 
-@shared_kernel
+@exact_inner
 def copy_hit(hits, to, source):
     """Overwrite a row."""
     if to != source:
@@ -107,7 +107,7 @@ def copy_hit(hits, to, source):
             hits[to, field] = hits[source, field]
 
 
-@shared_kernel
+@exact_inner
 def chains_to_hits(x, y, chains, n_chains, read_length, hash_of_name, hits, scratch):
     """Fill rows of hits, best first."""
     key = np.empty(n_chains, np.uint64)
@@ -134,7 +134,7 @@ def chains_to_hits(x, y, chains, n_chains, read_length, hash_of_name, hits, scra
         set_coordinates(hit, x, y, read_length)
 
 
-@shared_kernel
+@exact_inner
 def _uncovered(hits, i, primaries, n_primaries, covers):
     """Bases of hit `i` that no earlier primary covers; -1 if none overlaps it."""
     begin = hits[i, QS]
@@ -161,7 +161,7 @@ def _uncovered(hits, i, primaries, n_primaries, covers):
     return total + max(0, end - reached)
 
 
-@shared_kernel
+@exact_inner
 def set_parents(hits, n, integers, floats):
     """Give the hits numbers, and set of each whether it is primary or to which primary hit it is secondary."""
     if n == 0:
@@ -216,7 +216,7 @@ def set_parents(hits, n, integers, floats):
             hit[N_SUB] = 0
 
 
-@shared_kernel
+@exact_inner
 def renumber(hits, n):
     """Give hits that have been moved together new numbers, and their parents' new numbers."""
     largest = -1
@@ -237,7 +237,7 @@ def renumber(hits, n):
             hits[i, PARENT] = NO_PARENT
 
 
-@shared_kernel
+@exact_inner
 def select_secondaries(hits, n, integers, floats, check_strand):
     """Keep primary hits and the best secondary ones at the front; return how many are kept.
 
@@ -279,7 +279,7 @@ def select_secondaries(hits, n, integers, floats, check_strand):
     return kept
 
 
-@shared_kernel
+@exact_inner
 def set_divergence(hits, n, x, y, seeds, read_length, contig_lengths):
     """Estimate the divergence of each hit from the share of seeds on it that have matched."""
     n_seeds = seeds.shape[0]
@@ -331,7 +331,7 @@ def set_divergence(hits, n, x, y, seeds, read_length, contig_lengths):
         hit[DIVERGENCE] = np.int64(np.float64(value) * np.float64(1 << DIVERGENCE_BITS))
 
 
-@shared_kernel
+@exact_inner
 def _place_on_read(y, reverse, read_length):
     """Last base of an anchor on the read as it was sequenced."""
     if reverse:
@@ -339,7 +339,7 @@ def _place_on_read(y, reverse, read_length):
     return y & 0xFFFFFFFF
 
 
-@shared_kernel
+@exact_inner
 def drop_retained(hits, n):
     """Drop hits on the other strand that diverge much more than their parents; return how many stay."""
     kept = 0

@@ -16,7 +16,7 @@ import math
 import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.align._base_alignment_numba import drop_poor
 from f5py.mapping.align._cigar_numba import log2_of
@@ -55,7 +55,7 @@ from f5py.mapping.settings import MATCH, MIN_SC, MISMATCH, RANK_FRACTION, RANK_M
 _FRACTION = np.float64(np.float32(RANK_FRACTION))
 
 
-@shared_kernel
+@exact_inner
 def _rescore(hits, n, ops, read_length, integers):
     """Score again with mismatches and gaps weighed by the divergence if two hits are nearly as good."""
     largest = -1
@@ -95,7 +95,7 @@ def _rescore(hits, n, ops, read_length, integers):
         hit[DP_MAX] = max(0, np.int64(score + 0.499))
 
 
-@shared_kernel
+@exact_inner
 def _sort_hits(hits, n, scratch):
     """Sort by score, then hash; best first."""
     key = np.empty(n, np.uint64)
@@ -113,7 +113,7 @@ def _sort_hits(hits, n, scratch):
             hits[i, field] = copy[place[n - 1 - i], field]
 
 
-@shared_kernel
+@exact_inner
 def _set_quality(hits, n, rep_len, integers):
     """Set the mapping quality of all hits but inversions."""
     one = np.float32(1)
@@ -156,7 +156,7 @@ def _set_quality(hits, n, rep_len, integers):
         hit[MAPQ] = quality
 
 
-@shared_kernel
+@exact_inner
 def _set_quality_of_inversions(hits, n, scratch):
     """Give an inversion the smaller quality of its neighbours on the reference."""
     found = False
@@ -178,7 +178,7 @@ def _set_quality_of_inversions(hits, n, scratch):
             hits[place[i], MAPQ] = min(hits[place[i - 1], MAPQ], hits[place[i + 1], MAPQ])
 
 
-@shared_kernel
+@exact_inner
 def rank_hits(hits, n, ops, read_length, integers, floats, scratch):
     """Rank aligned hits, and keep the primary and the best secondary ones; return how many are kept."""
     if n >= 2 and read_length >= RANK_MIN_LENGTH:
@@ -189,7 +189,7 @@ def rank_hits(hits, n, ops, read_length, integers, floats, scratch):
     return select_secondaries(hits, n, integers, floats, False)
 
 
-@shared_kernel
+@exact_inner
 def judge_hits(hits, n, rep_len, integers, scratch):
     """Mark the primary record and set the mapping qualities."""
     n_primary = 0
@@ -201,7 +201,7 @@ def judge_hits(hits, n, rep_len, integers, scratch):
     _set_quality_of_inversions(hits, n, scratch)
 
 
-@shared_kernel
+@exact_kernel
 def rank_reads(turn, reads, read_offsets, hits, rep_len, parameters, with_alignment, kept):
     """Rank the hits of reads in their places, and judge them.
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
 from f5py.mapping.align._stretches_numba import AnchoredRead, list_stretches
 from f5py.mapping.hits._hit_reads_numba import strands_of
@@ -27,7 +27,7 @@ class Plan(NamedTuple):
     places: NDArray[np.int64]  # shape (len(chosen) + 1,): of the target, which the query follows
 
 
-@shared_kernel
+@exact_kernel
 def plan_reads(turn, reads, columns, chained, contigs, integers, n_planned):
     """List the stretches that `align_reads` will align, as far as no score drops.
 
@@ -81,7 +81,7 @@ def plan_reads(turn, reads, columns, chained, contigs, integers, n_planned):
     return done[:n_done], keys[:n_keys]
 
 
-@shared_kernel
+@exact_kernel
 def gather_keys(done, n_planned, offsets, source, target):
     """Copy the stretches that one thread has listed to their places in the order of the reads.
 
@@ -104,7 +104,7 @@ def gather_keys(done, n_planned, offsets, source, target):
             at += 1
 
 
-@shared_kernel
+@exact_kernel
 def pack_stretches(turn, turns, at_a_time, plan, bases, offsets, reference, packed):
     """Copy the bases of stretches to where the GPU has them one after another.
 

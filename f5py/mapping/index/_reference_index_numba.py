@@ -4,7 +4,7 @@
 import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping.index._sketch_numba import NONE, sketch
 
 #: Bits of the number of places in an entry of the table; the others say where they begin.
@@ -12,7 +12,7 @@ COUNT_BITS = 28
 _DIGIT = 11
 
 
-@shared_kernel
+@exact_kernel
 def sketch_contigs(turn, contigs, bases, offsets, scheme, out, n_found):
     """Find the minimizers of contigs; those of contig c begin at ``offsets[c]`` of `out`.
 
@@ -36,7 +36,7 @@ def sketch_contigs(turn, contigs, bases, offsets, scheme, out, n_found):
         n_found[c] = n - begin
 
 
-@shared_kernel
+@exact_kernel
 def close_up(offsets, n_found, keys, places):
     """Move the minimizers of all contigs together, without their spans; return how many there are.
 
@@ -56,7 +56,7 @@ def close_up(offsets, n_found, keys, places):
     return n
 
 
-@shared_kernel
+@exact_kernel
 def sort_by_key(keys, places, other_keys, other_places, n, n_bits):
     """Sort stably by key, digit by digit; return whether the result is in the other arrays.
 
@@ -94,7 +94,7 @@ def sort_by_key(keys, places, other_keys, other_places, n, n_bits):
     return swapped
 
 
-@shared_kernel
+@exact_kernel
 def count_keys(keys, n, counts):
     """Write the number of places of every distinct key; return how many keys there are.
 
@@ -118,7 +118,7 @@ def count_keys(keys, n, counts):
     return n_keys
 
 
-@shared_kernel
+@exact_kernel
 def fill_table(keys, places, counts, n_keys, table):
     """Fill the hash table: key, then where its places begin and how many there are. Places of a key ascend.
 
@@ -154,7 +154,7 @@ def fill_table(keys, places, counts, n_keys, table):
         first += counts[c]
 
 
-@shared_kernel
+@exact_inner
 def look_up(table, key):
     """Entry of a key: first place << COUNT_BITS | number of places; 0 for a key that does not occur."""
     mask = table.shape[0] // 2 - 1
@@ -168,7 +168,7 @@ def look_up(table, key):
         slot = (slot + 1) & mask
 
 
-@shared_kernel
+@exact_kernel
 def is_sound(bases, offsets, table, places, k):
     """Return whether an index that may be damaged leads nowhere outside of itself, and every look-up of a key ends.
 

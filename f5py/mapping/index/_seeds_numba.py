@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.index._reference_index_numba import COUNT_BITS, look_up
 from f5py.mapping.index._sketch_numba import NONE, Minimizers, Scheme, sketch
@@ -25,7 +25,7 @@ REVERSE = np.uint64(1 << 63)
 _MOST_RESCUED = 128
 
 
-@shared_kernel
+@exact_inner
 def _drop_frequent_in_read(key, place, n, mid_occ, fraction, slots):
     """Drop minimizers that occur in the read more often than `mid_occ` and `fraction` of them; return how many stay."""
     mask = slots.shape[0] // 2 - 1
@@ -61,7 +61,7 @@ def _drop_frequent_in_read(key, place, n, mid_occ, fraction, slots):
     return m
 
 
-@shared_kernel
+@exact_inner
 def _choose_rescued(entries, begin, end, allowed, max_max_occ, dropped):
     """Drop the seeds of a run of frequent ones but the `allowed` rarest."""
     count_mask = (1 << COUNT_BITS) - 1
@@ -78,7 +78,7 @@ def _choose_rescued(entries, begin, end, allowed, max_max_occ, dropped):
             dropped[i] = 1
 
 
-@shared_kernel
+@exact_inner
 def drop_frequent(entries, place, m, read_length, integers, dropped):
     """Drop the seeds with more places than `MID_OCC`, but for the rarest of a long stretch without others.
 
@@ -126,7 +126,7 @@ class SeedRoom(NamedTuple):
     slots: NDArray[np.int64]  # shape (2 * n_slots,): scratch
 
 
-@shared_kernel
+@exact_inner
 def seeds_of_read(minimizers, n, read_length, table, integers, floats, room):
     """Turn minimizers into seeds; return their number and how much of the read dropped ones cover.
 
@@ -206,7 +206,7 @@ class SeedIndex(NamedTuple):
     places: NDArray[np.int64]
 
 
-@shared_kernel
+@exact_kernel
 def seed_reads(turn, reads, bases, offsets, index, parameters, overlaps, counts):
     """Find the sorted anchors of reads.
 
@@ -312,7 +312,7 @@ def seed_reads(turn, reads, bases, offsets, index, parameters, overlaps, counts)
     return done[:n_done], x[:n], y[:n], used[:n_used]
 
 
-@shared_kernel
+@exact_kernel
 def gather(done, counts, offsets, source, target):
     """Copy what one thread has found of its reads to their places.
 

@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 #: No k-mer: greater than every key.
 NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@shared_kernel
+@exact_kernel
 def fill_codes(letters, codes):
     """Fill the codes of letters.
 
@@ -31,7 +31,7 @@ def fill_codes(letters, codes):
         codes[i] = code ^ (code >> np.uint8(1)) if is_base else np.uint8(4)
 
 
-@shared_kernel
+@exact_inner
 def hash_bits(x, mask):
     """Invertible hash of the bits in `mask`; uint64."""
     x = (~x + (x << np.uint64(21))) & mask
@@ -58,7 +58,7 @@ class Minimizers(NamedTuple):
     place: NDArray[np.int64]  # number of the sequence << 32 | last base << 1 | strand
 
 
-@shared_kernel
+@exact_inner
 def sketch(bases, begin, end, scheme, rid, ring, out, n):
     """Write the minimizers of ``bases[begin:end]`` from index `n` on; return the index after the last.
 

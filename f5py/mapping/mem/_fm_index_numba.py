@@ -5,7 +5,7 @@ import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.bits import count_bits
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import grown
 
 #: Blocks, and entries of the table, that a thread takes at a time.
@@ -16,7 +16,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _HAS_ENDS = np.uint64(1 << 31)
 
 
-@shared_kernel
+@exact_kernel
 def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, blocks):
     """Write the bases before the suffixes, and how many there are in each block; turn suffixes into places.
 
@@ -73,7 +73,7 @@ def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, bloc
     return ends[:n_ends].copy()
 
 
-@shared_kernel
+@exact_kernel
 def sum_blocks(blocks, ends, totals):
     """Turn the numbers of bases in blocks into those before them, and mark blocks with rows that have no base.
 
@@ -98,7 +98,7 @@ def sum_blocks(blocks, ends, totals):
         blocks[row >> 6, 0] |= _HAS_ENDS
 
 
-@shared_kernel
+@exact_inner
 def rank(blocks, ends, base, row):
     """Count how often a base comes before the suffixes of the rows before `row`."""
     block = row >> 6
@@ -124,7 +124,7 @@ def rank(blocks, ends, base, row):
     return np.int64(count) + count_bits(same)
 
 
-@shared_kernel
+@exact_kernel
 def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
     """From the rows of all words of a length to those of the words with one base more before them.
 
@@ -156,7 +156,7 @@ def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
                         table[longer, 1] = z
 
 
-@shared_kernel
+@exact_kernel
 def is_sound(blocks, ends, first_rows, places, n_bases):
     """Return whether no search leaves the arrays: rows without a base ascend, and all numbers are those of the bases.
 

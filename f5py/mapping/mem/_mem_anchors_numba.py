@@ -4,7 +4,7 @@
 import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.index._seeds_numba import REVERSE, drop_frequent
 from f5py.mapping.mem._mems_numba import (
@@ -27,7 +27,7 @@ _MOST_COUNT = (1 << 28) - 1
 _LOW = 0xFFFFFFFF
 
 
-@shared_kernel
+@exact_inner
 def _order_seeds(mems, middle, n, read_length, key, entries, place):
     """Sort the matches of both strands by their last base on the read's forward strand.
 
@@ -48,7 +48,7 @@ def _order_seeds(mems, middle, n, read_length, key, entries, place):
         entries[i] = min(np.int64(mems[m, COUNT]), _MOST_COUNT)
 
 
-@shared_kernel
+@exact_inner
 def _covered(mems, key, place, dropped, n):
     """Bases of the read that dropped matches cover."""
     covered = np.int64(0)
@@ -63,13 +63,13 @@ def _covered(mems, key, place, dropped, n):
     return covered
 
 
-@shared_kernel
+@exact_inner
 def n_anchors_of(length):
     """Count the anchors of a match."""
     return 1 + max(length - SHORTEST, 0) // SPAN
 
 
-@shared_kernel
+@exact_inner
 def _write_anchors(at, last, length, is_reverse, contig_offsets, x, y, n):
     """Write the anchors of a match with its first base at that place of the reference; return how many are there."""
     a = 0
@@ -93,7 +93,7 @@ def _write_anchors(at, last, length, is_reverse, contig_offsets, x, y, n):
     return n
 
 
-@shared_kernel
+@exact_inner
 def _sort_by_place(seeds, begin, end):
     """Sort seeds by their last bases."""
     key = np.empty(end - begin, np.uint64)
@@ -104,7 +104,7 @@ def _sort_by_place(seeds, begin, end):
     seeds[begin:end] = values
 
 
-@shared_kernel
+@exact_inner
 def anchors_of_mems(matches, read_length, integers, contig_offsets, places, so_far):
     """Choose the matches of a read that are used, and write their anchors.
 
@@ -192,14 +192,14 @@ def anchors_of_mems(matches, read_length, integers, contig_offsets, places, so_f
     return GrowingAnchors(x, y, n_anchors, used, n_used), covered
 
 
-@shared_kernel
+@exact_inner
 def _no_anchors():
     return GrowingAnchors(
         np.empty(1 << 12, np.uint64), np.empty(1 << 12, np.int64), np.int64(0), np.empty(1 << 12, np.int64), np.int64(0)
     )
 
 
-@shared_kernel
+@exact_kernel
 def seed_reads_by_mems(turn, reads, bases, offsets, index, min_length, integers, counts):
     """Find the matches of reads, and their sorted anchors.
 
@@ -258,7 +258,7 @@ def seed_reads_by_mems(turn, reads, bases, offsets, index, min_length, integers,
     return done[:n_done], x[:n], y[:n], used[:n_used]
 
 
-@shared_kernel
+@exact_kernel
 def anchors_of_found(turn, reads, offsets, first_read, index, matches, integers, counts):
     """Find the sorted anchors of reads whose matches a GPU has found.
 
@@ -312,7 +312,7 @@ def anchors_of_found(turn, reads, offsets, first_read, index, matches, integers,
     return done[:n_done], x[:n], y[:n], used[:n_used]
 
 
-@shared_kernel
+@exact_inner
 def _first_from(found, last):
     """Find the first match that does not end before `last`."""
     low = 0

@@ -3,7 +3,7 @@
 # mypy: disable-error-code="assignment"
 import numpy as np
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.mapping.mem._fm_index_numba import rank
 
 #: Columns of a match: index of its last base, length, first row, number of rows.
@@ -11,7 +11,7 @@ LAST, LENGTH, ROW, COUNT = range(4)
 N_COLUMNS = 4
 
 
-@shared_kernel
+@exact_inner
 def write_strand(bases, begin, end, reverse, pattern):
     """Write one strand of a read."""
     n = end - begin
@@ -23,7 +23,7 @@ def write_strand(bases, begin, end, reverse, pattern):
             pattern[i] = 3 - base if base < 4 else 4
 
 
-@shared_kernel
+@exact_inner
 def find_mems(pattern, n, min_length, index, counts, mems, at):
     """Find the matches of a strand of a read.
 
@@ -113,7 +113,7 @@ def find_mems(pattern, n, min_length, index, counts, mems, at):
     return at
 
 
-@shared_kernel
+@exact_inner
 def first_of_nested(mems, m, end):
     """Return whether match `m + 1` has rows among those of match `m`: both begin with the same base of the read."""
     if m + 1 >= end:
@@ -121,7 +121,7 @@ def first_of_nested(mems, m, end):
     return mems[m, LAST] - mems[m, LENGTH] == mems[m + 1, LAST] - mems[m + 1, LENGTH]
 
 
-@shared_kernel
+@exact_inner
 def locate_mems(mems, begin, end, max_count, places, located, at):
     """Write where the matches with at most `max_count` places are, but not again those of a longer one.
 
@@ -148,7 +148,7 @@ def locate_mems(mems, begin, end, max_count, places, located, at):
     return at
 
 
-@shared_kernel
+@exact_inner
 def n_located(mems, begin, end, max_count):
     """Count the places that `locate_mems` writes."""
     n = np.int64(0)

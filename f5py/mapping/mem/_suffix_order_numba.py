@@ -8,7 +8,7 @@ the later ones.
 import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
 
 #: Symbols of a key: 5 ** 27 < 2 ** 63.
@@ -18,7 +18,7 @@ BUCKETS_AT_A_TIME = 16
 GROUPS_AT_A_TIME = 64
 
 
-@shared_kernel
+@exact_kernel
 def count_segments(bases, offsets):
     """Count the stretches of known bases, and the bases in them.
 
@@ -41,7 +41,7 @@ def count_segments(bases, offsets):
     return n_segments, n_bases
 
 
-@shared_kernel
+@exact_kernel
 def write_text(bases, offsets, text, text_starts, reference_starts):
     """Write the stretches of known bases, each with a separator behind it, and where they begin in text and `bases`.
 
@@ -75,7 +75,7 @@ def write_text(bases, offsets, text, text_starts, reference_starts):
             n += 1
 
 
-@shared_kernel
+@exact_inner
 def _code_at(text, i, n_symbols):
     """Encode the first symbols of suffix `i` as a number to the base of 5; nothing counts behind a separator."""
     code = np.uint64(0)
@@ -87,7 +87,7 @@ def _code_at(text, i, n_symbols):
     return code
 
 
-@shared_kernel
+@exact_kernel
 def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
     """Count the suffixes of each chunk of the text by their first symbols.
 
@@ -114,7 +114,7 @@ def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
             counts[chunk, code] += 1
 
 
-@shared_kernel
+@exact_kernel
 def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes):
     """Write every suffix into its bucket, where `places` says for each chunk.
 
@@ -140,7 +140,7 @@ def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes
             places[chunk, code] += 1
 
 
-@shared_kernel
+@exact_kernel
 def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
     """Sort the suffixes of every bucket by their next `KEY_SYMBOLS` symbols.
 
@@ -204,7 +204,7 @@ def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
     return groups[: 2 * n_groups].copy()
 
 
-@shared_kernel
+@exact_kernel
 def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
     """Sort groups of suffixes that are equal in `depth` symbols by the rank of what follows.
 
@@ -242,7 +242,7 @@ def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
                 suffixes[begin + i] = place[i] if i > 0 and key[i] == key[i - 1] else ~place[i]
 
 
-@shared_kernel
+@exact_kernel
 def rank_groups(turn, tasks, groups, suffixes, ranks):
     """Write the ranks of sorted groups; return the groups that are left.
 

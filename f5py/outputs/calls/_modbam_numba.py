@@ -18,7 +18,7 @@ from f5py.io.bam._bam_numba import (
     unsigned16,
 )
 from f5py.io.bam.record_layout import FIXED_SIZE
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.methylation._groups_numba import is_site
 from f5py.outputs.calls.modbam_arrays import AlignedSequence, CalledBases, CallsOfRead
 from f5py.text._format_numba import COMMA, append_bytes, append_int
@@ -40,7 +40,7 @@ _TAGS, _MARKING_TAGS, _TAGS_OF_THE_READ = (
 _M, _L, _UPPER_N, _TEXT, _ARRAY, _BYTE, _INTEGER = (np.uint8(letter) for letter in b"MLNZBCi")
 
 
-@exact_kernel
+@exact_inner
 def _probability_byte(ratio):
     """Find the one of 256 equal parts of [0, 1] that the logistic of `ratio` lies in."""
     if ratio >= 0.0:
@@ -51,7 +51,7 @@ def _probability_byte(ratio):
     return np.uint8(min(math.floor(256.0 * probability), 255))
 
 
-@exact_kernel
+@exact_inner
 def _called_bases(read, calls, motif, odds, base, out):
     """List the called bases in `sequence`, ascending; return their number.
 
@@ -203,7 +203,7 @@ def decode_sequences(data, starts, read, wanted, sequence, offsets):
                 sequence[to + j] = _LETTERS[pair & 15 if j & 1 else pair >> 4]
 
 
-@exact_kernel
+@exact_inner
 def _is_one_of(data, at, names):
     name = unsigned16(data, at)
     found = False
@@ -212,7 +212,7 @@ def _is_one_of(data, at, names):
     return found
 
 
-@exact_kernel
+@exact_inner
 def _tags_of(tags, read):
     """Bytes of a read's new tags, 0 if it has none."""
     n_calls = tags.probability_offsets[read + 1] - tags.probability_offsets[read]
@@ -270,14 +270,14 @@ def tagged_sizes(data, starts, read, tags, replace, shows_reference, has_other, 
             size[i] = end - at - dropped + new
 
 
-@exact_kernel
+@exact_inner
 def _put32(out, at, value):
     for i in range(4):
         out[at + i] = np.uint8((value >> (8 * i)) & 255)
     return at + 4
 
 
-@exact_kernel
+@exact_inner
 def _put_tag_name(out, at, first, second, kind):
     out[at] = first
     out[at + 1] = second
@@ -285,7 +285,7 @@ def _put_tag_name(out, at, first, second, kind):
     return at + 3
 
 
-@exact_kernel
+@exact_inner
 def _put_tags(out, at, tags, read):
     """Write MM, ML and MN of a read; return the place after them."""
     at = _put_tag_name(out, at, _M, _M, _TEXT)
@@ -304,7 +304,7 @@ def _put_tags(out, at, tags, read):
     return _put32(out, at, tags.length[read])
 
 
-@exact_kernel
+@exact_inner
 def _bin(begin, end):
     """Compute the bin (SAM specification, section 5.3) that holds a 0-based, half-open interval."""
     end -= 1
@@ -315,14 +315,14 @@ def _bin(begin, end):
     return np.int64(0)
 
 
-@exact_kernel
+@exact_inner
 def _copy(data, begin, end, out, at):
     for i in range(end - begin):
         out[at + i] = data[begin + i]
     return at + end - begin
 
 
-@exact_kernel
+@exact_inner
 def _copy_tags(data, begin, end, out, at, names, wanted):
     """Copy the tags that are, or are not, one of `names`."""
     while begin + 3 <= end:
@@ -335,7 +335,7 @@ def _copy_tags(data, begin, end, out, at, names, wanted):
     return at
 
 
-@exact_kernel
+@exact_inner
 def _put_reference(data, start, letters, out, at):
     """Write a record up to its tags with the reference's bases in the place of the read's, without gaps."""
     n_bases = letters.shape[0]

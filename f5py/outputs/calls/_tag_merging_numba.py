@@ -18,11 +18,11 @@ from f5py.io.bam.modifications._tags_numba import (
     places_of_tags,
     same_modification,
 )
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.text._format_numba import append_bytes, append_int
 
 
-@exact_kernel
+@exact_inner
 def _merge_calls(a, at_a, end_a, ml_a, b, at_b, end_b, ml_b, n_codes, out, at, ml_out):
     """Write the calls of two entries of one modification in the order of the bases; those of the first come first.
 
@@ -62,7 +62,7 @@ def _merge_calls(a, at_a, end_a, ml_a, b, at_b, end_b, ml_b, n_codes, out, at, m
             i += 1
 
 
-@exact_kernel
+@exact_inner
 def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
     """Join two lists of entries; calls of the same modification become one entry. Returns both sizes.
 
@@ -136,7 +136,7 @@ def merge_tags(a, b, text, text_offsets, probability, probability_offsets):
         probability_offsets[read + 1] = ml_at
 
 
-@exact_kernel
+@exact_inner
 def _is_ours(ours, base, strand, code_begin, code_end, theirs):
     """Return whether one of our entries has that base, strand and code."""
     at = np.int64(0)
@@ -153,7 +153,7 @@ def _is_ours(ours, base, strand, code_begin, code_end, theirs):
     return False
 
 
-@exact_kernel
+@exact_inner
 def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
     """Append what entries, as `n_values` has found them, have of modifications that are not ours; return both sizes."""
     begin = ml_begin = np.int64(0)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from f5py.core._kmers_numba import next_rank
 from f5py.core.batch import Alignments, Events, Rows, RowState, Scaling, Signals
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner
 from f5py.text.complements import COMPLEMENTS
 
 _BAD, _DELETED = np.uint8(RowState.BAD), np.uint8(RowState.DELETED)
@@ -107,7 +107,7 @@ class TableInputs(NamedTuple):
     kmer_marks: NDArray[np.uint8]  # of `ReadBatch`; empty if there is no column of them
 
 
-@exact_kernel
+@exact_inner
 def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
     """Fill a read's reference k-mers.
 
@@ -136,7 +136,7 @@ def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
             rank[i - k + 1] = code_of_kmer
 
 
-@exact_kernel
+@exact_inner
 def fill_rows(row, limit, read, model, collapsed, columns):
     """Fill the columns of one read's table rows, at most `limit`, from row `row` of its alignment on.
 
@@ -213,7 +213,7 @@ def fill_rows(row, limit, read, model, collapsed, columns):
     return filled, row
 
 
-@exact_kernel
+@exact_inner
 def fill_positions(row, limit, read, letters, columns):
     """`fill_rows` for m6anet: one row per position, averaged over the events that fit the reference's k-mer.
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from f5py.core.batch import RowState
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner, kernel
 from f5py.text._format_numba import append_int
 
 _MATCH = np.uint8(ord("M"))
@@ -17,7 +17,7 @@ _NEW_SEGMENT = np.uint8(RowState.NEW_SEGMENT)
 MAX_OPERATIONS = 36
 
 
-@kernel
+@inner
 def _append_operation(out, at, length, operation):
     at = append_int(out, at, length)
     out[at] = operation

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.outputs.events._eventalign_rows_numba import (
     MARKS,
     ReferenceLetters,
@@ -56,7 +56,7 @@ _LEVEL, _STDV, _SECONDS, _MODEL_LEVEL, _MODEL_STDV, _STANDARDIZED = range(6)
 _DECIMALS = np.array([2, 3, 5, 2, 2, 2])
 
 
-@exact_kernel
+@exact_inner
 def _write_sample(at, sample, offset, unit, shift, scale):
     """Write a sample, scaled to the model, and a comma."""
     current = np.float64((np.float32(sample) + offset) * unit)
@@ -66,7 +66,7 @@ def _write_sample(at, sample, offset, unit, shift, scale):
     return at + 1
 
 
-@exact_kernel
+@exact_inner
 def _write_integer(at, word, length, value):
     if length == 0:
         return write_int(at, value)
@@ -74,7 +74,7 @@ def _write_integer(at, word, length, value):
     return at + length
 
 
-@exact_kernel
+@exact_inner
 def _write_level(at, word, length, sign, value, decimals):
     """Write a tab and a number with decimals."""
     store_byte(at, TAB)
@@ -86,7 +86,7 @@ def _write_level(at, word, length, sign, value, decimals):
     return at + length
 
 
-@exact_kernel
+@exact_inner
 def _write_odd_level(at, value, decimals):
     return write_fixed_long(at, _NEGATIVE_NAN if np.isnan(value) else value, decimals)
 

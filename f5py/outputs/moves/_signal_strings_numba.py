@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner, kernel
 from f5py.text._format_numba import COMMA, append_int
 
 _SKIPPED_KMERS = np.uint8(ord("D"))
@@ -16,7 +16,7 @@ RAW_START, RAW_END, KMER_START, KMER_END, MATCHES = range(5)
 N_FIGURES = 5
 
 
-@kernel
+@inner
 def kmer_interval(first_event, last_event, event_start, event_length, rna):
     """Find the samples [start, end) of a k-mer's events. In RNA the first event is the last in time."""
     if rna:
@@ -24,7 +24,7 @@ def kmer_interval(first_event, last_event, event_start, event_length, rna):
     return np.int64(event_start[first_event]), np.int64(event_start[last_event]) + event_length[last_event]
 
 
-@kernel
+@inner
 def _append_tokens(out, at, skipped_kmers, skipped_samples, samples):
     """Write what lies before a k-mer and the k-mer's samples; return the index after it."""
     if skipped_kmers > 0:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.text._format_numba import (
     COMMA,
     MINUS,
@@ -17,7 +17,7 @@ from f5py.text._format_numba import (
 )
 
 
-@exact_kernel
+@exact_inner
 def _append_base(out, at, name, position):
     """Append the name, the position and the one after it, and a tab."""
     at = append_bytes(out, at, name)
@@ -29,7 +29,7 @@ def _append_base(out, at, name, position):
     return at + 1
 
 
-@exact_kernel
+@exact_inner
 def _append_percent(out, at, part, whole):
     """Append a percentage; in single precision as modkit has it, so that the last digit agrees."""
     share = np.float32(part) / np.float32(whole) * np.float32(100.0)

@@ -150,8 +150,3 @@ def _prepare(recipe: Recipe, options: Any) -> None:
     """Prepare a worker, whose other work waits until this returns."""
     # it would show a traceback if the cluster ends while it asks for news
     logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
-    from f5py.runs.compile_ahead import load_kept
-    from f5py.runs.opened import parts_of_run
-
-    # what its first run will do anyway, while the plan is made
-    threading.Thread(target=load_kept, args=(parts_of_run(recipe, options),), daemon=True).start()

@@ -19,6 +19,10 @@ from f5py.compute.gpu.results._group_order_numba import (
 from f5py.core.offsets import elements_of, offsets_of
 from f5py.methylation._group_list_numba import Listing
 
+from ...compiled import compiled
+
+work_elements = compiled(work_elements)
+
 _K, _N_READS = 6, 60
 
 

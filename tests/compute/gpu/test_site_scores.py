@@ -16,6 +16,7 @@ from f5py.core.offsets import used_elements
 from f5py.methylation.calls import call_methylation
 from f5py.pore_model import PoreModel, builtin
 
+from ...compiled import compiled
 from ...methylation.site_likelihoods import ReadWindows
 from .test_scores import CPG, Scorer, Small, made_aligned_batch
 
@@ -63,6 +64,8 @@ def _assert_same(found: dict, expected: dict) -> None:
 def _assert_same_shares(scorer: _SiteScorer, batch: ReadBatch, motif: Motif, model: PoreModel, noise) -> int:
     """Compare probabilities in doubles, before logarithms round them; return how many windows there were."""
     from f5py.methylation._calls_numba import fill_plain
+
+    fill_plain = compiled(fill_plain)
 
     (sites, exponents), groups, listing = scorer.found, scorer.groups, scorer.listing
     total = 0

@@ -22,6 +22,10 @@ from f5py.methylation._group_list_numba import Listing
 from f5py.methylation._site_list_numba import SiteListing
 from f5py.methylation.hmm_gpu import LANES
 
+from ...compiled import compiled
+
+work_elements = compiled(work_elements)
+
 _K, _N_READS = 6, 60
 
 

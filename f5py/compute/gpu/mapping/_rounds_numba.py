@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.jit.kernel import shared_kernel
+from f5py.jit.kernel import exact_kernel
 
 #: Of a warp.
 LANES = 32
@@ -12,7 +12,7 @@ N_TASK, N_SOURCE = 8, 4
 _OPS_PLACE = 6
 
 
-@shared_kernel
+@exact_kernel
 def choose_whole(keys, most_bases, cells_room, fewest_cells, whole, others):
     """Choose the stretches that a warp aligns as a whole, those with most cells first, about.
 
@@ -58,7 +58,7 @@ def choose_whole(keys, most_bases, cells_room, fewest_cells, whole, others):
     return total, n_others
 
 
-@shared_kernel
+@exact_kernel
 def fill_tasks(keys, rows, read_of, offsets, room_of_ops, tasks, sources):
     """Fill what the kernels are told of stretches whose bases stand one after another.
 
@@ -107,7 +107,7 @@ def fill_tasks(keys, rows, read_of, offsets, room_of_ops, tasks, sources):
     return n_bases, n_ops
 
 
-@shared_kernel
+@exact_kernel
 def take_results(rows, tasks, found, first_op, results):
     """Fill the results of stretches.
 

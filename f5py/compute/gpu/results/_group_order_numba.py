@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner, kernel
 from f5py.methylation._hmm_numba import BLOCK, log_score
 from f5py.methylation.hmm_gpu import LANES
 
@@ -61,17 +61,17 @@ def empty_order(most: int, room: NDArray[np.int32] = _NO_ROOM) -> GroupOrder:
     )
 
 
-@kernel
+@inner
 def _rows_of(listing, slot):
     return np.int64(abs(listing.end[slot] - listing.begin[slot])) + 1
 
 
-@kernel
+@inner
 def _columns_of(listing, slot, k):
     return np.int64(listing.n_bases[slot]) - k + 1
 
 
-@kernel
+@inner
 def work_elements(columns, rows):
     """Floats of scratch memory that a warp needs whose problems have up to that many k-mers and events.
 
@@ -80,7 +80,7 @@ def work_elements(columns, rows):
     return LANES * (6 * columns + 2 * ((columns + BLOCK - 1) // BLOCK) + 2 * rows)
 
 
-@kernel
+@inner
 def sort_by(keys, from_, to):
     """Sort what `from_` names by descending `keys`, which are below `BUCKETS`; those of one key keep their order."""
     begins = np.zeros(BUCKETS + 1, np.int64)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.compute.gpu.results._group_order_numba import BUCKETS, sort_by
 from f5py.core._turns_numba import counter, own_turns
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import inner, kernel
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.hmm_gpu import LANES
 
@@ -62,7 +62,7 @@ class SiteLimits(NamedTuple):
     sites: int  # of a window
 
 
-@kernel
+@inner
 def work_elements(columns, rows, slots, is_correlated):
     """Floats of scratch memory that a warp needs whose windows have up to so many k-mers, events and slots.
 
@@ -74,7 +74,7 @@ def work_elements(columns, rows, slots, is_correlated):
     return LANES * (2 * doubles + 3 * columns)
 
 
-@kernel
+@inner
 def _size_of(listing, sites, n_sites, slot, k):
     """Count the k-mers, events and slots of a window."""
     rows = np.int64(abs(listing.end[slot] - listing.begin[slot])) + 1

@@ -31,7 +31,7 @@ from f5py.io.bam.modifications._values_of_tags_numba import (
     new_bases,
     read_tags,
 )
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 #: What a call says of its base; and why there is none: the read lacks the base, has another one, or no call of it.
 CANONICAL, MODIFIED, OTHER, FAILED, DELETED, DIFFERENT, MISSING = range(7)
@@ -60,7 +60,7 @@ class Segments(NamedTuple):
     starts: NDArray[np.int64]  # shape (n_records,): 0-based positions of their first letters
 
 
-@exact_kernel
+@exact_inner
 def _state_of(value, highest, total, least):
     """Classify a call by its most probable state, if that has the least probability."""
     modified = (np.float64(value) + 0.5) / 256.0 if value >= 0 else 0.0
@@ -74,7 +74,7 @@ def _state_of(value, highest, total, least):
     return FAILED if best < least else state
 
 
-@exact_kernel
+@exact_inner
 def _is_at_site(bases, first, masks):
     """Return whether the motif is at `first` in bases that are bits."""
     found = first >= 0 and first + masks.shape[0] <= bases.shape[0]
@@ -85,7 +85,7 @@ def _is_at_site(bases, first, masks):
     return found
 
 
-@exact_kernel
+@exact_inner
 def _decode(data, at, bases):
     packed = sequence_begins(data, at)
     for j in range(bases.shape[0]):
@@ -93,7 +93,7 @@ def _decode(data, at, bases):
         bases[j] = _BITS_OF_CODE[pair & 15 if j & 1 else pair >> 4]
 
 
-@exact_kernel
+@exact_inner
 def is_used(data, at):
     """Return whether a record is aligned and not a secondary alignment."""
     flags = unsigned16(data, at + FLAGS)
@@ -116,7 +116,7 @@ def used_records(data, starts, used):
         used[i] = is_used(data, starts[i])
 
 
-@exact_kernel
+@exact_inner
 def _on_strand(wanted_sites, is_reverse):
     """Return the bit of the base that is modified, its offset and the masks of the motif on a strand."""
     if is_reverse:
@@ -124,7 +124,7 @@ def _on_strand(wanted_sites, is_reverse):
     return wanted_sites.letter, wanted_sites.offsets[0], wanted_sites.masks[0]
 
 
-@exact_kernel
+@exact_inner
 def _list_of_strand(record, is_reverse, bases, wanted_sites, segment, n_found, columns, counts):
     """List the calls at sites of one strand; return the new number of all.
 
@@ -180,7 +180,7 @@ def _list_of_strand(record, is_reverse, bases, wanted_sites, segment, n_found, c
     return n_found
 
 
-@exact_kernel
+@exact_inner
 def _list_without_call(record, is_reverse, bases, wanted_sites, segment, n_found, columns):
     """List the sites of the reference, on the read's strand, of which it has no call; return the new number of all.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from f5py.core.cigar import HARD_CLIP
 from f5py.io.bam._bam_numba import cigar_of, find_tag, integer_of, tags_begin
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner
 
 COMMA, SEMICOLON, QUESTION, DOT, PLUS, MINUS = (np.uint8(ord(one)) for one in ",;?.+-")
 _ZERO, _NINE, _TEXT, _ARRAY, _BYTE = (np.uint8(ord(one)) for one in "09ZBC")
@@ -18,7 +18,7 @@ _MAX_BASES = np.int64(1) << 31
 _MM, _OLD_MM, _ML, _OLD_ML, _MN = (np.uint16(name[0] + 256 * name[1]) for name in (b"MM", b"Mm", b"ML", b"Ml", b"MN"))
 
 
-@exact_kernel
+@exact_inner
 def find_letter(text, at, end, one, other):
     """Find the first place from `at` on with one of two letters, or `end`."""
     while at < end and text[at] != one and text[at] != other:
@@ -26,7 +26,7 @@ def find_letter(text, at, end, one, other):
     return at
 
 
-@exact_kernel
+@exact_inner
 def codes_end(text, at, end):
     """Find the end of the codes of the entry at `at`."""
     stop = find_letter(text, at, end, COMMA, SEMICOLON)
@@ -35,7 +35,7 @@ def codes_end(text, at, end):
     return stop
 
 
-@exact_kernel
+@exact_inner
 def count_calls(text, at, end):
     """Count the calls of an entry."""
     count = 0
@@ -44,7 +44,7 @@ def count_calls(text, at, end):
     return count
 
 
-@exact_kernel
+@exact_inner
 def count_codes(text, at, end):
     """Codes of the entry at `at`: letters, or one number."""
     first, stop = at + 2, codes_end(text, at, end)
@@ -53,12 +53,12 @@ def count_codes(text, at, end):
     return np.int64(stop - first)
 
 
-@exact_kernel
+@exact_inner
 def _is_letter(one):
     return 97 <= (one | 32) <= 122
 
 
-@exact_kernel
+@exact_inner
 def n_values(text):
     """Values that ML must have beside this text of MM, or -1 if it is not one that can be merged.
 
@@ -92,7 +92,7 @@ def n_values(text):
     return total
 
 
-@exact_kernel
+@exact_inner
 def number_at(text, at, end):
     """Parse the number at `at`; also return the place after it."""
     value = np.int64(0)
@@ -102,7 +102,7 @@ def number_at(text, at, end):
     return value, at
 
 
-@exact_kernel
+@exact_inner
 def same_modification(a, at_a, end_a, b, at_b, end_b):
     """Return whether two entries are of the same base, strand and codes."""
     stop_a, stop_b = codes_end(a, at_a, end_a), codes_end(b, at_b, end_b)
@@ -114,7 +114,7 @@ def same_modification(a, at_a, end_a, b, at_b, end_b):
     return same
 
 
-@exact_kernel
+@exact_inner
 def find_entry(text, begin, end, other, at, stop):
     """Find the entry of ``text[begin:end]`` with the modification of an entry elsewhere, or -1."""
     while begin < end:
@@ -125,7 +125,7 @@ def find_entry(text, begin, end, other, at, stop):
     return np.int64(-1)
 
 
-@exact_kernel
+@exact_inner
 def _find_either(data, begin, stop, name, old_name):
     kind, end = find_tag(data, begin, stop, name)
     if kind < 0:
@@ -133,7 +133,7 @@ def _find_either(data, begin, stop, name, old_name):
     return kind, end
 
 
-@exact_kernel
+@exact_inner
 def _is_hard_clipped(data, start, stop):
     """Return whether bases of the read are missing in a record."""
     begin, n = cigar_of(data, start, stop)
@@ -142,7 +142,7 @@ def _is_hard_clipped(data, start, stop):
     return (data[begin] & 15) == _HARD_CLIP or (data[begin + 4 * (n - 1)] & 15) == _HARD_CLIP
 
 
-@exact_kernel
+@exact_inner
 def places_of_tags(data, start, stop, n_bases):
     """Locate a record's MM and ML without their types: begin and end of each; and whether they can be used.
 

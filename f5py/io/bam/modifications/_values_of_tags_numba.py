@@ -18,7 +18,7 @@ from f5py.io.bam.modifications._tags_numba import (
     find_letter,
     number_at,
 )
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner
 
 #: In the place of a value of ML: of a base that is not listed, and so unmodified, and of one of which nothing is known.
 IMPLIED, UNKNOWN = np.int16(-1), np.int16(-2)
@@ -41,7 +41,7 @@ class Bases(NamedTuple):
     total: NDArray[np.float32]
 
 
-@exact_kernel
+@exact_inner
 def new_bases(room):
     """Return room for so many bases."""
     return Bases(
@@ -49,13 +49,13 @@ def new_bases(room):
     )
 
 
-@exact_kernel
+@exact_inner
 def first_bases(bases, n):
     """Return the first of them."""
     return Bases(bases.bits[:n], bases.wanted[:n], bases.highest[:n], bases.total[:n])
 
 
-@exact_kernel
+@exact_inner
 def _same_code(text, at, width, code):
     same = width == code.shape[0]
     i = 0
@@ -65,7 +65,7 @@ def _same_code(text, at, width, code):
     return same
 
 
-@exact_kernel
+@exact_inner
 def _place_of_code(text, at, n_codes, width, names):
     """Find the wanted code, under one of its names, in an entry whose codes begin at `at`; -1 for none."""
     found = np.int64(-1)
@@ -75,7 +75,7 @@ def _place_of_code(text, at, n_codes, width, names):
     return found
 
 
-@exact_kernel
+@exact_inner
 def _read_entry(text, begin, end, ml, names, is_reverse, bases):
     """Take down what an entry says of the bases of a record; return whether the record has as many as it passes over.
 
@@ -132,7 +132,7 @@ def _read_entry(text, begin, end, ml, names, is_reverse, bases):
     return left < 0
 
 
-@exact_kernel
+@exact_inner
 def read_tags(text, ml, names, is_minus, letter, is_reverse, bases):
     """Take down what all entries for one strand of the read say; see `_read_entry`.
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 _NOWHERE = np.uint64(2**64 - 1)
 
@@ -62,7 +62,7 @@ def fill_linear(placed, tells, shift, offsets, linear):
                 linear[k] = linear[k + 1]
 
 
-@exact_kernel
+@exact_inner
 def _put(out, at, value, size):
     """Write the lowest bytes of a number; return the index after them."""
     for _ in range(size):

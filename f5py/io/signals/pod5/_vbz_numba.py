@@ -27,7 +27,7 @@ from f5py.io.signals.slow5._slow5_numba import (
 from f5py.jit.atomics import add_to
 from f5py.jit.bits import count_bits
 from f5py.jit.c_memory import address_of_data, call_with_two, load_int64, load_uint8
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 _FIRST_BUFFER = 1 << 16
 #: The codes of two bits, as StreamVByte has them, of eight bits.
@@ -41,7 +41,7 @@ class OpenFile(NamedTuple):
     called: Functions
 
 
-@exact_kernel
+@exact_inner
 def _vbz_size(address, n):
     """Count the bytes that n samples take as their bits say, which must be there; -1 if there are bits of no sample."""
     n_control = (n + 7) // 8
@@ -55,7 +55,7 @@ def _vbz_size(address, n):
     return total
 
 
-@exact_kernel
+@exact_inner
 def _spread(address, n, scratch, place):
     """Make the control bytes of svb-zd of the bits of n samples; they begin at `place` and end where the bits do."""
     n_control = (n + 3) // 4
@@ -68,7 +68,7 @@ def _spread(address, n, scratch, place):
         scratch[place + i] = np.int16(codes | np.int64(load_uint8(last + 1)) << 8)
 
 
-@exact_kernel
+@exact_inner
 def _take(file, piece, numbers, got, buffer, work):
     """Read and decompress one piece, and make svb-zd of it; return the code."""
     begin, size, n = numbers[0], numbers[1] - numbers[0], numbers[2]

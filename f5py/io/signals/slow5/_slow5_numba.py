@@ -28,7 +28,7 @@ from f5py.jit.c_memory import (
     load_uint16,
     load_uint32,
 )
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 #: What can be wrong with a record. `CANNOT_READ` and `SHORTER` are of the file or the machine, `NO_ROOM` is of `Got`.
 GOOD, NOT_FOUND, DAMAGED, CANNOT_DECOMPRESS, OTHER_NAME, CANNOT_READ, SHORTER, NO_ROOM = range(8)
@@ -53,7 +53,7 @@ AT, _SIZE, _MEMORY, _ROOM, _CONTEXT = range(5)
 _TRIES = 4
 
 
-@exact_kernel
+@exact_inner
 def read_bytes(file, place, size, buffer):
     """Fill the first `size` elements of `buffer` from a place in the file; returns a code."""
     address = address_of_data(buffer)
@@ -72,13 +72,13 @@ def read_bytes(file, place, size, buffer):
     return GOOD
 
 
-@exact_kernel
+@exact_inner
 def work_memory():
     """Make what `expand` works with: address and size of the last contents, address and size of memory, a context."""
     return np.zeros(_CONTEXT + 1, np.int64)
 
 
-@exact_kernel
+@exact_inner
 def free_memory(file, work):
     """Free what `expand` has kept for the next record."""
     if work[_MEMORY] != 0:
@@ -88,7 +88,7 @@ def free_memory(file, work):
     work[:] = 0
 
 
-@exact_kernel
+@exact_inner
 def _has_room(file, n, work):
     """Let there be memory for n bytes; whether that could be had."""
     if n >= work[_ROOM]:
@@ -99,7 +99,7 @@ def _has_room(file, n, work):
     return work[_MEMORY] != 0
 
 
-@exact_kernel
+@exact_inner
 def decompress_zstd(file, address, size, n, work):
     """Decompress bytes that become n others to the first address of `work`; return the code."""
     if work[_CONTEXT] == 0:  # one for all records: to make it takes a sixth of the time of one
@@ -111,7 +111,7 @@ def decompress_zstd(file, address, size, n, work):
     return GOOD
 
 
-@exact_kernel
+@exact_inner
 def _unpack_zstd(file, address, size, work, got):
     """Decompress bytes to a free place of `got.scratch` if that is given, else into memory; return the code."""
     n = call_with_two(file.called.zstd_size, address, size)  # negative: not known, or no zstd
@@ -130,7 +130,7 @@ def _unpack_zstd(file, address, size, work, got):
     return decompress_zstd(file, address, size, n, work)
 
 
-@exact_kernel
+@exact_inner
 def _unpack_zlib(file, address, size, work):
     """Decompress bytes into memory; return the code."""
     room = _FIRST_ROOM + 4 * size
@@ -147,7 +147,7 @@ def _unpack_zlib(file, address, size, work):
     return CANNOT_DECOMPRESS
 
 
-@exact_kernel
+@exact_inner
 def expand(file, buffer, size, work, got=None):
     """Decompress a framed record that lies in `buffer`; return the code.
 
@@ -172,7 +172,7 @@ def expand(file, buffer, size, work, got=None):
     return GOOD
 
 
-@exact_kernel
+@exact_inner
 def _row_of(read, names, name_offsets, index, got):
     """Find the record of a read; -1, with its code, if there is none."""
     begin, end = name_offsets[read], name_offsets[read + 1]
@@ -182,7 +182,7 @@ def _row_of(read, names, name_offsets, index, got):
     return row
 
 
-@exact_kernel
+@exact_inner
 def _bytes_of(file, place, size, buffer):
     """Read a record into `buffer` or, if it is too small, into a larger one; return the code and the buffer."""
     if size >= buffer.shape[0]:
@@ -247,7 +247,7 @@ def read_lines(turn, reads, names, name_offsets, index, file, got):
         got.codes[read] = code
 
 
-@exact_kernel
+@exact_inner
 def _take(file, work, names, begin, end, read, got):
     """Take the fields of an expanded record."""
     address = work[AT]
@@ -295,7 +295,7 @@ def _take(file, work, names, begin, end, read, got):
     return GOOD
 
 
-@exact_kernel
+@exact_inner
 def _take_start(file, work, read, got):
     """Take the start of a read, which is not known if the fields are not there or the number stands for none."""
     last = work[AT] + work[_SIZE]
@@ -321,7 +321,7 @@ def _take_start(file, work, read, got):
         at += size
 
 
-@exact_kernel
+@exact_inner
 def _store(got, read, address, n):
     if take_room(got, read, n, n) and n > 0:
         place = got.places[read]

@@ -4,7 +4,7 @@ import numpy as np
 
 from f5py.jit.atomics import add_to
 from f5py.jit.c_memory import address_of_data, call_for_float
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import exact_inner
 
 _TAB, _NEWLINE, _COMMA, _MINUS, _ZERO = 9, 10, 44, 45, 48
 _N_FIELDS = 8
@@ -13,7 +13,7 @@ _MOST_DIGITS = 18
 _LOWEST, _HIGHEST = -(1 << 15), (1 << 15) - 1
 
 
-@exact_kernel
+@exact_inner
 def take_room(got, read, n, size):
     """Take room for n samples of a read that take `size` elements; whether it is there."""
     got.n_samples[read] = n
@@ -23,7 +23,7 @@ def take_room(got, read, n, size):
     return got.places[read] >= 0
 
 
-@exact_kernel
+@exact_inner
 def parse_text(file, line, size, names, begin, end, read, got):
     """Take the fields of a read's line; whether it is sound and that of ``names[begin:end]``.
 
@@ -57,7 +57,7 @@ def parse_text(file, line, size, names, begin, end, read, got):
     return _samples(line, fields[7], fields[8] - 1, count, read, got)
 
 
-@exact_kernel
+@exact_inner
 def _start(file, line, size, at, read, got):
     """Take the start of a read, if its field is there; a dot stands for none."""
     left = file.start_field.shape[0]
@@ -73,7 +73,7 @@ def _start(file, line, size, at, read, got):
             begin = i + 1
 
 
-@exact_kernel
+@exact_inner
 def _float(file, line, begin, end, read, which, got):
     stop = np.zeros(1, np.int64)
     address = address_of_data(line)
@@ -81,7 +81,7 @@ def _float(file, line, begin, end, read, which, got):
     return end > begin and stop[0] == address + end
 
 
-@exact_kernel
+@exact_inner
 def _unsigned(text, begin, end):
     """Parse the text as a number; -1 if it is none."""
     if begin >= end or end - begin > _MOST_DIGITS:
@@ -95,7 +95,7 @@ def _unsigned(text, begin, end):
     return value
 
 
-@exact_kernel
+@exact_inner
 def _samples(line, begin, end, count, read, got):
     """Take the samples, which must be as many as is said."""
     given = 0

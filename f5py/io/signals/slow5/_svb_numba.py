@@ -1,14 +1,12 @@
 """Jitted loops over numbers in StreamVByte, and over samples that are stored in it by the method ex-zd."""
 
 import numpy as np
-from llvmlite import ir
-from numba.core import types
-from numba.extending import intrinsic
 
 from f5py.io.signals.slow5._slow5_text_numba import take_room
 from f5py.jit.bits import count_bits
 from f5py.jit.c_memory import load_int64, load_uint8, load_uint16, load_uint32
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.instructions import intrinsic, ir, types
+from f5py.jit.kernel import exact_inner
 from f5py.jit.vectors import broadcast
 
 #: Values that four 2-bit codes of a control byte say to take so many bytes.
@@ -112,7 +110,7 @@ def _joined(builder, halves, kind):
     return builder.bitcast(both, kind)
 
 
-@exact_kernel
+@exact_inner
 def _expand_some(control, at, n, level, out, to):
     """Expand n numbers whose control bytes begin at `control`; return where the next one begins, and the level."""
     for i in range(n):
@@ -126,7 +124,7 @@ def _expand_some(control, at, n, level, out, to):
     return at, level
 
 
-@exact_kernel
+@exact_inner
 def expand_svb_zd(address, out, to, n):
     """Expand n samples: differences, zigzag coded, in StreamVByte, whose bytes have been counted."""
     control, at = address, address + (n + 3) // 4
@@ -152,7 +150,7 @@ def expand_svb_zd(address, out, to, n):
     _expand_some(control, at, n - i, level, out, to + i)
 
 
-@exact_kernel
+@exact_inner
 def svb_size(address, left, n):
     """Count the bytes that n numbers take as their control bytes say; -1 if these are not there."""
     n_control = (n + 3) // 4
@@ -172,7 +170,7 @@ def svb_size(address, left, n):
     return total
 
 
-@exact_kernel
+@exact_inner
 def _svb_numbers(address, out):
     """Expand numbers whose bytes have been counted."""
     at = address + (out.shape[0] + 3) // 4
@@ -185,7 +183,7 @@ def _svb_numbers(address, out):
         at += size
 
 
-@exact_kernel
+@exact_inner
 def take_ex_zd(address, length, read, got):
     """Expand samples of the method ex-zd; return whether they are sound.
 
