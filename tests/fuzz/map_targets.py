@@ -21,7 +21,8 @@ def of_output_place(rng: random.Random, base: Base, folder: Path) -> Touched:
     """Put something at the places of the output, its index, and the names that these have until they are complete."""
     for _ in range(rng.randint(1, 3)):
         name = rng.choice(("out.bam", "out.bam.bai"))
-        path = folder / rng.choice((name, f".unfinished-{name}"))
+        is_temporary = rng.random() < 0.5
+        path = folder / (f".unfinished-{name}" if is_temporary else name)
         if path.is_dir() and not path.is_symlink():
             continue
         path.unlink(missing_ok=True)
@@ -30,7 +31,7 @@ def of_output_place(rng: random.Random, base: Base, folder: Path) -> Touched:
             path.mkdir()
         elif kind == 1:
             path.symlink_to(rng.choice(("nowhere", "no/where", "reads.fastq", "ref.fa", "/dev/full", ".", path.name)))
-        elif kind == 2:
+        elif kind == 2 and is_temporary:  # an output waits for a pipe's reader
             os.mkfifo(path)
         elif kind == 3:
             os.link(folder / rng.choice(("reads.fastq", "ref.fa", "calls.tsv")), path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def put_together(beginning: bytes, header: object, arrays: dict[str, np.ndarray]
     content = beginning + len(text).to_bytes(8, "little") + text
     for array in arrays.values():
         content += bytes(-len(content) % _ALIGNMENT) + array.tobytes()
-    return content
+    return content + zlib.crc32(content).to_bytes(4, "little")
 
 
 def mapped(content: bytes, made: ReadSet, folder: Path, capfd) -> str:
@@ -94,14 +95,47 @@ def test_values_that_lead_elsewhere(index: bytes, made: ReadSet, tmp_path: Path,
 
 
 def test_damage_anywhere(index: bytes, made: ReadSet, tmp_path: Path, capfd):
-    """No crash, no endless search, no traceback; other bases can only be found by comparing with the reference."""
+    """All of it is told by the checksum, or by the version that the file begins with."""
     rng = random.Random(1)
-    n_refused = 0
     for _ in range(60):
         at = rng.randrange(len(index) if rng.random() < 0.7 else 600)
         content = index[:at] + bytes([index[at] ^ 1 << rng.randrange(8)]) + index[at + 1 :]
-        n_refused += mapped(content if rng.random() < 0.8 else content[:at], made, tmp_path, capfd) != ""
-    assert n_refused > 10
+        line = mapped(content if rng.random() < 0.8 else content[:at], made, tmp_path, capfd)
+        assert "i.f5i: " in line, at
+
+
+def test_another_version_is_named(index: bytes, made: ReadSet, tmp_path: Path, capfd):
+    assert "of another version of f5py" in mapped(index.replace(b"index 2", b"index 1", 1), made, tmp_path, capfd)
+
+
+@pytest.mark.parametrize(
+    ("of_index", "of_run", "same_as"),
+    [
+        (["-k", 11], [], ["-k", 11]),
+        (["-x", "map-pb"], [], ["-k", 19, "-H"]),
+        ([], ["-x", "map-pb"], ["-x", "map-ont"]),
+        (["-w", 5], ["-w", 8, "-k", 13], ["-w", 5]),
+    ],
+)
+def test_minimizers_are_those_of_the_index(of_index, of_run, same_as, made: ReadSet, tmp_path: Path, capfd):
+    """Whatever the preset and the options of the run are."""
+    index, out = tmp_path / "i.f5i", tmp_path / "o.sam"
+    assert run_command("map", made.genome, "-d", index, *of_index) == 0
+    assert run_command("map", made.genome, made.reads, *same_as, "-o", out) == 0
+    expected = records(out)
+    capfd.readouterr()
+    assert run_command("map", index, made.reads, *of_run, "-o", out) == 0
+    (warning,) = [line for line in capfd.readouterr().err.splitlines() if "WARNING" in line]
+    assert f"{index}: has minimizers of -k " in warning
+    assert records(out) == expected
+
+
+def test_no_warning_if_the_minimizers_are_those_wanted(made: ReadSet, tmp_path: Path, capfd):
+    index = tmp_path / "i.f5i"
+    for options in ([], ["-k", 13]):
+        assert run_command("map", made.genome, "-d", index, *options) == 0
+        assert run_command("map", index, made.reads, *options, "-o", tmp_path / "o.sam") == 0
+    assert "WARNING" not in capfd.readouterr().err
 
 
 @pytest.fixture(scope="module")

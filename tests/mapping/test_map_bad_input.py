@@ -88,8 +88,7 @@ def test_truncated_bam_is_refused(files: Path, capfd: pytest.CaptureFixture[str]
         (["-z", 2**31], "at most 2147483647"),
         (["-U", f"10,{10**30}"], "at most 2147483647"),
         (["-f", "1e300"], "at most"),
-        (["-R", "@RG\tID:\udcff"], "must be like @RG"),
-        (["--paf"], "contradicts"),
+        (["--paf"], "PAF is written"),
         (["-x", "splice"], "minimap2 -ax splice"),
         (["-x", "nothing"], "choose from"),
         (["-x", "ava-ont"], "PAF"),
@@ -154,3 +153,22 @@ def test_a_reference_of_reads_is_warned_of(files: Path, capfd: pytest.CaptureFix
         assert run_command("map", *words) == 0
         told = capfd.readouterr().err
         assert told.count(f"{reads}: the reference is FASTQ, as reads are; the order is REF READS") == expected
+
+
+def test_a_run_without_a_mapped_read_says_so(files: Path, capfd: pytest.CaptureFixture[str]):
+    reads = f"@other\n{'GATTACAT' * 40}\n+\n{'I' * 320}\n"
+    for text, expected in ((reads, 1), (reads + READS, 0)):
+        (files / "reads.fq").write_text(text)
+        assert run_command("map", files / "ref.fa", files / "reads.fq", "-o", files / "out.bam") == 0
+        assert capfd.readouterr().err.count(f"of 1 reads has a place on {files / 'ref.fa'}") == expected
+
+
+def test_memory_that_does_not_do_for_the_index(files: Path, capfd: pytest.CaptureFixture[str], monkeypatch):
+    def build(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("f5py.runs.map_reads.build_index", build)
+    line = refused(capfd, "map", files / "ref.fa", files / "reads.fq", "-o", files / "out.bam")
+    assert f"{files / 'ref.fa'}: not enough memory for the index" in line
+    assert "-K" not in line
+    assert not list(files.glob("*out*"))
