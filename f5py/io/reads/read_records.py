@@ -250,11 +250,13 @@ def _text_batches(
             )
         tags, tag_offsets = np.empty(0, np.uint8), np.zeros(n + 1, np.int64)
         if with_comments:
+            from f5py.io.reads._comment_tags_numba import tags_of_comments
+
             size = int((portion.rows[:, compiled.COMMENT_END] - portion.rows[:, compiled.COMMENT]).sum())
             tags = np.empty(2 * size + 16, np.uint8)
             left_out = np.zeros(3, np.int64)
             given = (portion.text, portion.rows, n, dropped)
-            tags = tags[: compiled.tags_of_comments(*given, tags, tag_offsets, left_out)].copy()
+            tags = tags[: tags_of_comments(*given, tags, tag_offsets, left_out)].copy()
             n_left_out += int(left_out[0])
             if left_out[0] and not first_left_out:
                 field = portion.text[left_out[2] : portion.rows[left_out[1], compiled.COMMENT_END]].tobytes()
