@@ -130,7 +130,6 @@ class UnlabeledStage(AlignmentStage):
         if not len(batch):
             return
         super().compute(batch)
-        self.before_stage("calls")
         windows, seconds = windows_of(batch, self._motif, self.model, self._regions, self.pool)
         self._extracted[batch.number] = windows._replace(contig=self._contig_numbers[windows.contig])
         self.times.add("HMM", seconds)
