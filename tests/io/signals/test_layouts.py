@@ -158,6 +158,18 @@ def test_a_damaged_chunk(tmp_path, shuffle):
     assert n_damaged > chunk.size
 
 
+def test_a_damaged_index_of_chunks(tmp_path):
+    """The read is damaged, not the run."""
+    path = tmp_path / "a.fast5"
+    write_multi(path, [MadeRead("r", SAMPLES)], chunks=(100,), **GZIP)
+    content = bytearray(path.read_bytes())
+    at = -1
+    while (at := content.find(b"TREE\x01", at + 1)) >= 0:  # trees of chunks, not those of groups
+        content[at] ^= 1
+    path.write_bytes(content)
+    assert_unreadable(read_by_f5py(path), 0, path.name, "damaged entry", "B-tree")
+
+
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("length", [80, 81, 82, 1000])
 @pytest.mark.parametrize("after", [b"", b"more"])

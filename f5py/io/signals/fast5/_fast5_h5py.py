@@ -98,6 +98,9 @@ class Fast5File:
         except Unreadable:
             self._check_unchanged()
             raise
+        except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
+            self._check_unchanged()
+            raise Unreadable(f"has a damaged entry ({hdf5_reason(error)})") from error
 
     def _check_unchanged(self) -> None:
         """Raise if the file is not what it was: that its reads cannot be read says nothing of them then."""
