@@ -102,7 +102,7 @@ _OF_FILES = {"signals", "fuzz", "test_index.py", "test_faults.py", "test_reads_a
 
 
 #: Tests of how helper processes start, of whose children they are, and of a system that refuses them.
-_OF_PROCESSES = {"test_processes.py", "test_helper_process.py", "test_spare_processes.py", "fault_layer"}
+_OF_PROCESSES = {"test_processes.py", "test_helper_process.py", "fault_layer"}
 
 
 @pytest.hookimpl(wrapper=True)

@@ -12,7 +12,6 @@ from f5py.io.signals.fast5 import fast5_scan
 from f5py.io.signals.pod5 import pod5_scan
 from f5py.io.signals.pod5.reader import keys_of
 from f5py.io.signals.source import FileSource
-from f5py.pipeline import inputs
 
 
 @contextmanager
@@ -25,17 +24,7 @@ def readers_here(is_here: Callable[[int], bool]) -> Iterator[None]:
             return FileSource(paths, reader(), *more)
         return real(n_processes, paths, reader, *more, **named)
 
-    start_ahead = inputs.processes_ahead
-
-    def processes_ahead(*files: Any, n_processes: int | None, **named: Any) -> Any:
-        if n_processes is not None and is_here(n_processes):
-            return nullcontext()
-        return start_ahead(*files, n_processes=n_processes, **named)
-
-    with (
-        mock.patch.object(guarded, "GuardedSource", source),
-        mock.patch.object(inputs, "processes_ahead", processes_ahead),
-    ):
+    with mock.patch.object(guarded, "GuardedSource", source):
         yield
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -20,7 +20,6 @@ from f5py.io.reads.read_records import load_reads
 from f5py.io.reads.reference import Reference
 from f5py.io.remote import is_url
 from f5py.io.signals import SignalSource, open_signals
-from f5py.io.signals.choose import processes_ahead
 from f5py.messages import console
 from f5py.options import Option, Options, declarations
 from f5py.options.declaration import paths_written
@@ -49,13 +48,6 @@ def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSou
     )
     inputs.callback(signals.close)
     return signals
-
-
-def signal_processes_ahead(options: MappedReadsOptions) -> AbstractContextManager[object]:
-    """Start the processes that signals are read with; a context in which the inputs are to be opened."""
-    if options.slow5:
-        return nullcontext()
-    return processes_ahead(options.pod5, options.fast5, options.reads, **_how_to_read(options))
 
 
 def _how_to_read(options: MappedReadsOptions) -> dict[str, Any]:

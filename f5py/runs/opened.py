@@ -29,7 +29,7 @@ def open_run(
         For anything wrong with the options or the inputs.
     """
     share_heap()
-    with recipe.processes_ahead(options), warm_up([*recipe.kernels(options), *OF_SIGNALS]):
+    with warm_up([*recipe.kernels(options), *OF_SIGNALS]):
         begin_gpu(options, of_all)
         loader, chemistry = recipe.open(options, inputs)
     stage = recipe.stage(options, loader, chemistry)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -21,7 +21,7 @@ from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.outputs.failed_reads import FailedReads
 from f5py.outputs.sink import Sink
 from f5py.pipeline.flow import Source
-from f5py.pipeline.inputs import open_inputs, paths_of_inputs, signal_processes_ahead
+from f5py.pipeline.inputs import open_inputs, paths_of_inputs
 from f5py.pipeline.loader import Loader
 from f5py.runs.outcome import Outcome, RunContext
 
@@ -93,9 +93,6 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         """Return the stages of `f5py.runs.warm_up.STAGES` that a first run is to compile, beyond those of all runs."""
         return []
 
-    def processes_ahead(self, options: OptionsOfRun) -> AbstractContextManager[object]:
-        """Start processes that `open` needs; it is called in this context, after all else that takes time before it."""
-        return nullcontext()
 
     def open(self, options: OptionsOfRun, inputs: ExitStack) -> tuple[LoaderOfRun, Chemistry]:
         """Open the inputs, and let the stack close them."""
@@ -158,8 +155,6 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
     def inputs(self, options: MappedOptions) -> list[str | None]:
         return paths_of_inputs(options)
 
-    def processes_ahead(self, options: MappedOptions) -> AbstractContextManager[object]:
-        return signal_processes_ahead(options)
 
     def open(self, options: MappedOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
         return open_inputs(options, inputs, **self.loading(options))

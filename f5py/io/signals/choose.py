@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING
 from f5py.errors import MissingDependencyError, SignalError, UsageError
 from f5py.io.remote import is_remote
 from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
-from f5py.io.signals.helper_process import spares
 from f5py.io.signals.joined_source import JoinedSource
 from f5py.io.signals.search import files_below
 from f5py.io.signals.side_by_side import SideBySide
 from f5py.io.signals.source import FileReader, SignalSource
-from f5py.io.signals.spare_processes import SpareProcesses, files_to_read, modules_for
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.cores import usable_cores
@@ -25,8 +23,6 @@ if TYPE_CHECKING:
 
 #: More are started only if the user says so.
 _MOST_PROCESSES = 12
-#: So many that list reads are started ahead, at most: they soon come to their ends.
-_MOST_TO_LIST = 8
 #: A second process needs a quarter of a second to start, in which the first one reads about this much.
 _BYTES_PER_PROCESS = 16 << 20
 #: Where there are more reads than this, the files are not small.
@@ -55,27 +51,6 @@ def reader_processes(n_threads: int, files: Iterable[str]) -> int:
         if n_seen == _MOST_LOOKED_AT or size >= most * _BYTES_PER_PROCESS:
             return most
     return min(size // _BYTES_PER_PROCESS + 1, most)
-
-
-def processes_ahead(
-    pod5: Sequence[str],
-    fast5: Sequence[str],
-    reads_path: str | None,
-    n_processes: int | None,
-    n_threads: int,
-) -> SpareProcesses:
-    """Start the processes that `open_signals` will need, which is called within this context with the same arguments.
-
-    What cannot be found out before, and what is wrong, is left to that.
-    """
-    from f5py.options.input_names import READDB_SUFFIX
-
-    index = None if reads_path is None else reads_path + READDB_SUFFIX
-    kind, files, n_to_list = files_to_read(pod5, fast5, index)
-    if kind is None or not files:
-        return SpareProcesses(0)
-    n = n_processes or (1 if pod5 else reader_processes(n_threads, files))
-    return SpareProcesses(n + min(n, n_to_list, _MOST_TO_LIST), *modules_for(kind))
 
 
 def _size(path: str) -> int:
@@ -275,11 +250,10 @@ def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_
     if not files:
         return
     index = Pod5Index([])
-    others = SpareProcesses(0) if spares else SpareProcesses(n_processes or 1, *modules_for("pod5"))
-    with others:
-        with pod5_scan.KeysOfFiles() as keys_of:
-            index.fill(files, keys_of)
-        yield _placed(n_processes, n_threads, n_at_once, index, files)
+    source = _placed(n_processes, n_threads, n_at_once, index, files)
+    with _closed_after_errors(source), pod5_scan.KeysOfFiles() as keys_of:  # the processes start meanwhile
+        index.fill(files, keys_of)
+    yield source
 
 
 def _placed(

@@ -10,14 +10,13 @@ import os
 import pickle
 import queue
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection, Pipe
@@ -52,8 +51,8 @@ _PROGRAM = f"from {__name__} import _main; _main()"
 class HelperProcess:
     """A process that runs ``function(connection, *descriptors, *arguments)``, these being texts.
 
-    It is one of `spares`, if there are any. Ctrl-C does not reach it, though a terminal sends it to all processes: its
-    caller ends it. If that dies, the connection closes. Raises `OSError` if it cannot be started.
+    Ctrl-C does not reach it, though a terminal sends it to all processes: its caller ends it. If that dies, the
+    connection closes. Raises `OSError` if it cannot be started.
 
     Parameters
     ----------
@@ -70,34 +69,8 @@ class HelperProcess:
 
     connection: Connection
     _process: subprocess.Popen
-    #: What it was before, if it can run another function.
-    _spare: HelperProcess | None = None
 
     def __init__(self, function: Callable[..., None], *arguments: str, descriptors: tuple[int, ...] = ()) -> None:
-        if not self._take_spare(function, arguments, descriptors):
-            self._start(function, arguments, descriptors)
-        self.begin()
-
-    def _take_spare(
-        self, function: Callable[..., None], arguments: tuple[str, ...], descriptors: tuple[int, ...]
-    ) -> bool:
-        """Become a process that has been started, and let it run the function; return whether there is one."""
-        try:
-            spare = spares.pop()
-        except IndexError:
-            return False
-        try:
-            send(spare.connection, (function.__module__, function.__qualname__, arguments, len(descriptors)))
-            if descriptors:
-                with socket.socket(fileno=os.dup(spare.connection.fileno())) as way:
-                    socket.send_fds(way, [_WITH_DESCRIPTORS], descriptors)
-        except OSError:  # it has died
-            spare.close()
-            return False
-        self.connection, self._process, self._spare = spare.connection, spare._process, spare
-        return True
-
-    def _start(self, function: Callable[..., None], arguments: tuple[str, ...], descriptors: tuple[int, ...]) -> None:
         self.connection, theirs = Pipe()
         command = [
             *python_command(_PROGRAM),
@@ -110,6 +83,7 @@ class HelperProcess:
             raise
         finally:
             theirs.close()
+        self.begin()
 
     @property
     def pid(self) -> int:
@@ -137,18 +111,6 @@ class HelperProcess:
         self.kill()
         self.wait(0.5)
         self.connection.close()
-
-    def hand_on(self) -> None:
-        """Let it run another function, after one that uses `answer_each`, or end it if it cannot.
-
-        It is one of `spares` then, and this object of no more use.
-        """
-        if self._spare is not None:
-            with suppress(OSError):  # it has died
-                send(self.connection, None)
-                spares.append(self._spare)
-                return
-        self.close()
 
     def begin(self) -> None:
         """Say that it is to answer from now on."""
@@ -204,30 +166,6 @@ class HelperProcess:
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         except (OSError, ValueError, IndexError):
             return None
-
-
-#: Processes that have been started for functions that are not known yet; see `f5py.io.signals.spare_processes`.
-spares: list[HelperProcess] = []
-#: The byte with which descriptors come.
-_WITH_DESCRIPTORS = b"d"
-
-
-def run_task(connection: Connection, *modules: str) -> None:
-    """Import modules, those of them that can be imported, and run one function after the other, as they are sent."""
-    for module in modules:
-        with suppress(Exception):  # which the function meets again, if it needs it
-            import_module(module)
-    while True:
-        try:
-            module, name, arguments, n_descriptors = connection.recv()
-            descriptors: list[int] = []
-            if n_descriptors:
-                with socket.socket(fileno=os.dup(connection.fileno())) as way:
-                    descriptors = list(socket.recv_fds(way, len(_WITH_DESCRIPTORS), n_descriptors)[1])
-        except (EOFError, OSError):  # it is not needed any more
-            return
-        function: Any = getattr(import_module(module), name)
-        function(connection, *map(str, descriptors), *arguments)
 
 
 class _Starter:

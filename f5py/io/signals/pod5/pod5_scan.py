@@ -18,20 +18,16 @@ from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, answer_eac
 
 
 class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
-    """Lists the reads of one file after the other, by a process that is ended with the context, or spare again."""
+    """Lists the reads of one file after the other, by a process that is ended with the context."""
 
     def __init__(self) -> None:
         self._process: HelperProcess | None = None
 
-    def __exit__(self, kind: object, *_: object) -> None:
-        process, self._process = self._process, None
-        if process is not None and kind is None:
-            process.hand_on()
-        elif process is not None:
-            process.close()
+    def __exit__(self, *_: object) -> None:
+        self._end()
 
     def _end(self) -> None:
-        """End the process, which is not as it should be."""
+        """End the process, if there is one."""
         if self._process is not None:
             self._process.close()
             self._process = None
