@@ -254,7 +254,17 @@ def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
 
 @kernel
 def score_blocks(turn, blocks, batch, model, motifs, noise, listed, scores):
-    """Score the groups of each block as `score_groups` does; blocks have `BLOCK` groups and are given by the first."""
+    """Score the groups of each block as `score_groups` does.
+
+    Parameters
+    ----------
+    turn : int64, shape (1,)
+        Work counter that the threads share.
+    blocks : int64, shape (n_blocks,)
+        First group of each block of `BLOCK` groups.
+    others
+        As for `score_groups`.
+    """
     for i in own_turns(counter(turn), blocks.shape[0]):
         first = blocks[i]
         count = min(BLOCK, listed.read.shape[0] - first)
