@@ -15,12 +15,13 @@ import pytest
 
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
 from f5py.io.signals.fast5.fast5_writer import Fast5Writer
+from f5py.io.signals.scan_journal import ScanJournal
 from f5py.io.signals.source import Calibration
 from f5py.pore_model.builtin import builtin
 from f5py.pore_model.text_output import model_text
 
 from ..io.signals.made_slow5 import write_slow5
-from ..made_data import ReadSet, run_command
+from ..made_data import ReadSet, error_line, refused, run_command
 from ..readers_here import scans_here
 
 #: Bytes of text in a block, so that small files have several.
@@ -60,6 +61,14 @@ def without_end_block(content: bytes) -> bytes:
 def cut_between_lines(content: bytes) -> bytes:
     lines = content.splitlines(keepends=True)
     return b"".join(lines[:-1])
+
+
+def cut_between_records(content: bytes) -> bytes:
+    """Of BLOW5: header of 64 bytes, with the size of the text after it; records, each after its size; end marker."""
+    at = 64 + int.from_bytes(content[60:64], "little")
+    for _ in range(5):
+        at += 8 + int.from_bytes(content[at : at + 8], "little")
+    return content[:at]
 
 
 def page_of_zeros(content: bytes) -> bytes:
@@ -153,7 +162,11 @@ CASES = (
     Case("model.txt", OF_TEXT, (f"{CALL} {WELL} -b reads.bam -g ref.fa --kmer-model {{in}} -o {{out}}",)),
     Case("truth.tsv", OF_TEXT, ("validate freq.tsv {in} -o {out}",)),
     Case("sites.bed", OF_TEXT, BEDMETHYL),
-    Case("signals.blow5", (*OF_BINARY, other_version), (f"{CALL} --slow5 {{in}} -b reads.bam -g ref.fa -o {{out}}",)),
+    Case(
+        "signals.blow5",
+        (*OF_BINARY, cut_between_records, other_version),
+        (f"{CALL} --slow5 {{in}} -b reads.bam -g ref.fa -o {{out}}",),
+    ),
     Case("signals.slow5", (*OF_TEXT, other_version), (f"{CALL} --slow5 {{in}} -b reads.bam -g ref.fa -o {{out}}",)),
     Case("signals.pod5", OF_BINARY, (f"{CALL} --pod5 {{in}} -b reads.bam -g ref.fa -o {{out}}",)),
     Case("signals.fast5", OF_BINARY, (f"{CALL} --fast5 {{in}} -b reads.bam -g ref.fa -o {{out}}",)),
@@ -291,3 +304,110 @@ def test_nothing_is_lost_silently(
     else:
         assert "::ERROR]" in told
         assert str(folder) in told or "reads failed" in told, told
+
+
+@pytest.mark.parametrize(
+    "damage", [cut, page_of_zeros, lambda content: content.replace(b'"version": ', b'"version": 9')]
+)
+def test_a_damaged_plan(
+    damage: Callable[[bytes], bytes], whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    """It is not worked on, and what is done already is not taken for the whole."""
+    place = os.getcwd()
+    os.chdir(whole)
+    try:
+        out = tmp_path / "calls.tsv"
+        plan = tmp_path / "plan"
+        given = [*CALL.split(), *WELL.split(), "-b", "reads.bam", "-g", "ref.fa", "-o", out]
+        assert run_command(*given, "--plan", plan, "--partitions", 2) == 0
+        assert run_command("run-part", plan, 0, 1) == 0
+        content = (plan / "plan.json").read_bytes()
+        (plan / "plan.json").write_bytes(damage(content))
+        for command in (("plan", plan), ("run-part", plan, 0), ("finish", plan)):
+            capfd.readouterr()
+            assert run_command(*command) != 0
+            assert "plan.json" in error_line(capfd.readouterr().err)
+        assert not out.exists()
+        (plan / "plan.json").write_bytes(content)
+        assert run_command("finish", plan) == 0
+        assert out.read_bytes() == (whole / "calls.tsv").read_bytes()
+    finally:
+        os.chdir(place)
+
+
+@pytest.mark.parametrize("damage", [cut, page_of_zeros, no_last_line_end, cut_in_last_line])
+def test_a_damaged_journal(damage: Callable[[bytes], bytes], made: ReadSet, tmp_path: Path):
+    """What it says no more is looked for again."""
+    reads = Path(shutil.copy(made.reads, tmp_path / "reads.fasta"))
+    index = ["index", "-d", made.signal_path, reads, "--resume"]
+    with ScanJournal(f"{reads}.index.scanned") as journal:
+        for path in sorted(made.signal_path.iterdir()):
+            journal.add(str(path), ["made-up"])
+    content = Path(f"{reads}.index.scanned").read_bytes()
+    Path(f"{reads}.index.scanned").write_bytes(damage(content))
+    assert run_command(*index) == 0
+    named = [line.split("\t")[1] for line in Path(f"{reads}.index.readdb").read_text().splitlines()]
+    assert 0 < named.count("") < len(named)  # reads of files that are known to have none, and of those looked at again
+
+
+def test_cram_needs_a_reference_by_bgzip(whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """It is refused before anything is mapped."""
+    packed = tmp_path / "ref.fa.gz"
+    packed.write_bytes(by_gzip((whole / "ref.fa").read_bytes()))
+    line = refused(capfd, "map", "-t", 1, packed, whole / "reads.fasta", "-o", tmp_path / "out.cram")
+    assert f"{packed}: cannot read the reference: it is compressed with gzip, not bgzip; run: gunzip -c" in line
+    assert os.listdir(tmp_path) == ["ref.fa.gz"]
+
+
+@pytest.mark.parametrize("name", ["calls.tsv", "events.tsv"])
+@pytest.mark.parametrize("pack", [bytes, by_gzip])
+def test_merged_rows_stay_apart(
+    name: str, pack: Callable[[bytes], bytes], whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+):
+    content = (whole / name).read_bytes()
+    header, rows = content.split(b"\n", 1)
+    for rest, lost in ((content[:-1], b""), (content.rstrip(b"\n").rpartition(b"\t")[0], None)):
+        (tmp_path / "first").write_bytes(pack(rest))
+        status = run_command("merge", tmp_path / "first", whole / name, "-o", tmp_path / "out.tsv")
+        if lost is None:
+            where = content.count(b"\n"), header.count(b"\t")
+            assert status == 1
+            assert "first: line {} has {} columns".format(*where) in error_line(capfd.readouterr().err)
+        else:
+            assert status == 0
+            assert (tmp_path / "out.tsv").read_bytes() == content + rows
+            (tmp_path / "out.tsv").unlink()
+        capfd.readouterr()
+    assert not (tmp_path / "out.tsv").exists()
+
+
+def test_an_index_whose_fasta_was_touched(whole: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """It is refused only if the bases are others."""
+    reference = Path(shutil.copy(whole / "ref.fa", tmp_path))
+    index, out = tmp_path / "ref.idx", tmp_path / "out.paf"
+    assert run_command("map", "-d", index, reference) == 0
+    os.utime(reference, ns=(0, 0))
+    assert run_command("map", "-t", 1, index, whole / "reads.fasta", "--paf", "-o", out) == 0
+    text = reference.read_text()
+    at = text.index("ACGT", 1000)
+    for other in (text[:at] + "TGCA" + text[at + 4 :], text.replace(">", ">x", 1)[:-2] + "\n"):
+        reference.write_text(other)
+        assert len(other) == len(text)
+        assert "has changed since" in refused(capfd, "map", index, whole / "reads.fasta", "--paf", "-o", out)
+
+
+def test_an_index_whose_folder_was_copied(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """The warning says which file of signals is not where the index says."""
+    there = tmp_path / "there"
+    shutil.copytree(made.signal_path, there / "fast5")
+    reads = Path(shutil.copy(made.reads, there / "reads.fasta"))
+    assert run_command("index", "-d", there / "fast5", reads) == 0
+    there.rename(tmp_path / "here")
+    capfd.readouterr()
+    given = ["-r", tmp_path / "here/reads.fasta", "-b", made.bam, "-g", made.genome, "--iop", 1]
+    assert run_command("call-methylation", *given, "-o", tmp_path / "calls.tsv") == 1
+    told = capfd.readouterr().err
+    error_line(told)
+    (warning,) = [line for line in told.splitlines() if "signal files that it names, such as" in line]
+    assert f"here/reads.fasta.index.readdb: signal files that it names, such as {there}/fast5/" in warning
+    assert "run f5py index again" in warning
