@@ -159,8 +159,8 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     pool = WorkerPool(arguments.threads)
-    ((_, _, letters),) = sequence_records(str(arguments.data / "map_ecoli" / "k12.fa.gz"))
-    k12 = codes_of(np.frombuffer(letters, np.uint8))
+    (contigs,) = sequence_batches(str(arguments.data / "map_ecoli" / "k12.fa.gz"), 1 << 30)
+    k12 = codes_of(contigs.bases)
     text = np.random.default_rng(1).integers(0, 4, arguments.text_bases, np.uint8)
     sizes = arguments.rounds, arguments.batches, arguments.batch_bases
     rows = _rows("E. coli K12", k12, pool, sizes)

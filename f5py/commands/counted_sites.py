@@ -72,7 +72,7 @@ def _kind_of(path: str, of_standard_input: bytes) -> str:
         return MODBAM if of_standard_input.startswith(_OF_ALIGNMENTS) else CALLS
     if not os.path.isfile(path):
         return CALLS
-    with open_bytes(path) as source:
+    with open_bytes(path, zeros=True) as source:
         return _kind_of_content(source)
 
 

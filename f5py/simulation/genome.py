@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -89,6 +90,10 @@ def read_genome(path: str | Path) -> Genome:
     code_of = np.full(256, OTHER, dtype=np.uint8)
     for code, pair in enumerate((b"Aa", b"Cc", b"Gg", b"Tt")):
         code_of[list(pair)] = code
+    if not os.path.exists(path):
+        raise InputFileError(f"{path}: no such file; give the reference as FASTA")
+    if os.path.isdir(path):
+        raise InputFileError(f"{path}: is a folder; give a FASTA file")
     batches = list(sequence_batches(str(path), 1 << 23))
     names = [name for batch in batches for name in batch.names]
     lengths = np.concatenate([np.empty(0, np.int64), *(np.diff(batch.offsets) for batch in batches)])

@@ -17,7 +17,7 @@ _HEADER = (
     "chromosome\tstart\tend\tnum_motifs_in_group\tcalled_sites\tcalled_sites_methylated\tmethylated_frequency\t"
     "group_sequence\n"
 )
-_ONE = _HEADER + "chr1\t5\t5\t1\t3\t1\t0.333\tAACGT\nchr2\t9\t9\t1\t1\t1\t1.000\tTTCGA"
+_ONE = _HEADER + "chr1\t5\t5\t1\t3\t1\t0.333\tAACGT\nchr2\t9\t9\t1\t1\t1\t1.000\tTTCGA\n"
 _TWO = _HEADER + "chr1\t5\t5\t1\t1\t1\t1.000\tAACGT\n"
 _SUM = _HEADER + "chr1\t5\t5\t1\t4\t2\t0.500\tAACGT\nchr2\t9\t9\t1\t1\t1\t1.000\tTTCGA\n"
 

@@ -193,7 +193,7 @@ def test_damaged_reads(made: ReadSet, blow5: Path, tmp_path: Path, capfd, suffix
     path.write_bytes(packed[: len(packed) // 2])
     assert run_main(*inputs_of(made, "-r", path, "--slow5", blow5, "-o", tmp_path / "calls.tsv")) == 1
     line = error_line(capfd.readouterr().err)
-    assert f"{path}: truncated or damaged" in line
+    assert f"{path}: damaged or truncated" in line
 
 
 def test_reads_without_an_index_and_signals(made: ReadSet, tmp_path: Path, capfd):

@@ -10,6 +10,7 @@ from f5py.io.bam.bam_index import find_index
 from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, is_bgzf
 from f5py.io.bytes.byte_input import GZIP_MAGIC
 from f5py.io.bytes.watched_pipe import WatchedPipe
+from f5py.messages.strict import NO_LAST_LINE_END, input_warning
 
 if TYPE_CHECKING:
     import pysam
@@ -60,7 +61,10 @@ def opened(path: str, reference_path: str | None, pipe: WatchedPipe | None = Non
 
 
 def _check_beginning(path: str) -> None:
-    """Raise `OSError` for a file that pysam would say more of than is wanted, or something else than is wrong."""
+    """Raise `OSError` for a file that pysam would say more of than is wanted, or something else than is wrong.
+
+    Warn of SAM whose last line has no end.
+    """
     if not os.path.isfile(path):
         return
     with open(path, "rb") as file:
@@ -69,6 +73,11 @@ def _check_beginning(path: str) -> None:
         text = _unpacked(start)
     except zlib.error as problem:
         raise OSError(f"its first block is damaged ({problem})") from None
+    if start.startswith(b"@"):
+        with open(path, "rb") as file:
+            file.seek(-1, os.SEEK_END)
+            if file.read() != b"\n":
+                input_warning("load_bam", f"{path}: {NO_LAST_LINE_END}")
     if text.startswith(_BAM_MAGIC) and not is_bgzf(start):
         how = "by gzip" if start.startswith(GZIP_MAGIC) else "by nothing"
         raise OSError(f"it is compressed {how}, not by bgzip; run: samtools view -b {path} > bgzip.bam")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -403,7 +404,8 @@ def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Ite
     n_read = 0
     state = FileState(path, path)
     try:
-        with opened(path, reference) as file:
+        file = opened(path, reference)
+        try:
             if file.is_bam:
                 with open(path, "rb") as stream:
                     for data, starts, n in record_chunks(stream, file.nreferences):
@@ -413,6 +415,9 @@ def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Ite
                 for data, starts, n in converted_chunks(file.fetch(until_eof=True), file.header):
                     n_read += n
                     yield *with_changed_tags(data, starts, n, changes), n
+        finally:
+            with suppress(OSError):  # of a file that was found to be damaged
+                file.close()
     except (OSError, ValueError) as problem:
         state.check()
         raise _unreadable(path, problem, n_read) from None
