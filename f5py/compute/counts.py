@@ -35,6 +35,7 @@ class RunCounts:
     # causes: shape (number of causes,): reads that dropped out, by `Cause`
     causes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Cause), np.int64))
     rescuable: int = 0  # reads with too few events to recalibrate with, but no fewer than `USABLE_EVENTS`
+    compared: int = 0  # reads with bases that were compared with those of their alignments
     # columns, equal_columns: of the alignments of the first `FIRST_READS` reads, see `ReadBatch.columns`
     columns: int = 0
     equal_columns: int = 0
@@ -44,6 +45,7 @@ class RunCounts:
         """Count a computed batch."""
         status = batch.status
         columns, equal_columns = batch.columns[: max(FIRST_READS - self.total, 0)].sum(axis=0).tolist()
+        self.compared += int(batch.is_compared.sum())
         self.columns += columns
         self.equal_columns += equal_columns
         self.total += len(batch)

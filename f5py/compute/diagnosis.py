@@ -110,9 +110,9 @@ def failure(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) 
 
 def mismatch(counts: RunCounts, options: AlignmentOptions) -> str | None:
     """Say that the reads or the reference of a run are not those of its alignments; None if they are."""
-    n_others, n_reads = counts.of(Cause.OTHER_BASES), counts.total - counts.ultra
-    if _are_most(n_others, n_reads, options):
-        return _other_reads(n_others, n_reads, options)
+    n_others = counts.of(Cause.OTHER_BASES)
+    if _are_most(n_others, counts.compared, options):
+        return _other_reads(n_others, counts.compared, options)
     return _other_reference(counts.columns, counts.equal_columns, options)
 
 
@@ -134,7 +134,7 @@ def other_bases(counts: RunCounts, options: MappedReadsOptions) -> str:
     why = "were they trimmed or basecalled again after they had been mapped?"
     if options.mapped_by:
         why = "their names are those of reads before them, of which the first one counts"
-    return f"{_words_of_other_bases(options)}: {n} of {counts.total} reads, which have failed; {why} ({where})"
+    return f"{_words_of_other_bases(options)}: {n} of {counts.compared} reads, which have failed; {why} ({where})"
 
 
 def _words_of_other_bases(options: AlignmentOptions) -> str:
@@ -182,7 +182,7 @@ class FitCheck:
         self._chemistry = chemistry
         self._model = model
         self._options = options
-        self._n_compared = 0
+        self._n_compared = self._n_seen = 0
         self._n_others = 0
         self._columns = np.zeros(2, np.int64)
         self._started = 0
@@ -191,19 +191,19 @@ class FitCheck:
 
     def belonging(self, batch: ReadBatch) -> None:
         """Stop if the bases of most reads, or the reference, are others; to be called with every batch, in order."""
-        n = min(FIRST_READS - self._n_compared, len(batch))
-        if n <= 0:
-            return
-        self._n_compared += n
-        self._n_others += int((batch.cause[:n] == Cause.OTHER_BASES).sum())
-        self._columns += batch.columns[:n].sum(axis=0)
-        if self._n_compared < FIRST_READS:
-            return
-        if _are_most(self._n_others, FIRST_READS, self._options):
-            raise InputFileError(_other_reads(self._n_others, FIRST_READS, self._options))
-        n_columns, n_equal = self._columns.tolist()
-        if (problem := _other_reference(n_columns, n_equal, self._options)) is not None:
-            raise InputFileError(problem)
+        compared = np.flatnonzero(batch.is_compared)[: FIRST_READS - self._n_compared]
+        if len(compared):
+            self._n_compared += len(compared)
+            self._n_others += int((batch.cause[compared] == Cause.OTHER_BASES).sum())
+            if self._n_compared == FIRST_READS and _are_most(self._n_others, FIRST_READS, self._options):
+                raise InputFileError(_other_reads(self._n_others, FIRST_READS, self._options))
+        if (n := min(FIRST_READS - self._n_seen, len(batch))) > 0:
+            self._n_seen += n
+            self._columns += batch.columns[:n].sum(axis=0)
+            n_columns, n_equal = self._columns.tolist()
+            problem = _other_reference(n_columns, n_equal, self._options)
+            if self._n_seen == FIRST_READS and problem is not None:
+                raise InputFileError(problem)
 
     def letters(self, batch: ReadBatch) -> None:
         """Refuse RNA letters in what is to be DNA; to be called with every batch that is started."""

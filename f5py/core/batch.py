@@ -259,6 +259,8 @@ class ReadBatch:
     cause: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))  # `Cause` of a read that is not OK
     # problems: one line for each read without a usable signal, which says what is wrong and where
     problems: dict[int, str] = field(default_factory=dict)
+    # is_compared: shape (n,): the bases have been compared with those that the alignment is of
+    is_compared: NDArray[np.bool_] = field(default_factory=lambda: empty(np.bool_))
     # columns: shape (up to `FIRST_READS`, 2): columns of the alignments of the first reads, and those with equal bases
     columns: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     packed: PackedSamples | None = None  # what `samples` are to be filled with, see `expand_samples`

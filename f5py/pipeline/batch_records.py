@@ -15,9 +15,14 @@ from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, UnsupportedDataError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, tag_values
-from f5py.io.bam.record_reads import RecordReads, differ_from_records
+from f5py.io.bam.record_reads import RecordReads, differ_from_records, sequences_of_records, whole_lengths_of
 from f5py.io.reads.read_index import ReadIndex
 from f5py.threads.pool import WorkerPool
+
+#: Of many reads one of so many is compared with its record: to decompress all of them would take 2 % of a run.
+COMPARED_OF = 8
+#: All of fewer reads are compared.
+MANY_READS = 2048
 
 
 @dataclass(frozen=True)
@@ -108,22 +113,45 @@ class Found(NamedTuple):
 
 
 def bases_of(
-    stretches: list[Stretch], reads: ReadIndex | RecordReads, pool: WorkerPool | None
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
-    """Gather the bases of the reads of a batch as sequenced, their offsets, and which differ from their records."""
-    places = [(one.data, one.starts, one.chosen) for one in stretches]
-    if isinstance(reads, RecordReads):
-        found = [reads.sequences(*place, one.rows, pool) for place, one in zip(places, stretches, strict=True)]
-        bases = found[0][0] if len(found) == 1 else np.concatenate([bases for bases, _ in found])
+    stretches: list[Stretch], reads: ReadIndex | RecordReads, from_records: bool, pool: WorkerPool | None
+) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
+    """Gather the bases of the reads of a batch as sequenced, and compare them with their records.
+
+    Parameters
+    ----------
+    from_records : bool
+        Compare one of `COMPARED_OF` reads, and take the bases of the others from their records, which are at hand,
+        where these have as many as `reads` say.
+    pool : WorkerPool or None
+        Threads that help.
+
+    Returns
+    -------
+    bases, offsets
+        Letters of the reads.
+    is_other, is_compared : bool, shape (n,)
+        Reads with other bases than their records, and those that were compared.
+    """
+    found, is_other, is_compared = [], [], []
+    for one in stretches:
+        place = one.data, one.starts, one.chosen
+        compared = one.rows >= 0
+        if isinstance(reads, RecordReads):
+            bases, offsets = reads.sequences(*place, one.rows, pool)
+            is_compared.append(np.ones(len(compared), np.bool_))  # the others are those of their records
+        else:
+            if from_records:
+                lengths = reads.lengths_of(one.rows)
+                compared &= (whole_lengths_of(*place) != lengths) | (one.rows % COMPARED_OF == 0)
+            bases, offsets = sequences_of_records(*place, one.rows, compared, reads, pool)
+            is_compared.append(compared)
+        is_other.append(differ_from_records(*place, bases, offsets, compared, pool))
+        found.append((bases, offsets))
+    bases, offsets = found[0]
+    if len(found) > 1:
+        bases = np.concatenate([bases for bases, _ in found])
         offsets = offsets_of(np.concatenate([np.diff(offsets) for _, offsets in found]))
-    else:
-        bases, offsets = reads.sequences_of(np.concatenate([one.rows for one in stretches]), pool)
-    is_other, first = [], 0
-    for place, one in zip(places, stretches, strict=True):
-        end = first + len(one.chosen)
-        is_other.append(differ_from_records(*place, bases, offsets[first : end + 1], pool))
-        first = end
-    return bases, offsets, np.concatenate(is_other)
+    return bases, offsets, np.concatenate(is_other), np.concatenate(is_compared)
 
 
 def check_ends(alignments: AlignmentFile, names: Names, contigs: NDArray[np.int32], ends: NDArray[np.int64]) -> None:

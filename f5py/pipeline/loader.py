@@ -74,6 +74,7 @@ class LoaderSettings:
     # have the records that the filters leave out there too. A batch is also closed when it has as many of these as
     # reads may be in it, so that it may have no reads at all.
     keep_passed_over: bool = False
+    bases_from_records: bool = False  # see `f5py.pipeline.batch_records.bases_of`
     n_ahead: int = 1  # batches that are loaded at the same time, or have been and are not taken yet
     # tag of the alignment records by which reads are told apart, such as HP; its values are in `Loader.partitions`
     partition_tag: str | None = None
@@ -278,7 +279,9 @@ class Loader:
         if self.settings.keep_records:
             records = RawRecords.joined([one.raw(self.settings.keep_passed_over) for one in stretches])
         had_records = time.perf_counter()
-        bases, base_offsets, is_other = bases_of(stretches, self.reads, self.pool)
+        bases, base_offsets, is_other, is_compared = bases_of(
+            stretches, self.reads, self.settings.bases_from_records, self.pool
+        )
         had_bases = time.perf_counter()
         parents = Names(columns.parents, columns.parent_offsets)
         signals = self._signals(names, parents, columns)
@@ -314,6 +317,7 @@ class Loader:
             start_time=signals.start_time,
             problems=signals.problems,
             packed=signals.packed,
+            is_compared=is_compared,
         )
         batch.drop(is_other, ReadStatus.BAD_READ, Cause.OTHER_BASES)
         batch.columns = columns_of(batch)

@@ -16,7 +16,7 @@ from f5py.options.signal_commands import CallOptions
 from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.loader import Loader
 
-from ..made_data import ReadSet, rows_by_read, run_main
+from ..made_data import N_READS, ReadSet, rows_by_read, run_main
 
 
 def load(
@@ -183,6 +183,24 @@ def test_one_other_base_is_seen_where_the_record_has_it(made: ReadSet, tmp_path:
         seen.append(0 <= at < len(sequence) and sequence[at] not in "=N")
     assert other_bases(batches) == seen
     assert any(seen)
+
+
+def test_one_of_many_reads_is_compared(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The bases of the others are those of their records."""
+    monkeypatch.setattr("f5py.pipeline.inputs.MANY_READS", N_READS - 1)
+    sequences = {name: made.sequence(name)[:-1] + "N" for name in made.names}  # N may be any base
+    changed = made.with_reads(tmp_path, sequences | {made.names[1]: "A" * len(sequences[made.names[1]])})
+    order = [line[1:].split()[0] for line in changed.reads.read_text().splitlines() if line[0] == ">"]
+    _, (batch,) = load(changed, 100)
+    is_compared = [order.index(name) % 8 == 0 for name in made.names]
+    assert batch.is_compared.tolist() == is_compared
+    letters = [chr(batch.bases[end - 1]) for end in batch.base_offsets[1:].tolist()]
+    kept = [
+        made.sequence(name)[-1] if not one else sequences[name][-1]
+        for name, one in zip(made.names, is_compared, strict=True)
+    ]
+    assert letters[2:] == kept[2:]
+    assert other_bases([batch])[1] == is_compared[1]
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 100])

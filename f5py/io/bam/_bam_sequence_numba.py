@@ -14,6 +14,8 @@ from f5py.jit.kernel import exact_kernel
 _LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
 #: The complement of a base is its four bits in the reverse order.
 _COMPLEMENT_LETTERS = _LETTERS[[int(f"{i:04b}"[::-1], 2) for i in range(16)]]
+#: A bit that all of these have but "=".
+_BIT_OF_BASES = np.uint8(0x40)
 
 
 def _bits_of_letters() -> NDArray[np.uint8]:
@@ -64,6 +66,7 @@ class Sequences(NamedTuple):
 
     bases: NDArray[np.uint8]
     offsets: NDArray[np.int64]  # shape (n + 1,)
+    is_short: NDArray[np.bool_]  # shape (1,): a record has "=", the reference's base, in it
 
 
 @exact_kernel
@@ -78,8 +81,9 @@ def copy_sequences(turn, reads, data, starts, chosen, held, made):
         See `f5py.io.bam._bam_numba.decode`.
     held : Held
     made : Sequences
-        Its bases are filled.
+        Its bases are filled, and `is_short` is set if that is so.
     """
+    common = np.uint8(255)  # bits that all letters have
     for turn_of in own_turns(counter(turn), reads.shape[0]):
         i = reads[turn_of]
         to = made.offsets[i]
@@ -97,11 +101,17 @@ def copy_sequences(turn, reads, data, starts, chosen, held, made):
         step = -1 if reverse else 1
         for j in range(size >> 1):
             pair = data[begin + j]
-            made.bases[place] = letters[pair >> 4]
-            made.bases[place + step] = letters[pair & 15]
+            first_letter, second_letter = letters[pair >> 4], letters[pair & 15]
+            common &= first_letter & second_letter
+            made.bases[place] = first_letter
+            made.bases[place + step] = second_letter
             place += 2 * step
         if size & 1 == 1:
-            made.bases[place] = letters[data[begin + (size >> 1)] >> 4]
+            letter = letters[data[begin + (size >> 1)] >> 4]
+            common &= letter
+            made.bases[place] = letter
+    if common & _BIT_OF_BASES == 0:
+        made.is_short[0] = True
 
 
 @exact_kernel

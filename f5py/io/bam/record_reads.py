@@ -96,15 +96,7 @@ class RecordReads:
         pool: WorkerPool | None = None,
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Gather the bases of some records' reads, as sequenced, and their offsets; `rows` as from `look_up`."""
-        from f5py.io.bam._bam_sequence_numba import Held
-
-        at = np.flatnonzero(rows >= 0)
-        held, held_offsets = self._held.sequences_of(rows[at], pool)
-        sizes = whole_lengths_of(data, starts, chosen)
-        sizes[at] = np.diff(held_offsets)
-        held_row = np.full(len(chosen), -1)
-        held_row[at] = np.arange(len(at))
-        return copied_sequences(data, starts, chosen, sizes, Held(held_row, held, held_offsets), pool)
+        return sequences_of_records(data, starts, chosen, rows, rows >= 0, self._held, pool)
 
     def close(self) -> None:
         """Forget the bases."""
@@ -137,6 +129,47 @@ class RecordReads:
         self._held = reads_in_memory(Names.joined(found_names), bases, offsets_of(sizes), self._alignments.name)
 
 
+def sequences_of_records(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    is_elsewhere: NDArray[np.bool_],
+    reads: ReadIndex,
+    pool: WorkerPool | None = None,
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Gather the bases of some records' reads, as sequenced, from the records as far as these have them.
+
+    Parameters
+    ----------
+    data, starts
+        As `f5py.io.bam.bam_records.record_chunks` gives them.
+    chosen : int64, shape (n,)
+        The records.
+    rows : int64, shape (n,)
+        Of `reads`; -1 for a read that is not there.
+    is_elsewhere : bool, shape (n,)
+        Whose bases are taken from `reads`.
+
+    Returns
+    -------
+    bases : uint8, shape (offsets[-1],)
+    offsets : int64, shape (n + 1,)
+    """
+    from f5py.io.bam._bam_sequence_numba import Held
+
+    held_at = np.flatnonzero(is_elsewhere)
+    held, held_offsets = reads.sequences_of(rows[held_at], pool)
+    sizes = whole_lengths_of(data, starts, chosen)
+    sizes[held_at] = np.diff(held_offsets)
+    held_row = np.full(len(chosen), -1)
+    held_row[held_at] = np.arange(len(held_at))
+    made = copied_sequences(data, starts, chosen, sizes, Held(held_row, held, held_offsets), pool)
+    if made.is_short[0] and not (is_elsewhere | (rows < 0)).all():
+        return sequences_of_records(data, starts, chosen, rows, is_elsewhere | (rows >= 0), reads, pool)
+    return made.bases, made.offsets
+
+
 def copied_sequences(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
@@ -145,12 +178,10 @@ def copied_sequences(
     held: Held | None = None,
     pool: WorkerPool | None = None,
 ) -> Sequences:
-    """Copy the sequences of records' reads, of these sizes, as sequenced.
+    """Copy the sequences of records' reads, of these sizes; see `sequences_of_records`.
 
     Parameters
     ----------
-    data, starts
-        As `f5py.io.bam.bam_records.record_chunks` gives them.
     held : Held, optional
         Sequences that are not taken from the records.
     """
@@ -159,7 +190,7 @@ def copied_sequences(
     if held is None:
         held = Held(np.full(len(chosen), -1), np.empty(0, np.uint8), np.zeros(1, np.int64))
     offsets = offsets_of(sizes)
-    made = Sequences(np.empty(offsets[-1], np.uint8), offsets)
+    made = Sequences(np.empty(offsets[-1], np.uint8), offsets, np.zeros(1, np.bool_))
     (pool or CallingThread()).run(copy_sequences, np.arange(len(chosen)), data, starts, chosen, held, made)
     return made
 
@@ -170,14 +201,15 @@ def differ_from_records(
     chosen: NDArray[np.int64],
     bases: NDArray[np.uint8],
     offsets: NDArray[np.int64],
+    compared: NDArray[np.bool_],
     pool: WorkerPool | None = None,
 ) -> NDArray[np.bool_]:
-    """Return which reads have other bases than their records say, or another number of them.
+    """Return which of the `compared` reads have other bases than their records say, or another number of them.
 
     Parameters
     ----------
     data, starts, chosen
-        See `copied_sequences`.
+        See `sequences_of_records`.
     bases, offsets
         Letters of the reads as sequenced.
     """
@@ -185,7 +217,7 @@ def differ_from_records(
 
     is_other = np.zeros(len(chosen), np.bool_)
     (pool or CallingThread()).run(
-        mark_other_bases, np.arange(len(chosen)), data, starts, chosen, bases, offsets, is_other
+        mark_other_bases, np.flatnonzero(compared), data, starts, chosen, bases, offsets, is_other
     )
     return is_other
 

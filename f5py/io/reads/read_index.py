@@ -24,6 +24,8 @@ from f5py.threads.pool import WorkerPool
 
 #: Bytes after the last sequence of an index that are looked at.
 _BYTES_BEHIND = 1 << 16
+#: Reads whose letters say what those of all are.
+_READS_LOOKED_AT = 16
 
 
 class ReadIndex(AbstractContextManager["ReadIndex"]):
@@ -92,6 +94,11 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the number of bases of reads by their rows, int64, shape (n,); 0 for a row of -1."""
         return np.where(rows >= 0, self.index.length[rows], 0) if len(self) else np.zeros(len(rows), np.int64)
+
+    def has_rna_letters(self) -> bool:
+        """Return whether U is among the bases of the first reads; alignment records have T in its place."""
+        bases, _ = self.sequences(self.first_names(_READS_LOOKED_AT))
+        return bool(np.isin(bases, (ord("U"), ord("u"))).any())
 
     def sequences(
         self, names: Iterable[str], pool: WorkerPool | None = None
