@@ -309,8 +309,8 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
         help="Share of the reads that is held out to test the model; where reads pile up, of the stretches of the "
         "reference.")  # fmt: skip
     force: bool = flag("--force", ours=True,
-        help="Write the model even if it is worse than the start model, no methylated k-mer was seen often, or "
-        "--unlabeled finds a reason against it.")  # fmt: skip
+        help="Write the model even if it is worse than the start model, calls more than a fifth of what is held out "
+        "wrong, no methylated k-mer was seen often, or --unlabeled finds a reason against it.")  # fmt: skip
 
 
 @options_class

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext, suppress
 from typing import Any
 
 from f5py.compute.counts import RunCounts
 from f5py.compute.diagnosis import advice, cause_counts, failure, other_bases
 from f5py.core.batch import Cause
-from f5py.errors import FailedRunError
+from f5py.errors import FailedRunError, OutputFileError
 from f5py.io.files.output import shown_output
 from f5py.messages import console
 from f5py.messages.strict import input_warning
@@ -54,7 +55,8 @@ def report(options: MappedReadsOptions, context: RunContext, outcome: Outcome, w
         if options.report:
             from f5py.runs.report import write_reports
 
-            write_reports(options, context, outcome, warnings, why_failed)
+            with nullcontext() if why_failed is None else suppress(OutputFileError):
+                write_reports(options, context, outcome, warnings, why_failed)
     if why_failed is not None:
         raise FailedRunError(why_failed)
 

@@ -95,11 +95,11 @@ def join_parts(
             if tells:
                 with failed_reads_left(recipe, run, done):
                     recipe.tell(options, context, outcome, warnings)
-            elif options.report:
-                write_reports(options, context, outcome, warnings)
             join_outputs(recipe, run, done, bar.advance, early)
         if tells:
             recipe.tell_results(options, outcome.counts)
+        elif options.report:
+            write_reports(options, context, outcome, warnings)
     return outcome.counts
 
 

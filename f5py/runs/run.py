@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any, NamedTuple
 
 from f5py.compute.counts import RunCounts
-from f5py.errors import F5pyError
+from f5py.errors import F5pyError, OutputFileError
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
 from f5py.outputs.sink import Sinks
@@ -98,6 +98,10 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
                 raise
             outcome = recipe.outcome(stage, loader, seconds)
             if job is None:
-                recipe.tell(given, recipe.context(stage, loader), outcome, warnings)
+                try:
+                    recipe.tell(given, recipe.context(stage, loader), outcome, warnings)
+                except OutputFileError:  # a report that fails takes no result with it
+                    finish()
+                    raise
             finish()
         yield Ended(run, outcome, warnings)

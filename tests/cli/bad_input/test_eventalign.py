@@ -51,7 +51,7 @@ def test_rna_in_the_letters_of_dna_and_signals_that_do_not_say(
     line = error_line(capfd.readouterr().err)
     assert "all 20 reads failed (no alignment: " in line
     assert "(--pore, --rna)" in line
-    assert out.read_bytes().count(b"\n") == 1
+    assert not out.exists()
     assert run_command("eventalign", "-r", tmp_path / "reads.fasta", *inputs, "-o", out, "--rna") == 0
     labelled = tmp_path / "labelled.tsv"
     assert run_command("eventalign", "-r", folder / "reads.fastq", *inputs, "-o", labelled) == 0
