@@ -65,6 +65,9 @@ def test_events(made: ReadSet, tmp_path: Path) -> None:
     assert events("x.paf") == events("explicit", "--paf")
     assert events("x.sam") == events("explicit", "--sam")
     assert events("x.bam") == events("explicit.bam", "--sam")
+    assert (tmp_path / "explicit.bam.bai").exists()
+    with pysam.AlignmentFile(tmp_path / "x.bam") as file:
+        assert file.count("simulated") == len(made.names)
     assert events("x.parquet") == events("explicit", "--output-format", "parquet")
     assert events("y.sam", "--output-format", "tsv") == events("explicit")
 
