@@ -140,10 +140,12 @@ def bases_of(
             bases, offsets = reads.sequences(*place, one.rows, pool)
             is_compared.append(np.ones(len(compared), np.bool_))  # the others are those of their records
         else:
+            is_elsewhere = np.ones(len(compared), np.bool_)
             if from_records:
-                lengths = reads.lengths_of(one.rows)
-                compared &= (whole_lengths_of(*place) != lengths) | (one.rows % COMPARED_OF == 0)
-            bases, offsets = sequences_of_records(*place, one.rows, compared, reads, pool)
+                has_other_length = whole_lengths_of(*place) != reads.lengths_of(one.rows)
+                is_elsewhere = has_other_length | (one.rows % COMPARED_OF == 0)
+            bases, offsets = sequences_of_records(*place, one.rows, is_elsewhere, reads, pool)
+            compared &= is_elsewhere
             is_compared.append(compared)
         is_other.append(differ_from_records(*place, bases, offsets, compared, pool))
         found.append((bases, offsets))

@@ -185,6 +185,16 @@ def test_one_other_base_is_seen_where_the_record_has_it(made: ReadSet, tmp_path:
     assert any(seen)
 
 
+@pytest.mark.parametrize("from_records", [False, True])
+def test_a_read_that_is_absent_has_no_bases(made: ReadSet, tmp_path: Path, from_records: bool):
+    records = made.reads.read_text().split(">")[1:]
+    few = made.with_text_of_reads(tmp_path / "few.fasta", "".join(f">{one}" for one in records[:6]))
+    known = {one.split()[0] for one in records[:6]}
+    _, (batch,) = load(few, 100, bases_from_records=from_records)
+    assert (batch.read_length > 0).tolist() == [name in known for name in made.names]
+    assert not other_bases([batch])[0]
+
+
 def test_one_of_many_reads_is_compared(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The bases of the others are those of their records."""
     monkeypatch.setattr("f5py.pipeline.inputs.MANY_READS", N_READS - 1)
