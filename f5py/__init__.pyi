@@ -233,7 +233,7 @@ class _MapOptions(_GpuOptions, total=False):
     write_index: _Path | None
     no_md: bool
     md: bool
-    cs: Literal["short", "long"] | None
+    cs: Literal["short", "long", "none"] | None
     eqx: bool
     soft_clips: bool
     comments: bool
@@ -241,6 +241,9 @@ class _MapOptions(_GpuOptions, total=False):
     secondary: bool
     as_sam: bool
     with_cigar: bool
+    hits_only: bool
+    paf_no_hit: bool
+    no_qualities: bool
     strand_of_splicing: Literal["f"] | None
     report: _File | Iterable[_File] | None
     sample: str | None
@@ -249,6 +252,12 @@ class _MapOptions(_GpuOptions, total=False):
     w: int | None
     hpc: bool
     seeds: Literal["minimizer", "mem"]
+    index_bases: int | None
+    split_prefix: str | None
+    long_cigars: bool
+    two_threads: bool
+    kalloc: int | None
+    bucket_bits: int | None
     min_mem: int | None
     frequent: float | None
     frequent_bounds: str | float | Sequence[str | float] | None

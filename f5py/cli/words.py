@@ -1,4 +1,4 @@
-"""Command lines as getopt reads them: unambiguous abbreviations, and options whose number may be left out."""
+"""Command lines as getopt reads them: unambiguous abbreviations, and options whose value may be left out."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _OF_MESSAGES = ("--help-all", "--quiet", "--log-file")
 
 
 def expand(words: list[str], options: Iterable[Option]) -> list[str]:
-    """Write every option out: long names whole, and a number where one may be missing and is.
+    """Write every option out: long names whole, and a value where one may be missing and is.
 
     Raises `UsageError` if an abbreviation stands for several options, or an option with one value is given twice. What
     the parser, which knows whole names only, does not understand is left as it is.
@@ -56,8 +56,8 @@ def expand(words: list[str], options: Iterable[Option]) -> list[str]:
         if not takes_next or option_or_none is None:
             continue
         value_word = next(rest, None)
-        if option_or_none.number_may_lack is not None and not _is_number(value_word):
-            expanded.append(str(option_or_none.number_may_lack))
+        if option_or_none.value_may_lack is not None and not _is_value(value_word, option_or_none):
+            expanded.append(str(option_or_none.value_may_lack))
             if value_word is not None:
                 pending.append(value_word)
         elif value_word is not None:
@@ -120,5 +120,8 @@ def _check_once(name: str, option: Option | None, given: dict[str, str]) -> None
     raise UsageError(f"{which}; {'write several values with commas' if commas else 'leave one out'}")
 
 
-def _is_number(word: str | None) -> bool:
-    return word is not None and word.isascii() and word.isdigit()
+def _is_value(word: str | None, option: Option) -> bool:
+    """Return whether a word is the value of an option that may lack one: a choice, or else a number."""
+    if word is None:
+        return False
+    return word in option.choices if option.choices else word.isascii() and word.isdigit()

@@ -19,6 +19,8 @@ def run(options: MapOptions) -> MapCounts:
     check_outputs(options)
     if not options.is_paf and _is_fastq(options.reference):
         console.warning("map", f"{options.reference}: the reference is FASTQ, as reads are; the order is REF READS")
+    if options.max_secondary == 0:
+        console.note("map", "-N 0: taken as --secondary no, as minimap2 does")
     counts = map_reads(options)
     if options.reads:
         console.result("map", f"{counts}; written: {shown_output(options.output)}", options.output)

@@ -87,7 +87,7 @@ class Option:
     pattern_words: str = ""  # the form that `pattern` asks for, in words
     aliases: tuple[str, ...] = ()  # spellings of f5c and nanopolish that are accepted and not documented first
     repeated: bool = False  # may be given several times; the value is a tuple
-    number_may_lack: int | None = None  # the value if the option is given without one
+    value_may_lack: int | str | None = None  # the value if the option is given without one
     refused: str | None = None  # known, but not possible here: the reason, and what to do instead
     # fields of other options; with one of them, a required option may be missing, and is empty then
     unless: tuple[str, ...] = ()

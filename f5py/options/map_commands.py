@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from f5py.errors import UsageError
-from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
+from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class, refused
 from f5py.options.gpu import GpuOptions
 from f5py.options.output_names import PAF, REPORT, check_name, kind_of_alignments
 from f5py.options.shared import output_file, threads
@@ -20,6 +20,9 @@ _DARWIN_PRESETS = ("darwin", "darwin-paper")
 #: Those that maximal exact matches can be the seeds of.
 MEM_PRESETS = ("map-ont", "map-hifi", "lr:hq", "rna")
 _NO_MEM = f"preset={'|'.join(name for name in MAP_PRESETS if name not in MEM_PRESETS)}"
+#: Ways out where an option of minimap2 is not possible here.
+_MINIMAP2, _SELECT = "type: minimap2 -ax PRESET", "select records afterwards: samtools view"
+_OVERLAPS = "for overlaps of reads give -x ava-ont or -x darwin"
 #: What chains and minimizers are told by has no meaning for tiles.
 _TILES = (f"preset={'|'.join(_DARWIN_PRESETS)}",)
 _MIN_MEM = 17
@@ -28,6 +31,8 @@ _BASES_OF_THREAD, _FEWEST_BASES, _MOST_BASES = 2_000_000, 4_000_000, 20_000_000
 #: At most with a GPU from the beginning: what the CPU threads have begun when it is ready, they finish.
 _MOST_BASES_FOR_GPU = 8_000_000
 _INT8_MOST = 127
+#: More than all minimizers of a read, which none is: 0 switches this filter off.
+_ALL = 2.0
 #: A field of a header line. Text need not be ASCII, but bytes that are no text come as surrogates.
 _HEADER_FIELD = re.compile(r"[A-Za-z][A-Za-z0-9]:[^\x00-\x1f\x7f\ud800-\udfff]+")
 #: Counts, lengths and scores are kept in 32 bits, as minimap2 keeps them.
@@ -58,9 +63,9 @@ class MapOptions(GpuOptions, Options):
         help="Write the index of the reference, to be given as REF later.")  # fmt: skip
     no_md: bool = flag("--no-MD", ours=True, help="Leave out the tag MD.")
     md: bool = flag("--MD", excludes=("no_md",), help="Write the tag MD also into PAF; alignments have it anyway.")
-    cs: str | None = option("--cs", group=Group.OUTPUT, choices=("short", "long"),
+    cs: str | None = option("--cs", group=Group.OUTPUT, choices=("short", "long", "none"), value_may_lack="short",
         brief="Write the tag cs, with differing bases",
-        help="Write the tag cs, with the bases that differ.")  # fmt: skip
+        help="Write the tag cs, with the bases that differ; without a value, the short form.")  # fmt: skip
     eqx: bool = flag("--eqx", help="Write = and X instead of M in CIGAR strings.")
     soft_clips: bool = flag("-Y", "--soft-clips",
         brief="Whole reads in all records",
@@ -81,8 +86,37 @@ class MapOptions(GpuOptions, Options):
         brief="Write secondary alignments",
         help="Write secondary alignments.",
     )
-    as_sam: bool = flag("-a", help="Accepted as minimap2 has it; alignments are written anyway.")
-    with_cigar: bool = flag("-c", help="Accepted as minimap2 has it; PAF has CIGAR strings anyway.")
+    as_sam: bool = flag("-a", help="Write SAM to standard output; a file's name says its format.")
+    with_cigar: bool = flag("-c", help="Write PAF to standard output, without -a; a file's name says its format.")
+    hits_only: bool = flag("--sam-hit-only", help="Leave out records of reads that are not mapped.")
+    paf_no_hit: bool = flag("--paf-no-hit", help="Write lines of PAF for reads that are not mapped.")
+    no_qualities: bool = flag("-Q", help="Leave out qualities.")
+    index_bases: int | None = option("-I", kind=Kind.BASES, group=Group.LIMITS, at_least=1,
+        help="Accepted as minimap2 has it; the index has one part.")  # fmt: skip
+    split_prefix: str | None = option("--split-prefix", group=Group.LIMITS, metavar="PREFIX",
+        help="Accepted as minimap2 has it; the index has one part.")  # fmt: skip
+    long_cigars: bool = flag("-L", group=Group.LIMITS, help="Accepted as minimap2 has it; BAM has long CIGAR strings.")
+    two_threads: bool = flag(
+        "-2", group=Group.LIMITS, help="Accepted as minimap2 has it; reading takes threads anyway."
+    )
+    kalloc: int | None = option("--cap-kalloc", kind=Kind.BASES, group=Group.LIMITS, at_least=0,
+        help="Accepted as minimap2 has it; changes nothing.")  # fmt: skip
+    bucket_bits: int | None = option("--bucket-bits", kind=Kind.INTEGER, group=Group.LIMITS,
+        help="Accepted as minimap2 has it; changes nothing.")  # fmt: skip
+    for_only: bool = refused("--for-only", kind=Kind.FLAG,
+        reason=f"both strands are searched; {_SELECT} -F 16, or {_MINIMAP2} --for-only")  # fmt: skip
+    rev_only: bool = refused("--rev-only", kind=Kind.FLAG,
+        reason=f"both strands are searched; {_SELECT} -f 16, or {_MINIMAP2} --rev-only")  # fmt: skip
+    all_chains: bool = refused("-P", kind=Kind.FLAG, reason=f"raise -N, lower -p, or {_MINIMAP2} -P")
+    no_diagonal: bool = refused("-D", kind=Kind.FLAG, reason=f"{_OVERLAPS}, or {_MINIMAP2} -D")
+    all_overlaps: bool = refused("-X", kind=Kind.FLAG, reason=f"{_OVERLAPS}, or {_MINIMAP2} -X")
+    dual: bool = refused("--dual", kind=Kind.YES_NO, reason=f"{_OVERLAPS}, or {_MINIMAP2} --dual")
+    alt: str | None = refused("--alt", reason=f"give a reference without ALT contigs, or {_MINIMAP2} --alt")
+    hash_seed: int | None = refused("--seed", kind=Kind.INTEGER, reason=f"equal places are chosen by 11; {_MINIMAP2}")
+    no_hash_name: bool = refused("--no-hash-name", kind=Kind.FLAG, reason=f"names decide ties; {_MINIMAP2}")
+    no_long_join: bool = refused("--no-long-join", kind=Kind.FLAG, reason=f"give -r 500,500, or {_MINIMAP2}")
+    rmq: bool = refused("--rmq", kind=Kind.YES_NO, reason=f"chains are made by -r and -g; {_MINIMAP2} --rmq=yes")
+    end_bonus: int | None = refused("--end-bonus", kind=Kind.INTEGER, reason=f"{_MINIMAP2} --end-bonus")
     strand_of_splicing: str | None = option("-u", group=Group.OUTPUT, choices=("f",),
         help="Accepted as minimap2 has it; changes nothing without splicing.")  # fmt: skip
     report: tuple[str, ...] = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
@@ -125,7 +159,7 @@ class MapOptions(GpuOptions, Options):
         help="Use one of the frequent minimizers every so many bases.")  # fmt: skip
     frequent_in_read: float | None = option("--q-occ-frac", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0,
         default_words="0.01", excludes=_TILES,
-        help="Drop minimizers that are more than this fraction of a read's.")  # fmt: skip
+        help="Drop minimizers that are more than this fraction of a read's; 0: none.")  # fmt: skip
     max_gap: int | None = option("-g", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
         excludes=_TILES,
         help="Largest gap without a seed in a chain.")  # fmt: skip
@@ -143,7 +177,7 @@ class MapOptions(GpuOptions, Options):
         help="Smallest ratio of a secondary alignment's score to the primary one's.")  # fmt: skip
     max_secondary: int | None = option("-N", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="5",
         brief="Most secondary alignments",
-        help="Most secondary alignments.")  # fmt: skip
+        help="Most secondary alignments; 0 as --secondary no.")  # fmt: skip
     mask: float | None = option("-M", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1, default_words="0.5",
         help="A hit is secondary if a better one covers more than this fraction of it.")  # fmt: skip
     max_chain_skip: int | None = option("--max-chain-skip", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0,
@@ -154,7 +188,7 @@ class MapOptions(GpuOptions, Options):
         help="Seeds among which a predecessor is looked for.")  # fmt: skip
     match: int | None = option("-A", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
         help="Score of a match.")  # fmt: skip
-    mismatch: int | None = option("-B", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
+    mismatch: int | None = option("-B", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS,
         help="Penalty of a mismatch.")  # fmt: skip
     gap_open: str | None = option("-O", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE,
         default_words=_SEEDS,
@@ -190,7 +224,7 @@ class MapOptions(GpuOptions, Options):
             raise UsageError("no reads are given; name files of reads, or -d to write the index")
         if self.paf:
             check_name("-o", self.output, PAF)
-        else:
+        elif self.output != "-":
             kind_of_alignments(self.output)
         if self.read_group is not None:
             parse_read_group(self.read_group)
@@ -212,17 +246,37 @@ class MapOptions(GpuOptions, Options):
         return self.preset in _DARWIN_PRESETS
 
     @property
+    def kind(self) -> str:
+        """Format of the output: ``bam``, ``cram``, ``sam`` or ``paf``."""
+        if self.paf:
+            return "paf"
+        if self.output == "-":
+            return "sam" if self.as_sam else "paf" if self.with_cigar else "bam"
+        return kind_of_alignments(self.output)
+
+    @property
     def is_paf(self) -> bool:
         """Whether PAF is written."""
-        return self.paf or kind_of_alignments(self.output) == "paf"
+        return self.kind == "paf"
+
+    @property
+    def differences(self) -> str | None:
+        """Form of the tag cs, if it is written."""
+        return None if self.cs == "none" else self.cs
+
+    @property
+    def has_secondary(self) -> bool:
+        """Whether secondary alignments are written."""
+        return self.secondary and self.max_secondary != 0
 
     def changes(self) -> dict[str, Any]:
         """Collect the settings that the options change, by the names of `f5py.mapping.settings.MapSettings`."""
         single = {
             "k": self.k, "w": self.w, "hpc": self.hpc or None, "mid_occ_frac": self.frequent,
-            "occ_dist": self.rescue_distance, "q_occ_frac": self.frequent_in_read, "max_gap": self.max_gap,
+            "occ_dist": self.rescue_distance, "max_gap": self.max_gap,
+            "q_occ_frac": _ALL if self.frequent_in_read == 0 else self.frequent_in_read,
             "min_cnt": self.min_count, "min_sc": self.min_chain_score, "pri_ratio": self.secondary_ratio,
-            "best_n": self.max_secondary, "mask": self.mask, "max_skip": self.max_chain_skip,
+            "best_n": self.max_secondary or None, "mask": self.mask, "max_skip": self.max_chain_skip,
             "max_iter": self.max_chain_iter, "match": self.match, "mismatch": self.mismatch,
             "min_dp_max": self.min_score,
             "min_mem": (self.min_mem or _MIN_MEM) if self.seeds == "mem" else None,

@@ -58,7 +58,7 @@ class IndexOptions(StrictOptions, Options):
         help="Number of threads that compress the sequences.")  # fmt: skip
     iop: int = option("--iop", group=Group.SPEED, default=1, at_least=1, at_most=MOST_PROCESSES,
         help="Number of processes that open fast5 files.")  # fmt: skip
-    verbose: int = option("-v", "--verbose", default=1, at_least=0, at_most=255, number_may_lack=1,
+    verbose: int = option("-v", "--verbose", default=1, at_least=0, at_most=255, value_may_lack=1,
         help="Verbosity: 0 the counts, 1 also the folders, 2 also every skipped file.")  # fmt: skip
 
 

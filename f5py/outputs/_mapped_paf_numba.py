@@ -45,7 +45,7 @@ from f5py.outputs._mapped_tags_numba import (
 from f5py.text._format_numba import append_bytes, append_int
 
 #: Places in the array of switches.
-WITH_MD, WITH_CS, LONG_CS, EQX, SOFT_CLIPS, NO_SECONDARY, NO_CHAINS, N_SWITCHES = range(8)
+WITH_MD, WITH_CS, LONG_CS, EQX, SOFT_CLIPS, NO_SECONDARY, NO_CHAINS, UNMAPPED, N_SWITCHES = range(9)
 _TAB, _NEWLINE = 9, 10
 _NM = np.frombuffer(b"\tNM:i:", np.uint8)
 _MS = np.frombuffer(b"\tms:i:", np.uint8)
@@ -58,6 +58,7 @@ _S2 = np.frombuffer(b"\ts2:i:", np.uint8)
 _DE = np.frombuffer(b"\tde:f:", np.uint8)
 _DV = np.frombuffer(b"\tdv:f:", np.uint8)
 _ZD = np.frombuffer(b"\tzd:i:", np.uint8)
+_NO_HIT = np.frombuffer(b"\t0\t0\t*\t*\t0\t0\t0\t0\t0\t0", np.uint8)
 _RL = np.frombuffer(b"\trl:i:", np.uint8)
 _CG = np.frombuffer(b"\tcg:Z:", np.uint8)
 _CS = np.frombuffer(b"\tcs:Z:", np.uint8)
@@ -191,6 +192,15 @@ def lines_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made
                 if switches[WITH_MD]:
                     at = append_bytes(out, at, _MD)
                     at = append_md(out, at, hit, ops, reference, r, strands, s)
+            out[at] = _NEWLINE
+            at += 1
+            count += 1
+        if first == end and switches[UNMAPPED]:
+            out = grown(out, at + 1024 + name.shape[0])
+            at = append_bytes(out, at, name)
+            at = append_bytes(out, _append_column(out, at, length), _NO_HIT)
+            if not switches[NO_CHAINS]:
+                at = _append_tag(out, at, _RL, rep_len[read])
             out[at] = _NEWLINE
             at += 1
             count += 1

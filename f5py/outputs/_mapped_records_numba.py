@@ -49,7 +49,7 @@ from f5py.outputs._mapped_tags_numba import (
 )
 
 #: Places in the array of switches.
-WITH_MD, WITH_CS, LONG_CS, EQX, SOFT_CLIPS, NO_SECONDARY, NO_CHAINS, N_SWITCHES = range(8)
+WITH_MD, WITH_CS, LONG_CS, EQX, SOFT_CLIPS, NO_SECONDARY, NO_CHAINS, UNMAPPED, N_SWITCHES = range(9)
 _FIXED = 36
 _UNMAPPED_BIN = 4680
 _MOST_OPS = 65535
@@ -349,7 +349,7 @@ def records_of_reads(turn, reads, columns, found, rep_len, contigs, switches, ma
                 at = _put_ops(out, at, these, first_op, n_ops, before, behind, clip)
             _put(out, record, at - record - 4, 4)
             count += 1
-        if first == end:
+        if first == end and switches[UNMAPPED]:
             out = grown(out, at + 512 + name_length + n_tags + 2 * length)
             record = at
             at = _put_head(out, at, Head(-1, -1, name_length, 0, _UNMAPPED_BIN, 0, 4, length))

@@ -26,6 +26,7 @@ class RecordStyle(NamedTuple):
     eqx: bool = False  # = and X in the place of M
     soft_clips: bool = False  # all records have the whole read
     secondary: bool = True  # write secondary alignments
+    unmapped: bool = True  # write reads without a place
     chains: bool = True  # tags of chains and of what minimap2 makes of scores: ms, cm, s1, s2, rl
 
     def switches(self) -> NDArray[np.int64]:
@@ -33,7 +34,7 @@ class RecordStyle(NamedTuple):
         return np.array(
             [
                 self.md, self.cs is not None, self.cs == "long", self.eqx, self.soft_clips, not self.secondary,
-                not self.chains,
+                not self.chains, self.unmapped,
             ],
             np.int64,
         )  # fmt: skip

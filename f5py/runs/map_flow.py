@@ -131,8 +131,9 @@ def map_all(
     aligned = [path for path in options.reads if is_alignment_file(path)]
     has_base_tags = bool(aligned) and any(_has_base_tags(path, reference) for path in aligned)
     style = RecordStyle(
-        md=options.md if options.is_paf else not options.no_md, cs=options.cs, eqx=options.eqx,
-        soft_clips=options.soft_clips or has_base_tags, secondary=options.secondary, chains=not options.is_darwin,
+        md=options.md if options.is_paf else not options.no_md, cs=options.differences, eqx=options.eqx,
+        soft_clips=options.soft_clips or has_base_tags, secondary=options.has_secondary, chains=not options.is_darwin,
+        unmapped=options.paf_no_hit or not (options.is_paf or options.hits_only),
     )  # fmt: skip
     make = paf_lines_of if options.is_paf else records_of
     lines = HeaderLines()
@@ -153,6 +154,8 @@ def map_all(
         batch, item.batch = item.batch, None
         assert batch is not None
         try:
+            if options.no_qualities:
+                batch.qualities = np.empty(0, np.uint8)
             if group is not None:
                 _add_tag(batch, b"RGZ" + field_of(group, "ID").encode() + b"\0")
             mapper.map(batch)
@@ -199,7 +202,7 @@ def map_all(
         else:
             header = _header(mapper.index, lines.lines, options.command_line)
             records = outputs.enter_context(
-                SortedRecords(options.output, header, options.threads, reference, times.begin, ending)
+                SortedRecords(options.output, header, options.threads, reference, times.begin, ending, options.kind)
             )
             put = records.write
 

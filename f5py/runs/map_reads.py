@@ -23,7 +23,6 @@ from f5py.mapping.mem.fm_index import FmIndex, build_fm_index, with_table
 from f5py.mapping.settings import PRESETS, MapSettings
 from f5py.messages import console
 from f5py.options.map_commands import MapOptions, check_scores
-from f5py.options.output_names import format_of_records
 from f5py.pipeline.runner import THREAD_PREFIX
 from f5py.runs.map_flow import MapCounts, MapTimes, map_all, most_per_call, output_part
 from f5py.runs.map_report import write_map_reports
@@ -135,7 +134,7 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
 
 def _map(options: MapOptions, ready: Prepared, times: MapTimes, statistics: MapStatistics | None) -> MapCounts:
     """Map the reads of a run to a reference that is ready."""
-    if not options.is_paf and format_of_records(options.output) == "cram":
+    if options.kind == "cram":
         if ready.reference is None:
             raise UsageError(f"-o {options.output}: CRAM needs the FASTA file; give that as REF")
         check_blocks(ready.reference)

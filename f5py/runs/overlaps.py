@@ -62,7 +62,9 @@ def find_overlaps(options: MapOptions, mapper: DarwinMapper) -> tuple[int, int, 
     n_reads, n_bases = len(index.names), len(index.bases)
     pairs = Pairs()
     names = Names.of(index.names)
-    style = RecordStyle(md=options.md, cs=options.cs, eqx=options.eqx, chains=False)
+    style = RecordStyle(
+        md=options.md, cs=options.differences, eqx=options.eqx, unmapped=options.paf_no_hit, chains=False
+    )
     n_lines = 0
     with Outputs() as outputs:
         write = outputs.enter_context(complete_text_output(options.output, options.threads)).write

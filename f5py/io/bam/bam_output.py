@@ -65,6 +65,8 @@ class RecordOutput:
         Compression threads. The bytes written do not depend on it.
     reference_path : str, optional
         FASTA file, needed for CRAM.
+    kind : str, optional
+        Format, ``bam``, ``sam`` or ``cram``, if the name does not say it.
 
     Raises
     ------
@@ -81,11 +83,12 @@ class RecordOutput:
         header: pysam.AlignmentHeader,
         n_threads: int = 1,
         reference_path: str | None = None,
+        kind: str = "",
     ) -> None:
         self._path = path
         self._header = header
         self._converted: pysam.AlignmentFile | _CompressedSam | None = None
-        mode = _MODES.get(format_of_records(path))
+        mode = _MODES.get(kind or format_of_records(path))
         if mode == "wc" and reference_path is None:
             raise OutputFileError(f"{path}: CRAM needs the reference; give it, or a name that ends in .bam")
         if mode == "wc" and reference_path is not None:

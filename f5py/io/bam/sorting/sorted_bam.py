@@ -71,6 +71,8 @@ class SortedRecords:
         Called with the name of what begins, at the end of the context: sorting, nothing.
     ending : ExitStack, optional
         Its end waits until all is written. By default the end of this context does.
+    kind : str, optional
+        Format, ``bam``, ``sam`` or ``cram``, if the name does not say it.
 
     Raises
     ------
@@ -86,8 +88,10 @@ class SortedRecords:
         reference_path: str | None = None,
         begin: Callable[[str], object] = lambda what: None,
         ending: ExitStack | None = None,
+        kind: str = "",
     ) -> None:
         self._path = path
+        self._kind = kind
         self._header = header
         self._n_threads = n_threads
         self._reference_path = reference_path
@@ -186,7 +190,9 @@ class SortedRecords:
             file = outputs.enter_context(complete_output(self._path))
             with self._errors():
                 tells: NDArray[np.uint64] | None = None
-                with RecordOutput(file, self._path, self._header, self._n_threads, self._reference_path) as out:
+                with RecordOutput(
+                    file, self._path, self._header, self._n_threads, self._reference_path, self._kind
+                ) as out:
                     if out.is_bam:
                         tells = self._write_blocks(out)
                     else:

@@ -1,0 +1,102 @@
+"""Options of minimap2 that ``f5py map`` has, takes without effect, or refuses with a way out."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from ..made_data import refused, run_command
+
+_RANDOM = random.Random(5)
+CONTIG = "".join(_RANDOM.choices("ACGT", k=2000))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    """Two copies of a contig, so that there are secondary alignments, and a read that is on none."""
+    (tmp_path / "ref.fa").write_text(f">one\n{CONTIG}\n>two\n{CONTIG}\n")
+    reads = {"a": CONTIG[100:900], "b": CONTIG[700:1900], "none": "GATTACAT" * 50}
+    (tmp_path / "reads.fq").write_text("".join(f"@{name}\n{one}\n+\n{'I' * len(one)}\n" for name, one in reads.items()))
+    return tmp_path
+
+
+def lines(files: Path, *options: object, name: str = "out.sam") -> list[str]:
+    """Lines of records, or of PAF, that map writes."""
+    assert run_command("map", *options, files / "ref.fa", files / "reads.fq", "-t", 1, "-o", files / name) == 0
+    return [line for line in (files / name).read_text().splitlines() if not line.startswith("@")]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-I", "8G"], ["-L"], ["-2"], ["--split-prefix", "tmp"], ["-a"], ["-c"], ["--cap-kalloc", "1g"],
+        ["--bucket-bits", "14"], ["-ax", "map-ont"], ["--cs=none"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_options_without_effect(options: list[str], files: Path):
+    assert lines(files, *options) == lines(files)
+
+
+def test_cs_without_a_value_is_the_short_form(files: Path):
+    short = lines(files, "--cs", "short")
+    assert "\tcs:Z:" in short[0]
+    assert lines(files, "--cs") == lines(files, "--cs=short") == short
+    assert lines(files, "--cs", "long") != short
+
+
+def test_reads_that_are_not_mapped(files: Path):
+    names = [line.split("\t")[0] for line in lines(files)]
+    assert names.count("none") == 1
+    hits = [line for line in lines(files) if not line.startswith("none")]
+    assert lines(files, "--sam-hit-only") == hits
+    assert lines(files, "--sam-hit-only", "--paf-no-hit") == lines(files)
+    paf = lines(files, name="out.paf")
+    assert lines(files, "--paf-no-hit", name="out.paf") == [*paf, "none\t400\t0\t0\t*\t*\t0\t0\t0\t0\t0\t0\trl:i:0"]
+
+
+def test_without_qualities(files: Path):
+    with_qualities = [line.split("\t") for line in lines(files)]
+    assert any(fields[10].startswith("III") for fields in with_qualities)
+    without = [[*fields[:10], "*", *fields[11:]] for fields in with_qualities]
+    assert [line.split("\t") for line in lines(files, "-Q")] == without
+
+
+def test_no_secondary_alignments_by_number(files: Path):
+    assert lines(files, "-N", 0) == lines(files, "--secondary", "no") != lines(files)
+
+
+def test_a_fraction_of_zero_drops_no_minimizers_of_a_read(files: Path):
+    """All minimizers of a read in a repeat are more than any fraction above it."""
+    unit = CONTIG[:60]
+    (files / "ref.fa").write_text(f">one\n{CONTIG}{unit * 30}{CONTIG[::-1]}\n")
+    (files / "reads.fq").write_text(f">r\n{unit * 12}\n")
+    limits = ["-U", "10,10", "-f", "0.5"]
+    assert lines(files, *limits, "--q-occ-frac", 0) == lines(files, *limits, "--q-occ-frac", 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "kind"), [(["-a"], "sam"), (["-ac"], "sam"), (["-c"], "paf"), (["-c", "--paf"], "paf")]
+)
+def test_formats_of_standard_output(options: list[str], kind: str, files: Path, capfdbinary):
+    expected = lines(files, name=f"out.{kind}")
+    capfdbinary.readouterr()
+    assert run_command("map", *options, files / "ref.fa", files / "reads.fq", "-t", 1) == 0
+    found = capfdbinary.readouterr().out.decode().splitlines()
+    assert [line for line in found if not line.startswith("@")] == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--for-only"], ["--rev-only"], ["-P"], ["-D"], ["-X"], ["--dual", "yes"], ["--alt", "names"], ["--seed", "5"],
+        ["--no-hash-name"], ["--no-long-join"], ["--rmq", "yes"], ["--end-bonus", "5"],
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_what_is_not_possible_names_the_way_out(options: list[str], files: Path, capfd: pytest.CaptureFixture[str]):
+    line = refused(capfd, "map", *options, files / "ref.fa", files / "reads.fq", "-o", files / "out.bam", status=2)
+    assert f"{options[0]} is not possible: " in line
+    assert "minimap2 -ax PRESET" in line
