@@ -70,9 +70,13 @@ def measured(folder: Path, state_of: NDArray[np.int64]) -> tuple[dict[tuple[str,
     """Ratios and states by variant and noise; what the fits of the scaling are, in words."""
     found: dict[tuple[str, str], list[NDArray[np.float64]]] = defaultdict(list)
     fits: list[NDArray[np.float64]] = []
+    measured_batches: set[int] = set()
 
     def call(batch: ReadBatch, motif: Motif, model: PoreModel, pool: Any, *others: Any, **more: Any) -> float:
         seconds = call_methylation(batch, motif, model, pool, *others, **more)
+        if batch.number in measured_batches:  # called again, with the other scaling
+            return seconds
+        measured_batches.add(batch.number)
         read = np.repeat(np.arange(len(batch)), batch.calls.n)
         used = np.flatnonzero(used_elements(batch.calls.offsets, batch.calls.n))
         state = state_of[batch.read_index]
@@ -99,7 +103,7 @@ def measured(folder: Path, state_of: NDArray[np.int64]) -> tuple[dict[tuple[str,
     try:
         command.run(
             CallOptions(
-                output="/dev/null", threads=2, gpu="off", noise="correlated", rescale=False,
+                output="/dev/null", threads=2, gpu="off", noise="correlated", rescale=True,
                 bam=str(folder / "reads.bam"),
                 genome=str(folder / "ref.fa"), slow5=(str(folder / "reads.blow5"),),
             )

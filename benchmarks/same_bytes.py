@@ -100,6 +100,7 @@ CASES: dict[str, list[str]] = {
     "moves as PAF": [f"{MOVES} -c r9/reads.fasta r9/formats/reads.pod5 -o o.paf.gz"],
     "moves resumed": [f"{MOVES} r9/reads.fasta r9/formats/reads.blow5 -o o.tsv --failed-reads f.tsv --resume"],
     "R10 calls": [f"{CALL} {R10} -o o.tsv --modbam o.bam"],
+    "R10 accurate calls": [f"{CALL} {R10} --accurate --per-site -o o.tsv --modbam o.bam"],
     "R10 events": [f"{EVENTS} {R10} --collapse-events -o o.tsv --summary s.tsv"],
     "R10 moves": [f"{MOVES} -c r10/reads.fastq r10/reads.blow5 -o o.paf"],
     "RNA002 events": [f"{EVENTS} {RNA002} --rna --print-read-names --signal-index -o o.tsv --summary s.tsv"],

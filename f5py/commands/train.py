@@ -12,8 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py import __version__
-from f5py.commands import train_unlabeled
-from f5py.commands.train_unlabeled import ShiftsSummary
 from f5py.compute.chemistry import R10_DNA, Chemistry
 from f5py.compute.diagnosis import mismatch
 from f5py.compute.methylation import builtin_methylation, motif_of
@@ -36,6 +34,8 @@ from f5py.pore_model.model import Shifts, with_methylation
 from f5py.pore_model.text_file import read_start
 from f5py.pore_model.text_output import model_text
 from f5py.reports.training_report import training_data, training_page
+from f5py.runs import fit_shifts
+from f5py.runs.fit_shifts import ShiftsSummary
 from f5py.training.held_out import HeldOut
 from f5py.training.judgement import Quality, as_report, of_few, quality_of, too_many_wrong, words_of
 from f5py.training.noise import CANDIDATES, NoiseEstimate, estimate
@@ -84,7 +84,7 @@ def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
     Raises `F5pyError` for anything wrong with the input or output. No file is made then.
     """
     if options.unlabeled:
-        return train_unlabeled.run(options)
+        return fit_shifts.run(options)
     sources = _sources(options)
     trains_methylated = any(source.is_methylated for source in sources) and options.train_kmers != "unmethylated"
     motif = _motif(options) if any(source.is_methylated for source in sources) else None

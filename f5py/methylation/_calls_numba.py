@@ -254,16 +254,14 @@ def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
 
 @kernel
 def score_blocks(turn, blocks, batch, model, motifs, noise, listed, scores):
-    """Score the groups of each block as `score_groups` does.
+    """Score the groups of each block as `score_groups` does, those of a block by one thread.
 
     Parameters
     ----------
-    turn : int64, shape (1,)
-        Work counter that the threads share.
-    blocks : int64, shape (n_blocks,)
-        First group of each block of `BLOCK` groups.
-    others
-        As for `score_groups`.
+    blocks : int64, shape (n,)
+        Numbers of the blocks' first groups; blocks have `BLOCK` groups.
+    listed, scores
+        All groups, as of `score_groups`.
     """
     for i in own_turns(counter(turn), blocks.shape[0]):
         first = blocks[i]

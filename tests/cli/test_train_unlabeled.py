@@ -194,3 +194,12 @@ def test_amplified_reads_are_refused(shared_data: Path, tmp_path: Path) -> None:
             unlabeled=[source / "reads.bam"], reads=source / "reads.fastq", genome=source / "ref.fa",
             slow5=source / "reads.blow5", pore="r10", output=tmp_path / "x.model",
         )  # fmt: skip
+
+
+def test_few_controls_are_offered_a_fit_of_shifts(reads: Path, tmp_path: Path) -> None:
+    few = {**inputs(reads), "unlabeled": (), "methylated": [reads / "reads.bam"], "rounds": 1, "held_out": 0}
+    with pytest.raises(
+        F5pyError, match=r"methylated k-mers .*; or fit nine shifts to the same reads: --unlabeled .*\.bam"
+    ):
+        f5py.train(**few, output=tmp_path / "x.model")
+    assert not (tmp_path / "x.model").exists()

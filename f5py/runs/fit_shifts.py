@@ -1,4 +1,4 @@
-"""From reads of unknown methylation to the shifts of methylated k-mers: what ``f5py train --unlabeled`` does."""
+"""Fit of the shifts of methylated k-mers to reads of unknown methylation: ``f5py train --unlabeled``."""
 
 from __future__ import annotations
 
