@@ -101,7 +101,7 @@ def measured(inputs: dict[str, Any]) -> Measured:
     try:
         command.run(
             CallOptions(
-                output="/dev/null", threads=2, gpu="off", noise="correlated",
+                output="/dev/null", threads=2, gpu="off", noise="correlated", rescale=False,
                 **{name: str(path) for name, path in inputs.items()},
             )
         )  # fmt: skip

@@ -52,9 +52,10 @@ def written(folder: Path, name: str, shifts: Shifts) -> Path:
 
 
 def simulated(folder: Path, **settings: Any) -> dict[str, Any]:
-    """Simulate reads; return the arguments that name them."""
+    """Simulate reads, unless that is done; return the arguments that name them."""
     size = {"n_reads": 60, "genome_length": 300_000, "gc": 0.41, "fixed_length": 12_000, "site_rates": _MIXED}
-    f5py.simulate(output=folder, force=True, pore="r10", signal_format="blow5", **size | settings)
+    if not (folder / "truth.tsv").exists():
+        f5py.simulate(output=folder, pore="r10", signal_format="blow5", **size | settings)
     return {"genome": folder / "ref.fa", "slow5": folder / "reads.blow5", "gpu": "off"}
 
 
@@ -93,7 +94,7 @@ def labelled(folder: Path, inputs: dict[str, Any], **options: Any) -> tuple[NDAr
     truth = pd.read_csv(folder / "truth_reads.tsv", sep="\t")
     numbers = {name: i for i, name in enumerate(truth.read_name.unique())}
     read = truth.read_name.map(numbers).to_numpy()
-    place = read << 32 | truth.start.to_numpy()
+    place = read << 32 | truth.position.to_numpy()
     order = np.argsort(place)
     place, before = place[order], np.concatenate([[0], np.cumsum(truth.methylated.to_numpy()[order])])
     called = calls.read_name.astype(str).map(numbers).to_numpy()
@@ -146,6 +147,7 @@ def main() -> None:
         for groups in (250, 1000, 3000):
             words = ",".join(map(str, truth))
             fits.append(fit_row(f"shifts {words}", folder / f"truth{number}", truth, groups, shifts=words, seed=number))
+            print(fits[-1], flush=True)
     own = R10_CPG_SHIFTS.by_place
     settings: dict[str, dict[str, Any]] = {
         "built-in shifts": {"seed": 11},
@@ -162,11 +164,12 @@ def main() -> None:
     for name, options in settings.items():
         truth = _TRUTHS[0] if name.startswith("first") else own
         fits.append(fit_row(name, folder / name.replace(" ", "_"), truth, 3000, **options))
+        print(fits[-1], flush=True)
     models: dict[str, Path | None] = {"earlier": written(folder, "earlier", _EARLIER), "built-in": None}
     calls = []
     for name, truth in (("built-in shifts", None), ("and the base before", folder / "before.model")):
         place = folder / f"calls{name}".replace(" ", "_")
-        mixed = {"site_rates": "0,1", "n_reads": 80, "genome_length": "1M", "realistic": True, "seed": 21}
+        mixed = {"site_rates": "0,1", "n_reads": 80, "genome_length": 1_000_000, "realistic": True, "seed": 21}
         inputs = simulated(place, **mixed, **({} if truth is None else {"shifts": truth}))
         fitted = place / "fit.model"
         f5py.train(**inputs, unlabeled=[place / "reads.bam"], output=fitted)
@@ -177,6 +180,7 @@ def main() -> None:
                     unit, scaling = "sites" if per_site else "groups", "yes" if rescale else "no"
                     row = call_row(f"{name} | {kind} | {unit} | {scaling}", *labelled(place, inputs, **options))
                     calls.append(row)
+                    print(row, flush=True)
     report = [
         "# Shifts of methylated R10.4.1 k-mers",
         "",
