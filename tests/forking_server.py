@@ -80,12 +80,9 @@ def main_of_helpers() -> None:
     from f5py.io.signals import helper_process
 
     paths = sys.path
-    nothing = helper_process._NoPandas()
-    sys.meta_path.insert(0, nothing)
     for module in _OF_HELPERS:
         with suppress(ImportError):  # of pod5, which need not be there
             import_module(module)
-    sys.meta_path.remove(nothing)
     gc.collect()
     gc.freeze()
     arguments = _serve(socket.socket(fileno=os.dup(0)))

@@ -129,7 +129,7 @@ def main(args: list[str] | None = None) -> None:
     if args is None:
         atexit.register(_end)  # before all others, so that it is called after them
     gc.set_threshold(_GARBAGE_THRESHOLD)
-    os.environ |= blas.ONE_THREAD | os.environ  # before NumPy is imported
+    os.environ.update(blas.ONE_THREAD | os.environ)  # before NumPy is imported
     sys.unraisablehook = _report_unraisable
     sys.excepthook = _report_uncaught
     raise_on_signals(main.__code__)

@@ -46,7 +46,7 @@ def code_folder() -> str | None:
     str or None
         None if code can be cached nowhere.
     """
-    os.environ |= _SETTINGS | os.environ
+    os.environ.update(_SETTINGS | os.environ)
     os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = ""
     name = f"f5py-{__version__}-{_digest()}"
     wanted = os.environ.get("NUMBA_CACHE_DIR")

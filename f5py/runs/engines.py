@@ -241,29 +241,6 @@ def _shares(numbers: list[int], n_workers: int) -> list[list[int]]:
     return shares
 
 
-def _keep_garbage_while_frames_are_listed() -> None:
-    """Make the listing of all threads' frames, of which dask makes its profile, safe in this process.
-
-    Python 3.11.7 may collect garbage meanwhile, under a lock that other threads need to end. Where that closes a mapped
-    file, which lets other threads run, the process stops for ever (gh-106883).
-    """
-    list_frames: Any = sys._current_frames
-    if hasattr(list_frames, "keeps_garbage"):
-        return
-
-    def current_frames() -> dict[int, Any]:
-        collects_garbage = gc.isenabled()
-        gc.disable()
-        try:
-            return list_frames()
-        finally:
-            if collects_garbage:
-                gc.enable()
-
-    current_frames.keeps_garbage = True  # type: ignore[attr-defined]
-    sys._current_frames = current_frames
-
-
 def _work_on_parts(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], numbers: list[int]) -> str:
     """Work on parts, in a worker; return what is wrong with one or "", as dask shows a traceback of exceptions."""
 
@@ -287,13 +264,19 @@ def _take_parts(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], cl
 
 def _in_worker(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], work: Callable[[Plan, Any], None]) -> str:
     keep_freed_memory()  # dask starts its workers with small limits
-    _keep_garbage_while_frames_are_listed()
+    # dask lists the frames of all threads for its profile. If Python 3.11.7 collects garbage meanwhile, and that closes
+    # a mapped file, the process stops for ever (gh-106883).
+    collects_garbage = gc.isenabled()
+    gc.disable()
     try:
         plan = Plan.load(folder)
         with working_folder(plan.working_folder):
             work(plan, replace(plan.run_options(), **free))
     except F5pyError as problem:
         return str(problem)
+    finally:
+        if collects_garbage:
+            gc.enable()
     return ""
 
 

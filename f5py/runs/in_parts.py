@@ -60,7 +60,7 @@ def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
         cluster = early = None
         if options.engine == "dask" and (plan is None or plan.unfinished()):
             cluster = ending.enter_context(Cluster())
-            cluster.start(options, recipe)  # its processes start while the plan is made
+            cluster.start(options)  # its processes start while the plan is made
         if plan is None:
             plan = make_plan(recipe, options, folder)
         if cluster is not None:

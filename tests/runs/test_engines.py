@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import gc
 import logging
 import os
 import shlex
@@ -52,16 +51,6 @@ def outputs() -> tuple[bytes, bytes]:
     found = Path("calls.tsv").read_bytes(), Path("m.bam").read_bytes()
     Path("calls.tsv").unlink()
     return found
-
-
-def test_no_garbage_is_collected_while_frames_are_listed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(sys, "_current_frames", gc.isenabled)
-    engines._keep_garbage_while_frames_are_listed()
-    assert sys._current_frames() is False
-    assert gc.isenabled()
-    once = sys._current_frames
-    engines._keep_garbage_while_frames_are_listed()
-    assert sys._current_frames is once
 
 
 @pytest.mark.parametrize(("n_parts", "n_workers"), [(0, 1), (1, 4), (7, 1), (32, 4), (33, 40), (1000, 3)])

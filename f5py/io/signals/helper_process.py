@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
@@ -249,19 +248,9 @@ def _main() -> None:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _NOT_FOR_HELPERS)
     end_with_parent()
-    sys.meta_path.insert(0, _NoPandas())
     module, name, descriptor, *arguments = sys.argv[1:]
     function: Any = getattr(import_module(module), name)
     function(Connection(int(descriptor)), *arguments)
-
-
-class _NoPandas(MetaPathFinder):
-    """Has pyarrow do without pandas, which it takes in if it can; that takes longer than all that a helper imports."""
-
-    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
-        """Find a module, for Python's import."""
-        if fullname == "pandas":
-            raise ModuleNotFoundError("not used here", name=fullname)
 
 
 def end_with_parent() -> None:

@@ -19,7 +19,7 @@ from f5py.errors import F5pyError, unavailable
 from f5py.options.cores import usable_cores
 
 if TYPE_CHECKING:
-    from f5py.runs.recipe import Recipe
+    pass
 
 #: Modules that workers take long to import, besides that of their command.
 _OF_WORKERS = "distributed", "f5py.cli", "f5py.jit.kernel", "f5py.runs.engines"
@@ -76,22 +76,20 @@ class Cluster:
     def __exit__(self, *problem: object) -> None:
         self.begin_to_close().join()
 
-    def start(self, options: Any, recipe: Recipe) -> None:
+    def start(self, options: Any) -> None:
         """Begin to start it, or to connect.
 
         Parameters
         ----------
         options : MappedReadsOptions
             With the scheduler, if there is one.
-        recipe : Recipe
-            Of the runs that the workers will do.
         """
-        threading.Thread(target=self._start, args=(options, recipe), name="f5py-cluster", daemon=True).start()
+        threading.Thread(target=self._start, args=(options,), name="f5py-cluster", daemon=True).start()
 
-    def _start(self, options: Any, recipe: Recipe) -> None:
+    def _start(self, options: Any) -> None:
         self._is_starting = True
         try:
-            self._client.set_result(_client(options, recipe, self.module))
+            self._client.set_result(_client(options, self.module))
         except BaseException as problem:  # for those who wait
             self._client.set_exception(problem)
 
@@ -117,11 +115,11 @@ class Cluster:
             self._client.result().close()  # at its end as a context it would ask for the thread that made it
 
 
-def _client(options: Any, recipe: Recipe, distributed: Any) -> Any:
+def _client(options: Any, distributed: Any) -> Any:
     """Connect to the cluster that is running, or to a new one on this machine, which ends with the client."""
     if options.scheduler is None:
         client = _local_client(options, distributed)
-        client.run(_prepare, recipe, options)
+        client.run(_prepare)
         return client
     try:
         if os.path.exists(options.scheduler):
@@ -134,8 +132,6 @@ def _client(options: Any, recipe: Recipe, distributed: Any) -> Any:
 def _local_client(options: Any, distributed: Any) -> Any:
     import dask
 
-    # It would import pandas and more for the process that workers are forked from, which runs already.
-    distributed.utils._forkserver_preload_set = True
     # Nobody would see the profile, for which the stacks of all threads are looked at a hundred times a second.
     profile, method = "distributed.worker.profile.enabled", "distributed.worker.multiprocessing-method"
     with dask.config.set({profile: False, method: "forkserver"}):
@@ -146,7 +142,7 @@ def _local_client(options: Any, distributed: Any) -> Any:
         )  # fmt: skip
 
 
-def _prepare(recipe: Recipe, options: Any) -> None:
+def _prepare() -> None:
     """Prepare a worker, whose other work waits until this returns."""
     # it would show a traceback if the cluster ends while it asks for news
     logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
