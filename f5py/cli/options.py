@@ -18,10 +18,13 @@ from f5py import __version__
 from f5py.api.command import Command
 from f5py.cli.words import expand
 from f5py.cli.wrong_usage import WORDS
-from f5py.errors import OutputFileError
+from f5py.errors import F5pyError, OutputFileError
 from f5py.messages import console
 from f5py.options import Group, Kind, Option, declarations
 from f5py.options.declaration import REQUIRED, base_count
+
+#: Less address space is not enough for the libraries: NumPy's import fails with a traceback, and LLVM ends the process.
+_LEAST_ADDRESS_SPACE = 512 << 20
 
 
 class YesNo(click.ParamType):
@@ -118,6 +121,7 @@ class OptionsCommand(click.Command):
         ]
 
     def _run(self, **given: Any) -> None:
+        _check_address_space()
         with resource_report() if self.row.reports_resources else nullcontext():
             if self.row.functions:
                 self.row.run(given)
@@ -265,6 +269,16 @@ _TYPES = {
     Kind.YES_NO: YesNo(), Kind.BASES: BaseCount(), Kind.INTEGER: click.INT, Kind.NUMBER: click.FLOAT,
     Kind.TEXT: click.STRING, Kind.FILE: _FileName(), Kind.PATH: _FileName(),
 }  # fmt: skip
+
+
+def _check_address_space() -> None:
+    """Raise `F5pyError` under a limit on memory (``ulimit -v``) that is too low for any command."""
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit != resource.RLIM_INFINITY and limit < _LEAST_ADDRESS_SPACE:
+        raise F5pyError(
+            f"the limit on memory (ulimit -v) is {limit >> 20} MB, too low for the libraries that f5py needs; allow "
+            f"{_LEAST_ADDRESS_SPACE >> 20} MB or more, and 2 GB for the first run, which compiles"
+        )
 
 
 def command_line() -> str:

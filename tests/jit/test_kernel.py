@@ -148,6 +148,22 @@ def test_a_memory_limit_that_leaves_too_little_to_compile(made: ReadSet, tmp_pat
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("limit", [100_000, 300_000, 450_000])
+@pytest.mark.parametrize("options", [(), ("--plan", "parts")], ids=["run", "plan"])
+def test_a_memory_limit_that_is_too_low_for_libraries(
+    made: ReadSet, tmp_path: Path, limit: int, options: tuple[str, ...]
+):
+    command = made.command("-t", "1", "-o", str(tmp_path / "calls.tsv"), *options)
+    done = subprocess.run(
+        ["sh", "-c", f'ulimit -v {limit}; exec "$@"', "sh", *command],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert f"the limit on memory (ulimit -v) is {limit >> 10} MB" in line
+    assert not (tmp_path / "parts").exists()
+
+
 def test_without_compilation_there_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
     spec = importlib.util.spec_from_file_location("another_kernel", kernel.__file__)
