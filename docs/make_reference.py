@@ -363,7 +363,7 @@ def man_page_of_all() -> str:
 
 #: What the environment decides.
 _ENVIRONMENT = {
-    "NUMBA_CACHE_DIR": "Folder for compiled code, instead of that of the package or the user's cache folder.",
+    "NUMBA_CACHE_DIR": "Folder for compiled code, instead of the user's cache folder. A private folder is made in it.",
     "XDG_CACHE_HOME": "The user's cache folder; compiled kernels of GPUs are below it.",
     "NO_COLOR": "If it is set, messages have no colours.",
 }
