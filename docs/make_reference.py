@@ -276,6 +276,8 @@ def _stub_type(name: str, option: Option, values: tuple[str, ...] = ()) -> str:
         words = "_Table"
     if option.is_model:
         words = "_Model"
+    if option.is_list:
+        words = "_File | Iterable[str]"
     if option.listed:
         words = "str | float | Sequence[str | float]"
     if option.metavar == "REGION":

@@ -62,6 +62,9 @@ class _PartOptions(TypedDict, total=False):
     scheduler: str | None
     workers: int | None
 
+class _ReadListOptions(TypedDict, total=False):
+    read_ids: _File | Iterable[str] | None
+
 class _SignalOptions(TypedDict, total=False):
     slow5: _File | Iterable[_File] | None
     pod5: _Path | Iterable[_Path] | None
@@ -105,7 +108,9 @@ class _StrictOptions(TypedDict, total=False):
 
 class _AlignmentOptions(_CudaOptions, _LimitOptions, _ModelOptions, _RunOptions, _StrictOptions, total=False): ...
 
-class _CallOptions(_WatchOptions, _MappingOptions, _PartOptions, _SignalOptions, _AlignmentOptions, total=False):
+class _CallOptions(
+    _WatchOptions, _MappingOptions, _PartOptions, _ReadListOptions, _SignalOptions, _AlignmentOptions, total=False
+):
     reads: _File | None
     bam: _File
     genome: Required[_File]
@@ -299,6 +304,7 @@ class _PlotOptions(_RnaOptions, _LimitOptions, _ModelOptions, _SignalOptions, to
     genome: _File | None
     call_threshold: float
     x_axis: Literal["samples", "time"]
+    read_ids: _File | Iterable[str] | None
     window: _Region | Sequence[_Region] | None
     alignment: int | None
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
@@ -316,7 +322,7 @@ class _PlotRegionOptions(TypedDict, total=False):
     max_reads: int
     max_bases: int | str
 
-class _ResquiggleOptions(_RnaOptions, _AlignmentOptions, total=False):
+class _ResquiggleOptions(_RnaOptions, _ReadListOptions, _AlignmentOptions, total=False):
     resume: bool
 
 class _RunPartOptions(TypedDict, total=False):
@@ -686,9 +692,9 @@ def merge_frequencies(
 ) -> None: ...
 def plan(plan: _File, *, output: _File | None = ..., **options: Unpack[_PlanOptions]) -> str: ...
 @overload
-def plot(read: _File, *, output: None = ..., **options: Unpack[_PlotOptions]) -> Picture: ...
+def plot(read: _File = ..., *, output: None = ..., **options: Unpack[_PlotOptions]) -> Picture: ...
 @overload
-def plot(read: _File, *, output: _File, **options: Unpack[_PlotOptions]) -> None: ...
+def plot(read: _File = ..., *, output: _File, **options: Unpack[_PlotOptions]) -> None: ...
 @overload
 def plot_region(*, output: None = ..., **options: Unpack[_PlotRegionOptions]) -> Picture: ...
 @overload

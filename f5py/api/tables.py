@@ -148,7 +148,9 @@ def _tables(run: Callable[[Callable[[Any], None]], object], of_arrow: Callable[[
         while (table := box.get()) is not _END:
             yield of_arrow(table)
         for problem in problems:
-            raise problem.with_traceback(None) if isinstance(problem, UsageError) else problem
+            if isinstance(problem, UsageError):
+                raise problem.with_traceback(None) from None
+            raise problem
     finally:
         closed.set()
         thread.join()

@@ -178,6 +178,9 @@ def _single(name: str, option: Option, value: Any, files: GivenFiles) -> Any:
         return files.table_name(name, [value])
     if option.is_model and hasattr(value, "model") and hasattr(value, "n_events"):
         return files.model_name(value)
+    is_path = isinstance(value, str | bytes | os.PathLike) or hasattr(value, "read")
+    if option.is_list and isinstance(value, Iterable) and not is_path:
+        return files.input_name(name, io.BytesIO("\n".join(map(str, value)).encode("utf-8", "surrogateescape")))
     if kind in (Kind.FLAG, Kind.YES_NO):
         if not isinstance(value, bool | np.bool_):
             _fail(name, f"{value!r} is neither True nor False")

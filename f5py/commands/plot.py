@@ -21,13 +21,14 @@ from f5py.compute.methylation import builtin_methylation, methylation_models, mo
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
 from f5py.core.windows import Windows, one_region
-from f5py.errors import F5pyError, FailedRunError, InputFileError, SignalError
+from f5py.errors import F5pyError, FailedRunError, InputFileError, OutputFileError, SignalError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import converted_chunks, overlaps
 from f5py.io.bam.modifications.modification_calls import read_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.files.complete_file import complete_output
 from f5py.io.reads.read_index import ReadIndex
+from f5py.io.reads.read_list import ReadList
 from f5py.io.reads.read_records import sequence_batches
 from f5py.io.reads.reference import Reference
 from f5py.io.signals import SignalSource, open_signals
@@ -41,7 +42,7 @@ from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.pipeline.inputs import check_outputs, open_reads
 from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.unmapped import unmapped_batch
-from f5py.plotting import default_output, format_of
+from f5py.plotting import file_stem, format_of
 from f5py.plotting.calls_of_read import site_calls
 from f5py.plotting.data import PlotData, Source, read_data, reference_data
 from f5py.plotting.figure import check_matplotlib, read_figure, write_figure
@@ -66,11 +67,41 @@ _FAILURES = {
 
 
 def run(options: PlotOptions) -> None:
-    """Compute one read and draw it; the ending of the output's name says the format.
+    """Compute a read, or each read of a list, and draw it; the ending of the output's name says the format.
 
-    Raises `F5pyError` for anything wrong with the input or output. No file is made then.
+    Raises `F5pyError` for anything wrong with the input or output. No file is made of what cannot be drawn.
     """
-    output = options.output or default_output(options.read)
+    names = _names(options)
+    if len(names) > 1 and "{}" not in (options.output or "{}"):
+        raise UsageError(
+            f"-o {options.output}: is one name for {len(names)} reads; write {{}} for the name of the read"
+        )
+    n_failed = 0
+    for name in names:
+        try:
+            _draw(replace(options, read=name, read_ids=None))
+        except F5pyError as problem:
+            if len(names) == 1 or isinstance(problem, UsageError | OutputFileError):
+                raise
+            console.warning(_WHO, str(problem))
+            n_failed += 1
+    if n_failed:
+        raise F5pyError(f"{n_failed} of {len(names)} reads could not be drawn; see the warnings")
+
+
+def _names(options: PlotOptions) -> list[str]:
+    """List the reads that are to be drawn."""
+    if options.read_ids is not None:
+        return ReadList.read(options.read_ids).names
+    if not options.read:
+        raise UsageError("no read is named; give READ_ID, or a list of reads with --read-ids")
+    return [options.read]
+
+
+def _draw(options: PlotOptions) -> None:
+    output = options.output
+    if output is None or "{}" in output:
+        output = (output or "{}.png").replace("{}", file_stem(options.read))
     kind = format_of(output)
     if kind != "html":
         check_matplotlib()
@@ -87,6 +118,10 @@ def run(options: PlotOptions) -> None:
 
 def picture(options: PlotOptions) -> Picture:
     """Compute one read; return the picture. Errors are those of `run`."""
+    names = _names(options)
+    if len(names) > 1:
+        raise UsageError(f"output: one picture can be returned, and there are {len(names)} reads; name files: {{}}.png")
+    options = replace(options, read=names[0], read_ids=None)
     # the page has room for the whole read
     on_page = compute(replace(options, output="read.html"))
     in_figure = on_page if options.window is not None else compute(replace(options, output="read.png"))

@@ -18,6 +18,8 @@ from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.errors import FailedRunError, SignalError, UsageError
 from f5py.io.bam.alignments import RecordCounts
 from f5py.io.bam.record_ranges import RecordRanges
+from f5py.io.bytes.byte_input import check_read_once
+from f5py.io.reads.read_list import ReadList
 from f5py.io.signals import open_any
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
@@ -84,13 +86,15 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
         return options
 
     def inputs(self, options: ResquiggleOptions) -> list[str | None]:
-        return [options.reads, *options.signals, options.kmer_model]
+        return [options.reads, *options.signals, options.kmer_model, options.read_ids]
 
     def open(self, options: ResquiggleOptions, inputs: ExitStack) -> tuple[SequenceLoader, Chemistry]:
         ahead = batches_ahead(options)
         signals = open_any(options.signals, options.iop, options.threads, ahead)
         inputs.callback(signals.close)
-        loader = SequenceLoader(options.reads, signals, batch_size(options), options.max_bases, ahead)
+        check_read_once([options.reads, str(options.read_ids)])
+        chosen = None if options.read_ids is None else ReadList.read(options.read_ids)
+        loader = SequenceLoader(options.reads, signals, batch_size(options), options.max_bases, ahead, chosen)
         run_info = signals.run_info(loader.peek_names())
         return loader, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)
 
@@ -137,7 +141,7 @@ def _lines(batch: ReadBatch) -> NDArray[np.int64]:
 
 def _check_resumable(options: ResquiggleOptions) -> None:
     """Raise `UsageError` if the options do not go together with ``--resume``."""
-    for path in (options.reads, *options.signals):
+    for path in filter(None, (options.reads, *options.signals, options.read_ids)):
         if path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
             raise UsageError(f"{path}: cannot be read again, as --resume needs; name a file")
     _folder(options)

@@ -94,6 +94,7 @@ class Option:
     ours: bool = False  # neither f5c nor nanopolish has it, so it never makes an abbreviation of theirs ambiguous
     written: bool = False  # names a file that is written, though it is not among the options of the output
     beside: tuple[str, ...] = ()  # endings of the files that are read together with this one
+    is_list: bool = False  # names a list of words; from Python it can be a sequence of them
     is_model: bool = False  # names a pore model; from Python it can be what `f5py.train` returns
     is_table: bool = False  # names a table of calls, frequencies or events; from Python it can be one in memory
     # conditions, one of which must hold if the option is given: ``field`` (that option is given), ``field=value`` or

@@ -12,6 +12,7 @@ from f5py.options.shared import (
     indexed_reads,
     kind_of_methylation,
     min_mapq,
+    read_ids,
 )
 
 _BOTH = "give both, or none to draw the read's own bases"
@@ -22,7 +23,9 @@ _CALLED = "methylation is called in reads that are aligned to a reference"
 class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options):
     """Options of ``f5py plot``."""
 
-    read: str = argument("READ_ID", help="Name of the read.")
+    read: str = argument("[READ_ID]", default="", excludes=("read_ids",), help="Name of the read.")
+    read_ids: str | None = read_ids("Draw the reads whose names are in this file, one a line; - is standard "
+        "input.")  # fmt: skip
     reads: str = indexed_reads("Basecalled reads, which need no index if the signals are named; without them, the "
         "bases are those in -b.", unless=("bam",))  # fmt: skip
     bam: str | None = option("-b", "--bam", kind=Kind.FILE, group=Group.INPUT, needs=("genome",), advice=_BOTH,
@@ -36,8 +39,10 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
         default_words="the primary one that overlaps the region",
         help="Which of the read's primary and supplementary alignments, counted from 1 in the "
         "order of -b.")  # fmt: skip
-    output: str | None = option("-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default_words="READ_ID.png",
-        help="Output file; its extension determines the format: png, svg, pdf or html.")  # fmt: skip
+    output: str | None = option("-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default_words="{}.png",
+        brief="Output: .png, .svg, .pdf or .html",
+        help="Output file; {} stands for the name of the read, and the extension determines the format: png, svg, pdf "
+        "or html.")  # fmt: skip
     methylation: str | None = kind_of_methylation(needs=("bam",), advice=_CALLED,
         help="Calls to show in .html, if there is a model for them and -b is given.")  # fmt: skip
     meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",

@@ -136,6 +136,21 @@ class MappingOptions:
         help="Keep the alignments that are made without -b in this BAM file; it is sorted and indexed.")  # fmt: skip
 
 
+def read_ids(help: str, **more: Any) -> Any:
+    """Declare ``--read-ids``."""
+    return option(
+        "--read-ids", kind=Kind.FILE, group=Group.SELECTION, ours=True, is_list=True, default_words="all reads",
+        see="usage/common.md#chosen-reads", brief="Only the reads in this list", help=help, **more,
+    )  # fmt: skip
+
+
+@part_of_options
+class ReadListOptions:
+    """Choice of reads by name."""
+
+    read_ids: str | None = read_ids("Only the reads whose names are in this file, one a line; - is standard input.")
+
+
 @part_of_options
 class StrictOptions:
     """Treatment of doubtful input."""

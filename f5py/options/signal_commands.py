@@ -14,6 +14,7 @@ from f5py.options.shared import (
     MappedReadsOptions,
     MappingOptions,
     ModelOptions,
+    ReadListOptions,
     RnaOptions,
     SignalOptions,
     StrictOptions,
@@ -32,7 +33,7 @@ _TAGGED = ("modbam", "modbam_output_name")
 
 
 @options_class
-class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions):
+class CallOptions(WatchOptions, MappingOptions, PartOptions, ReadListOptions, MappedReadsOptions):
     """Options of ``f5py call-methylation``; `command_line` is what an @PG line says.
 
     Without `methylation` and `motif`, `METHYLATION` is called; `call_threshold` is `CALL_THRESHOLD`.
@@ -141,7 +142,7 @@ _ONE_KIND = "choose one kind of output"
 
 
 @options_class
-class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOptions):
+class EventalignOptions(RnaOptions, MappingOptions, PartOptions, ReadListOptions, MappedReadsOptions):
     """Options of ``f5py eventalign``; `command_line` is what an @PG line says."""
 
     bam: str = alignments(unless=("reads",))
@@ -220,7 +221,7 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
 
 
 @options_class
-class ResquiggleOptions(RnaOptions, AlignmentOptions):
+class ResquiggleOptions(RnaOptions, ReadListOptions, AlignmentOptions):
     """Options of ``f5py resquiggle``."""
 
     reads: str = argument("READS", help="FASTA or FASTQ file, plain or compressed.")

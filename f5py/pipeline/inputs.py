@@ -14,8 +14,10 @@ from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.record_reads import RecordReads
+from f5py.io.bytes.byte_input import check_read_once
 from f5py.io.files.inputs_in_use import check_can_be_output
 from f5py.io.reads.read_index import ReadIndex
+from f5py.io.reads.read_list import ReadList
 from f5py.io.reads.read_records import load_reads
 from f5py.io.reads.reference import Reference
 from f5py.io.remote import is_url
@@ -77,7 +79,7 @@ def open_inputs(
         For a file that is missing or damaged, files that do not fit together, or an unknown chemistry.
     """
     given, options = options, with_local_inputs(options, inputs)
-    alignments = AlignmentFile(options.bam, options.genome, options.min_mapq, options.secondary, options.supplementary)
+    alignments = open_alignments(options)
     inputs.callback(alignments.close)
     windows = Windows.parse(options.window, alignments.contigs) if options.window else None
     if windows is not None:
@@ -133,6 +135,16 @@ def open_inputs(
         seen=SeenRecords() if options.skip_duplicates or options.mapped_by else None,
     )
     return loader, chemistry
+
+
+def open_alignments(options: MappedReadsOptions) -> AlignmentFile:
+    """Open the alignments of all reads, or of those that are listed."""
+    path = getattr(options, "read_ids", None)
+    check_read_once([options.bam, str(options.reads), str(path)])
+    return AlignmentFile(
+        options.bam, options.genome, options.min_mapq, options.secondary, options.supplementary,
+        chosen=None if path is None else ReadList.read(path),
+    )  # fmt: skip
 
 
 def loading_threads(options: AlignmentOptions) -> int:
@@ -258,5 +270,5 @@ def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[st
     indices = [] if options.reads is None else [f"{options.reads}{suffix}" for suffix in BESIDE_READS]
     return [
         options.reads, options.bam, options.genome, *options.slow5, *options.pod5, *options.fast5, options.kmer_model,
-        *options.window, *indices, f"{options.genome}.fai", *others,
+        *options.window, getattr(options, "read_ids", None), *indices, f"{options.genome}.fai", *others,
     ]  # fmt: skip

@@ -158,6 +158,8 @@ class Loader:
             with self._ultra_output(self.settings.ultra_path) as ultra:
                 yield from self._cut(ultra, 0)
                 self.check_any_known(self._any_known)
+            if self.alignments.chosen is not None:
+                self.alignments.chosen.warn_of_missing("the alignments" + (" of the region" if self.windows else ""))
             return
         number = 0
         threshold = -1 if self.settings.ultra_path is None else self.settings.ultra_threshold
@@ -227,7 +229,8 @@ class Loader:
         """Make the batch of some records; what depends on the batches before it is found here."""
         tag = self.settings.partition_tag
         values = [] if tag is None else [value for one in stretches for value in one.tags(tag)]
-        n_expected = self._n_expected if self.tells_share and self.windows is None else None
+        is_whole = self.windows is None and self.alignments.chosen is None
+        n_expected = self._n_expected if self.tells_share and is_whole else None
         return Cut(
             number,
             stretches,

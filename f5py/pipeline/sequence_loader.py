@@ -12,6 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
+from f5py.core.offsets import gathered
+from f5py.io.reads.read_list import ReadList
+from f5py.io.reads.read_records import Sequences as ReadSequences
 from f5py.io.reads.read_records import sequence_batches
 from f5py.io.signals import SignalSource
 from f5py.io.signals.split_reads import name_duplex_reads
@@ -33,6 +36,8 @@ class SequenceLoader:
         A batch is closed when it has that many reads or at least that many bases.
     n_ahead : int
         Batches whose signals are read at the same time, or have been and are not taken yet.
+    chosen : ReadList, optional
+        The only reads that are used.
 
     Attributes
     ----------
@@ -44,7 +49,15 @@ class SequenceLoader:
         Has no effect: how many reads there are is only known at their end.
     """
 
-    def __init__(self, path: str, signals: SignalSource, batch_size: int, max_bases: int, n_ahead: int = 1) -> None:
+    def __init__(
+        self,
+        path: str,
+        signals: SignalSource,
+        batch_size: int,
+        max_bases: int,
+        n_ahead: int = 1,
+        chosen: ReadList | None = None,
+    ) -> None:
         self.batch_size = batch_size
         self.max_bases = max_bases
         self.sequence_seconds = 0.0
@@ -59,9 +72,19 @@ class SequenceLoader:
         self._n_ahead = n_ahead
         self._stopped = False
         self._lock, self._times_lock = threading.Lock(), threading.Lock()
-        batches = sequence_batches(path, max_bases, batch_size)
-        self._sequences = ((list(batch.names), batch.bases, batch.offsets) for batch in batches)
+        self._chosen = chosen
+        listed = map(self._listed, sequence_batches(path, max_bases, batch_size))
+        self._sequences = (batch for batch in listed if batch[0])
         self._first = next(self._sequences, None)
+
+    def _listed(self, batch: ReadSequences) -> Sequences:
+        """Return names, bases and offsets of the chosen reads of a batch."""
+        names, bases, offsets = list(batch.names), batch.bases, batch.offsets
+        if self._chosen is not None:
+            rows = np.flatnonzero(self._chosen.hold(names))
+            bases, offsets = gathered(bases, offsets[rows], np.diff(offsets)[rows])
+            names = [names[row] for row in rows]
+        return names, bases, offsets
 
     def divide(self, reads_per_part: int, leave_out: Callable[[int], bool]) -> None:
         """Make batches of parts of so many reads, but for those that are left out."""
@@ -92,6 +115,8 @@ class SequenceLoader:
             started = time.perf_counter()
             sequences = next(self._sequences, None)
             self.sequence_seconds += time.perf_counter() - started
+        if self._chosen is not None and not self._stopped:
+            self._chosen.warn_of_missing("the file of reads")
 
     def _of_parts(self, n_before: int, sequences: Sequences) -> Iterator[tuple[int, Sequences]]:
         """Yield what consecutive reads have of each part that is not left out, with its number."""

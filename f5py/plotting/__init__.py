@@ -14,9 +14,8 @@ def format_of(output: str) -> str:
     return kind_of_several("-o", output, FORMATS)
 
 
-def default_output(read: str) -> str:
-    """Name the file of a read's picture unless another name is given."""
-    output = f"{read}.{FORMATS[0]}"
-    if os.path.basename(output) != output:
+def file_stem(read: str) -> str:
+    """Return the name of a read for the name of its picture; raise `UsageError` if it cannot be part of one."""
+    if os.path.basename(read) != read:
         raise UsageError(f"the name of the read, {read}, is no file name; name a file with -o")
-    return output
+    return read

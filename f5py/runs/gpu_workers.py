@@ -91,7 +91,7 @@ def _can_be_planned(options: Any) -> bool:
 
 def _can_be_opened_twice(options: Any) -> bool:
     """Return whether the inputs are files that several processes can read, and none holds all reads in memory."""
-    if urls(options) or not os.path.isfile(options.bam):
+    if urls(options) or not os.path.isfile(options.bam) or getattr(options, "read_ids", None) == "-":
         return False
     return options.reads is None or os.path.exists(options.reads + SEQUENCE_SUFFIX)
 

@@ -13,7 +13,6 @@ from typing import Any
 from f5py.compute.counts import RunCounts
 from f5py.core.windows import Windows
 from f5py.errors import UsageError
-from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.files.unfinished_file import is_special
 from f5py.io.files.working_folder import working_folder
 from f5py.io.remote import is_url
@@ -21,7 +20,7 @@ from f5py.messages import console
 from f5py.options import declarations
 from f5py.options.declaration import Kind
 from f5py.options.part_commands import PartOptions, RunPartOptions
-from f5py.pipeline.inputs import with_local_inputs
+from f5py.pipeline.inputs import open_alignments, with_local_inputs
 from f5py.runs.clusters.dask_cluster import Cluster, n_local_workers
 from f5py.runs.engines import work_on, work_on_here
 from f5py.runs.finish import finish, join_parts
@@ -150,7 +149,7 @@ def make_plan(recipe: MappedReadsRecipe, options: Any, folder: str, n_parts: int
     with ExitStack() as files:
         # the others are not needed for a plan
         local = with_local_inputs(replace(options, reads=None, slow5=(), pod5=(), fast5=()), files)
-        alignments = AlignmentFile(local.bam, local.genome, local.min_mapq, local.secondary, local.supplementary)
+        alignments = open_alignments(local)
         files.callback(alignments.close)
         windows = Windows.parse(options.window, alignments.contigs) if options.window else None
         n_parts = n_parts or options.partitions
@@ -197,6 +196,8 @@ def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
         raise UsageError(f"--plan {options.plan}: name a folder of a file system that all machines see")
     if options.bam == "-":
         raise UsageError("-b -: standard input cannot be read in parts; name a BAM file")
+    if options.read_ids == "-":
+        raise UsageError("--read-ids -: each part reads the list, so it cannot come from standard input; name a file")
     return options
 
 

@@ -76,6 +76,8 @@ def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
         raise UsageError("--watch and -b are both given; the alignments are those in the folder; leave -b out")
     for url in urls(options):
         raise UsageError(f"{url}: with --watch all files are on this machine")
+    if options.read_ids == "-":
+        raise UsageError("--read-ids -: the list is read for each file, and cannot be standard input; name a file")
     if not os.path.isdir(str(options.watch)):
         raise InputFileError(f"--watch {options.watch}: is no folder")
     resolved = recipe.resolved(options)

@@ -24,6 +24,7 @@ from f5py.io.bam.record_ranges import RecordRange, RecordRanges, range_file, spl
 from f5py.io.bytes.byte_input import shown_name
 from f5py.io.bytes.file_state import FileState, changed_file
 from f5py.io.bytes.watched_pipe import WatchedPipe
+from f5py.io.reads.read_list import ReadList
 from f5py.io.remote import ranged_file
 from f5py.messages.strict import input_warning
 from f5py.text.encoding import undecoded
@@ -64,6 +65,8 @@ class AlignmentFile:
         FASTA file, needed to decode CRAM.
     beginning : bytes, optional
         What has been read of standard input already.
+    chosen : ReadList, optional
+        The only reads whose records are visited.
     """
 
     def __init__(
@@ -74,12 +77,14 @@ class AlignmentFile:
         secondary: bool,
         supplementary: bool = True,
         beginning: bytes = b"",
+        chosen: ReadList | None = None,
     ) -> None:
         self.path = path
         #: Whether it can be read only once.
         self.is_pipe = path == "-" or not (os.path.isfile(path) or os.path.isdir(path))
         self.name = shown_name(path)
         self.counts = RecordCounts()
+        self.chosen = chosen
         #: Threads that inflate a BAM file.
         self.n_inflating = N_THREADS
         self._reference_path = reference_path
@@ -179,13 +184,25 @@ class AlignmentFile:
     def chunks(
         self, windows: Windows | None = None, at_most: int = 4096, within: RecordRange | None = None
     ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
-        """Yield all records as bytes, many at a time, as `f5py.io.bam.bam_records.record_chunks` does.
+        """Yield all records, or those of chosen reads, as bytes, many at a time.
 
-        With `windows` only records that overlap one are visited, each once, which needs an index. BAM files are decoded
-        here, in bulk; other formats come through htslib, no more than `at_most` records at a time. Only the records of
-        the range `within`, one of `ranges`, may be asked for. Raises `InputFileError` after the records before the
-        damage; `counts` tells how many were kept of these.
+        They come as from `f5py.io.bam.bam_records.record_chunks`. With `windows` only records that overlap one are
+        visited, each once, which needs an index. BAM files are decoded here, in bulk; other formats come through
+        htslib, no more than `at_most` records at a time. Only the records of the range `within`, one of `ranges`, may
+        be asked for. Raises `InputFileError` after the records before the damage; `counts` tells how many were kept of
+        these.
         """
+        from f5py.io.bam.bam_records import chosen_records, record_names
+
+        for data, starts, n in self._all_chunks(windows, at_most, within):
+            if self.chosen is None:
+                yield data, starts, n
+            elif len(listed := np.flatnonzero(self.chosen.hold(record_names(data, starts, np.arange(n))))):
+                yield *chosen_records(data, starts, listed), len(listed)
+
+    def _all_chunks(
+        self, windows: Windows | None, at_most: int, within: RecordRange | None
+    ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
         from f5py.io.bam.bam_records import converted_chunks, record_chunks
         from f5py.io.bam.window_records import window_chunks
 
@@ -223,9 +240,10 @@ class AlignmentFile:
             self.check_index()
         if not self._file.is_bam:
             try:
-                return RecordRanges.of_numbers(sum(1 for _ in self._from_beginning(windows)), n_parts)
+                ranges = RecordRanges.of_numbers(sum(1 for _ in self._from_beginning(windows)), n_parts)
             except OSError as problem:
                 raise self._damaged(problem) from None
+            return ranges if self.chosen is None else self._numbered(ranges, windows)
         path = self._index_path()
         index = self._index
         if index is None and path is not None:
@@ -237,8 +255,9 @@ class AlignmentFile:
             ranges = split_records(self.path, len(self.contigs), n_parts, index, windows)
         except OSError as problem:
             raise self._damaged(problem) from None
-        if not are_numbered:
-            return ranges
+        return self._numbered(ranges, windows) if are_numbered else ranges
+
+    def _numbered(self, ranges: RecordRanges, windows: Windows | None) -> RecordRanges:
         first_records, n_visited = [], 0
         for one in ranges:
             first_records.append(n_visited)
