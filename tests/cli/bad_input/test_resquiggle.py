@@ -78,19 +78,17 @@ def test_short_reads_and_repeated_names(made: ReadSet, table: bytes, tmp_path: P
 
 
 def test_signals_that_cannot_be_used(made: ReadSet, unlabelled: ReadSet, tmp_path: Path, fails: Fails) -> None:
-    for folder in ("none", "mixed", "slow5"):
+    for folder in ("none", "mixed"):
         (tmp_path / folder).mkdir()
     (tmp_path / "none" / "notes.txt").write_text("text\n")
     shutil.copy(made.signal_file(made.names[0]), tmp_path / "mixed" / "a.fast5")
     write_signals(tmp_path / "mixed" / "b.pod5", made.signals(made.names[:2]))
-    shutil.copy(unlabelled.signal_path, tmp_path / "slow5" / "a.blow5")
     (tmp_path / "empty.blow5").touch()
     (tmp_path / "bad.fast5").write_bytes(made.signal_file(made.names[0]).read_bytes()[:1000])
     for name, words in [
         ("absent", "absent: not found"),
-        ("none", "no fast5 or POD5 file is below this folder"),
+        ("none", "no fast5, POD5 or SLOW5 file is below this folder"),
         ("mixed", "has both fast5 and POD5 files below it"),
-        ("slow5", "is a folder; of SLOW5 give the file itself, such as"),
         ("none/notes.txt", "is not a SLOW5, POD5 or fast5 file"),
         ("empty.blow5", "is empty"),
         ("bad.fast5", "bad.fast5"),

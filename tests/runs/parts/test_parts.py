@@ -21,7 +21,7 @@ import pytest
 from f5py.errors import UsageError
 from f5py.runs.parts.plan import Plan
 
-from ...made_data import N_READS, ReadSet, process_of, refused, run_command, start_process
+from ...made_data import N_READS, ReadSet, last_of_each, process_of, refused, run_command, start_process
 
 CALLS = ("-o", "calls.tsv", "--modbam", "m.bam", "--bedmethyl", "s.bed", "--failed-reads", "failed.tsv")
 CALL_FILES = ("calls.tsv", "m.bam", "s.bed", "failed.tsv")
@@ -360,7 +360,7 @@ def test_changed_options(made: ReadSet, here: Path, capfd: pytest.CaptureFixture
     assert "--min-mapq: 20 then, 0 now" in line
     assert "is the plan of f5py call-methylation" in refused(capfd, "eventalign", *again, status=2)
     assert "has a plan already" in refused(capfd, "call-methylation", *again, "--partitions", "3", status=2)
-    assert run_command("call-methylation", *again, "-t", "1", "-K", "3") == 0  # these change nothing
+    assert run_command("call-methylation", *last_of_each([*again, "-t", "1", "-K", "3"])) == 0  # these change nothing
 
 
 def test_changed_inputs(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
