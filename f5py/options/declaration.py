@@ -331,6 +331,8 @@ class Options:
     def __post_init__(self) -> None:
         declared = declarations(type(self))
         for name, one in declared.items():
+            if one.repeated and not isinstance(getattr(self, name), tuple):
+                raise TypeError(f"{name} is a tuple of values, not {getattr(self, name)!r}")
             one.check(getattr(self, name))
         check_together(self, declared)
 

@@ -83,7 +83,7 @@ def test_flags_and_what_they_need():
 
 
 def test_resquiggle_has_facts():
-    stage = AlignmentStage(ResquiggleOptions(reads="r", signals="s"), chemistry_of("rna004", False, {}, False))
+    stage = AlignmentStage(ResquiggleOptions(reads="r", signals=("s",)), chemistry_of("rna004", False, {}, False))
     stage.close()
     assert "chemistry RNA004 (--pore); pore model rna004_130bps.nucleotide.9mer; " in stage.facts.line
 

@@ -221,4 +221,4 @@ def test_index_file(shared_data: Path, tmp_path: Path, mapped: bytes, capfd):
     ids=str,
 )  # fmt: skip
 def test_bases_of_a_batch(given, expected):
-    assert MapOptions(reference="ref.fa", reads=["reads.fa"], **given).bases_of_batch == expected
+    assert MapOptions(reference="ref.fa", reads=("reads.fa",), **given).bases_of_batch == expected
