@@ -11,7 +11,7 @@ from f5py.options.declaration import REQUIRED
 
 #: How the documentation calls the types of values.
 _TYPES = {
-    Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int", Kind.NUMBER: "float",
+    Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int or str", Kind.NUMBER: "float",
     Kind.TEXT: "str", Kind.FILE: "path or file", Kind.PATH: "path",
 }  # fmt: skip
 _WIDTH = 116
@@ -63,6 +63,10 @@ def type_words(option: Option) -> str:
         words = "path or file" if option.kind in (Kind.PATH, Kind.FILE) else words
     if option.is_table:
         words = "path, file or table"
+    if option.is_model:
+        words = "path, file or TrainingSummary"
+    if option.is_list:
+        words = "path, file or sequence of str"
     if option.listed:
         words = "str or sequence"
     if option.metavar == "REGION":
