@@ -86,33 +86,41 @@ class Ways(NamedTuple):
 def made(command: Command, function: Function) -> Callable[..., Any]:
     """Make a function of ``import f5py``."""
     from f5py.api.documentation import docstring, signature
-    from f5py.options import declarations
-
-    positional = [name for name, option in declarations(command.options).items() if option.is_argument]
 
     def called(*values: Any, **given: Any) -> Any:
-        if len(values) > len(positional):
-            raise TypeError(
-                f"{function.name}() takes {len(positional)} positional arguments but {len(values)} were given"
-            )
-        given = command.by_field(given, function.name)
-        for name, value in zip(positional, values, strict=False):
-            if name in given:
-                raise TypeError(f"{function.name}() got multiple values for argument {name!r}")
-            given[name] = value
-        returns = given.pop("returns", None) if function.rows else None
-        progress = given.pop("progress", None) if function.has_progress else None
-        is_given = given if function.way != "picture" else {"output": "", **given}  # without one it is returned
-        command.check_keywords(is_given, function.name)
+        # of wrong calls the frames in here say nothing
         try:
-            return getattr(Ways(command, function, given, returns, progress), function.way)()
+            ways = _ways(command, function, values, given)
+        except TypeError as problem:
+            raise problem.with_traceback(None) from None
+        try:
+            return getattr(ways, function.way)()
         except UsageError as problem:
-            raise problem.with_traceback(None) from None  # what is in here says nothing of what is wrong there
+            raise problem.with_traceback(None) from None
 
     called.__name__ = called.__qualname__ = function.name
     called.__doc__ = docstring(command, function)
     called.__signature__ = signature(command, function)  # type: ignore[attr-defined]
     return called
+
+
+def _ways(command: Command, function: Function, values: tuple[Any, ...], given: dict[str, Any]) -> Ways:
+    """Sort the arguments of a call; raise TypeError for those that the function does not have, or lacks."""
+    from f5py.options import declarations
+
+    positional = [name for name, option in declarations(command.options).items() if option.is_argument]
+    if len(values) > len(positional):
+        raise TypeError(f"{function.name}() takes {len(positional)} positional arguments but {len(values)} were given")
+    given = command.by_field(given, function.name)
+    for name, value in zip(positional, values, strict=False):
+        if name in given:
+            raise TypeError(f"{function.name}() got multiple values for argument {name!r}")
+        given[name] = value
+    returns = given.pop("returns", None) if function.rows else None
+    progress = given.pop("progress", None) if function.has_progress else None
+    is_given = given if function.way != "picture" else {"output": "", **given}  # without one it is returned
+    command.check_keywords(is_given, function.name)
+    return Ways(command, function, given, returns, progress)
 
 
 def __getattr__(name: str) -> Any:
