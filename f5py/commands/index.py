@@ -179,7 +179,7 @@ def index_slow5(
     F5pyError
         If not a single read is in a SLOW5 file. No file of the index is written then.
     """
-    from f5py.io.signals.choose import check_kind, slow5_files
+    from f5py.io.signals.search import check_kind, slow5_files
     from f5py.io.signals.slow5.reader import Slow5Source, read_groups
 
     for path in slow5:
@@ -218,7 +218,7 @@ def report_counts(reads: int, with_path: int | None, kind: str = "fast5") -> Non
 
 def _where_signals_may_be(directories: Sequence[str]) -> str:
     """Return advice for folders in which no read was found."""
-    from f5py.io.signals.choose import kinds_below
+    from f5py.io.signals.search import kinds_below
 
     for directory in filter(os.path.isdir, directories):
         found = kinds_below(directory)
@@ -233,8 +233,8 @@ def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:
     """Return which of the POD5 files, or of those below the folders, each read is in."""
     if not given:
         return {}
-    from f5py.io.signals.choose import check_kind
     from f5py.io.signals.pod5.reader import Pod5Index, pod5_files
+    from f5py.io.signals.search import check_kind
 
     files: list[str] = []
     for path in given:

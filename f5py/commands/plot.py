@@ -73,9 +73,7 @@ def run(options: PlotOptions) -> None:
     """
     names = _names(options)
     if len(names) > 1 and "{}" not in (options.output or "{}"):
-        raise UsageError(
-            f"-o {options.output}: is one name for {len(names)} reads; write {{}} for the name of the read"
-        )
+        raise UsageError(f"-o {options.output}: is one name for {len(names)} reads; write {{}} for that of each")
     n_failed = 0
     for name in names:
         try:

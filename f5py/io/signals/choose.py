@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from f5py.errors import MissingDependencyError, SignalError, UsageError
 from f5py.io.remote import is_remote
-from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
+from f5py.io.signals.content import Kind
 from f5py.io.signals.joined_source import JoinedSource
-from f5py.io.signals.search import files_below
+from f5py.io.signals.search import check_kind, kind_of_file, kind_of_folder, slow5_files
 from f5py.io.signals.side_by_side import SideBySide
 from f5py.io.signals.source import FileReader, SignalSource
 from f5py.messages import console
@@ -201,25 +201,8 @@ def open_any(paths: Sequence[str], n_processes: int | None = 1, n_threads: int =
     """
     named: dict[Kind, list[str]] = {"slow5": [], "pod5": [], "fast5": []}
     for path in paths:
-        named[_kind_of_folder(path) if os.path.isdir(path) else _kind_of_file(path)].append(path)
+        named[kind_of_folder(path) if os.path.isdir(path) else kind_of_file(path)].append(path)
     return _open_named(named, n_processes, n_threads, n_at_once)
-
-
-def slow5_files(paths: Sequence[str]) -> list[str]:
-    """List the SLOW5 files at some paths, and those below folders.
-
-    Raises `SignalError` if a folder has none, or cannot be listed.
-    """
-    found: list[str] = []
-    for path in paths:
-        is_folder = os.path.isdir(path)
-        files = files_below(path, lambda file: _kind_by_name(file) == "slow5") if is_folder else [path]
-        if not files:
-            raise SignalError(
-                f"{path}: no file below this folder is named *.blow5 or *.slow5; give that of the signals"
-            )
-        found += files
-    return list(dict.fromkeys(found))
 
 
 def _open_slow5(
@@ -327,53 +310,6 @@ _OPENERS: Mapping[Kind, Callable[[Sequence[str], int | None, int, int], Iterator
 def _check_count(n_processes: int | None) -> None:
     if n_processes is not None and n_processes < 1:
         raise ValueError(f"n_processes must be at least 1, not {n_processes}")
-
-
-def check_kind(path: str, wanted: Kind) -> None:
-    """Raise `SignalError` for a file that is of another kind than its option says."""
-    if os.path.isdir(path):
-        return
-    kind = _kind_of_file(path)
-    if kind != wanted:
-        raise SignalError(f"{path}: is a {KIND_NAMES[kind]} file; give it with --{kind}")
-
-
-def _kind_of_file(path: str) -> Kind:
-    try:
-        kind = file_kind(path)
-        if kind is None:
-            what = "is not a SLOW5, POD5 or fast5 file" if os.path.getsize(path) else "is empty"
-            raise SignalError(f"{path}: {what}; give the signals of the reads")
-    except FileNotFoundError:
-        raise SignalError(f"{path}: not found; check the name of the signals") from None
-    except (OSError, ValueError) as problem:
-        reason = getattr(problem, "strerror", None) or problem
-        raise SignalError(f"{path}: cannot be opened ({reason})") from None
-    return kind
-
-
-def kinds_below(path: str) -> dict[Kind, str]:
-    """Return what kinds of signal files are below a folder, by their names, and one file of each."""
-    found: dict[Kind, str] = {}
-    for file in files_below(path, lambda file: _kind_by_name(file) is not None):
-        if (kind := _kind_by_name(file)) is not None:
-            found.setdefault(kind, file)
-    return found
-
-
-def _kind_by_name(path: str) -> Kind | None:
-    return KIND_OF_ENDING.get(os.path.splitext(path)[1])
-
-
-def _kind_of_folder(path: str) -> Kind:
-    """Return which kind of files to read below a folder."""
-    found = kinds_below(path)
-    if len(found) > 1:
-        names = " and ".join(KIND_NAMES[kind] for kind in sorted(found))
-        raise SignalError(f"{path}: has both {names} files below it; give a folder with one kind")
-    if not found:
-        raise SignalError(f"{path}: no fast5, POD5 or SLOW5 file is below this folder")
-    return next(iter(found))
 
 
 def _fast5_reads(path: str, files: list[str], n_processes: int) -> dict[str, str]:

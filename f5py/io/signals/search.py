@@ -8,9 +8,10 @@ systems, and never signals.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from f5py.errors import SignalError
+from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 
 
 def files_below(folder: str, is_wanted: Callable[[str], bool]) -> list[str]:
@@ -75,3 +76,67 @@ def walked(
     yield folder, below, [entry.name for entry, is_one in zip(entries, is_folder, strict=True) if not is_one]
     for name in below:
         yield from walked(os.path.join(folder, name), on_error, above | {identity})
+
+
+def slow5_files(paths: Sequence[str]) -> list[str]:
+    """List the SLOW5 files at some paths, and those below folders.
+
+    Raises `SignalError` if a folder has none, or cannot be listed.
+    """
+    found: list[str] = []
+    for path in paths:
+        is_folder = os.path.isdir(path)
+        files = files_below(path, lambda file: kind_by_name(file) == "slow5") if is_folder else [path]
+        if not files:
+            raise SignalError(
+                f"{path}: no file below this folder is named *.blow5 or *.slow5; give that of the signals"
+            )
+        found += files
+    return list(dict.fromkeys(found))
+
+
+def check_kind(path: str, wanted: Kind) -> None:
+    """Raise `SignalError` for a file that is of another kind than its option says."""
+    if os.path.isdir(path):
+        return
+    kind = kind_of_file(path)
+    if kind != wanted:
+        raise SignalError(f"{path}: is a {KIND_NAMES[kind]} file; give it with --{kind}")
+
+
+def kind_of_file(path: str) -> Kind:
+    try:
+        kind = file_kind(path)
+        if kind is None:
+            what = "is not a SLOW5, POD5 or fast5 file" if os.path.getsize(path) else "is empty"
+            raise SignalError(f"{path}: {what}; give the signals of the reads")
+    except FileNotFoundError:
+        raise SignalError(f"{path}: not found; check the name of the signals") from None
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise SignalError(f"{path}: cannot be opened ({reason})") from None
+    return kind
+
+
+def kinds_below(path: str) -> dict[Kind, str]:
+    """Return what kinds of signal files are below a folder, by their names, and one file of each."""
+    found: dict[Kind, str] = {}
+    for file in files_below(path, lambda file: kind_by_name(file) is not None):
+        if (kind := kind_by_name(file)) is not None:
+            found.setdefault(kind, file)
+    return found
+
+
+def kind_by_name(path: str) -> Kind | None:
+    return KIND_OF_ENDING.get(os.path.splitext(path)[1])
+
+
+def kind_of_folder(path: str) -> Kind:
+    """Return which kind of files to read below a folder."""
+    found = kinds_below(path)
+    if len(found) > 1:
+        names = " and ".join(KIND_NAMES[kind] for kind in sorted(found))
+        raise SignalError(f"{path}: has both {names} files below it; give a folder with one kind")
+    if not found:
+        raise SignalError(f"{path}: no fast5, POD5 or SLOW5 file is below this folder")
+    return next(iter(found))

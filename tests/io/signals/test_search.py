@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from f5py.errors import SignalError
-from f5py.io.signals.choose import kinds_below
 from f5py.io.signals.fast5.fast5_scan import list_fast5
 from f5py.io.signals.pod5.reader import pod5_files
 
