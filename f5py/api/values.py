@@ -157,6 +157,8 @@ def option_value(name: str, option: Option, value: Any, files: GivenFiles) -> An
         several = [value] if not isinstance(value, Iterable) or _is_one(option, value) else list(value)
         if not several and option.metavar == "REGION":
             _fail(name, "has no region in it")
+        if option.metavar == "REGION":
+            return tuple(_region(name, one) for one in several)
         return tuple(_single(name, option, one, files) for one in several)
     return _single(name, option, value, files)
 
@@ -252,8 +254,8 @@ def _plain(value: Any) -> int | float:
 
 def _region(name: str, value: Any) -> str:
     """Format a region, a contig, or a contig with a 0-based, half-open interval, as samtools writes it."""
-    if isinstance(value, str):
-        return value
+    if isinstance(value, str | os.PathLike):
+        return os.path.expanduser(os.fsdecode(value))
     if not (isinstance(value, Sequence) and len(value) == 3 and isinstance(value[0], str)):
         _fail(name, f"{_shown(value)} is neither a region nor (contig, start, end)")
     start, end = (_number(name, one, operator.index, "a whole number") for one in value[1:])

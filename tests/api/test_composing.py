@@ -335,13 +335,13 @@ def test_kinds_of_methylation(inputs: dict[str, Any], calls: pa.Table) -> None:
         ("cuda_dev_id", [0, 1], "0,1"),
         ("cuda_dev_id", 1, "1"),
         ("motif", ("CHG", 0), "CHG:0"),
-        ("window", ("chr1", 0, 100), "chr1:1-100"),
-        ("window", [("chr1", 0, 100), "chr2", ["chr3", 5, 6]], "chr1:1-100 chr2 chr3:6-6"),
-        ("window", ["chr1", "chr2"], "chr1 chr2"),
-        ("window", Path("a.bed"), "a.bed"),
+        ("window", ("chr1", 0, 100), ("chr1:1-100",)),
+        ("window", [("chr1", 0, 100), "chr2", ["chr3", 5, 6]], ("chr1:1-100", "chr2", "chr3:6-6")),
+        ("window", ["chr1", "chr2"], ("chr1", "chr2")),
+        ("window", Path("a.bed"), ("a.bed",)),
     ],
 )
-def test_lists_are_what_the_command_line_has(name: str, value: Any, text: str) -> None:
+def test_lists_are_what_the_command_line_has(name: str, value: Any, text: Any) -> None:
     from f5py.api.values import GivenFiles, option_value
     from f5py.options.signal_commands import CallOptions
 

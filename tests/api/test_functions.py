@@ -378,8 +378,8 @@ def test_arguments_by_position() -> None:
         f5py.compare("x", a="y")
     with pytest.raises(TypeError, match=r"^compare\(\) needs b$"):
         f5py.compare("x")
-    with pytest.raises(TypeError, match=r"^iter_events\(\) has no option 'returns'"):
-        f5py.iter_events(returns="arrow")
+    with pytest.raises(TypeError, match=r"^summary\(\) has no option 'returns'"):
+        f5py.summary(returns="arrow")
 
 
 def test_absent_names() -> None:

@@ -14,7 +14,7 @@ import f5py
 from f5py.core.motifs import reverse_complement
 from f5py.errors import F5pyError, InputFileError, UsageError
 
-from ..made_data import run_command
+from ..made_data import last_of_each, run_command
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,10 @@ def test_kinds_of_input_and_output(folder: Path, tmp_path: Path):
     np.testing.assert_allclose(of_parquet["c1_mean_intensity"], text["c1_mean_intensity"], rtol=1e-4)
     (tmp_path / "a.tsv.gz").write_bytes(gzip.compress((folder / "a.tsv").read_bytes()))
     out = tmp_path / "out.parquet"
-    assert run_command("compare", tmp_path / "a.tsv.gz", folder / "b.tsv", *options, "-t", "1", "-o", out) == 0
+    assert (
+        run_command("compare", tmp_path / "a.tsv.gz", folder / "b.tsv", *last_of_each([*options, "-t", "1"]), "-o", out)
+        == 0
+    )
     pd.testing.assert_frame_equal(pd.read_parquet(out), text, check_dtype=False)
     packed = tmp_path / "out.tsv.gz"
     assert run_command("compare", folder / "a.tsv", folder / "b.tsv", *options, "-o", packed) == 0

@@ -16,6 +16,8 @@ import pytest
 
 from f5py.cli import command_of
 
+from ..made_data import last_of_each
+
 command = command_of("eventalign")
 
 pytestmark = pytest.mark.shared
@@ -35,7 +37,9 @@ def align_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempP
 
     def align(*options: str, bam: str = "reads8.bam", output: str = "out.txt") -> bytes:
         inputs = ["-r", str(indexed_ecoli / "reads.fasta"), "-b", str(ecoli / bam), "-g", str(ecoli / "ref.fa")]
-        arguments = [*inputs, "--hard-clips=no", "-t", "2", "--iop", "1", "-o", str(folder / output), *options]
+        clips = [] if "--hard-clips=yes" in options else ["--hard-clips=no"]
+        usual = [*inputs, *clips, "-t", "2", "--iop", "1", "-o", str(folder / output)]
+        arguments = last_of_each([*usual, *options])
         command.main(arguments, standalone_mode=False)
         return (folder / output).read_bytes()
 

@@ -366,7 +366,7 @@ def test_names_do_not_steer_the_terminal(made: ReadSet, tmp_path: Path, capfd):
 
 @pytest.mark.parametrize("options", [["-t", "100000"], ["--iop", "1000"]])
 def test_numbers_that_no_machine_has(made: ReadSet, tmp_path: Path, capfd, options: list[str]):
-    assert run_main(*made.options(), *options, "-o", tmp_path / "calls.tsv") == 2
+    assert run_main(*last_of_each([*made.options(), *options]), "-o", tmp_path / "calls.tsv") == 2
     assert "must be at most" in error_line(capfd.readouterr().err)
 
 
