@@ -162,7 +162,9 @@ class _CompareOptions(_RnaOptions, _LimitOptions, _ModelOptions, _StrictOptions,
     min_mapq: int
     threads: int
 
-class _EventalignOptions(_RnaOptions, _MappingOptions, _PartOptions, _SignalOptions, _AlignmentOptions, total=False):
+class _EventalignOptions(
+    _RnaOptions, _MappingOptions, _PartOptions, _ReadListOptions, _SignalOptions, _AlignmentOptions, total=False
+):
     reads: _File | None
     bam: _File
     genome: Required[_File]
@@ -257,11 +259,11 @@ class _MapOptions(_GpuOptions, total=False):
     w: int | None
     hpc: bool
     seeds: Literal["minimizer", "mem"]
-    index_bases: int | None
+    index_bases: int | str | None
     split_prefix: str | None
     long_cigars: bool
     two_threads: bool
-    kalloc: int | None
+    kalloc: int | str | None
     bucket_bits: int | None
     min_mem: int | None
     frequent: float | None

@@ -93,7 +93,6 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         """Return the stages of `f5py.runs.warm_up.STAGES` that a first run is to compile, beyond those of all runs."""
         return []
 
-
     def open(self, options: OptionsOfRun, inputs: ExitStack) -> tuple[LoaderOfRun, Chemistry]:
         """Open the inputs, and let the stack close them."""
         raise NotImplementedError
@@ -154,7 +153,6 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
 
     def inputs(self, options: MappedOptions) -> list[str | None]:
         return paths_of_inputs(options)
-
 
     def open(self, options: MappedOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
         return open_inputs(options, inputs, **self.loading(options))
