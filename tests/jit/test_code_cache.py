@@ -67,7 +67,8 @@ def test_the_working_folder_chooses_no_cache(environment: dict[str, str], tmp_pa
     (work / "locators.py").write_text(f"open({str(mark)!r}, 'w')")
     lines = "cache_dir: kept", "cache_locator_classes: locators.Some", "disable_jit: 1", f"chrome_trace: {mark}"
     (work / ".numba_config.yaml").write_text("\n".join(lines))
-    done = run(environment | {"PYTHONPATH": str(work)}, work)
+    paths = [str(work), *environment.get("PYTHONPATH", "").split(os.pathsep)]
+    done = run(environment | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}, work)
     assert (done.stdout, done.stderr) == (RESULT, "")
     assert not mark.exists()
     assert list((tmp_path / "cache").rglob(index.name)) == [index]

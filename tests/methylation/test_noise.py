@@ -141,4 +141,4 @@ def test_a_likelihood_adds_up_to_one_over_the_next_event() -> None:
 
 
 def test_background_is_the_same_as_that_of_independent_noise() -> None:
-    assert _noise_numba.background is compiled(_hmm_numba.background)
+    assert _noise_numba.background is _hmm_numba.background
