@@ -172,20 +172,19 @@ def made_runs(folder: Path) -> list[list[str]]:
     ]
 
 
-def record(folder: Path) -> tuple[Calls, Calls]:
-    """Return what is called by ``f5py compile``, and by that and runs on CPU threads and a played GPU together."""
+def record(folder: Path) -> Calls:
+    """Return what is called by the stages that a first run compiles, and by runs on CPU threads and a played GPU."""
     recorder = Recorder()
     from f5py.cli import main
-    from f5py.cli.compile import run as compile_all
-    from f5py.options.machine_commands import CompileOptions
+    from f5py.runs.warm_up import STAGES
 
     from ..conftest import PLAYED_GPU, forget_cupy
     from ..played_gpu.checks import kept_in
     from ..readers_here import readers_here, scans_here
 
-    recorder.run = "compile"
-    compile_all(CompileOptions())
-    ahead: Calls = {name: dict(calls) for name, calls in recorder.calls.items()}
+    for name, compile_stage in STAGES.items():
+        recorder.run = name
+        compile_stage()
     sys.path.insert(0, str(PLAYED_GPU))
     with (
         gpus_of_small_runs(),
@@ -204,7 +203,7 @@ def record(folder: Path) -> tuple[Calls, Calls]:
             except SystemExit as end:
                 if end.code:
                     raise RuntimeError(f"{recorder.run} ended with {end.code}") from None
-    return ahead, recorder.calls
+    return recorder.calls
 
 
 def several(calls: Calls) -> dict[str, list[str]]:
@@ -221,17 +220,7 @@ def several(calls: Calls) -> dict[str, list[str]]:
     return told
 
 
-def not_ahead(ahead: Calls, calls: Calls) -> dict[str, list[str]]:
-    """Say what runs call that is not compiled ahead, and where."""
-    told = defaultdict(list)
-    for name, kinds in sorted(calls.items()):
-        for types, (run, lines) in kinds.items():
-            if types not in ahead.get(name, ()):
-                told[name].append(f"{run} | {' > '.join(lines)}")
-    return dict(told)
-
-
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made_folder:
-        compiled, called = record(Path(made_folder))
-    print(json.dumps({"several": several(called), "not ahead": not_ahead(compiled, called)}, indent=2))
+        called = record(Path(made_folder))
+    print(json.dumps(several(called), indent=2))
