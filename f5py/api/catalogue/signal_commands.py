@@ -269,10 +269,14 @@ TRAIN = Command(
 Give control reads with --methylated and --unmethylated, or with -b and --truth. Unmethylated reads alone give a
 nucleotide model, otherwise the model has methylated k-mers, for --meth-model. Some of the reads are held out to
 test the model. Rare k-mers get levels from similar ones.
+
+Of R10.4.1, --unlabeled needs no controls: it fits what a methylated C adds to the level, by its place in the k-mer, to
+any reads of which some sites are methylated, and writes a short file for --meth-model.
 """,
     examples=(
         "f5py train --methylated sssi.bam --unmethylated wga.bam -g ref.fa --pod5 pod5/ -o cpg.model",
         "f5py train --unmethylated wga.bam -g ref.fa -r reads.fastq --slow5 reads.blow5 -o nucleotide.model",
+        "f5py train --unlabeled reads.bam -g ref.fa --slow5 reads.blow5 -o cpg.model --report fit.html",
     ),
     reports_resources=True,
     functions=(
@@ -280,7 +284,7 @@ test the model. Rare k-mers get levels from similar ones.
             name="train",
             way="unwritten",
             annotation="f5py.commands.train.TrainingSummary",
-            does="Estimate a pore model from reads of known methylation, as ``f5py train`` does.",
+            does="Estimate a pore model from control reads or, of R10.4.1, from any reads, as ``f5py train`` does.",
             returns="TrainingSummary",
             returned="The model, and how it came about. It is written only if `output` is given.",
         ),
