@@ -122,7 +122,7 @@ def _problem(mixture: Mixture | None, share: float) -> str | None:
     if mixture.problem is None and abs(mixture.weight[1] - share) > _GREATEST_DISAGREEMENT:
         return (
             f"two components fit the ratios, with {100 * mixture.weight[1]:.0f} % methylated calls, but the ratios "
-            f"mean {100 * share:.0f} %: the pore model may not be that of the reads"
+            f"mean {100 * share:.0f} %: levels of the reads may differ from those of the pore model"
         )
     return mixture.problem
 

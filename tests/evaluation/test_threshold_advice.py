@@ -132,7 +132,7 @@ def test_components_and_ratios_that_disagree_are_no_advice():
     assert found.mixture is not None
     assert found.mixture.problem is None
     assert abs(found.mixture.weight[1] - found.share) > 0.1
-    assert "the pore model may not be that of the reads" in str(found.problem)
+    assert "levels of the reads may differ from those of the pore model" in str(found.problem)
     assert found.at(2.0)["by_components"] is None
     assert advice_of(ratios)["threshold"] is None
 
