@@ -26,8 +26,8 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
     read: str = argument("[READ_ID]", default="", excludes=("read_ids",), help="Name of the read.")
     read_ids: str | None = read_ids("Draw the reads whose names are in this file, one a line; - is standard "
         "input.")  # fmt: skip
-    reads: str = indexed_reads("Basecalled reads, which need no index if the signals are named; without them, the "
-        "bases are those in -b.", unless=("bam",))  # fmt: skip
+    reads: str = indexed_reads("Basecalled reads; if the signals are named, they need no index, and without them "
+        "the bases are those in -b.", unless=("bam",))  # fmt: skip
     bam: str | None = option("-b", "--bam", kind=Kind.FILE, group=Group.INPUT, needs=("genome",), advice=_BOTH,
         help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.")  # fmt: skip
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT, needs=("bam",), advice=_BOTH,

@@ -265,7 +265,7 @@ def test_what_an_output_raises_is_raised(inputs: dict[str, Any]) -> None:
         ({"pore": "r8"}, "pore: 'r8' is not one of 'r9', 'r10', 'rna004'"),
         ({"meth_out_version": True}, "meth_out_version: True is not one of 1, 2"),
         ({"call_threshold": "2", "bedmethyl": "x"}, "call_threshold: '2' is not a number"),
-        ({"window": 3}, "window: 3 is no text"),
+        ({"window": 3}, "window: 3 is neither a region nor"),
         ({"output": 1}, "output: 1 is neither a path nor a file that is open for writing"),
         ({"output": io.StringIO()}, "output: is open as text; open it in binary mode"),
         ({"bam": object()}, "is neither a path nor a file that is open for reading"),

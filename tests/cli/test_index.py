@@ -426,7 +426,8 @@ def test_nanopolish_writes_the_same_for_slow5(tmp_path: Path, ecoli: Path) -> No
     ("options", "message"),
     [
         (["--slow5", "absent.blow5"], "absent.blow5: not found"),
-        (["--slow5", "."], ".: is a folder"),
+        (["--slow5", "."], "cut.blow5: has a damaged header"),
+        (["--slow5", "d"], "no file below this folder is named *.blow5"),
         (["--slow5", "r.fa"], "r.fa: is not a SLOW5, POD5 or fast5 file"),
         (["--slow5", "d/a.fast5"], "d/a.fast5: is a fast5 file"),
         (["--slow5", "cut.blow5"], "cut.blow5: has a damaged header"),

@@ -19,7 +19,7 @@ import pytest
 import f5py
 from f5py.threads.pool import WorkerPool
 
-from ..made_data import refused, run_command
+from ..made_data import last_of_each, refused, run_command
 
 pytestmark = pytest.mark.shared
 
@@ -49,7 +49,7 @@ def inputs(request: pytest.FixtureRequest) -> Inputs:
 
 def _aligned(inputs: Inputs, out: Path, *options: str) -> bytes:
     given = [word for pair in inputs.items() for word in pair]
-    assert run_command("eventalign", *given, "-t", "2", *options, "-o", out) == 0
+    assert run_command("eventalign", *last_of_each([*given, "-t", "2", *options]), "-o", out) == 0
     return out.read_bytes()
 
 

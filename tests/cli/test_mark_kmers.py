@@ -20,7 +20,7 @@ from f5py.core.batch import ReadBatch
 from f5py.event_alignment.kmer_marks import compare_kmers
 from f5py.threads.pool import WorkerPool
 
-from ..made_data import ReadSet, refused, run_command
+from ..made_data import ReadSet, last_of_each, refused, run_command
 
 COMPLEMENT = str.maketrans("ACGTUN", "TGCAAN")
 
@@ -52,7 +52,7 @@ class Slow:
 
 
 def aligned(inputs: list[Any], out: Path, *options: Any) -> bytes:
-    assert run_command("eventalign", *inputs, *options, "-o", out) == 0
+    assert run_command("eventalign", *last_of_each([*inputs, *options]), "-o", out) == 0
     return out.read_bytes()
 
 

@@ -168,7 +168,7 @@ def test_a_full_standard_output_is_an_error(calls: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["-c", "x"], ["-c", "nan"], ["-c"], ["--unknown"], ["-i", "a.tsv", "b.tsv"], ["-i"]],
+    [["-c", "x"], ["-c", "nan"], ["-c"], ["--unknown"], ["-c", "2", "-c", "2"], ["-i"]],
 )
 def test_wrong_usage(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert _run(*arguments) == 2

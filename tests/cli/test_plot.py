@@ -408,7 +408,7 @@ def test_signal_is_missing(
     refuses(SignalError, "gone.fast5", name, *gone.options()[:6])
     refuses(SignalError, "gone.fast5", name, *gone.options()[:2])
     refuses(SignalError, "gone.blow5", name, *made.options()[:6], "--slow5", tmp_path / "gone.blow5")
-    refuses(F5pyError, "--slow5 and --pod5", name, *made.options()[:2], "--slow5", "a", "--pod5", "b")
+    refuses(F5pyError, "a: not found", name, *made.options()[:2], "--slow5", "a", "--pod5", "b")
 
 
 def split_from(parent: str, made: ReadSet, folder: Path, **tags: object) -> tuple[ReadSet, Path]:

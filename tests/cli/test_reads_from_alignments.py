@@ -139,9 +139,6 @@ def test_alignments_without_any_bases(made: ReadSet, blow5: Path, tmp_path: Path
 def test_signals_must_be_named(made: ReadSet, tmp_path: Path, capfd):
     assert run_main(*inputs_of(made, "-o", tmp_path / "calls.tsv")) == 2
     assert "without -r the signals must be named: give --pod5, --slow5 or --fast5" in error_line(capfd.readouterr().err)
-    both = ["--slow5", "a", "--fast5", "b"]
-    assert run_main(*inputs_of(made, *both, "-r", made.reads, "-o", tmp_path / "calls.tsv")) == 2
-    assert "--slow5 and --fast5 exclude each other" in error_line(capfd.readouterr().err)
 
 
 def ubam(made: ReadSet, path: Path) -> Path:

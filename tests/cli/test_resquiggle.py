@@ -11,6 +11,8 @@ import pytest
 
 from f5py.cli import command_of
 
+from ..made_data import last_of_each
+
 command = command_of("resquiggle")
 
 pytestmark = pytest.mark.shared
@@ -23,7 +25,8 @@ _SCALING = slice(12, 14)  # the columns in which f5c repeats those of the batch'
 def resquiggle(tmp_path: Path) -> Resquiggle:
     def run(reads: Path, signals: Path, *options: str) -> bytes:
         out = tmp_path / "out.txt"
-        command.main([str(reads), str(signals), "-t", "2", "-o", str(out), *options], standalone_mode=False)
+        given = last_of_each([str(reads), str(signals), "-t", "2", "-o", str(out), *options])
+        command.main(given, standalone_mode=False)
         return out.read_bytes()
 
     return run
