@@ -136,7 +136,7 @@ class SimulateOptions(Options):
         brief="The same seed gives the same bytes",
         help="The same seed gives the same bytes.",
     )
-    genome: str | None = option("-g", "--genome", "--reference", kind=Kind.FILE, metavar="FASTA",
+    genome: str | None = option("-g", "--reference", "--genome", kind=Kind.FILE, metavar="FASTA",
         default_words="a random genome",
         brief="Reference to simulate reads from",
         help="Reference to simulate reads from.")  # fmt: skip

@@ -157,7 +157,7 @@ def test_plots_of_a_list(made: ReadSet, chosen: Path, tmp_path: Path, capfd) -> 
         file.write("nobody\n")
     assert "1 of 4 reads could not be drawn" in refused(capfd, *given, "-o", tmp_path / "again-{}.html")
     assert len(list(tmp_path.glob("again-*.html"))) == 3
-    with pytest.raises(UsageError, match="one picture is returned"):
+    with pytest.raises(UsageError, match="one picture can be returned"):
         f5py.plot(reads=made.reads, read_ids=names)
 
 
