@@ -29,7 +29,7 @@ from report import ROOT, table
 
 sys.path.append(str(ROOT))
 
-from f5py.abea.align_gpu import macros
+from f5py.abea.align import macros
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.gpu import sources
 from f5py.compute.gpu.results._group_order_numba import (

@@ -1,5 +1,5 @@
 // Scaling: shift and scale from moments before the alignment, and from weighted least squares after it, which also gives
-// var; the formulas stand in f5py/signal/_scaling_numba.py. One warp per read, one block per warp. All sums are in double
+// var; the formulas stand in f5py/signal/scaling.py. One warp per read, one block per warp. All sums are in double
 // precision and in the order of a plain loop, so that they are the CPU's to the last bit. Compile with --fmad=false.
 
 #include "warp.cuh"

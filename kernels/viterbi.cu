@@ -1,7 +1,7 @@
 // Alignment of events to the reference: f5py/event_alignment/align.py, for reads without windows. One warp per read, one
 // block per warp. A read is done in segments (exons), a segment in blocks of about a hundred bases, each begun where the
 // rows of the one before end; the table of a block is filled along its anti-diagonals as in
-// f5py/event_alignment/_viterbi_numba.py, every operation rounded as there. Compile with --fmad=false.
+// f5py/event_alignment/viterbi.py, every operation rounded as there. Compile with --fmad=false.
 //
 // A lane holds four neighbouring k-mers, with their states on the last two anti-diagonals in registers; what comes from
 // the k-mer before the first of them arrives by shuffle, and so do the events, which move up by one k-mer with every

@@ -1,4 +1,4 @@
-"""Rows of event tables as one level and one dwell time for every read and position."""
+"""Level and dwell time of every read and position, collapsed from event tables."""
 
 from __future__ import annotations
 
@@ -17,40 +17,30 @@ from f5py.io.bytes.byte_pieces import whole_lines
 from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
 
 _PIECE = 1 << 24
-#: What all layouts of the table have.
+#: Columns of all layouts of the table.
 _NUMBERS = ("event_length", "model_mean", "model_stdv", "standardized_level")
 _WANTED = ("contig", "position", "reference_kmer", "model_kmer", *_NUMBERS)
 _READ = ("read_index", "read_name")
 
 
 class Levels(NamedTuple):
-    """One entry for every read (or alignment) and position; shape (n,) each."""
+    """Entries per alignment and position; shape (n,) each."""
 
-    # index of the contig times two, plus one for reads of the reverse strand, shifted by `POSITION_BITS`; and the
-    # position
-    place: NDArray[np.int64]
+    place: NDArray[np.int64]  # ((contig << 1) | is_reverse) << POSITION_BITS | position
     kmer: NDArray[np.int32]  # index of the k-mer on the read's strand
-    # mean of the events' levels, weighted by their lengths, in standard deviations from the model's mean
-    level: NDArray[np.float64]
-    dwell: NDArray[np.float64]  # sum of the events' lengths, in seconds
-    # model_mean, model_stdv: what the level is relative to
+    level: NDArray[np.float64]  # mean weighted by event length, in standard deviations from `model_mean`
+    dwell: NDArray[np.float64]  # total event length in seconds
     model_mean: NDArray[np.float64]
     model_stdv: NDArray[np.float64]
 
 
 class LevelCollector:
-    """Collects the rows of one sample.
-
-    Parameters
-    ----------
-    contigs, kmers : dict
-        Index by name; shared by the samples and filled.
+    """Collector of one sample's rows; `contigs` and `kmers` map names to indices, and are shared and filled.
 
     Attributes
     ----------
     n_rows, n_unusable : int
-        Rows with a level, and those of them that are left out as another of their numbers is none, is infinite, or is a
-        negative length.
+        Rows with a level, and those excluded for NaN, infinity or a negative length in other columns.
     """
 
     def __init__(self, contigs: dict[str, int], kmers: dict[str, int]) -> None:
@@ -61,7 +51,7 @@ class LevelCollector:
         self.n_rows = self.n_unusable = 0
 
     def add(self, rows: Any) -> None:
-        """Take a `pyarrow.Table` of rows, of which a read's follow each other, also from one table to the next."""
+        """Add a `pyarrow.Table` of rows; those of a read are consecutive, also across tables."""
         arrow, _ = import_arrow()
         if not rows.num_rows:
             return
@@ -75,7 +65,7 @@ class LevelCollector:
             self._collapse(rows.slice(0, begin), read)
 
     def finish(self) -> Levels:
-        """All entries, in the order of the rows."""
+        """Return all entries in the order of the rows."""
         if self._held is not None:
             self._collapse(self._held, next(name for name in _READ if name in self._held.column_names))
             self._held = None
@@ -105,12 +95,12 @@ class LevelCollector:
         place, of_read, dwell, level = place[fits], of_read[fits], dwell[fits], level[fits]
         starts = np.concatenate([[True], (place[1:] != place[:-1]) | (of_read[1:] != of_read[:-1])])
         first = np.flatnonzero(starts)
-        # Rounded, as sums of the same numbers in another order would differ, and no longer tie.
+        # Rounded, so that sums in another order still tie.
         with np.errstate(over="ignore", invalid="ignore"):
             total = np.add.reduceat(dwell, first).round(7)
             weight = np.maximum(dwell, 1e-9)
             mean = (np.add.reduceat(level * weight, first) / np.add.reduceat(weight, first)).round(6)
-        holds = np.isfinite(total) & np.isfinite(mean)  # not numbers that are too large to be added
+        holds = np.isfinite(total) & np.isfinite(mean)  # no overflow
         self.n_unusable += int((~holds).sum())
         first, total, mean = first[holds], total[holds], mean[holds]
         shared = np.array([self._kmers.setdefault(name, len(self._kmers)) for name in kmer_names], np.int32)
@@ -122,10 +112,7 @@ class LevelCollector:
 
 
 def read_events(path: str, advance: Callable[[int], object] = lambda size: None) -> Iterator[Any]:
-    """Read a table of events as `pyarrow.Table` pieces: text, plain or compressed, or Parquet.
-
-    Raises `InputFileError` if the file cannot be read, or is no table of events.
-    """
+    """Read a table of events, text (plain or compressed) or Parquet, as `pyarrow.Table` pieces."""
     arrow, _ = import_arrow("tables of events")
     if path == "-" or not _is_parquet(path):
         with open_bytes(path, advance) as source:
@@ -158,7 +145,7 @@ def _text(source: BinaryIO, name: str) -> Iterator[Any]:
 
 
 def _types() -> dict[str, Any]:
-    """Of the columns that are read."""
+    """Return the types of the columns that are read."""
     import pyarrow
 
     types = dict.fromkeys(_NUMBERS, pyarrow.float64())
@@ -181,7 +168,7 @@ def _check_columns(names: list[str], shown: str) -> None:
 
 
 def _changes(column: Any) -> NDArray[np.bool_]:
-    """Mark the rows whose value of a column differs from the row before."""
+    """Mark the values that differ from the previous one."""
     import pyarrow.compute
 
     column = column.combine_chunks()
@@ -189,13 +176,13 @@ def _changes(column: Any) -> NDArray[np.bool_]:
 
 
 def _last_read(rows: Any, read: str) -> int:
-    """Find the first row of the last read."""
+    """Return the index of the last read's first row."""
     changes = np.flatnonzero(_changes(rows[read]))
     return int(changes[-1]) + 1 if len(changes) else 0
 
 
 def _codes(column: Any, index: dict[str, int]) -> NDArray[np.int32]:
-    """Index of every value; new ones are added to the dictionary."""
+    """Return the index of every value; new ones are added to `index`."""
     coded = column.combine_chunks().dictionary_encode()
     codes = np.array([index.setdefault(name, len(index)) for name in coded.dictionary.to_pylist()], np.int32)
     return codes[coded.indices.to_numpy()]

@@ -1,41 +1,163 @@
-"""Two samples of events, compared group by group: at every position of a strand, or for every k-mer."""
+"""Comparison of two samples of events at every position of a strand, or for every k-mer.
+
+Kolmogorov-Smirnov test: D is the greatest difference of the cumulative distributions. Under the null hypothesis all
+orders of the n + m values, paths from (0, 0) to (n, m), are equally probable. The p-value is the share of paths with
+``|i / n - j / m| >= D`` somewhere: exact for n * m up to 40,000, by recursion over the last step, else asymptotic with
+Stephens' correction. Ties make the exact value conservative.
+
+Mann-Whitney test: U counts the pairs in which the first sample's value is greater, ties half. The p-value is two-sided,
+by the normal approximation with corrections for continuity and ties.
+"""
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.comparison.event_rows import Levels
+from f5py.core._turns_numba import counter, own_turns
 from f5py.io.bounds import POSITION_BITS
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.threads.pool import WorkerPool
 
 _FACTS = ("mean", "median", "sd")
 _DIGITS = 5
 _LOWEST, _HIGHEST = -308, 308
-#: Powers of ten, each the closest number to it.
+#: Correctly rounded: processors and versions of NumPy differ in the last bit of their powers.
 _POWERS = np.array([float(f"1e{exponent}") for exponent in range(_LOWEST, _HIGHEST + 1)])
+
+
+#: Largest n * m of the exact distribution of D.
+MOST_STEPS = 40_000
+_MOST_TERMS = 100
+
+
+@exact_inner
+def _exact_tail(n, m, distance):
+    """Compute the probability of ``max |i * m - j * n| >= distance`` on a random path from (0, 0) to (n, m)."""
+    tail = np.empty(m + 1)
+    tail[0] = 0.0
+    for j in range(1, m + 1):
+        tail[j] = 1.0 if tail[j - 1] == 1.0 or j * n >= distance else 0.0
+    for i in range(1, n + 1):
+        if i * m >= distance:
+            tail[0] = 1.0
+        for j in range(1, m + 1):
+            if abs(i * m - j * n) >= distance:
+                tail[j] = 1.0
+            else:
+                tail[j] = (i * tail[j] + j * tail[j - 1]) / (i + j)
+    return tail[m]
+
+
+@exact_inner
+def _asymptotic_tail(n, m, statistic):
+    """Compute the tail of Kolmogorov's distribution with Stephens' correction."""
+    size = math.sqrt(n * m / (n + m))
+    x = (size + 0.12 + 0.11 / size) * statistic
+    if x < 0.2:
+        return 1.0
+    total = 0.0
+    sign = 1.0
+    for i in range(1, _MOST_TERMS):
+        term = math.exp(-2.0 * i * i * x * x)
+        total += sign * term
+        sign = -sign
+        if term < 1e-18 * total:
+            break
+    return min(max(2.0 * total, 0.0), 1.0)
+
+
+@exact_inner
+def compare_sorted(a, b, result):
+    """Fill `result` with D, its p-value, U of the first sample and its p-value; `a` and `b` ascend, without NaN."""
+    n, m = a.shape[0], b.shape[0]
+    i = j = 0
+    greatest = 0
+    rank_sum = 0.0
+    ties = 0.0
+    while i < n or j < m:
+        value = b[j] if i == n or (j < m and b[j] < a[i]) else a[i]
+        from_a = i
+        from_b = j
+        while i < n and a[i] == value:
+            i += 1
+        while j < m and b[j] == value:
+            j += 1
+        equal = i - from_a + j - from_b
+        if equal == 0:
+            break  # NaN, which callers exclude
+        rank_sum += (i - from_a) * (from_a + from_b + 0.5 * (equal + 1))
+        ties += float(equal) ** 3 - equal
+        greatest = max(greatest, abs(i * m - j * n))
+    statistic = greatest / (n * m)
+    result[0] = statistic
+    result[1] = _exact_tail(n, m, greatest) if n * m <= MOST_STEPS else _asymptotic_tail(n, m, statistic)
+    u = rank_sum - 0.5 * n * (n + 1)
+    total = n + m
+    variance = n * m / 12.0 * (total + 1 - ties / (total * (total - 1.0))) if total > 1 else 0.0
+    result[2] = u
+    if variance <= 0.0:
+        result[3] = 1.0
+    else:
+        z = max(abs(u - 0.5 * n * m) - 0.5, 0.0) / math.sqrt(variance)
+        result[3] = math.erfc(z / math.sqrt(2.0))
+
+
+@exact_inner
+def _describe(values, result):
+    """Fill `result` with mean, median and standard deviation of sorted values."""
+    n = values.shape[0]
+    mean = 0.0
+    for i in range(n):
+        mean += values[i]
+    mean /= n
+    squares = 0.0
+    for i in range(n):
+        squares += (values[i] - mean) ** 2
+    result[0] = mean
+    result[1] = 0.5 * (values[(n - 1) // 2] + values[n // 2])
+    result[2] = math.sqrt(squares / (n - 1)) if n > 1 else 0.0
+
+
+@exact_kernel
+def compare_groups(turn, groups, first, middle, end, values, described, tested):
+    """Compare the samples of every group.
+
+    Parameters
+    ----------
+    groups : int64
+    first, middle, end : int64, shape (n_groups,)
+        Bounds of the first sample, ``first:middle``, and of the second, ``middle:end``.
+    values : float64, shape (n,)
+        Sorted within each sample in place.
+    described : float64, shape (n_groups, 2, 3)
+        As by `_describe`.
+    tested : float64, shape (n_groups, 4)
+        As by `compare_sorted`.
+    """
+    for i in own_turns(counter(turn), groups.shape[0]):
+        g = groups[i]
+        a = values[first[g] : middle[g]]
+        b = values[middle[g] : end[g]]
+        a.sort()
+        b.sort()
+        _describe(a, described[g, 0])
+        _describe(b, described[g, 1])
+        compare_sorted(a, b, tested[g])
 
 
 def compare_samples(
     samples: tuple[Levels, Levels], contigs: list[str], kmers: list[str], *, by_kmer: bool, min_coverage: int,
     pool: WorkerPool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Compare two samples.
+    """Compare two samples; return columns ordered by contig, position and strand, or by k-mer of the read's strand.
 
-    Parameters
-    ----------
-    by_kmer : bool
-        Compare all positions with the same k-mer on the read's strand together.
-    min_coverage : int
-        Groups with fewer values in either sample are left out.
-
-    Returns
-    -------
-    dict of str to list or array
-        Columns, ordered by contig, position and strand, or by k-mer. Levels are in pA: those of the groups' mean model
-        level and standard deviation; dwell times in seconds; standard deviations have n - 1 for their divisor.
+    Groups with fewer than `min_coverage` values in either sample are left out. Levels are in pA, by the group's mean
+    model level and standard deviation, dwell times in seconds. Standard deviations have the divisor n - 1.
     """
     columns_of: Any = zip(*samples, strict=True)
     joined = Levels(*(np.concatenate(pair) for pair in columns_of))
@@ -51,10 +173,12 @@ def compare_samples(
     columns = _places(groups, joined, example, contigs, kmers, by_kmer)
     columns |= {"c1_reads": middle - first, "c2_reads": end - middle}
 
-    # Tables that are not scaled have a model scaled to each read: the mean of these is what the group is shown at.
+    # Unscaled tables have the model scaled to each read: use the group's mean.
     mean, stdv = (_sums(values[order], first, end) / (end - first) for values in (joined.model_mean, joined.model_stdv))
     for name, values in (("intensity", joined.level), ("dwell", joined.dwell)):
-        described, tested = _compared(values[order], first, middle, end, pool)
+        described, tested = np.empty((len(groups), 2, 3)), np.empty((len(groups), 4))
+        if len(groups):
+            pool.run(compare_groups, np.arange(len(groups)), first, middle, end, values[order], described, tested)
         if name == "intensity":
             described = described * stdv[:, None, None]
             described[:, :, :2] += mean[:, None, None]
@@ -88,29 +212,13 @@ def _places(
 
 
 def _sums(values: NDArray[np.float64], first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sum ``values[first:end]`` for stretches that do not overlap."""
+    """Sum ``values[first:end]`` for each of several disjoint ranges."""
     bounds = np.stack([first, end], axis=1).ravel()
     return np.add.reduceat(np.append(values, 0.0), bounds)[::2]
 
 
-def _compared(
-    values: NDArray[np.float64], first: NDArray[np.int64], middle: NDArray[np.int64], end: NDArray[np.int64],
-    pool: WorkerPool,
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
-    from f5py.comparison._two_samples_numba import compare_groups
-
-    n = len(first)
-    described, tested = np.empty((n, 2, 3)), np.empty((n, 4))
-    if n:
-        pool.run(compare_groups, np.arange(n), first, middle, end, values, described, tested)
-    return described, tested
-
-
 def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """To significant digits, so that the text is short.
-
-    Powers of ten come from a table: processors, and versions of NumPy, differ in the last bit of theirs.
-    """
+    """Round to significant digits."""
     size = np.abs(values)
     usable = np.isfinite(size) & (size >= _POWERS[1])
     exponent = np.searchsorted(_POWERS, np.where(usable, size, 1.0), side="right") - 1 + _LOWEST
@@ -122,7 +230,7 @@ def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def q_values(p_values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Benjamini's and Hochberg's adjusted p-values, shape (n,): the least false discovery rate at which each counts."""
+    """Adjust p-values for false discovery rate (Benjamini and Hochberg)."""
     n = len(p_values)
     order = np.argsort(p_values, kind="stable")[::-1]
     adjusted = np.empty(n)

@@ -8,14 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.abea._align_numba import EventMap, align_read
-from f5py.abea.align import AlignmentLimits
+from f5py.abea.align import AlignmentLimits, EventMap, align_read
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.c_memory import address_of_data, call_with_two
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.pore_model.model import Levels
-from f5py.signal._reversed_events_numba import reverse_events
-from f5py.signal._scaling_numba import estimate_scaling, fill_ranks, recalibrate
+from f5py.signal.events import reverse_events
+from f5py.signal.scaling import estimate_scaling, fill_ranks, recalibrate
 
 _CLOCK = time.CLOCK_MONOTONIC
 
@@ -33,11 +32,11 @@ class Settings(NamedTuple):
 class Found(NamedTuple):
     """Results of all reads besides their maps and their scaling."""
 
-    pairs: NDArray[np.int32]  # shape (pair_offsets[-1], 2): see `f5py.abea._align_numba.EventMap`
+    pairs: NDArray[np.int32]  # shape (pair_offsets[-1], 2): see `f5py.abea.align.EventMap`
     pair_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
     n_pairs: NDArray[np.int64]  # shape (n_reads,)
     events_per_base: NDArray[np.float64]  # shape (n_reads,)
-    verdict: NDArray[np.uint8]  # shape (n_reads,): `f5py.abea._align_numba.ALIGNED` or why not
+    verdict: NDArray[np.uint8]  # shape (n_reads,): `f5py.abea.align.ALIGNED` or why not
     n_calibration: NDArray[np.int64]  # shape (n_reads,)
     aligning: NDArray[np.float64]  # shape (n_reads,): seconds of the alignment alone
 

@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from f5py.abea.align import F5C_LIMITS, AlignmentLimits, drop_over_segmented, drop_unaligned
 from f5py.compute.aligned_reads import align_reads
 from f5py.core.batch import ReadBatch
-from f5py.event_alignment.align import RowsElsewhere
+from f5py.event_alignment.align import RowOffload
 from f5py.methylation.calls import ScoredElsewhere
 from f5py.pore_model.model import PoreModel
-from f5py.signal.events import EventParameters, EventsElsewhere, detect_events
+from f5py.signal.events import EventOffload, EventParameters, detect_events
 from f5py.signal.scaling import QualityLimits, drop_short, drop_unfit
 from f5py.threads.pool import WorkerPool
 
@@ -40,7 +40,7 @@ class StageTimes:
             self.seconds[name] = self.seconds.get(name, 0.0) + thread_seconds / self.n_threads
 
 
-class Share(EventsElsewhere, ScoredElsewhere, RowsElsewhere, Protocol):
+class Share(EventOffload, ScoredElsewhere, RowOffload, Protocol):
     """Reads of a batch that are computed elsewhere meanwhile; each step is asked for when it can begin."""
 
     def align(self, batch: ReadBatch) -> None:

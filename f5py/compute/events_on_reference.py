@@ -11,7 +11,7 @@ from f5py.core.kmers import trimmed
 from f5py.core.windows import Windows
 from f5py.event_alignment.align import align_events
 from f5py.event_alignment.kmer_marks import compare_kmers
-from f5py.event_alignment.marks import mark_kmers
+from f5py.event_alignment.skipped_kmers import add_skipped_kmers
 from f5py.options.signal_commands import EventalignOptions
 
 
@@ -45,7 +45,7 @@ class ReferenceAligner(AlignmentStage):
     def compute(self, batch: ReadBatch) -> None:
         super().compute(batch)
         if self._is_marked:
-            mark_kmers(batch, self.model.k, self.pool, self._trim)
+            add_skipped_kmers(batch, self.model.k, self.pool, self._trim)
         if self._is_compared:
             compare_kmers(batch, self.model.k, self.pool, self._trim)
         if not self._keep_map:

@@ -1,9 +1,8 @@
-"""Alignment of events to the reference: which k-mer of the reference every event of a read belongs to.
+"""Alignment of a read's events to k-mers of the reference.
 
-Two aligned bases at the ends of a stretch of about a hundred reference bases say, through the base-to-event map,
-which events belong to the stretch. A hidden Markov model over the k-mers of the reference then assigns these events.
-The first fifty of them become rows, and the next stretch begins where they end. Where the alignment to the reference
-has an intron, or leaves a window, a new segment begins.
+The base-to-event map gives the events of a block of about 100 reference bases, from the aligned bases at its ends. A
+hidden Markov model over the k-mers of the reference assigns these events. The first fifty become rows, and the next
+block begins where they end. A new segment begins after an intron, and in a new window.
 """
 
 from __future__ import annotations
@@ -13,12 +12,233 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch, ReadStatus, Rows
-from f5py.core.hmm import MIN_STAY, P_BAD, P_SKIP, P_SKIP_SELF
+from f5py.core._event_map_numba import closest_event
+from f5py.core._kmers_numba import next_rank
+from f5py.core._read_view_numba import read_view
+from f5py.core._turns_numba import counter, own_turns
+from f5py.core.batch import ReadBatch, ReadStatus, Rows, RowState
+from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE, REFERENCE_SKIP
+from f5py.core.hmm import LN_INVERSE_SQRT_2PI, MIN_STAY, P_BAD, P_SKIP, P_SKIP_SELF
 from f5py.core.kmers import strand_codes
 from f5py.core.windows import Windows
+from f5py.event_alignment.viterbi import (
+    BAD,
+    KMER_SLOTS,
+    MARGIN,
+    MAX_BASES,
+    SCRATCH,
+    SKIP,
+    Emissions,
+    fill,
+    path_length,
+    trace,
+    words_needed,
+)
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
+
+_BLOCK_ROWS = 50  # rows of a block, unless it is the last of its segment
+_MIN_EVENT_STEP = 2  # fewest events of a block besides its first one
+_LN_INVERSE_SQRT_2PI = np.float32(LN_INVERSE_SQRT_2PI)
+_ROW_BAD, _ROW_NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
+
+
+@exact_inner
+def _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end):
+    """List the reference and read positions of all aligned bases, and the end of each exon in these lists."""
+    reference = np.int64(reference_start)
+    read = np.int64(0)
+    count = 0
+    exon = 0
+    for c in range(cigar.shape[0]):
+        operation = cigar[c] & 15
+        length = np.int64(cigar[c] >> 4)
+        if ALIGNED >> operation & 1:
+            for i in range(length):
+                pair_reference[count] = reference + i
+                pair_read[count] = read + i
+                count += 1
+        elif operation == REFERENCE_SKIP:
+            exon_end[exon] = count
+            exon += 1
+        if OF_REFERENCE >> operation & 1:
+            reference += length
+        if OF_READ >> operation & 1:
+            read += length
+    exon_end[exon] = count
+
+
+@exact_inner
+def _last_pair_up_to(pair_reference, position, pair, end):
+    """Return the index of the last of the pairs from `pair` to `end` at or before `position`."""
+    for i in range(pair, end):
+        if pair_reference[i] > position:
+            return i - 1
+    return end - 1
+
+
+@exact_inner
+def _fill_kmers(bases, codes, reverse, model, scaling, emissions):
+    """Fill the emissions of the k-mers of reference `bases`, or of the opposite strand if `reverse`."""
+    k, level_mean, level_stdv, ln_stdv = model
+    scale, shift, var, ln_var = scaling
+    level, stdv, constant = emissions
+    highest = 1
+    for _ in range(k - 1):
+        highest *= codes.n_letters
+    rank = np.int64(0)
+    for i in range(bases.shape[0]):
+        code = np.int64(codes.reverse[bases[i]] if reverse else codes.forward[bases[i]])
+        rank = next_rank(rank, code, codes.n_letters, highest, reverse)
+        j = i - k + 1
+        if j >= 0:
+            level[j] = scale * level_mean[rank] + shift
+            stdv[j] = level_stdv[rank] * var
+            constant[j] = _LN_INVERSE_SQRT_2PI - (ln_stdv[rank] + ln_var)
+
+
+@exact_inner
+def _align_read(batch, read, codes, model, ln_var, transitions, windows, rows):
+    """Align the events of one read to the reference; return the number of rows."""
+    segment, reference_start, cigar, reverse, first_event, read_length = read_view(batch, read, model.k)
+    scaling = batch.scaling.scale[read], batch.scaling.shift[read], batch.scaling.var[read], ln_var[read]
+    own = slice(batch.events.offsets[read], batch.events.offsets[read + 1])
+    event_mean = batch.events.mean[own]
+    row_event, row_position, row_state = rows.event[own], rows.position[own], rows.state[own]
+    starts, ends, first_window, end_window, stop_when_empty = windows
+    window_start = starts[first_window[read] : end_window[read]]
+    window_end = ends[first_window[read] : end_window[read]]
+    transitions_of_read = transitions[read]
+    k = model.k
+    n_pairs = np.int64(0)
+    n_exons = 1
+    for c in range(cigar.shape[0]):
+        operation = cigar[c] & 15
+        if ALIGNED >> operation & 1:
+            n_pairs += np.int64(cigar[c] >> 4)
+        elif operation == REFERENCE_SKIP:
+            n_exons += 1
+    pair_reference = np.empty(n_pairs, np.int64)
+    pair_read = np.empty(n_pairs, np.int64)
+    exon_end = np.empty(n_exons, np.int64)
+    _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end)
+
+    level = np.zeros(KMER_SLOTS, np.float32)
+    stdv = np.ones(KMER_SLOTS, np.float32)
+    constant = np.zeros(KMER_SLOTS, np.float32)
+    emissions = Emissions(level, stdv, constant)
+    scratch = np.empty(SCRATCH, np.float32)
+    n_room = np.int64(0)  # capacity of the following, in events
+    events = np.zeros(0, np.float32)
+    words = np.empty(0, np.uint16)
+    path = np.empty((0, 3), np.int32)
+    capacity = row_event.shape[0]
+    stride = -1 if reverse else 1
+    n_rows = 0
+    exon_begin = 0
+    for exon in range(n_exons):
+        begin = exon_begin
+        exon_begin = exon_end[exon]
+        for window in range(window_start.shape[0]):
+            # Step A: the aligned bases of this exon in this window.
+            while begin < exon_end[exon] and pair_reference[begin] < window_start[window]:
+                begin += 1
+            end = begin
+            while end < exon_end[exon] and pair_reference[end] < window_end[window]:
+                end += 1
+            first_pair = begin
+            begin = end
+            while end > first_pair and pair_read[end - 1] > read_length - k:
+                end -= 1
+            if end == first_pair:
+                if stop_when_empty:
+                    return n_rows
+                continue
+            first_read = pair_read[first_pair]
+            last_read = pair_read[end - 1]
+            if reverse:
+                first_read = read_length - first_read - k
+                last_read = read_length - last_read - k
+            event = closest_event(first_event, first_read)
+            last_event = closest_event(first_event, last_read)
+            if event < 0 or last_event < 0:
+                continue
+
+            # Step B: blocks of about a hundred bases, each from the end of the previous block's rows.
+            position = pair_reference[first_pair]
+            pair = first_pair
+            new_segment = n_rows > 0
+            while (last_event - event) * stride > 0:
+                stop = _last_pair_up_to(pair_reference, position + MAX_BASES - 1, pair, end)
+                n_bases = pair_reference[stop] - position + 1
+                stop_read = pair_read[stop]
+                if reverse:
+                    stop_read = read_length - stop_read - k
+                stop_event = closest_event(first_event, stop_read)
+                if n_bases < 2 * k or stop_event < 0 or (stop_event - event) * stride < _MIN_EVENT_STEP:
+                    break
+                n_events = abs(stop_event - event) + 1
+                n_kmers = n_bases - k + 1
+                if n_events > n_room:
+                    n_room = 2 * n_events
+                    events = np.zeros(n_room + 2 * MARGIN, np.float32)
+                    words = np.empty(words_needed(n_room, KMER_SLOTS), np.uint16)
+                    path = np.empty((path_length(n_room, KMER_SLOTS), 3), np.int32)
+                for i in range(n_events):
+                    events[MARGIN + i] = event_mean[stop_event - stride * i]
+                at = position - reference_start
+                _fill_kmers(segment[at : at + n_bases], codes, reverse, model, scaling, emissions)
+                possible = fill(events, n_events, n_kmers, emissions, transitions_of_read, scratch, words)
+                n_path = trace(words, n_events, n_kmers, possible, path)
+
+                last_block = stop == end - 1
+                block_event = event
+                block_position = position
+                block_rows = 0
+                # The block's first event has a row already; the segment's first event gets none.
+                for p in range(n_path - 1, -1, -1):
+                    if path[p, 2] == SKIP or path[p, 0] == 1:
+                        continue
+                    if block_rows == _BLOCK_ROWS and not last_block:
+                        break
+                    event = block_event + stride * (path[p, 0] - 1)
+                    position = block_position + path[p, 1]
+                    row_event[n_rows] = event
+                    row_position[n_rows] = position
+                    state = _ROW_BAD if path[p, 2] == BAD else 0
+                    row_state[n_rows] = state | _ROW_NEW_SEGMENT if new_segment else state
+                    new_segment = False
+                    n_rows += 1
+                    block_rows += 1
+                    if n_rows == capacity:
+                        return n_rows
+                if block_rows == 0:
+                    break
+                pair = _last_pair_up_to(pair_reference, position, pair, end)
+    return n_rows
+
+
+@exact_kernel
+def align_all(turn, reads, batch, codes, model, ln_var, transitions, windows, rows):
+    """Fill the rows of `reads`.
+
+    Parameters
+    ----------
+    batch : f5py.core.batch.BatchView
+    codes : f5py.core.kmers.StrandCodes
+    model : f5py.pore_model.model.Levels
+    ln_var : float32, shape (n_reads,)
+    transitions : float32, shape (n_reads, 8)
+    windows : tuple
+        Starts and ends of all windows (int64), the first window of each read and the end of its windows (int64, shape
+        (n_reads,)), and whether a read ends at its first exon or window without aligned bases.
+    rows : f5py.core.batch.Rows
+    """
+    for i in own_turns(counter(turn), reads.shape[0]):
+        read = reads[i]
+        rows.n[read] = _align_read(batch, read, codes, model, ln_var, transitions, windows, rows)
+
 
 # In single precision, as f5c computes with them here.
 _P_SKIP = np.float32(P_SKIP)
@@ -28,17 +248,7 @@ _MIN_STAY = np.float32(MIN_STAY)
 
 
 def transitions(events_per_base: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Logarithms of the transition probabilities of reads' hidden Markov models.
-
-    Parameters
-    ----------
-    events_per_base : float64, shape (n,)
-
-    Returns
-    -------
-    float32, shape (n, 8)
-        M to M of the same k-mer, M to M of the next one, M to B, M to K, B to B, B to anything else, K to K, K to M.
-    """
+    """Compute log transition probabilities of reads, shape (n, 8), in the order of `f5py.event_alignment.viterbi`."""
     one = np.float32(1.0)
     with np.errstate(divide="ignore"):
         stay = np.maximum((1.0 - 1.0 / events_per_base).astype(np.float32), _MIN_STAY)
@@ -54,21 +264,21 @@ def transitions(events_per_base: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.log(probabilities.astype(np.float64)).astype(np.float32)
 
 
-class RowsElsewhere(Protocol):
-    """Something that aligns the events of some reads of a batch to the reference at the same time."""
+class RowOffload(Protocol):
+    """Alignment to the reference of some reads of a batch on another device."""
 
     def rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
-        """Select the reads that it applies to."""
+        """Mask of the offloaded reads."""
         ...
 
     def begin_rows(
         self, batch: ReadBatch, model: PoreModel, ln_var: NDArray[np.float32], log_transitions: NDArray[np.float32]
     ) -> None:
-        """Begin with these reads."""
+        """Start the alignment of these reads."""
         ...
 
     def fetch_rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
-        """Wait for them and fill their rows; return which reads are given back."""
+        """Wait for the device and fill the rows; return a mask of the reads that it returns undone."""
         ...
 
 
@@ -77,30 +287,21 @@ def align_events(
     model: PoreModel,
     pool: WorkerPool,
     windows: Windows | None,
-    elsewhere: RowsElsewhere | None = None,
+    elsewhere: RowOffload | None = None,
 ) -> float:
-    """Fill the batch's row arrays for all reads that are still `ReadStatus.OK`.
+    """Fill ``batch.rows`` for reads that are OK, in the order of the reference; return the threads' seconds.
 
-    The rows of a read are in the order of the reference. No row is made of the first event of a segment. A stretch of
-    the reference longer than about a hundred bases without aligned ones ends the segment.
-
-    Return the seconds that all threads together have worked.
+    The first event of a segment gets no row. A segment ends at about a hundred reference bases without aligned ones.
 
     Parameters
     ----------
-    batch : ReadBatch
-        Alignment, scaling, reference segments and CIGARs are read.
     model : PoreModel
-        Over the alphabet ACGMT, k-mers of a marked reference are methylated where it says so; see
-        `f5py.core.kmers.StrandCodes`.
+        With the alphabet ACGMT, marked k-mers of the reference are methylated; see `f5py.core.kmers.StrandCodes`.
     windows : Windows or None
-        Parts of the reference to restrict the alignment to. A BED file's windows are half-open intervals, and each
-        is a segment of its own. A region takes one base more at its end, as f5c does.
-    elsewhere : RowsElsewhere, optional
-        Aligns its share of the reads, if there are no windows.
+        Each window of a BED file is a segment. A region is one base longer at its end, as in f5c.
+    elsewhere : RowOffload, optional
+        Only used without windows.
     """
-    from f5py.event_alignment._align_numba import ReadNumbers, align_all
-
     offsets = batch.events.offsets
     batch.rows = Rows(
         offsets, np.zeros(len(batch), np.int64), np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32),
@@ -114,7 +315,7 @@ def align_events(
     def align(reads: NDArray[np.bool_]) -> float:
         return pool.run(
             align_all, longest_first(batch.n_events, reads), batch.view, strand_codes(model.alphabet), model.levels,
-            ReadNumbers(ln_var, log_transitions), _windows_of_reads(batch, windows), batch.rows, order=batch.number,
+            ln_var, log_transitions, _windows_of_reads(batch, windows), batch.rows, order=batch.number,
         )  # fmt: skip
 
     if elsewhere is None or windows is not None or not (others := elsewhere.rows(batch)).any():
@@ -125,7 +326,7 @@ def align_events(
 
 
 def _windows_of_reads(batch: ReadBatch, windows: Windows | None) -> tuple:
-    """Convert `windows` for the kernel: the windows that overlap each read, which are consecutive ones."""
+    """Find the range of windows that overlap each read; see `align_all`."""
     n = len(batch)
     if windows is None:
         everything = np.array([0], np.int64), np.array([np.iinfo(np.int64).max], np.int64)

@@ -21,7 +21,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from f5py import __version__
 from f5py.jit.cache_folder import cache_folder, is_trusted, temporary_cache_folder
 from f5py.messages import console
 
@@ -48,6 +47,8 @@ def code_folder() -> str | None:
     """
     os.environ.update(_SETTINGS | os.environ)
     os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = ""
+    from f5py import __version__
+
     name = f"f5py-{__version__}-{_digest()}"
     wanted = os.environ.get("NUMBA_CACHE_DIR")
     if wanted is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from f5py.abea.align_gpu import model_table, transition_penalties
+from f5py.abea.align import model_table, transition_penalties
 from f5py.compute.gpu.arena import trace_words
 from f5py.compute.gpu.sources import source_folder
 from f5py.pore_model import PoreModel

@@ -5,7 +5,7 @@ import gzip
 import numpy as np
 import pytest
 
-from f5py.abea import _align_numba as _cpu_numba
+from f5py.abea import align as cpu
 from f5py.abea.align import F5C_LIMITS, AlignmentLimits
 from f5py.pore_model import builtin
 
@@ -15,10 +15,10 @@ from .made_reads import map_of
 
 MODEL = builtin("r9.4_450bps.nucleotide.6mer")
 _REASONS = {
-    _cpu_numba.ALIGNED: None,
-    _cpu_numba.LOW_EMISSION: "low emission",
-    _cpu_numba.NOT_SPANNING: "not spanning",
-    _cpu_numba.LONG_GAP: "long gap",
+    cpu.ALIGNED: None,
+    cpu.LOW_EMISSION: "low emission",
+    cpu.NOT_SPANNING: "not spanning",
+    cpu.LONG_GAP: "long gap",
 }
 
 
@@ -34,13 +34,13 @@ def _align(events, ranks, shift=0.0, scale=1.0):
     n, m = len(events), len(ranks)
     first, last = np.empty(m, np.int32), np.empty(m, np.int32)
     pairs = np.empty((n + m, 2), np.int32)
-    verdict, n_pairs, span = compiled(_cpu_numba.align_read)(
+    verdict, n_pairs, span = compiled(cpu.align_read)(
         events,
         ranks,
         MODEL.levels,
         np.float32(shift),
         np.float32(scale),
-        _cpu_numba.EventMap(first, last, pairs),
+        cpu.EventMap(first, last, pairs),
         F5C_LIMITS,
     )
     return verdict, [tuple(pair) for pair in pairs[n + m - n_pairs :].tolist()], first, last, span
@@ -72,15 +72,15 @@ def test_limits_of_the_users_own():
 
     def verdict(limits: AlignmentLimits, noise: float) -> int:
         noisy = (events + noise * rng.normal(size=n) * MODEL.level_stdv[bases]).astype(np.float32)
-        return compiled(_cpu_numba.align_read)(
+        return compiled(cpu.align_read)(
             noisy, bases, MODEL.levels, np.float32(0), np.float32(1),
-            _cpu_numba.EventMap(first, last, np.empty((0, 2), np.int32)), limits,
+            cpu.EventMap(first, last, np.empty((0, 2), np.int32)), limits,
         )[0]  # fmt: skip
 
-    assert verdict(F5C_LIMITS, 0.5) == _cpu_numba.ALIGNED
-    assert verdict(F5C_LIMITS._replace(min_mean_emission=0.0), 0.5) == _cpu_numba.LOW_EMISSION
-    assert verdict(F5C_LIMITS._replace(min_mean_emission=-1e9, max_gap=0), 5.0) == _cpu_numba.LONG_GAP
-    assert verdict(F5C_LIMITS._replace(min_mean_emission=-1e9, max_gap=10_000), 5.0) == _cpu_numba.ALIGNED
+    assert verdict(F5C_LIMITS, 0.5) == cpu.ALIGNED
+    assert verdict(F5C_LIMITS._replace(min_mean_emission=0.0), 0.5) == cpu.LOW_EMISSION
+    assert verdict(F5C_LIMITS._replace(min_mean_emission=-1e9, max_gap=0), 5.0) == cpu.LONG_GAP
+    assert verdict(F5C_LIMITS._replace(min_mean_emission=-1e9, max_gap=10_000), 5.0) == cpu.ALIGNED
 
 
 @pytest.mark.parametrize("n_kmers", [1, 2, 5, 49, 50, 51, 99, 100, 101, 333])

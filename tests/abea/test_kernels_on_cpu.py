@@ -11,9 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.abea import _align_numba as _cpu_numba
-from f5py.abea._align_numba import ALIGNED, LONG_GAP, LOW_EMISSION, NOT_SPANNING
-from f5py.abea.align import F5C_LIMITS
+from f5py.abea import align as cpu
+from f5py.abea.align import ALIGNED, F5C_LIMITS, LONG_GAP, LOW_EMISSION, NOT_SPANNING
 from f5py.pore_model import PoreModel
 
 from ..compiled import compiled
@@ -57,13 +56,13 @@ def _by_numba(read: Read, model=MODEL):
     """As `Alignments.of`."""
     ranks = read.ranks(model.k)
     first, last = np.empty(len(ranks), np.int32), np.empty(len(ranks), np.int32)
-    verdict, n_pairs, span = compiled(_cpu_numba.align_read)(
+    verdict, n_pairs, span = compiled(cpu.align_read)(
         read.events,
         ranks,
         model.levels,
         np.float32(read.shift),
         np.float32(read.scale),
-        _cpu_numba.EventMap(first, last, np.empty((0, 2), np.int32)),
+        cpu.EventMap(first, last, np.empty((0, 2), np.int32)),
         F5C_LIMITS,
     )
     return verdict, n_pairs, span, first.tolist(), last.tolist()
@@ -71,12 +70,12 @@ def _by_numba(read: Read, model=MODEL):
 
 def _bands_by_numba(read: Read, kmers: np.ndarray) -> tuple[int, int]:
     """Event of the best end cell and corner of the last band, which are known of rejected reads too."""
-    before, after = _cpu_numba._PAD + _cpu_numba.BANDWIDTH, (_cpu_numba._VECTORS + 1) * 16
+    before, after = cpu._PAD + cpu.BANDWIDTH, (cpu._VECTORS + 1) * 16
     n_events, n_kmers = len(read.events), len(kmers)
     columns = [np.pad(np.ascontiguousarray(column), (before, after)) for column in kmers.T[:3]]
-    words = np.empty((n_events + n_kmers + 2) * _cpu_numba._WORDS, np.uint16)
+    words = np.empty((n_events + n_kmers + 2) * cpu._WORDS, np.uint16)
     reversed_events = np.pad(read.events[::-1], (before, after))
-    return compiled(_cpu_numba._fill_bands)(reversed_events, *columns, n_events, n_kmers, words)
+    return compiled(cpu._fill_bands)(reversed_events, *columns, n_events, n_kmers, words)
 
 
 def _by_plain(read: Read, bandwidth: int, model=MODEL):
@@ -92,7 +91,7 @@ def _check(kernels, reads: list[Read], model=MODEL) -> list[int]:
     """Compare one launch over all reads with Numba's results, in both orders of lanes; return the verdicts."""
     expected = [_by_numba(read, model) for read in reads]
     for descending in (False, True):
-        found = kernels(_cpu_numba.BANDWIDTH).align(reads, model, descending)
+        found = kernels(cpu.BANDWIDTH).align(reads, model, descending)
         for i, read in enumerate(reads):
             n_kmers = len(read.bases) - model.k + 1
             where = f"read {i}, descending={descending}"
@@ -211,13 +210,13 @@ def _longest_gap(read: Read) -> int:
     """Most k-mers reached by skips in a row on Numba's path, be it accepted or not."""
     ranks, unused = read.ranks(6), np.empty(len(read.bases) - 5, np.int32)
     pairs = np.full((len(ranks) + len(read.events), 2), -1, np.int32)
-    compiled(_cpu_numba.align_read)(
+    compiled(cpu.align_read)(
         read.events,
         ranks,
         MODEL.levels,
         np.float32(0),
         np.float32(1),
-        _cpu_numba.EventMap(unused, unused.copy(), pairs),
+        cpu.EventMap(unused, unused.copy(), pairs),
         F5C_LIMITS,
     )
     events = pairs[pairs[:, 0] >= 0, 1]

@@ -191,7 +191,7 @@ def test_other_outputs_refuse_it(dna: Inputs, tmp_path: Path, capfd: pytest.Capt
 def test_gaps_between_exons_are_no_deletions() -> None:
     """Made by hand: two exons, a deletion in the first, and a row that skips k-mers in the second."""
     from f5py.core.batch import RowState
-    from f5py.event_alignment.marks import mark_kmers
+    from f5py.event_alignment.skipped_kmers import add_skipped_kmers
 
     from ..outputs.eventalign_rows import made_batch
 
@@ -213,7 +213,7 @@ def test_gaps_between_exons_are_no_deletions() -> None:
     times = np.arange(n, dtype=np.int32) * 10
     batch.events = batch.events._replace(offsets=offsets, start=times, length=np.full(n, 10, np.int32))
     with closing(WorkerPool(2)) as pool:
-        mark_kmers(batch, k, pool)
+        add_skipped_kmers(batch, k, pool)
     got = list(zip(batch.rows.position - start, batch.rows.state.tolist(), batch.rows.event.tolist(), strict=True))
     gap = [(at, int(RowState.DELETED), 2) for at in range(2, 9)]
     new = int(RowState.NEW_SEGMENT)

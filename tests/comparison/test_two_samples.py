@@ -11,8 +11,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from f5py.comparison._two_samples_numba import compare_sorted
-from f5py.comparison.samples import q_values
+from f5py.comparison.samples import compare_sorted, q_values
 
 from ..compiled import compiled
 

@@ -7,12 +7,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from f5py.abea._align_numba import EventMap, align_read
-from f5py.abea.align import F5C_LIMITS
+from f5py.abea.align import F5C_LIMITS, EventMap, align_read
 from f5py.compute.aligned_reads import align_reads
 from f5py.core.batch import Events, ReadBatch, ReadStatus
 from f5py.core.kmers import base_codes
-from f5py.signal._scaling_numba import estimate_scaling, fill_ranks, recalibrate
+from f5py.signal.scaling import estimate_scaling, fill_ranks, recalibrate
 from f5py.threads.pool import WorkerPool
 
 from ..abea.batch_maker import made_batch

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from f5py.core.batch import ReadStatus, RowState
 from f5py.core.windows import Windows
-from f5py.event_alignment._viterbi_numba import (
+from f5py.event_alignment.align import align_events, transitions
+from f5py.event_alignment.viterbi import (
     KMER_SLOTS,
     MARGIN,
     SCRATCH,
@@ -19,7 +20,6 @@ from f5py.event_alignment._viterbi_numba import (
     trace,
     words_needed,
 )
-from f5py.event_alignment.align import align_events, transitions
 from f5py.threads.pool import WorkerPool
 
 from ..compiled import compiled

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 from f5py.core.batch import Events
-from f5py.signal._events_numba import find_events, scratch_for
-from f5py.signal._reversed_events_numba import reverse_events
-from f5py.signal.events import DNA, RNA
+from f5py.signal.events import DNA, RNA, find_events, reverse_events, scratch_for
 
 from ..compiled import compiled
 

@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 
-from f5py.signal._events_numba import find_events, scratch_for
-from f5py.signal._peaks_numba import CHUNK
-from f5py.signal._t_statistics_numba import Sums, t_statistics
-from f5py.signal.events import DNA, RNA
+from f5py.signal.events import DNA, RNA, find_events, scratch_for
+from f5py.signal.peaks import CHUNK
+from f5py.signal.t_statistics import Sums, t_statistics
 from tests.signal.test_events import plain_boundaries
 
 from ..compiled import compiled

@@ -5,7 +5,7 @@ import pytest
 
 from f5py.core.kmers import base_codes
 from f5py.pore_model import builtin
-from f5py.signal import _scaling_numba
+from f5py.signal import scaling
 
 from ..compiled import compiled
 
@@ -15,7 +15,7 @@ MODEL = builtin("r9.4_450bps.nucleotide.6mer")
 def test_ranks_spell_the_kmers():
     bases = np.frombuffer(b"ACGTTGCANacguRA", np.uint8)
     ranks = np.full(len(bases), -1, np.int32)
-    compiled(_scaling_numba.fill_ranks)(bases, 6, base_codes(), ranks)
+    compiled(scaling.fill_ranks)(bases, 6, base_codes(), ranks)
     digits = [0, 1, 2, 3, 3, 2, 1, 0, 0, 0, 1, 2, 3, 0, 0]  # N and R count as A, U as T
     expected = [int("".join(map(str, digits[i : i + 6])), 4) for i in range(len(digits) - 5)]
     np.testing.assert_array_equal(ranks[: len(expected)], expected)
@@ -24,7 +24,7 @@ def test_ranks_spell_the_kmers():
 
 def test_ranks_of_a_read_shorter_than_k():
     ranks = np.full(3, -1, np.int32)
-    compiled(_scaling_numba.fill_ranks)(np.frombuffer(b"ACG", np.uint8), 6, base_codes(), ranks)
+    compiled(scaling.fill_ranks)(np.frombuffer(b"ACG", np.uint8), 6, base_codes(), ranks)
     assert (ranks == -1).all()
 
 
@@ -32,7 +32,7 @@ def test_moments():
     rng = np.random.default_rng(1)
     ranks = rng.integers(0, 4096, 500).astype(np.int32)
     events = rng.normal(95, 14, 900).astype(np.float32)
-    shift, scale = compiled(_scaling_numba.estimate_scaling)(events, ranks, MODEL.level_mean)
+    shift, scale = compiled(scaling.estimate_scaling)(events, ranks, MODEL.level_mean)
     levels = MODEL.level_mean[ranks].astype(np.float64)
     x = events.astype(np.float64)
     expected = x.mean() - levels.mean()
@@ -49,9 +49,7 @@ def test_recalibration_is_weighted_least_squares_over_first_events():
     first[rng.integers(14, n, 30)] = -1  # skipped k-mers
     events = np.zeros(2 * n, np.float32)
     events[::2] = 1.08 * MODEL.level_mean[ranks] - 7 + rng.normal(0, 1.4, n) * MODEL.level_stdv[ranks]
-    used, shift, scale, var = compiled(_scaling_numba.recalibrate)(
-        events, ranks, first, MODEL.level_mean, MODEL.level_stdv
-    )
+    used, shift, scale, var = compiled(scaling.recalibrate)(events, ranks, first, MODEL.level_mean, MODEL.level_stdv)
 
     visited = np.flatnonzero(first >= 0)
     changed = np.concatenate([[True], ranks[visited][1:] != ranks[visited][:-1]])
@@ -68,7 +66,7 @@ def test_recalibration_is_weighted_least_squares_over_first_events():
 def test_recalibration_without_spread_gives_up():
     ranks = np.full(300, 17, np.int32)
     events = np.full(300, 90, np.float32)
-    used, *_ = compiled(_scaling_numba.recalibrate)(
+    used, *_ = compiled(scaling.recalibrate)(
         events, ranks, np.arange(300, dtype=np.int32), MODEL.level_mean, MODEL.level_stdv
     )
     assert used == 0

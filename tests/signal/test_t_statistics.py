@@ -13,9 +13,9 @@ from numba.extending import intrinsic
 from f5py.jit import vectors
 from f5py.jit.fused_sums import processor_has_fused_sums
 from f5py.jit.kernel import exact_kernel
-from f5py.signal import _t_statistics_numba
-from f5py.signal._peaks_numba import CHUNK
-from f5py.signal._t_statistics_numba import _FLOATS, Sums, _Lanes, t_statistics
+from f5py.signal import t_statistics as module
+from f5py.signal.peaks import CHUNK
+from f5py.signal.t_statistics import _FLOATS, Sums, _Lanes, t_statistics
 
 from ..compiled import compiled
 
@@ -71,7 +71,7 @@ def _divide_by_root(typingctx, differences, squares, quotients, at):
         lanes = [_Lanes(builder, builder.load(place)) for place in places[:2]]
         for one in lanes:
             one.value.align = 4
-        quotient, is_unsure = _t_statistics_numba._divide_by_root(*lanes)
+        quotient, is_unsure = module._divide_by_root(*lanes)
         builder.store(quotient.value, places[2]).align = 4
         return builder.bitcast(is_unsure, ir.IntType(32))
 
@@ -93,8 +93,8 @@ def compute(request, monkeypatch):
         yield t_statistics
         return
     asked = []
-    monkeypatch.setattr(_t_statistics_numba, "has_fused_sums", asked.append)  # which returns nothing
-    yield numba.njit(_t_statistics_numba.t_statistics)
+    monkeypatch.setattr(module, "has_fused_sums", asked.append)  # which returns nothing
+    yield numba.njit(t_statistics)
     assert asked
 
 

@@ -80,8 +80,7 @@ def test_shift_and_scale_move_whole_reads(model, codes):
 
 @pytest.mark.parametrize(("slow", "least", "most"), [(False, 1.5, 2.1), (True, 5.5, 12.0)])
 def test_events_per_base_are_those_of_real_reads(model, codes, slow, least, most):
-    from f5py.signal._events_numba import find_events, scratch_for
-    from f5py.signal.events import DNA
+    from f5py.signal.events import DNA, find_events, scratch_for
 
     find_events = compiled(find_events)
     scratch_for = compiled(scratch_for)

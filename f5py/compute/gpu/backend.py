@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from f5py.abea.align_gpu import macros, model_table
+from f5py.abea.align import macros, model_table
 from f5py.compute.cpu import Share, SignalStages, StageTimes
 from f5py.compute.gpu.arena import ArenaSize, Density, capacity, memory_fraction, parts_for
 from f5py.compute.gpu.buffers import ArenaPart, Tables

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.abea.align_gpu import transition_penalties
+from f5py.abea.align import transition_penalties
 from f5py.compute.cpu import SignalStages
 from f5py.compute.gpu.buffers import ArenaPart, Tables, take_reads
 from f5py.compute.gpu.placement import Placement, Reason
@@ -61,7 +61,7 @@ class Device(NamedTuple):
         That of the CUDA device.
     functions : dict of str to cupy.cuda.function.Function
     model : cupy.ndarray
-        See `f5py.abea.align_gpu.model_table`.
+        See `f5py.abea.align.model_table`.
     tables : Tables
     """
 
@@ -165,7 +165,7 @@ class GpuShare:
         self.timing.pack += time.perf_counter() - started
 
     def count(self) -> NDArray[np.int64]:
-        """See `EventsElsewhere.count`."""
+        """See `EventOffload.count`."""
         batch, part = self._batch, self._part
         part.wait()
         n_events = part.host["n_events"][: len(self._found)].astype(np.int64)
@@ -346,7 +346,7 @@ class GpuShare:
         return self._sites.fetch()
 
     def rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
-        """See `f5py.event_alignment.align.RowsElsewhere`."""
+        """See `f5py.event_alignment.align.RowOffload`."""
         if not self._part.size.rows:
             return np.zeros(len(batch), np.bool_)
         self._chosen = self._that_fit(batch)
@@ -355,12 +355,12 @@ class GpuShare:
     def begin_rows(
         self, batch: ReadBatch, model: PoreModel, ln_var: NDArray[np.float32], log_transitions: NDArray[np.float32]
     ) -> None:
-        """See `RowsElsewhere`."""
+        """See `RowOffload`."""
         assert self._chosen is not None
         device = self._device
         self._rows = GpuRows(self._part, device.functions, device.tables, self._aligned, self._stages.pool)
         self._rows.begin(batch, self._chosen, model, ln_var, log_transitions)
 
     def fetch_rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
-        """See `RowsElsewhere`."""
+        """See `RowOffload`."""
         return self._rows.fetch(batch)

@@ -112,7 +112,7 @@ def compile_for(capability: str) -> None:
     GpuUnavailableError
         CuPy or the compiler is missing, or the kernels do not compile; see `machine_code`.
     """
-    from f5py.abea.align_gpu import macros
+    from f5py.abea.align import macros
 
     if importlib.util.find_spec("cupy") is None:
         raise NoGpuError(NO_CUPY)

@@ -7,9 +7,7 @@ from itertools import product
 
 import pytest
 
-from f5py.abea._align_numba import BANDWIDTH
-from f5py.abea.align import AlignmentLimits
-from f5py.abea.align_gpu import macros
+from f5py.abea.align import BANDWIDTH, AlignmentLimits, macros
 from f5py.compute.gpu import sources
 
 from .nvrtc import Nvrtc

@@ -11,7 +11,7 @@ from f5py.compute.gpu.results.references import put_segments
 from f5py.core.batch import ReadBatch
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.core.kmers import strand_codes
-from f5py.event_alignment._viterbi_numba import LN_START
+from f5py.event_alignment.viterbi import LN_START
 from f5py.pore_model.model import PoreModel
 
 _WARP = 32

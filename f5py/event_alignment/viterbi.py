@@ -1,17 +1,14 @@
-"""The hidden Markov model of one block of events: its best path, to the last bit as defined.
+"""Viterbi path of one block of events through its hidden Markov model, bit for bit as defined.
 
 States. Every k-mer has a match state M (an event of that k-mer), a bad state B (an event of no k-mer) and a silent
-skip state K. Row i of the table stands for the block's i-th event, counted from 1. The path begins in M of the first
-k-mer with the first event, and ends in M of the last k-mer with the last event.
+skip state K. Row i is the block's i-th event, counted from 1. The path begins in M of the first k-mer with the first
+event, and ends in M of the last k-mer with the last event.
 
-Layout. The cells (i, j) with the same ``i + j`` are one anti-diagonal, whose cells only depend on the two
-anti-diagonals before it. A diagonal is stored by k-mer and the events are stored last first, so that sixteen
-neighbouring cells read everything at ascending, contiguous addresses. Three diagonals are kept; each lies after
-cells of minus infinity, and cells of rows below 1 come out as minus infinity by themselves. Cells after the last row
-or the last k-mer are worthless, but no cell of the table depends on them.
+Layout. Cells (i, j) of one anti-diagonal ``i + j`` depend only on the two previous anti-diagonals. A diagonal is stored
+by k-mer and events last first, so that sixteen neighboring cells read ascending, contiguous addresses. Each of the
+three current diagonals follows cells of minus infinity. No valid cell depends on those after the last row or k-mer.
 
-Of each cell only what the traceback needs is stored: the results of the comparisons that chose its predecessor, one
-bit a comparison, sixteen cells in a word.
+The traceback needs only the comparisons that chose each cell's predecessor: one bit each, sixteen cells in a word.
 """
 
 from __future__ import annotations
@@ -26,7 +23,7 @@ from f5py.jit import simd
 from f5py.jit.instructions import intrinsic, ir
 from f5py.jit.kernel import exact_inner
 
-#: A block spans at most this many bases, and thus fewer k-mers.
+#: Most bases of a block.
 MAX_BASES = 101
 _VECTORS = (MAX_BASES + simd.LANES - 1) // simd.LANES
 #: Elements of a block's k-mer arrays.
@@ -42,7 +39,7 @@ _IMPOSSIBLE = np.float32(-np.inf)
 LN_START = np.float32(math.log(0.5))
 _MINUS_HALF = np.float32(-0.5)
 
-#: States, as they stand in a path.
+#: States of a path.
 MATCH, BAD, SKIP = 0, 1, 2
 #: Order of the logarithmic transition probabilities: M to M of the same and of the next k-mer, M to B, M to K, B to
 #: B, B to anything else, K to K, K to M.
@@ -51,21 +48,21 @@ STAY, STEP, TO_BAD, TO_SKIP, BAD_BAD, FROM_BAD, SKIP_SKIP, FROM_SKIP = range(8)
 
 @exact_inner
 def words_needed(n_events, n_kmers):
-    """Elements of the array that `fill` writes its comparisons to."""
+    """Return the size of the array of comparisons."""
     return (n_events + n_kmers) * _VECTORS * _WORDS
 
 
 @exact_inner
 def path_length(n_events, n_kmers):
-    """Most elements that a path may have."""
+    """Return the greatest length of a path."""
     return n_events + n_kmers
 
 
 @intrinsic
 def _log_density(typingctx, x, level, stdv, constant):
-    """Log-densities of the lanes of `x` under normal distributions, every operation rounded as it is written.
+    """Compute normal log-densities, ``constant + (-0.5 * z) * z`` with ``z = (x - level) / stdv``.
 
-    ``z = (x - level) / stdv``, then ``constant + (-0.5 * z) * z``. The operators of `simd` might fuse these.
+    Every operation is rounded: the operators of `simd` might fuse them.
     """
 
     def generate(context, builder, signature, arguments):
@@ -88,12 +85,12 @@ class Emissions(NamedTuple):
 
 @exact_inner
 def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
-    """Fill the table; return whether there is a path through it.
+    """Fill the table; return whether it has a path.
 
     Parameters
     ----------
     events : float32, shape (MARGIN + n_events + MARGIN,)
-        Means, last event first, from element `MARGIN` on; the others are any finite numbers.
+        Means, last event first; the margins are any finite numbers.
     n_events, n_kmers : int
     emissions : Emissions
     transitions : float32, shape (8,)
@@ -129,10 +126,10 @@ def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
             emission = _log_density(
                 simd.load(events, event_at + j), simd.load(level, j), simd.load(stdv, j), simd.load(constant, j)
             )
-            # The cells before on the same k-mer, with the event before.
+            # Same k-mer, previous event.
             match_same = simd.load(scratch, previous + j)
             bad_same = simd.load(scratch, previous + j + bad_at)
-            # The k-mer before: with the event before, and with the same event.
+            # Previous k-mer, with the previous and with the same event.
             match_before = simd.load(scratch, before + j - 1)
             bad_before = simd.load(scratch, before + j - 1 + bad_at)
             skip_before = simd.load(scratch, before + j - 1 + skip_at)
@@ -170,7 +167,7 @@ def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
             words[word + 6] = simd.bits(simd.ge(candidate, best))
             simd.store(scratch, current + j + skip_at, simd.maximum(best, candidate))
         before, previous, current = previous, current, before
-    # Not the score itself: the last event's density may underflow, and still the path that leads to it is the best.
+    # Not the score itself: the density of the last event may underflow.
     end = before + n_kmers - 1
     best = max(scratch[end], scratch[end + bad_at])
     end = current + n_kmers - 2
@@ -179,17 +176,9 @@ def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
 
 @exact_inner
 def trace(words, n_events, n_kmers, possible, path):
-    """Write the best path, from its end to its start; return its number of elements.
+    """Write the best path, from its end to its start, or only its end if `possible` is false; return its length.
 
-    Parameters
-    ----------
-    words : uint16
-        As `fill` left them.
-    n_events, n_kmers : int
-    possible : bool
-        What `fill` returned. If there is no path, the result is its last element alone.
-    path : int32, shape (path_length(n_events, n_kmers), 3)
-        Row (event of the block, counted from 1), k-mer and state of each element.
+    Each element of `path` (int32, shape (path_length(n_events, n_kmers), 3)) is row, k-mer and state.
     """
     row = n_events
     kmer = n_kmers - 1

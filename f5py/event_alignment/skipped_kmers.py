@@ -1,11 +1,15 @@
-"""Jitted loops of `f5py.event_alignment.marks`."""
+"""Rows for the k-mers that an alignment of events to the reference skips."""
+
+from __future__ import annotations
 
 import numpy as np
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.core.batch import RowState
+from f5py.core.batch import ReadBatch, Rows, RowState
 from f5py.core.cigar import DELETION, OF_REFERENCE
+from f5py.core.offsets import offsets_of
 from f5py.jit.kernel import exact_kernel
+from f5py.threads.pool import WorkerPool
 
 _NEW_SEGMENT = np.uint8(RowState.NEW_SEGMENT)
 _SKIPPED, _DELETED = np.uint8(RowState.SKIPPED), np.uint8(RowState.DELETED)
@@ -14,13 +18,12 @@ _NEVER = np.int64(np.iinfo(np.int64).max)
 
 @exact_kernel
 def count_rows(turn, reads, rows, n):
-    """Count the reads' rows and the k-mers without an event between these.
+    """Count the rows of each read, including those of skipped k-mers.
 
     Parameters
     ----------
     rows : f5py.core.batch.Rows
     n : int64, shape (n_reads,)
-        Filled.
     """
     offsets, n_rows, _, position, state = rows
     for i in own_turns(counter(turn), reads.shape[0]):
@@ -34,7 +37,7 @@ def count_rows(turn, reads, rows, n):
 
 @exact_kernel
 def fill_rows(turn, reads, rows, events, alignments, k, trim, marked):
-    """Copy the rows of the reads, with a row more for each k-mer between them that has no event.
+    """Copy the rows of the reads and insert those of skipped k-mers.
 
     Parameters
     ----------
@@ -42,9 +45,9 @@ def fill_rows(turn, reads, rows, events, alignments, k, trim, marked):
     events : f5py.core.batch.Events
     alignments : f5py.core.batch.Alignments
     k, trim : int
-        Bases of a k-mer, and how many of them are hidden at each end.
+        Bases of a k-mer, and bases ignored at each of its ends.
     marked : f5py.core.batch.Rows
-        Filled; its `n` is what `count_rows` says.
+        Filled; `n` as by `count_rows`.
     """
     offsets, n_rows, row_event, row_position, row_state = rows
     marked_offsets, _, event, position, state = marked
@@ -54,7 +57,7 @@ def fill_rows(turn, reads, rows, events, alignments, k, trim, marked):
             continue
         first_event = events.offsets[read]
         operation, last_operation = alignments.cigar_offsets[read], alignments.cigar_offsets[read + 1]
-        passed = np.int64(alignments.start[read])  # of the reference, by the operations up to this one
+        passed = np.int64(alignments.start[read])  # reference position after the current operation
         deletion_start, deletion_end = _NEVER, np.int64(-1)
         at = marked_offsets[read]
         for row in range(offsets[read], offsets[read] + n_rows[read]):
@@ -72,7 +75,7 @@ def fill_rows(turn, reads, rows, events, alignments, k, trim, marked):
                         passed += length
                     operation += 1
                 is_deleted = deletion_end > shown and deletion_start < kmer + k - trim
-                # The event that begins where the signal comes to the k-mer: of the two beside it the later one.
+                # The later of the two adjacent events begins where the signal reaches the k-mer.
                 before, after = row_event[row - 1], row_event[row]
                 is_later = events.start[first_event + after] > events.start[first_event + before]
                 event[at] = after if is_later else before
@@ -84,3 +87,19 @@ def fill_rows(turn, reads, rows, events, alignments, k, trim, marked):
             position[at] = here
             state[at] = row_state[row]
             at += 1
+
+
+def add_skipped_kmers(batch: ReadBatch, k: int, pool: WorkerPool, trim: int = 0) -> None:
+    """Insert a row for each k-mer without an event between two rows of one segment.
+
+    Its state is ``DELETED`` if the read's alignment deletes a base of the k-mer, but for `trim` bases at each end, else
+    ``SKIPPED``. Its event is the one that begins where the signal passes the k-mer. Afterwards the offsets of
+    ``batch.rows`` are not those of the events.
+    """
+    reads, n = np.arange(len(batch)), np.empty(len(batch), np.int64)
+    pool.run(count_rows, reads, batch.rows, n, order=batch.number)
+    offsets = offsets_of(n)
+    total = int(offsets[-1])
+    marked = Rows(offsets, n, np.empty(total, np.int32), np.empty(total, np.int32), np.empty(total, np.uint8))
+    pool.run(fill_rows, reads, batch.rows, batch.events, batch.alignments, k, trim, marked, order=batch.number)
+    batch.rows = marked

@@ -1,8 +1,8 @@
-"""Jitted t-statistics of event detection, 32 positions at a time, each the float that f5c comes to.
+"""t-statistics of event detection, 32 positions at a time, bit for bit those of f5c.
 
-f5c divides a difference by a square root in double precision and rounds the quotient to a float. Where the divider is
-slow that would take most of the time of event detection. Here the quotient is the sum of two floats, which is off by
-little enough to tell, nearly always, what the float is; vectors in which one of them is in doubt are divided.
+f5c divides a difference by a square root in double precision and rounds the quotient to a float, which is slow. Here
+the quotient is the sum of two floats, nearly always exact enough to decide the rounding. Vectors with a doubtful lane
+are divided.
 """
 
 from __future__ import annotations
@@ -17,28 +17,26 @@ from f5py.jit import vectors
 from f5py.jit.fused_sums import has_fused_sums
 from f5py.jit.instructions import intrinsic, ir, types
 from f5py.jit.kernel import exact_inner
-from f5py.signal._peaks_numba import CHUNK
+from f5py.signal.peaks import CHUNK
 
 _SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
-#: Differences and variances from here on are divided without a division; of smaller ones only the difference 0 is.
+#: Smaller differences (but 0) and variances are always divided.
 _SMALLEST = 2.0**-30
-#: Less half the bits of a float, those of about the reciprocal of its square root, and what two steps of Newton's
-#: method begin with, instead of 1.5: what comes out is at most 7.3e-7 of it off (Walczyk, Moroz and Cieslinski,
-#: Entropy 23:86, 2021).
+#: Fast reciprocal square root with modified constants of Newton's two steps; relative error at most 7.3e-7 (Walczyk,
+#: Moroz and Cieslinski, Entropy 23:86, 2021).
 _ROOT_BITS = 0x5F376908
 _STEPS = 1.50087896, 1.50000057
-#: How far off quotients may be, of themselves. Three eighths of the square of twice 7.3e-7 are left out, which is
-#: 2 ** -40.2; roundings of corrections, none of which is more than 2 ** -20.3, come to 2 ** -43; and f5c's square root
-#: and quotient are rounded to double before the latter is to float, which is 2 ** -52.
+#: Bound of the relative error of quotients: 2 ** -40.2 from the neglected three eighths of the square of twice 7.3e-7,
+#: 2 ** -43 from rounding corrections of at most 2 ** -20.3, and 2 ** -52 from f5c's rounding to double.
 _NEAR = 2.0**-39
 
-#: Positions that are computed at a time: with two registers of floats, or more, nothing waits for what is before it.
+#: Positions per vector: two or more registers of floats hide latency.
 _LANES = 32
 _FLOATS, _DOUBLES, _INTS = (ir.VectorType(kind, _LANES) for kind in (ir.FloatType(), ir.DoubleType(), ir.IntType(32)))
 
 
 class _Lanes:
-    """Floats or doubles of all lanes while code is generated for them; each operator rounds."""
+    """Vector of floats or doubles during code generation; each operator rounds."""
 
     def __init__(self, builder: Any, value: Any) -> None:
         self.builder = builder
@@ -82,8 +80,8 @@ class _Lanes:
         return self.of(self.builder.select(self.builder.fcmp_ordered("<", self.value, limit), limit, self.value))
 
 
-class _Width:
-    """What sums are divided by: a number of samples."""
+class _Divisor:
+    """Number of samples to divide sums by."""
 
     def __init__(self, builder: Any, width: Any, is_fused: bool) -> None:
         single = builder.sitofp(width, ir.FloatType())
@@ -97,11 +95,10 @@ class _Width:
             ]
 
     def divide(self, dividend: _Lanes) -> _Lanes:
-        """Divide to the last bit, in a third of a division's time.
+        """Divide exactly by Markstein's method (IBM Journal of Research and Development 34:111, 1990).
 
-        The rounded product with the reciprocal is off by less than one in its last digit, and the remainder, which is
-        exact, says by how much (Markstein, IBM Journal of Research and Development 34:111, 1990). That takes sums of
-        products that are rounded once; a processor without them divides.
+        The remainder of the rounded product with the reciprocal is exact, and corrects it. Processors without fused
+        multiply-add divide.
         """
         divisor, inverse = self._by_kind[str(dividend.value.type)]
         if not self._is_fused:
@@ -111,16 +108,16 @@ class _Width:
 
 
 def _divide_by_root(difference: _Lanes, square: _Lanes) -> tuple[_Lanes, Any]:
-    """Divide a difference by the square root of a square; return that, and the lanes in which it may be wrong.
+    """Divide a difference by the square root of a square; also return the mask of doubtful lanes.
 
-    Where anything is infinite or no number, it may be.
+    Lanes with infinities or NaN are doubtful.
     """
     builder, half = difference.builder, square * square.constant(0.5)
     bits = builder.lshr(builder.bitcast(square.value, _INTS), vectors.constant(_INTS, 1))
     inverse = square.of(builder.bitcast(builder.sub(vectors.constant(_INTS, _ROOT_BITS), bits), _FLOATS))
     for begin in _STEPS:
         inverse = inverse * (-(half * inverse)).fused(inverse, square.constant(begin))
-    # Products are kept with what their rounding has left out, so that half the error of the square is nearly exact.
+    # Products are kept with their rounding errors, so that half the error of the square is nearly exact.
     product = half * inverse
     left_out = half.fused(inverse, -product)
     correction = (-left_out).fused(inverse, (-product).fused(inverse, square.constant(0.5)))
@@ -134,7 +131,7 @@ def _divide_by_root(difference: _Lanes, square: _Lanes) -> tuple[_Lanes, Any]:
 
 @intrinsic
 def _fill(typingctx, sums, square_sums, at, window, out, to):
-    """Fill `out` from element `to` on with the t-statistics of the positions from that of ``sums[at]`` on."""
+    """Fill ``out[to : to + 32]`` with the t-statistics of the positions from ``sums[at]`` on."""
 
     def generate(context, builder, signature, arguments):
         is_fused = has_fused_sums(context)
@@ -151,8 +148,8 @@ def _fill(typingctx, sums, square_sums, at, window, out, to):
         places = builder.sub(at, window), at, builder.add(at, window)
         before, here, after = (load(0, index) for index in places)
         squares_before, squares_here, squares_after = (load(1, index) for index in places)
-        width = _Width(builder, window, is_fused)
-        # The mixture of single and double precision is f5c's: peaks compare these values exactly.
+        width = _Divisor(builder, window, is_fused)
+        # Single and double precision as in f5c: peaks compare these values exactly.
         left = width.divide(here - before).single()
         right = width.divide((after - here).single())
         left_square = width.divide(squares_here - squares_before)
@@ -171,8 +168,8 @@ def _fill(typingctx, sums, square_sums, at, window, out, to):
     return types.void(sums, square_sums, types.intp, types.intp, out, types.intp), generate
 
 
-def _quotient(difference: _Lanes, variance: _Lanes, width: _Width, divide: Callable[[], Any]) -> Any:
-    """Divide without a division if the result is sure to be right in all lanes; else let `divide` do it."""
+def _quotient(difference: _Lanes, variance: _Lanes, width: _Divisor, divide: Callable[[], Any]) -> Any:
+    """Compute the quotient without a division; call `divide` if any lane is doubtful."""
     builder = difference.builder
     result, is_unsure = _divide_by_root(difference, width.divide(variance.at_least(_SMALLEST)))
     is_less = builder.fcmp_ordered("<", difference.value, variance.value)
@@ -193,34 +190,19 @@ def _quotient(difference: _Lanes, variance: _Lanes, width: _Width, divide: Calla
 
 
 class Sums(NamedTuple):
-    """Sums of the samples before each position of a block, of `lead` positions before that, and of some behind it."""
+    """Cumulative sums before each position of a block, with a margin on both sides."""
 
     values: NDArray[np.float64]
     squares: NDArray[np.float64]
-    lead: int
+    lead: int  # positions before the block
 
 
 @exact_inner
 def t_statistics(sums, begin, begins, first, window, n_samples, out, to):
-    """Fill `out` with t-statistics of a window, for `CHUNK` positions of each of several stretches.
+    """Fill `out` from `to` on with the t-statistics of `CHUNK` positions of each stretch.
 
-    Parameters
-    ----------
-    sums : Sums
-        Of a block.
-    begin : int
-        The first position of the block.
-    begins : int64, shape (n,)
-        First positions of the stretches.
-    first : int
-        From which position of each stretch on.
-    window : int
-        In samples.
-    n_samples : int
-        Of the read; where the window does not fit in, statistics are 0. Stretches behind its end are left out.
-    out : float32, shape (>= to + n * CHUNK,)
-    to : int
-        Where in `out` those of the first stretch begin.
+    The block of `sums` starts at the position `begin` of the read, the stretches (int64) at `begins`; `first` is
+    relative to these. Statistics are 0 where the window does not fit in the read. Stretches after its end are skipped.
     """
     at = sums.lead - begin
     for stretch in range(begins.shape[0]):

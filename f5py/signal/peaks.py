@@ -1,10 +1,9 @@
-"""Jitted detectors of the peaks of t-statistics; see `f5py.signal.events` for what they compute.
+"""Peak detectors of the t-statistics of event detection.
 
-Sixteen stretches of a read are gone through side by side, each in a lane of the vectors: what noise makes hard to
-foresee for one of them needs no branches for all. The state in which the detectors enter a stretch is not known, but is
-soon forgotten: a lane begins `WARM_UP` positions earlier, as if the read began there, and when all have come to their
-ends each compares the state that it had at its begin with that in which the lane before has ended. As long as any
-differ, all go through their stretches again, each from the state of the lane before.
+Sixteen stretches of a read are scanned side by side, one per vector lane, without branches that noise would make
+unpredictable. The detectors' state at the start of a stretch is unknown but soon forgotten, so each lane starts
+`WARM_UP` positions earlier. At the end each lane's state at its start is compared with the previous lane's final state.
+While any differ, all stretches are scanned again, each from the final state of the previous lane.
 """
 
 from typing import NamedTuple
@@ -16,34 +15,36 @@ from f5py.jit import simd
 from f5py.jit.bits import lowest_bit
 from f5py.jit.kernel import exact_inner
 
-#: Positions that are gone through at a time: their statistics stay in the first-level cache.
+#: Positions scanned at a time: their statistics stay in the first-level cache.
 CHUNK = 64
-#: Positions before a stretch, after which the detectors' state is nearly always that of the whole read.
+#: Positions after which the detectors' state is nearly always that of the whole read.
 WARM_UP = CHUNK
 
 _LARGEST = np.float32(np.finfo(np.float32).max)
-#: In a peak nothing falls below this.
 _NEVER = np.float32(-np.inf)
-#: Elements of `Stretches.states`: of each of the two detectors the smallest statistic since its last peak or, in a
-#: peak, the greatest one of it; how far below that the statistic is taken, 0 or, in a peak, `_NEVER`; the peak's
-#: position; whether the statistic has fallen by the peak height since, 0 or 1. Up to where the long one is silenced.
-VALUE, FLOOR, POSITION, VALID = 0, 1, 2, 3
-LONG, SILENT_TO, N_STATES = 4, 8, 9
+# Rows of `Stretches.states`, for the short detector and from `LONG` on for the long one:
+VALUE = 0  # smallest statistic since the last peak or, in a peak, its maximum
+FLOOR = 1  # 0, or `_NEVER` in a peak
+POSITION = 2  # of the peak
+VALID = 3  # 1 if the statistic has fallen by the peak height since, else 0
+LONG = 4
+SILENT_TO = 8  # position up to which the long detector is silenced
+N_STATES = 9
 
 
 class Stretches(NamedTuple):
-    """Sixteen stretches, and the boundaries that are found in them. Positions are counted from a stretch's begin."""
+    """Sixteen stretches and their boundaries; positions are relative to the stretch."""
 
-    begin: NDArray[np.int64]  # shape (16,): first position of each in the read
-    limit: NDArray[np.float32]  # shape (16,): boundaries that show themselves from here on are not taken
-    states: NDArray[np.float32]  # shape (N_STATES * 16,): those of the detectors, lane by lane
-    ended: NDArray[np.uint16]  # shape (2 * CHUNK,): scratch space for the lanes in which peaks end
-    marks: NDArray[np.uint64]  # a bit for each position of the read, set at boundaries
+    begin: NDArray[np.int64]  # shape (16,): first position in the read
+    limit: NDArray[np.float32]  # shape (16,): boundaries found from here on are ignored
+    states: NDArray[np.float32]  # shape (N_STATES * 16,): of the detectors, row by row
+    ended: NDArray[np.uint16]  # shape (2 * CHUNK,): scratch space, lanes in which peaks end
+    marks: NDArray[np.uint64]  # one bit per position of the read, set at boundaries
 
 
 @exact_inner
 def forget(states):
-    """Make the state that of a read's begin, in all lanes."""
+    """Reset all lanes to the state at the start of a read."""
     for i in range(states.shape[0]):
         row = i // simd.LANES
         states[i] = _LARGEST if row in (VALUE, LONG + VALUE) else -_LARGEST if row == SILENT_TO else np.float32(0.0)
@@ -52,21 +53,15 @@ def forget(states):
 @exact_inner
 def copy_states(states, target):
     """Copy the states of all lanes."""
-    for i in range(states.shape[0]):  # compiled ten times faster than an assignment to a slice
+    for i in range(states.shape[0]):  # compiles faster than a slice
         target[i] = states[i]
 
 
 @exact_inner
 def shift(states, distance, shifted):
-    """Fill the states in which lanes go on where the lane before has ended, the first one where the last has.
+    """Fill `shifted` with the final state of each lane's previous lane, and of the last lane for the first one.
 
-    Parameters
-    ----------
-    states : float32, shape (N_STATES * 16,)
-    distance : int
-        Of the begins of two stretches.
-    shifted : float32, shape (N_STATES * 16,)
-        Filled.
+    `distance` is that of the starts of two stretches.
     """
     for row in range(N_STATES):
         is_position = row in (POSITION, LONG + POSITION, SILENT_TO)
@@ -77,14 +72,7 @@ def shift(states, distance, shifted):
 
 @exact_inner
 def transpose(rows, columns, between):
-    """Fill `columns` with the elements of rows, column by column of sixteen rows.
-
-    Parameters
-    ----------
-    rows, columns : float32, shape (n * 16 * CHUNK,)
-    between : float32, shape (16 * 16,)
-        Scratch space.
-    """
+    """Transpose blocks of 16 rows of `CHUNK` elements; `between` is scratch space of 16 * 16 elements."""
     for first in range(0, rows.shape[0], simd.LANES * CHUNK):
         for column in range(0, CHUNK, simd.LANES):
             for i in range(4):
@@ -95,10 +83,7 @@ def transpose(rows, columns, between):
 
 @exact_inner
 def _mix(source, at, stride, target, to):
-    """Bring the lanes of four rows in turn into four others: of sixteen, every fourth one.
-
-    More than four would be in registers and out of them again where there are sixteen of eight lanes.
-    """
+    """Interleave the lanes of four rows; more rows at a time would not fit the registers of AVX2."""
     a, b = simd.load(source, at), simd.load(source, at + stride)
     c, d = simd.load(source, at + 2 * stride), simd.load(source, at + 3 * stride)
     e, f, g, h = simd.mixed_low(a, c), simd.mixed_high(a, c), simd.mixed_low(b, d), simd.mixed_high(b, d)
@@ -117,7 +102,7 @@ def copy_lane(states, lane, target):
 
 @exact_inner
 def is_same(a, b, lane):
-    """Return whether two states at the begin of a lane's stretch lead to the same boundaries."""
+    """Return whether two states at the start of a lane's stretch lead to the same boundaries."""
     for detector in (0, LONG):
         for row in (VALUE, FLOOR, VALID):
             at = (detector + row) * simd.LANES + lane
@@ -132,10 +117,7 @@ def is_same(a, b, lane):
 
 @exact_inner
 def _mark(positions, stretches):
-    """Set the marks of the boundaries of a chunk.
-
-    Four steps are gone through at a time, because it is hard to foresee how many bits are set.
-    """
+    """Set the marks of a chunk's boundaries, four steps at a time as the number of bits is unpredictable."""
     ended, marks = stretches.ended, stretches.marks
     for step in range(0, 2 * CHUNK, 4):
         left = np.uint64(0)
@@ -151,18 +133,10 @@ def _mark(positions, stretches):
 
 @exact_inner
 def go_through(statistics, first, parameters, stretches):
-    """Lead the detectors along `CHUNK` positions of all stretches.
+    """Advance the detectors by `CHUNK` positions of all stretches, from `first` on, and mark boundaries.
 
-    Parameters
-    ----------
-    statistics : float32, shape (2 * 16 * CHUNK,)
-        Position by position, of all lanes: those of the short window, then those of the long one. They are overwritten.
-    first : int
-        The first position.
-    parameters : f5py.signal.events.EventParameters
-        The peak height is greater than 0.
-    stretches : Stretches
-        States are changed, and boundaries marked.
+    `statistics` (float32, shape (2 * 16 * CHUNK,)) are position by position, of all lanes: first of the short window,
+    then of the long one. They are overwritten. The peak height must be greater than 0.
     """
     states = stretches.states
     limit = simd.load(stretches.limit, 0)
@@ -182,15 +156,15 @@ def go_through(statistics, first, parameters, stretches):
     position_long = simd.load(states, (LONG + POSITION) * simd.LANES)
     valid_long = simd.load(states, (LONG + VALID) * simd.LANES)
     silent_to = simd.load(states, SILENT_TO * simd.LANES)
-    # By how much the statistic must rise: to begin a peak, or to be its new top, 0. That tells where there is a peak.
+    # Rise needed to begin a peak; in a peak 0, for a new maximum.
     rise = simd.select(simd.gt(zero, simd.load(states, FLOOR * simd.LANES)), zero, height)
     rise_long = simd.select(simd.gt(zero, simd.load(states, (LONG + FLOOR) * simd.LANES)), zero, height)
     for step in range(CHUNK):
         now = simd.splat(np.float32(first + step))
         is_taken = simd.gt(limit, now)
 
-        # What follows from the values before this step is found out from these: in a peak the value is the greater one
-        # of the old and the new one, and at its top nothing falls or ends. So little waits for what is chosen.
+        # Conditions use the values before this step, which shortens the dependency chain: in a peak the value is the
+        # larger of old and new, and at its maximum nothing falls or ends.
         new = simd.load(statistics, step * simd.LANES)
         difference = new - value
         rises = simd.gt(difference, rise)
