@@ -23,10 +23,10 @@ from f5py.options.frequency_commands import FrequencyOptions, MergeOptions
 from f5py.options.output_names import OF_SITES, TABLE, check_name, kind_among, kind_of_output
 from f5py.options.shared import METHYLATION
 from f5py.options.table_commands import EvaluationOptions
-from f5py.site_frequencies.frequencies_of_sites import frequencies_of_sites
 from f5py.site_frequencies.frequency import methylation_frequency
 from f5py.site_frequencies.frequency_merge import FrequencyMerger
 from f5py.site_frequencies.motif_rows import rows_of_motif
+from f5py.site_frequencies.site_counts import frequencies_of_sites
 from f5py.site_frequencies.site_table import Frequencies
 
 #: Reading the calls is the other half of the work.

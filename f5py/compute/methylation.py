@@ -23,7 +23,7 @@ from f5py.methylation.rescale import rescaled, scaled
 from f5py.options.shared import METHYLATION, METHYLATIONS
 from f5py.options.signal_commands import CallOptions
 from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k, read_model
-from f5py.site_frequencies.site_counts import calls_inside
+from f5py.site_frequencies.site_counts import calls_inside, count_calls
 
 
 class Caller(AlignmentStage):
@@ -140,8 +140,6 @@ class Caller(AlignmentStage):
     def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
         if not len(batch):
             return
-        from f5py.site_frequencies._site_counts_numba import count_calls
-
         super().count(batch, counts, statistics)
         calls = calls_inside(batch, self._windows)
         found = batch.calls.methylated, batch.calls.unmethylated

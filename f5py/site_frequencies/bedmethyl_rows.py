@@ -1,4 +1,4 @@
-"""Rows of bedMethyl tables with 18 columns, as f5py and modkit write them, piece by piece."""
+"""Rows of bedMethyl tables with 18 columns, as written by f5py and modkit."""
 
 from __future__ import annotations
 
@@ -28,43 +28,28 @@ _NOT_ROWS = (b"#", b"track", b"browser")
 
 
 class BedMethylRows(NamedTuple):
-    """Some rows."""
+    """A piece of the table."""
 
     contigs: list[str]  # names by index
     contig: NDArray[np.int32]
     start: NDArray[np.int64]  # of the modified base
-    codes: list[str]  # of modifications, by index; those of modkit may name a motif, too, as in ``m,CG,0``
+    codes: list[str]  # of modifications, by index; modkit may add a motif, as in ``m,CG,0``
     code: NDArray[np.int32]
-    # reverse, combined: whether a row is of the reverse strand, or of both
     reverse: NDArray[np.bool_]
-    combined: NDArray[np.bool_]
-    # counts: modified, canonical and failed calls, and the `rest`, of shape (n, 4); see
-    # `f5py.site_frequencies.site_counts.SiteColumns`
+    combined: NDArray[np.bool_]  # rows of both strands
+    # modified, canonical, failed and rest; see `f5py.site_frequencies.site_counts.SiteColumns`
     counts: list[NDArray[np.uint32]]
 
 
 def is_bedmethyl(beginning: bytes) -> bool:
-    """Return whether a table that begins so is bedMethyl, or another BED file with a strand and more columns."""
+    """Return whether a table is bedMethyl, or another BED file with a strand and more columns."""
     lines = beginning.splitlines()
     first = next((line for line in lines if not line.startswith(_NOT_ROWS)), b"").split()
     return len(first) >= 11 and first[1].isdigit() and first[2].isdigit() and first[5] in (b"+", b"-", b".")
 
 
 def bedmethyl_rows(source: BinaryIO, shown: str) -> Iterator[BedMethylRows]:
-    """Read a table with tabs between all columns, or with blanks between the last nine.
-
-    Parameters
-    ----------
-    shown : str
-        Its name, for messages.
-
-    Raises
-    ------
-    MissingDependencyError
-        pyarrow is not installed.
-    InputFileError
-        It is damaged, or of another kind.
-    """
+    """Read a table with tabs between all columns, or blanks between the last nine, named `shown` in messages."""
     import_arrow("bedMethyl files")
     import pyarrow
     import pyarrow.compute as compute
@@ -89,7 +74,7 @@ def bedmethyl_rows(source: BinaryIO, shown: str) -> Iterator[BedMethylRows]:
 
 
 def _only_rows(pieces: Iterable[bytes], shown: str) -> Iterator[bytes]:
-    """Pieces without lines before the first row, and with tabs only."""
+    """Skip lines before the first row, and replace blanks by tabs."""
     is_first = True
     for one in pieces:
         piece = one
@@ -110,28 +95,10 @@ def _only_rows(pieces: Iterable[bytes], shown: str) -> Iterator[bytes]:
 def count_bedmethyl(
     source: BinaryIO, shown: str, counts: SiteCounts, contigs: dict[str, int], motif: Motif, code: str | None = None
 ) -> tuple[int, bool]:
-    """Add the rows of a modification to counts of sites.
+    """Add the rows of a modification (`code`, by default the motif's) to `counts`, and its contigs to `contigs`.
 
-    Rows are taken to be at sites of the motif, unless they name another motif. Raises `InputFileError` as
-    `bedmethyl_rows` does, and if no row is of the modification.
-
-    Parameters
-    ----------
-    source, shown
-        See `bedmethyl_rows`.
-    counts : SiteCounts
-        Added to.
-    contigs : dict
-        Numbers of the contigs so far; added to.
-    code : str, optional
-        Of the modification; by default the motif's.
-
-    Returns
-    -------
-    n_rows : int
-        Those that were added.
-    are_combined : bool
-        Some are of both strands.
+    Rows are at sites of the motif, unless they name another one. Returns the number of added rows, and whether some are
+    of both strands.
     """
     wanted = list(names_of_code(code or motif.code))
     wanted += [f"{one},{motif.pattern},{motif.offset}" for one in wanted]

@@ -1,38 +1,61 @@
-"""Methylation frequency of every site: call rows in, counts per site out.
+"""Methylation frequency of every site, counted from the rows of a table of calls.
 
-A call counts when the size of its log-likelihood ratio reaches a threshold, and counts as methylated when the
-ratio is above zero. The threshold is not multiplied by the number of motifs in a group, as in f5c, unless asked
-for, as nanopolish does.
-
-For 2 GB of calls `f5py meth-freq` takes 3.7 s of processor time and 244 MB, where polars takes 5.5 s and 510 MB (from a
-pipe 4.6 s and 243 MB against 7.2 s and 2.3 GB) and pyarrow 9.1 s and 1.1 GB (benchmarks/results/meth_freq.md).
+A call counts if its absolute log-likelihood ratio reaches a threshold, and is methylated if the ratio is above zero. As
+in f5c, the threshold is not multiplied by the number of motifs in a group; nanopolish does so.
 """
 
 from __future__ import annotations
 
 import re
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.motifs import Motif, motif_named
 from f5py.errors import F5pyError, InputFileError
+from f5py.jit.kernel import exact_kernel, inner
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.site_frequencies.site_counts import SiteCounts
-from f5py.site_frequencies.site_table import Frequencies, SiteTable, longer, longer_names, name_list
+from f5py.site_frequencies.site_table import (
+    SLOTS_PER_ENTRY,
+    Frequencies,
+    SiteTable,
+    find_name,
+    find_site,
+    group_sites,
+    longer,
+    longer_names,
+    name_list,
+)
 from f5py.site_frequencies.table_reader import (
+    AT,
     CHUNK_SIZE,
+    DONE,
+    FULL,
+    LINE,
+    MAX_COLUMNS,
     MAX_POSITION,
+    N_NAMES,
+    N_SITES,
+    NEEDED,
+    NOTABLE,
+    STATE_SIZE,
+    UNUSUAL,
     Place,
     TableReader,
+    decimal,
     header_complaint,
+    natural,
+    next_row,
     place_of,
+    same_text,
     shown,
 )
+from f5py.text._byte_masks_numba import LANES
+from f5py.text._format_numba import MINUS, PLUS
 
-_FIRST_LISTED = 1 << 16
-
-#: header line -> name of the column of counts; a row has as many columns as its header.
+#: Header line -> name of the count column.
 _HEADERS = {
     f"chromosome\t{strand}start\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
     f"num_calling_strands\t{count}\tsequence".encode(): count
@@ -42,6 +65,221 @@ _HEADERS = {
 #: Header lines of tables of calls.
 HEADERS_OF_CALLS = tuple(_HEADERS)
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(inf|infinity|nan))")
+#: Further result of `list_sites`: a row that disagrees with its sequence.
+OTHER_SITES = 3
+
+
+class Counting(NamedTuple):
+    """Rules for counting calls."""
+
+    n_columns: int  # 11, or 10 without a column of strands
+    threshold: float  # natural log-likelihood ratio
+    per_site: bool  # multiply the threshold by the number of motifs
+    split: bool  # split groups
+    stranded: bool  # also count the reverse strand alone; needs a column of strands
+    masks_forward: NDArray[np.uint8]  # see `f5py.core.motifs.MotifCodes`
+    masks_reverse: NDArray[np.uint8]
+
+
+class Listed(NamedTuple):
+    """Single sites of calls, in row order."""
+
+    contig: NDArray[np.int32]  # index of the name
+    start: NDArray[np.int64]  # 0-based position of the motif's first base
+    reverse: NDArray[np.bool_]
+    ratio: NDArray[np.float64]  # natural log-likelihood ratio of the call
+    size: NDArray[np.int32]  # motifs of the call
+
+
+@inner
+def _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio):
+    """Parse start, end, number of motifs and ratio of a row; also return whether all are plain numbers."""
+    at = n_columns - 9
+    position = natural(text, starts[at], ends[at], MAX_POSITION)
+    last = natural(text, starts[at + 1], ends[at + 1], MAX_POSITION)
+    number = natural(text, starts[n_columns - 2], ends[n_columns - 2], MAX_POSITION)
+    ratio, plain = odd_ratio, True
+    if not has_odd_ratio:
+        ratio, plain = decimal(text, starts[at + 3], ends[at + 3])
+    return position, last, number, ratio, plain and position >= 0 and last >= 0 and number >= 0
+
+
+@exact_kernel
+def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, names):
+    """Count the calls in the whole lines ``text[state[AT]:end]``; return `DONE`, `FULL` or `UNUSUAL`.
+
+    Parameters
+    ----------
+    text : uint8
+        `PADDING` bytes longer than `end`.
+    counting : Counting
+    odd_ratio : float
+        Replaces the first row's ratio if `has_odd_ratio`, for numbers that only Python parses.
+    state : int64, shape (STATE_SIZE,)
+        ``state[NOTABLE]`` counts the split groups with another number of motifs than their row.
+    sites : Sites
+    names : Names
+    """
+    n_columns, threshold, per_site, split, stranded, masks_forward, masks_reverse = counting
+    starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
+    with_strand = n_columns - 10
+    places = np.empty(1 << 10, np.int64)
+    slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites[:9]
+    called_reverse, methylated_reverse = sites.called_reverse, sites.methylated_reverse
+    name_slots, name_ends, name_text = names
+    at, line, n_sites, n_names = state[AT], state[LINE], state[N_SITES], state[N_NAMES]
+    text_end = text_starts[n_sites]
+    name, site = np.int64(-1), np.int64(-1)
+    status = DONE
+    block, separators = at - LANES, np.uint64(0)
+    while at < end:
+        columns, newline, block, separators = next_row(text, at, block, separators, starts, ends)
+        if columns != n_columns:
+            status = UNUSUAL
+            break
+        position, last, number, ratio, plain = _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio)
+        if not plain:
+            status = UNUSUAL
+            break
+        needed_ratio = threshold * number if per_site else threshold
+        if not abs(ratio) < needed_ratio:  # NaN counts
+            first, stop = starts[n_columns - 1], ends[n_columns - 1]
+            is_group = split and number > 1
+            if is_group and position + stop - first > MAX_POSITION:
+                status = UNUSUAL
+                break
+            needed = stop - first + 1 if is_group else 1
+            if (
+                (n_sites + needed) * SLOTS_PER_ENTRY > slots.shape[0]
+                or (n_names + 1) * SLOTS_PER_ENTRY > name_slots.shape[0]
+                or text_end + stop - first > texts.shape[0]
+                or name_ends[n_names] + ends[0] - starts[0] > name_text.shape[0]
+            ):
+                state[NEEDED] = needed
+                status = FULL
+                break
+            if name < 0 or not same_text(name_text, name_ends[name], name_ends[name + 1], text, starts[0], ends[0]):
+                name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
+                n_names = max(n_names, name + 1)
+            is_methylated = ratio > 0.0
+            is_reverse = with_strand and text[starts[1]] == MINUS
+            if is_group:
+                masks = masks_reverse if is_reverse else masks_forward
+                if needed > places.shape[0]:
+                    places = np.empty(2 * needed, np.int64)
+                n_found = group_sites(text, first, stop, position, last, number, masks, places, 0)
+                for place in places[:n_found]:
+                    site = find_site(slots, site_names, spans, n_sites, site + 1, name, place << 32 | place)
+                    if site == n_sites:
+                        n_sites += 1
+                        group_sizes[site] = 1
+                        called[site] = methylated[site] = 0
+                        text_starts[n_sites] = text_end
+                        text_sizes[site] = 0
+                    called[site] += 1
+                    methylated[site] += is_methylated
+                    if stranded and is_reverse:
+                        called_reverse[site] += 1
+                        methylated_reverse[site] += is_methylated
+                state[NOTABLE] += n_found != number
+            else:
+                site = find_site(slots, site_names, spans, n_sites, site + 1, name, position << 32 | last)
+                if site == n_sites:
+                    n_sites += 1
+                    group_sizes[site] = number
+                    called[site] = methylated[site] = 0
+                    for i in range(stop - first):
+                        texts[text_end + i] = text[first + i]
+                    text_sizes[site] = stop - first
+                    text_end += stop - first
+                    text_starts[n_sites] = text_end
+                called[site] += number
+                methylated[site] += number * is_methylated
+                if stranded and is_reverse:
+                    called_reverse[site] += number
+                    methylated_reverse[site] += number * is_methylated
+        has_odd_ratio = False
+        line += 1
+        at = newline + 1
+    state[AT], state[LINE], state[N_SITES], state[N_NAMES] = at, line, n_sites, n_names
+    return status
+
+
+@exact_kernel
+def list_sites(text, end, counting, odd_ratio, has_odd_ratio, state, names, listed):
+    """List the sites of the calls in ``text[state[AT]:end]`` one by one, without a threshold.
+
+    Returns as `count_rows`, or `OTHER_SITES` at a row with another number of motifs, or another last one, than its
+    sequence; see `group_sites`.
+
+    Parameters
+    ----------
+    text, end, counting, odd_ratio, has_odd_ratio, state, names
+        As of `count_rows`; ``state[N_SITES]`` is the number of entries in `listed`.
+    listed : Listed
+        With room for a motif at every letter of a row.
+    """
+    n_columns, masks_forward, masks_reverse = counting.n_columns, counting.masks_forward, counting.masks_reverse
+    contig, start, reverse, ratios, sizes = listed
+    starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
+    with_strand = n_columns - 10
+    width = masks_forward.shape[0]
+    name_slots, name_ends, name_text = names
+    at, line, n_sites, n_names = state[AT], state[LINE], state[N_SITES], state[N_NAMES]
+    name = np.int64(-1)
+    status = DONE
+    block, separators = at - LANES, np.uint64(0)
+    while at < end:
+        columns, newline, block, separators = next_row(text, at, block, separators, starts, ends)
+        if columns != n_columns:
+            status = UNUSUAL
+            break
+        position, last, number, ratio, plain = _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio)
+        first, stop = starts[n_columns - 1], ends[n_columns - 1]
+        if not plain or position + stop - first > MAX_POSITION:
+            status = UNUSUAL
+            break
+        is_reverse = False
+        if with_strand:
+            strand = text[starts[1]]
+            is_reverse = strand == MINUS
+            if ends[1] - starts[1] != 1 or (strand != MINUS and strand != PLUS):
+                status = UNUSUAL
+                break
+        if (
+            n_sites + stop - first + 1 > start.shape[0]
+            or (n_names + 1) * SLOTS_PER_ENTRY > name_slots.shape[0]
+            or name_ends[n_names] + ends[0] - starts[0] > name_text.shape[0]
+        ):
+            state[NEEDED] = stop - first + 1
+            status = FULL
+            break
+        if name < 0 or not same_text(name_text, name_ends[name], name_ends[name + 1], text, starts[0], ends[0]):
+            name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
+            n_names = max(n_names, name + 1)
+        masks = masks_reverse if is_reverse else masks_forward
+        n_found = group_sites(text, first, stop, position, last, number, masks, start, n_sites)
+        # the sequence may show neighbors that were called on their own
+        if number == 1 and (n_found > 0 or 2 * width > stop - first + 1):
+            n_found = np.int64(1)
+            start[n_sites] = position
+        if n_found != number or (number > 0 and start[n_sites + number - 1] != last):
+            status = OTHER_SITES
+            break
+        for which in range(n_sites, n_sites + n_found):
+            contig[which] = name
+            reverse[which] = is_reverse
+            ratios[which] = ratio
+            sizes[which] = number
+        n_sites += n_found
+        has_odd_ratio = False
+        line += 1
+        at = newline + 1
+    state[AT], state[LINE], state[N_SITES], state[N_NAMES] = at, line, n_sites, n_names
+    return status
+
+
+_FIRST_LISTED = 1 << 16
 
 
 def methylation_frequency(
@@ -54,35 +292,25 @@ def methylation_frequency(
     motif: Motif | None = None,
     stranded: bool = False,
 ) -> Frequencies:
-    """Count the calls of every site. Memory grows with the number of sites, not with that of calls.
+    """Count the calls of every site. Memory grows with the number of sites, not of calls.
 
-    Raises `InputFileError` for another header, a row with another number of columns, or a start, end, count or ratio
-    that is not a number or out of range. The message names the line. Sites have at least one counted call; group size
-    and sequence are those of the first counted row.
+    Group size and sequence of a site are those of its first counted row. Malformed rows raise `InputFileError`.
 
     Parameters
     ----------
     calls : binary file
-        The table of calls: header and rows, uncompressed. Runs of tabs count as one; a line that repeats the
-        header is skipped, so that tables may be joined with ``cat``.
+        Header and rows, uncompressed. Runs of tabs count as one.
     threshold : float
-        Calls with a smaller absolute ratio are skipped; a ratio that is not a number is not.
+        Calls with a smaller absolute ratio are skipped; NaN is not.
     split_groups : bool
-        Count every motif of a group of several as a site of its own. Such a site shows ``split-group`` for its
-        sequence if a group was what it was first seen in.
-    name : str or callable
-        The table's name for messages, or what says where a line stands, see `place_of`.
-    chunk_size : int
-        Bytes that are read at a time; the result does not depend on it.
+        Count every motif of a group as a site. Its sequence is ``split-group`` if a group comes first.
     threshold_per_site : bool
-        Multiply the threshold by the number of motifs in the group, which is nanopolish's rule.
+        Multiply the threshold by the number of motifs in the group, as nanopolish does.
     motif : Motif, optional
-        What to split groups at; CpG by default.
+        Motif to split groups at; CpG by default.
     stranded : bool
-        Count the calls of the reverse strand apart, too, for which there must be a column of strands.
+        Also count the reverse strand alone; needs a column of strands.
     """
-    from f5py.site_frequencies._frequency_numba import Counting, count_rows
-
     header = _read_header(calls, name)
     table = SiteTable(stranded)
     reader = TableReader(calls, header, name, table.state)
@@ -114,21 +342,10 @@ def site_counts(
     name: Place = "standard input",
     chunk_size: int = CHUNK_SIZE,
 ) -> tuple[SiteCounts, list[bytes]]:
-    """Count methylated, unmethylated and too uncertain calls of every single site and strand.
+    """Count methylated, unmethylated and uncertain calls of every site and strand; also return the contigs' names.
 
-    Raises `InputFileError` as `methylation_frequency`, and for a sequence that does not hold as many motifs as its row
-    says, a strand other than ``+`` and ``-``, or a missing strand column. Also returns the names by contig index.
-
-    Parameters
-    ----------
-    calls, threshold, threshold_per_site, name, chunk_size
-        As in `methylation_frequency`.
-    combine_strands : bool
-        Count both strands as one. A table without a strand column cannot be counted otherwise.
+    See `methylation_frequency`. A table without a column of strands needs `combine_strands`.
     """
-    from f5py.site_frequencies import _site_table_numba as jit
-    from f5py.site_frequencies._frequency_numba import OTHER_SITES, Counting, Listed, list_sites
-
     header = _read_header(calls, name)
     if b"\tstrand\t" not in header and not combine_strands:
         raise InputFileError(
@@ -137,7 +354,7 @@ def site_counts(
     if combine_strands:
         check_combinable(motif)
     counts = SiteCounts(threshold, threshold_per_site, combine_strands)
-    state = np.zeros(jit.STATE_SIZE, np.int64)
+    state = np.zeros(STATE_SIZE, np.int64)
     names = SiteTable().names
     types = (np.int32, np.int64, np.bool_, np.float64, np.int32)
     listed = Listed._make(np.empty(_FIRST_LISTED, dtype) for dtype in types)
@@ -146,9 +363,9 @@ def site_counts(
     counting = Counting(header.count(b"\t") + 1, threshold, threshold_per_site, True, False, *masks)
 
     def flush() -> None:
-        n = state[jit.N_SITES]
+        n = state[N_SITES]
         counts.add(listed.contig[:n], listed.start[:n], listed.reverse[:n], listed.ratio[:n], None, listed.size[:n])
-        state[jit.N_SITES] = 0
+        state[N_SITES] = 0
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
         status = list_sites(
@@ -164,41 +381,37 @@ def site_counts(
     def make_room(text_size: int) -> None:
         nonlocal listed, names
         flush()
-        needed = int(state[jit.NEEDED])
+        needed = int(state[NEEDED])
         if needed > len(listed.contig):
             listed = Listed._make(longer(array, 2 * needed) for array in listed)
-        names = longer_names(names, int(state[jit.N_NAMES]), text_size)
+        names = longer_names(names, int(state[N_NAMES]), text_size)
 
     reader.read(loop, make_room, lambda line: _judge(reader, line, True, need_strand=True), chunk_size)
     flush()
-    return counts, name_list(names, int(state[jit.N_NAMES]))
+    return counts, name_list(names, int(state[N_NAMES]))
 
 
 def check_combinable(motif: Motif) -> None:
-    """Raise `F5pyError` unless both strands of a motif have their sites at the same places."""
+    """Raise `F5pyError` unless both strands of a motif have the same sites."""
     if not motif.is_palindromic:
         raise F5pyError(f"the strands of {motif.name} have their sites at different places; they cannot be combined")
 
 
 def _read_header(calls: BinaryIO, name: Place) -> bytes:
-    """Return the first line without its end; raises unless it is a header."""
+    """Read and check the first line."""
     header = calls.readline(max(map(len, _HEADERS)) + 1).removesuffix(b"\n")
     if header not in _HEADERS:
-        raise InputFileError(f"{place_of(name, 1)}: {_header_complaint(header)}")
+        names, newest = header.split(b"\t"), next(iter(_HEADERS)).split(b"\t")
+        other = "not the header of call-methylation; give its table of calls, header included"
+        if b"log_lik_ratio" in names and (missing := [name for name in newest if name not in names]):
+            other = f"has no column {missing[0].decode()}; give the table of call-methylation with all of its columns"
+        complaint = header_complaint(header, _HEADERS, "the table that call-methylation writes", other)
+        raise InputFileError(f"{place_of(name, 1)}: {complaint}")
     return header
 
 
-def _header_complaint(header: bytes) -> str:
-    """Return what is wrong with the first line."""
-    names, newest = header.split(b"\t"), next(iter(_HEADERS)).split(b"\t")
-    other = "not the header of call-methylation; give its table of calls, header included"
-    if b"log_lik_ratio" in names and (missing := [name for name in newest if name not in names]):
-        other = f"has no column {missing[0].decode()}; give the table of call-methylation with all of its columns"
-    return header_complaint(header, _HEADERS, "the table that call-methylation writes", other)
-
-
 def _judge(reader: TableReader, line: bytes, split_groups: bool, need_strand: bool = False) -> float:
-    """Return the ratio of a row that the compiled loop leaves to Python, or raise if the row is wrong."""
+    """Parse the ratio of a row that the compiled loop cannot, or reject the row."""
     row = reader.columns(line)
     count = "num_motifs" if "num_motifs" in row else "num_cpgs"
     for title in ("start", "end", count):

@@ -1,4 +1,4 @@
-"""Calls in the base modification tags of alignments (modBAM), of any caller, counted by site."""
+"""Counts of calls in base modification tags (modBAM) of any caller, by site."""
 
 from __future__ import annotations
 
@@ -18,32 +18,11 @@ def count_modbam(
     alignments: AlignmentFile, counts: SiteCounts, contigs: dict[str, int], wanted: WantedSites, genome: str | None,
     n_threads: int, advance: Callable[[int], object] = lambda count: None,
 ) -> TagCounts:  # fmt: skip
-    """Add the calls in a file to counts of sites.
+    """Add the calls in a file to `counts`, and its contigs to the index `contigs`.
 
-    Raises `InputFileError` if a file is damaged, or they do not belong together.
-
-    Parameters
-    ----------
-    counts : SiteCounts
-        Added to.
-    contigs : dict
-        Numbers of the contigs so far; added to.
-    wanted : WantedSites
-        Its reference is that of `genome`.
-    genome : str, optional
-        FASTA file of the reference, which tells where sites are; without it the bases of the reads do.
-    n_threads, advance
-        See `listed_sites`.
+    Sites are those of the reference `genome` (FASTA), or else of the reads' bases; see `listed_sites`.
     """
-    from f5py.io.bam.modifications._modified_sites_numba import (
-        CANONICAL,
-        DELETED,
-        DIFFERENT,
-        FAILED,
-        MISSING,
-        MODIFIED,
-        OTHER,
-    )
+    from f5py.io.bam.modifications import _modified_sites_numba as states
 
     tags = TagCounts()
     number = np.array([contigs.setdefault(name, len(contigs)) for name in alignments.contigs], np.int32)
@@ -51,8 +30,8 @@ def count_modbam(
     with nullcontext() if reference is None else closing(reference):
         for _, _, sites in listed_sites(alignments, replace(wanted, reference=reference), tags, n_threads, advance):
             step = sites.position << 1 | (sites.reverse & (not counts.combine_strands))
-            kinds = [(sites.state == one).astype(np.uint32) for one in (MODIFIED, CANONICAL, FAILED)]
-            rest = sites.state[:, None] == np.array([OTHER, DELETED, DIFFERENT, MISSING], np.uint8)
-            kinds.append(rest.astype(np.uint32))
+            of_kind = [sites.state == kind for kind in (states.MODIFIED, states.CANONICAL, states.FAILED)]
+            rest = np.array([states.OTHER, states.DELETED, states.DIFFERENT, states.MISSING], np.uint8)
+            kinds = (marks.astype(np.uint32) for marks in (*of_kind, sites.state[:, None] == rest))
             counts.join(SiteColumns(np.full(len(step), -1, np.int32), number[sites.contig], step, *kinds))
     return tags

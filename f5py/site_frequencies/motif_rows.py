@@ -1,4 +1,4 @@
-"""Tables of calls of several motifs, whose last column names them, as those of one."""
+"""Selection of one motif's rows from a table of calls of several motifs, named by its last column."""
 
 from __future__ import annotations
 
@@ -11,32 +11,66 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.io.bytes.byte_pieces import BytePieces, whole_lines
+from f5py.jit.kernel import exact_kernel
+from f5py.text._format_numba import NEWLINE, TAB
 
 _COLUMN = b"\tmotif\n"
 _PIECE = 1 << 20
 #: More than the header of a table of calls.
 _HEADER_SIZE = 1 << 12
-#: Pieces whose rows' lines are remembered: more than are read ahead of an error.
+#: Pieces with remembered line numbers: more than are read ahead of an error.
 _REMEMBERED = 32
 
 
-def rows_of_motif(source: BinaryIO, name: str, place: Callable[[int], str]) -> tuple[BinaryIO, Callable[[int], str]]:
-    """Pass the table on or, if it has a column of motifs, the rows of that name without the column.
-
-    Rows with another number of columns stay, for the errors of whoever reads the table.
+@exact_kernel
+def keep_rows(text, name, n_columns, out, lines):
+    """Copy the rows whose last column is `name`, without that column, and rows with another number of columns.
 
     Parameters
     ----------
-    source : buffered binary file
-        At the beginning of the table.
-    place : function
-        Says where a line of the table is.
+    text : uint8
+        Whole lines.
+    name, out : uint8
+    n_columns : int
+        Of the table.
+    lines : int64
+        Filled with the lines of the copied rows.
 
     Returns
     -------
-    source : binary file
-    place : function
-        Says where a line of that is.
+    n_bytes, n_rows, n_lines : int
+        Bytes and rows of `out`, and lines of `text`.
+    """
+    at = begin = 0
+    n_tabs = n_rows = n_lines = 0
+    n = name.shape[0]
+    for i in range(text.shape[0]):
+        n_tabs += text[i] == TAB
+        if text[i] != NEWLINE:
+            continue
+        fits = i - n > begin and text[i - n - 1] == TAB
+        for j in range(n):
+            fits = fits and text[i - n + j] == name[j]
+        is_whole = n_tabs == n_columns - 1
+        if fits or not is_whole:
+            for j in range(begin, i - n - 1 if is_whole else i):
+                out[at] = text[j]
+                at += 1
+            out[at] = NEWLINE
+            at += 1
+            lines[n_rows] = n_lines
+            n_rows += 1
+        n_lines += 1
+        n_tabs = 0
+        begin = i + 1
+    return at, n_rows, n_lines
+
+
+def rows_of_motif(source: BinaryIO, name: str, place: Callable[[int], str]) -> tuple[BinaryIO, Callable[[int], str]]:
+    """Select the rows of a motif, without the column of motifs, if the table has one.
+
+    Rows with another number of columns are kept, to be rejected by the reader. `place` formats the place of a line in
+    the table; the returned function does so for lines of the selection.
     """
     header, newline, _ = cast(io.BufferedReader, source).peek(_HEADER_SIZE).partition(b"\n")
     if not (header + newline).endswith(_COLUMN):
@@ -50,19 +84,18 @@ class _MotifRows(BytePieces):
         self._source = source
         self._name = np.frombuffer(name.encode(), np.uint8)
         self._place = place
-        # of each piece the number of its first row, and the lines of the rows; both from 1
+        # number of each piece's first row, and lines of its rows; both from 1
         self._lines: deque[tuple[int, NDArray[np.int64]]] = deque(maxlen=_REMEMBERED)
         super().__init__(self._rows())
 
     def place(self, line: int) -> str:
-        """Name the place of a line in the table with all motifs."""
+        """Format the place of a line of the selection."""
         for first, lines in self._lines:
             if first <= line < first + len(lines):
                 return self._place(int(lines[line - first]))
         return self._place(line)
 
     def _rows(self) -> Iterator[bytes]:
-        from f5py.site_frequencies._motif_rows_numba import keep_rows
 
         header = self._source.readline()
         n_columns = header.count(b"\t") + 1

@@ -1,63 +1,65 @@
-"""Calls of single sites, counted per site and strand while they come."""
+"""Counts of calls per single site and strand."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
+from f5py.core.offsets import offsets_of
 from f5py.core.stored_arrays import check_column
 from f5py.core.windows import Windows
 from f5py.errors import DamagedValueError, F5pyError
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.methylation._groups_numba import is_site
 from f5py.options.shared import CALL_THRESHOLD
+from f5py.site_frequencies.site_table import (
+    SLOTS_PER_ENTRY,
+    SPLIT_TEXT,
+    Frequencies,
+    Names,
+    Sites,
+    fill_site_slots,
+    find_site,
+    longer,
+    name_ranks,
+)
 
-if TYPE_CHECKING:
-    from f5py.site_frequencies._site_counts_numba import Counts
-
-#: Positions have 31 bits.
-_MOST_STEP = 1 << 32
-#: Counts of `SiteColumns.rest`.
-N_REST = 4
+_MOST_STEP = 1 << 32  # positions have 31 bits
+_N_REST = 4
 _FIRST_ENTRIES = 1 << 12  # a power of two, as the hash table must be
 
 
 class SiteCalls(NamedTuple):
-    """Calls of single sites, one element a site; groups have been taken apart."""
+    """Calls of single sites, shape (n,) each; groups are split."""
 
     contig: NDArray[np.int32]  # index into the BAM header's contigs
-    position: NDArray[np.int64]  # 0-based position of the motif's first base
+    position: NDArray[np.int64]  # 0-based, of the motif's first base
     reverse: NDArray[np.bool_]  # strand of the read
-    # log-likelihood ratio of the site's group, rounded to two decimals as in the table of calls
-    llr: NDArray[np.float64]
+    llr: NDArray[np.float64]  # log-likelihood ratio of the site's group, rounded to two decimals
     size: NDArray[np.int32]  # sites in that group
-    read: NDArray[np.int64]  # number of the read in its batch
+    read: NDArray[np.int64]  # index of the read in its batch
 
 
 class SiteColumns(NamedTuple):
-    """Counts of sites as they are kept, one element a site."""
+    """Counts of sites in storage, shape (n,) each; see `SiteTotals`."""
 
-    # partition, contig: -1 is no partition
-    partition: NDArray[np.int32]
+    partition: NDArray[np.int32]  # -1 for none
     contig: NDArray[np.int32]
     step: NDArray[np.int64]  # 0-based position of the motif's first base << 1 | reverse
-    # methylated, canonical, failed: see `SiteTotals`
     methylated: NDArray[np.uint32]
     canonical: NDArray[np.uint32]
     failed: NDArray[np.uint32]
-    # shape (n, 4): `SiteTotals.other`, `deleted`, `different` and `missing`; may have no rows, which stands for zeros
-    rest: NDArray[np.uint32]
+    rest: NDArray[np.uint32]  # shape (n, 4): other, deleted, different and missing; without rows if all are zero
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_partitions: int, n_contigs: int) -> SiteColumns:
-        """Columns from a file, with so many partitions and contigs.
-
-        Raises `DamagedValueError` if they are not such columns.
-        """
+        """Make columns from a file's arrays, or raise `DamagedValueError`."""
         if set(arrays) != set(cls._fields):
             raise DamagedValueError("its arrays are not those of sites")
         columns = cls(**arrays)
@@ -67,45 +69,221 @@ class SiteColumns(NamedTuple):
         check_column(columns.step, np.int64, n, end=_MOST_STEP)
         for counts in columns[3:6]:
             check_column(counts, np.uint32, n)
-        check_column(columns.rest, np.uint32, n if len(np.atleast_1d(columns.rest)) else 0, N_REST)
+        check_column(columns.rest, np.uint32, n if len(np.atleast_1d(columns.rest)) else 0, _N_REST)
         return columns
 
 
 class SiteTotals(NamedTuple):
-    """Counts of sites in the order of the output: by contig, position and strand."""
+    """Counts of sites in output order: by contig, position and strand."""
 
     contig: NDArray[np.int32]  # index into the contigs' names
-    position: NDArray[np.int64]  # 0-based position of the modified base
-    reverse: NDArray[np.bool_]  # False for all if strands were combined
-    # methylated, canonical, failed: calls of either kind, and those below the threshold
+    position: NDArray[np.int64]  # 0-based, of the modified base
+    reverse: NDArray[np.bool_]  # all False for combined strands
     methylated: NDArray[np.int64]
     canonical: NDArray[np.int64]
-    failed: NDArray[np.int64]
-    other: NDArray[np.int64]  # calls of another modification, which only tags of other callers have
-    # deleted, different, missing: reads that lack the base, have another one, or have it without a call; only counted
-    # of tags
+    failed: NDArray[np.int64]  # calls below the threshold
+    # only in modification tags: calls of another modification, reads without the base, with another one, without a call
+    other: NDArray[np.int64]
     deleted: NDArray[np.int64]
     different: NDArray[np.int64]
     missing: NDArray[np.int64]
 
     @property
     def valid(self) -> NDArray[np.int64]:
-        """All calls but those below the threshold; int64."""
+        """Calls not below the threshold."""
         return self.methylated + self.canonical + self.other
 
     def covered(self, least: int) -> SiteTotals:
-        """Select the sites with at least so many valid calls."""
+        """Select the sites with at least `least` valid calls."""
         kept = self.valid >= least
         return self if kept.all() else SiteTotals._make(column[kept] for column in self)
 
 
-def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np.bool_]:
-    """Mark the elements of a batch's call arrays that are calls, inside of a window if there are any.
+class Counts(NamedTuple):
+    """Counts per site in order of first occurrence, with a hash table of the sites."""
 
-    See `Windows.hold_groups`.
+    slots: NDArray[np.int32]  # entry + 1, or 0; a power of two long
+    name: NDArray[np.int32]  # contig, mixed with the partition to avoid collisions of partitions
+    place: NDArray[np.int64]  # position << 32 | (partition + 1) << 1 | reverse
+    methylated: NDArray[np.uint32]
+    canonical: NDArray[np.uint32]
+    failed: NDArray[np.uint32]
+    rest: NDArray[np.uint32]  # see `SiteColumns`
+
+
+@exact_inner
+def _mixed_name(contig, partition):
+    """Mix a contig's index with a partition; it is its own inverse for a given partition."""
+    return np.int64(contig) ^ ((np.int64(partition) + 1) * 0x9E3779B1 & 0x7FFFFFFF)
+
+
+@exact_kernel
+def count_sites(first, calls, partition, rule, n_sites, counts):
+    """Count the calls from `first` on, until the table is full; return the index of the next call and `n_sites`.
+
+    Parameters
+    ----------
+    calls : SiteCalls
+    partition : int32, shape (n,) or (0,)
+    rule : tuple of float, bool, bool
+        Threshold (natural log-likelihood ratio), whether it holds per site of a group, whether strands are combined.
+    counts : Counts
     """
-    from f5py.site_frequencies._site_counts_numba import mark_calls
+    contig, position, reverse, llr, size, _ = calls
+    threshold, per_site, combine = rule
+    slots, names, places, methylated, canonical, failed, _ = counts
+    site = np.int64(-1)
+    call = first
+    while call < llr.shape[0] and (n_sites + 1) * SLOTS_PER_ENTRY <= slots.shape[0]:
+        which = np.int64(partition[call]) if partition.shape[0] else np.int64(-1)
+        place = np.int64(position[call]) << 32 | (which + 1) << 1
+        if reverse[call] and not combine:
+            place |= 1
+        site = find_site(slots, names, places, n_sites, site + 1, _mixed_name(contig[call], which), place)
+        if site == n_sites:
+            n_sites += 1
+            methylated[site] = canonical[site] = failed[site] = 0
+        least = threshold * size[call] if per_site else threshold
+        if abs(llr[call]) < least:  # NaN is a call, as in the table of frequencies
+            failed[site] += np.uint32(1)
+        elif llr[call] > 0.0:
+            methylated[site] += np.uint32(1)
+        else:
+            canonical[site] += np.uint32(1)
+        call += 1
+    return call, n_sites
 
+
+@exact_kernel
+def add_counts(first, partition, contig, step, more, n_sites, counts):
+    """Add counts of sites from `first` on; return as `count_sites`.
+
+    Parameters
+    ----------
+    partition, contig : int32, shape (n,)
+    step : int64, shape (n,)
+        Position << 1 | reverse.
+    more : three of uint32, shape (n,), and one of uint32, shape (n, n_kinds) or (0, n_kinds)
+        In the order of `Counts`.
+    counts : Counts
+    """
+    slots, names, places, methylated, canonical, failed, rest = counts
+    site = np.int64(-1)
+    at = first
+    while at < contig.shape[0] and (n_sites + 1) * SLOTS_PER_ENTRY <= slots.shape[0]:
+        which = np.int64(partition[at])
+        place = (step[at] >> 1) << 32 | (which + 1) << 1 | (step[at] & 1)
+        site = find_site(slots, names, places, n_sites, site + 1, _mixed_name(contig[at], which), place)
+        if site == n_sites:
+            n_sites += 1
+            methylated[site] = canonical[site] = failed[site] = 0
+        methylated[site] += more[0][at]
+        canonical[site] += more[1][at]
+        failed[site] += more[2][at]
+        if more[3].shape[0]:
+            for kind in range(rest.shape[1]):
+                if more[3][at, kind]:
+                    rest[site, kind] += more[3][at, kind]
+        at += 1
+    return at, n_sites
+
+
+@exact_kernel
+def split_keys(name, place, offset_forward, offset_reverse, partition, contig, step):
+    """Split keys into partition, contig and step, the position of the modified base << 1 | reverse.
+
+    Parameters
+    ----------
+    name, place
+        See `Counts`.
+    offset_forward, offset_reverse : int
+        From a motif's first base to its modified base.
+    """
+    for site in range(name.shape[0]):
+        reverse = place[site] & 1
+        partition[site] = ((place[site] & 0xFFFFFFFF) >> 1) - 1
+        contig[site] = _mixed_name(name[site], partition[site])
+        step[site] = ((place[site] >> 32) + (offset_reverse if reverse else offset_forward)) << 1 | reverse
+
+
+@exact_kernel
+def list_call_sites(calls, inside, alignments, motif_forward, motif_reverse, sites):
+    """List the sites of the calls `inside` one by one, as far as they fit; return their number.
+
+    Parameters
+    ----------
+    calls : f5py.core.batch.Calls
+    inside : bool, shape (n_slots,)
+    alignments : f5py.core.batch.Alignments
+    motif_forward, motif_reverse : f5py.core.motifs.MotifCodes
+    sites : SiteCalls
+    """
+    call_offsets, n_calls, call_first, call_last, call_sites, methylated, unmethylated = calls
+    contig, position, reverse, llr, size, read = sites
+    contig_of, segment_start, reverse_of, _, _, bases, segment_offsets = alignments
+    n_sites = 0
+    for r in range(n_calls.shape[0]):
+        segment = bases[segment_offsets[r] : segment_offsets[r + 1]]
+        motif = motif_reverse if reverse_of[r] else motif_forward
+        for call in range(call_offsets[r], call_offsets[r] + n_calls[r]):
+            if not inside[call]:
+                continue
+            # rounded as in the table of calls, so that its sites agree
+            ratio = np.float64(methylated[call]) - np.float64(unmethylated[call])
+            ratio = np.rint(ratio * 100.0) / 100.0
+            for site in range(call_first[call], call_last[call] + 1):
+                if is_site(segment, site - segment_start[r], motif):
+                    if n_sites < contig.shape[0]:  # there are more of another motif
+                        contig[n_sites] = contig_of[r]
+                        position[n_sites] = site
+                        reverse[n_sites] = reverse_of[r]
+                        llr[n_sites] = ratio
+                        size[n_sites] = call_sites[call]
+                        read[n_sites] = r
+                    n_sites += 1
+    return n_sites
+
+
+@exact_kernel
+def mark_calls(offsets, n_calls, inside):
+    """Mark the used elements of a batch's call arrays.
+
+    Parameters
+    ----------
+    offsets : int64, shape (n + 1,)
+    n_calls : int64, shape (n,)
+    inside : bool, shape (offsets[n],)
+    """
+    for read in range(n_calls.shape[0]):
+        end = offsets[read] + n_calls[read]
+        inside[offsets[read] : end] = True
+        inside[end : offsets[read + 1]] = False
+
+
+@exact_kernel
+def count_calls(methylated, unmethylated, inside, threshold):
+    """Count the marked calls, the methylated and the unmethylated ones.
+
+    Parameters
+    ----------
+    methylated, unmethylated : float32, shape (n,)
+        Log-likelihoods.
+    inside : bool, shape (n,)
+    threshold : float32
+        Smallest absolute log-likelihood ratio of the latter two.
+    """
+    n = n_methylated = n_unmethylated = 0
+    for call in range(inside.shape[0]):
+        if inside[call]:
+            ratio = methylated[call] - unmethylated[call]
+            n += 1
+            n_methylated += ratio >= threshold
+            n_unmethylated += ratio <= -threshold
+    return n, n_methylated, n_unmethylated
+
+
+def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np.bool_]:
+    """Mark the calls in a batch's call arrays, only those inside `windows` if given; see `Windows.hold_groups`."""
     inside = np.empty(batch.calls.offsets[-1], np.bool_)
     mark_calls(batch.calls.offsets, batch.calls.n, inside)
     if windows is not None:
@@ -115,41 +293,26 @@ def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np
 
 
 def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None) -> SiteCalls:
-    """List the sites of all calls of a batch, in the order of reads and positions.
-
-    Parameters
-    ----------
-    batch : ReadBatch
-        With calls and reference segments.
-    windows : Windows, optional
-        Only groups inside of a window are listed, as in the table of calls.
-    """
-    from f5py.site_frequencies._site_counts_numba import Segments, expand
-
+    """List the sites of all calls of a batch, or of those inside `windows`, by read and position."""
     inside = calls_inside(batch, windows)
     n_sites = int(batch.calls.sites[inside].sum(dtype=np.int64))
     kinds = (np.int32, np.int64, np.bool_, np.float64, np.int32, np.int64)
     sites = SiteCalls._make(np.empty(n_sites, kind) for kind in kinds)
-    n_found = expand(
-        batch.calls, inside,
-        Segments(batch.reference, batch.reference_offsets, batch.reference_start, batch.contig, batch.reverse),
-        motif.codes(False), motif.codes(True), sites,
-    )  # fmt: skip
+    n_found = list_call_sites(batch.calls, inside, batch.alignments, motif.codes(False), motif.codes(True), sites)
     if n_found != n_sites:
         raise F5pyError(f"{n_found} sites of {motif.name} where {n_sites} were called; are they of another motif?")
     return sites
 
 
 class SiteCounts:
-    """Counts of methylated, canonical and failed calls per site, strand and partition.
+    """Counter of methylated, canonical and failed calls per site, strand and partition.
 
-    Memory grows with the number of distinct sites, 28 bytes and a hash table of 8 to 16 bytes each; 16 more if there
-    are calls of other modifications, or reads without a call are counted.
+    A site takes 36 to 44 bytes, and 16 more if `SiteColumns.rest` is counted.
 
     Parameters
     ----------
     threshold : float
-        Calls with a smaller absolute ratio count as failed; others as methylated above zero, otherwise canonical.
+        Calls with a smaller absolute ratio are failed, others methylated above zero and canonical else.
     threshold_per_site : bool
         Multiply the threshold by the number of sites in the call's group.
     """
@@ -157,23 +320,21 @@ class SiteCounts:
     def __init__(
         self, threshold: float = CALL_THRESHOLD, threshold_per_site: bool = False, combine_strands: bool = False
     ) -> None:
-        from f5py.site_frequencies import _site_counts_numba as jit
 
         self.combine_strands = combine_strands
-        self._rule = jit.Rule(threshold, threshold_per_site, combine_strands)
+        self._rule = float(threshold), bool(threshold_per_site), bool(combine_strands)
         self._n_sites = 0
         n = _FIRST_ENTRIES
-        self._counts = jit.Counts(
-            slots=np.zeros(n * jit.SLOTS_PER_ENTRY, np.int32),
+        self._counts = Counts(
+            slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32),
             name=np.empty(n, np.int32),
             place=np.empty(n, np.int64),
             methylated=np.empty(n, np.uint32),
             canonical=np.empty(n, np.uint32),
             failed=np.empty(n, np.uint32),
-            rest=np.zeros((n, N_REST), np.uint32),
+            rest=np.zeros((n, _N_REST), np.uint32),
         )
-        #: Whether `rest` has anything but zeros; else it is never written, and takes no memory.
-        self._has_rest = False
+        self._has_rest = False  # else `rest` is never written, and takes no memory
 
     def __len__(self) -> int:
         return self._n_sites
@@ -187,26 +348,16 @@ class SiteCounts:
         partition: NDArray[np.int32] | None = None,
         size: NDArray[np.int32] | None = None,
     ) -> None:
-        """Count calls of single sites.
-
-        Parameters
-        ----------
-        contig, position, reverse, llr, size
-            As in `SiteCalls`, shape (n,); `size` only matters with a threshold per site, and is 1 by default.
-        partition : int32, shape (n,), optional
-            What to count apart; -1, the default, stands for none.
-        """
-        from f5py.site_frequencies import _site_counts_numba as jit
-
+        """Count calls of single sites; see `SiteCalls`. The default partition is -1 and the default size 1."""
         if partition is None:
             partition = np.empty(0, np.int32)
         if size is None:
             size = np.ones(len(llr), np.int32)
         calls = SiteCalls(contig, position, reverse, llr, size, np.empty(0, np.int64))
-        self._add_all(jit.count_sites, len(llr), calls, partition, self._rule)
+        self._add_all(count_sites, len(llr), calls, partition, self._rule)
 
     def _add_all(self, kernel: Callable[..., tuple[int, int]], n: int, *arguments: object) -> None:
-        """Let a kernel add n counts, with more room whenever it has run out of that."""
+        """Add n counts by a kernel, and grow the table whenever it is full."""
         n_done = 0
         while True:
             n_done, self._n_sites = kernel(n_done, *arguments, self._n_sites, self._counts)
@@ -215,41 +366,34 @@ class SiteCounts:
             self._grow()
 
     def columns(self) -> SiteColumns:
-        """All counts, in the order in which the sites came."""
+        """Return all counts in order of first occurrence."""
         n = self._n_sites
         kinds = self._counts.methylated, self._counts.canonical, self._counts.failed
         rest = self._counts.rest[: n if self._has_rest else 0]
         return SiteColumns(*self._keys((0, 0)), *(kind[:n].copy() for kind in (*kinds, rest)))
 
     def _keys(self, offsets: tuple[int, int]) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64]]:
-        """Partitions, contigs, and positions and strands as one number, of all sites."""
-        from f5py.site_frequencies._site_counts_numba import split_keys
-
+        """Return partition, contig and step of all sites; see `split_keys`."""
         n = self._n_sites
         partition, contig, step = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64)
         split_keys(self._counts.name[:n], self._counts.place[:n], *offsets, partition, contig, step)
         return partition, contig, step
 
     def join(self, columns: SiteColumns) -> None:
-        """Add what others have counted."""
-        from f5py.site_frequencies import _site_counts_numba as jit
-
+        """Add counts of another counter."""
         if columns.rest.any():
             self._has_rest = True
         else:
             columns = columns._replace(rest=columns.rest[:0])
-        self._add_all(jit.add_counts, len(columns.contig), *columns[:3], columns[3:])
+        self._add_all(add_counts, len(columns.contig), *columns[:3], columns[3:])
 
     def _grow(self) -> None:
-        from f5py.site_frequencies._site_table_numba import SLOTS_PER_ENTRY, fill_site_slots
-        from f5py.site_frequencies.site_table import longer
-
         counts, n = self._counts, self._n_sites
         slots = np.zeros(2 * len(counts.slots), np.int32)
         fill_site_slots(slots, counts.name, counts.place, n)
         self._counts = counts = counts._replace(slots=slots)
         size = len(slots) // SLOTS_PER_ENTRY
-        rest = np.zeros((size, N_REST), np.uint32)
+        rest = np.zeros((size, _N_REST), np.uint32)
         if self._has_rest:
             rest[:n] = counts.rest[:n]
         self._counts = counts = counts._replace(rest=rest)
@@ -259,13 +403,8 @@ class SiteCounts:
     def totals(self, names: list[bytes], offsets: tuple[int, int] = (0, 0)) -> TotalsByPartition:
         """Return the counts, sorted by partition, contig name (bytes), position and strand.
 
-        Parameters
-        ----------
-        offsets : (int, int)
-            From a motif's first base to its modified base, on the forward and on the reverse strand.
+        `offsets` are from a motif's first base to its modified base, on the forward and the reverse strand.
         """
-        from f5py.site_frequencies.site_table import name_ranks
-
         partition, contig, step = self._keys(offsets)
         order = np.lexsort((step, partition.astype(np.int64) << 32 | name_ranks(names)[contig]))
         return TotalsByPartition(self._counts, order, partition[order], contig, step)
@@ -273,7 +412,7 @@ class SiteCounts:
 
 @dataclass(frozen=True)
 class TotalsByPartition:
-    """Counts of sites in the order of the output, a partition at a time; made by `SiteCounts.totals`."""
+    """Counts of sites in output order, by partition; made by `SiteCounts.totals`."""
 
     _counts: Counts
     _order: NDArray[np.intp]
@@ -282,7 +421,7 @@ class TotalsByPartition:
     _step: NDArray[np.int64]
 
     def of(self, partition: int = -1) -> SiteTotals:
-        """Collect the sites of one partition; there may be none."""
+        """Return the sites of one partition."""
         first, stop = np.searchsorted(self._partition, np.array((partition, partition + 1), np.int32))
         sites = self._order[first:stop]
         step = self._step[sites]
@@ -297,5 +436,40 @@ class TotalsByPartition:
         )
 
     def partitions(self) -> NDArray[np.int32]:
-        """List the partitions that have counts, ascending; int32."""
+        """Return the partitions with counts, ascending."""
         return np.unique(self._partition)
+
+
+def frequencies_of_sites(counts: SiteCounts, contigs: list[bytes], stranded: bool) -> Frequencies:
+    """Combine the strands of sites with valid calls as frequencies, with ``split-group`` for their unknown sequences.
+
+    `counts` must have no partitions, and strands apart if `stranded`.
+    """
+    totals = counts.totals(contigs).of(-1)
+    place = totals.contig.astype(np.int64) << 32 | totals.position
+    is_first = np.ones(len(place), np.bool_)
+    is_first[1:] = place[1:] != place[:-1]
+    first = np.flatnonzero(is_first)
+    of_reverse = totals.reverse.astype(np.int64)
+    sums = (totals.valid, totals.methylated, totals.valid * of_reverse, totals.methylated * of_reverse)
+    called, methylated, called_reverse, methylated_reverse = (
+        np.add.reduceat(one, first) if len(first) else one for one in sums
+    )
+    n = len(first)
+    position = totals.position[first]
+    sites = Sites(
+        slots=np.empty(0, np.int32),
+        name=totals.contig[first],
+        span=position << 32 | position,
+        group_size=np.ones(n, np.int32),
+        called=called,
+        methylated=methylated,
+        text_start=np.zeros(n, np.int64),
+        text_size=np.zeros(n, np.int32),
+        texts=SPLIT_TEXT.copy(),
+        called_reverse=called_reverse,
+        methylated_reverse=methylated_reverse,
+    )
+    text = np.frombuffer(bytearray(b"".join(contigs)), np.uint8)  # writable, as in tables: one compiled version
+    names = Names(np.empty(0, np.int32), offsets_of([len(name) for name in contigs]), text)
+    return Frequencies("num_motifs", contigs, 0, stranded, np.flatnonzero(called), sites, names)

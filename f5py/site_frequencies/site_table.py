@@ -1,7 +1,8 @@
-"""Tables of sites that grow while rows of text are counted into them, and the frequencies they end as."""
+"""Hash tables of sites, filled from rows of text, and their frequencies."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -9,51 +10,345 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.site_frequencies.table_reader import MAX_POSITION
+from f5py.jit.bits import lowest_bit
+from f5py.jit.kernel import exact_inner, exact_kernel, inner
+from f5py.site_frequencies.table_reader import (
+    MAX_POSITION,
+    N_NAMES,
+    N_SITES,
+    NEEDED,
+    NOTABLE,
+    PADDING,
+    STATE_SIZE,
+    same_text,
+)
+from f5py.text._byte_masks_numba import LANES, where_is
+from f5py.text._format_numba import NEWLINE, POINT, TAB, ZERO, append_bytes, append_int
 
 if TYPE_CHECKING:
     from f5py.core.motifs import Motif
     from f5py.io.files.output import TextOutput
-    from f5py.site_frequencies._site_table_numba import Names, Sites
 
-#: Columns of a table of frequencies; the fourth is named after the one of the calls.
+#: Slots of a hash table per entry.
+SLOTS_PER_ENTRY = 2
+#: Bases of a stretch with adjacent slots in the hash table, and bases per slot, as powers of two.
+_STRETCH_BITS, _SLOT_BITS = 10, 4
+_MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
+SPLIT_TEXT = np.frombuffer(b"split-group", np.uint8)
+#: Upper bound of the numbers and separators of an output row.
+_FIXED_COLUMNS = 11 * 20 + len(SPLIT_TEXT)
+#: Columns of a table of frequencies; the fourth is named as in the calls.
 FREQUENCY_HEADER = (
     "chromosome\tstart\tend\t{}_in_group\tcalled_sites\tcalled_sites_methylated\tmethylated_frequency\tgroup_sequence"
 )
-#: Further columns of one with the counts of both strands.
+#: Additional columns with the counts of both strands.
 STRAND_COLUMNS = (
     "called_sites_forward", "called_sites_methylated_forward",
     "called_sites_reverse", "called_sites_methylated_reverse",
 )  # fmt: skip
-#: Header lines of tables of frequencies -> name of the column of counts in the calls.
+#: Header lines of tables of frequencies -> count column of the calls.
 HEADERS_OF_FREQUENCIES = {
     "\t".join([FREQUENCY_HEADER.format(count), *strands]).encode(): count
     for count in ("num_motifs", "num_cpgs")
     for strands in (STRAND_COLUMNS, ())
 }
 
-#: From a motif's first one on: the shortest k-mers of a pore model.
+#: Bases that sequences show from a motif's start on: the shortest k-mer of a pore model.
 _SHOWN_BASES = 5
 _ROWS_PER_BLOCK = 1 << 14
 _FIRST_ENTRIES = 1 << 10  # a power of two, as the hash tables must be
+#: By the bits of `MotifCodes.masks`.
+_BASES = np.frombuffer(b"ACGT", np.uint8)
+_ALL = np.uint64(2**64 - 1)
+
+
+class Sites(NamedTuple):
+    """Counts per key (chromosome, start, end) in order of first occurrence, with a hash table of the keys."""
+
+    slots: NDArray[np.int32]  # entry + 1, or 0; a power of two long
+    name: NDArray[np.int32]  # chromosome
+    span: NDArray[np.int64]  # start << 32 | end
+    group_size: NDArray[np.int32]  # motifs in the group
+    called: NDArray[np.int64]
+    methylated: NDArray[np.int64]
+    text_start: NDArray[np.int64]  # of the sequence in `texts`
+    text_size: NDArray[np.int32]  # 0 for a split group
+    texts: NDArray[np.uint8]  # begins with `SPLIT_TEXT`
+    called_reverse: NDArray[np.int64]  # on the reverse strand; zeros unless strands are counted apart
+    methylated_reverse: NDArray[np.int64]
+
+
+class Names(NamedTuple):
+    """Chromosome names in order of first occurrence, with a hash table of them."""
+
+    slots: NDArray[np.int32]
+    ends: NDArray[np.int64]
+    text: NDArray[np.uint8]
+
+
+@inner
+def _site_slot(name, span, n_slots):
+    """Return the first slot to probe for a key.
+
+    A stretch of a chromosome starts at a random slot and its sites follow in order, as rows mostly do.
+    """
+    stretch = np.uint64(span) >> np.uint64(32 + _STRETCH_BITS)
+    mixed = (stretch ^ (np.uint64(name) << np.uint64(24))) * _MULTIPLIER
+    mixed ^= mixed >> np.uint64(32)
+    mixed *= _MULTIPLIER
+    within = (np.uint64(span) >> np.uint64(32 + _SLOT_BITS)) & np.uint64((1 << (_STRETCH_BITS - _SLOT_BITS)) - 1)
+    return np.int64(((mixed >> np.uint64(32)) + within) & np.uint64(n_slots - 1))
+
+
+@inner
+def _name_slot(text, start, end, n_slots):
+    mixed = np.uint64(end - start)
+    for i in range(start, end):
+        mixed = (mixed ^ np.uint64(text[i])) * _MULTIPLIER
+        mixed ^= mixed >> np.uint64(29)
+    return np.int64(mixed & np.uint64(n_slots - 1))
+
+
+# These functions take arrays, not named tuples: taking an array from a tuple counts a reference, which is slower than
+# the work.
+
+
+@inner
+def find_name(slots, name_ends, name_text, n_names, text, start, end):
+    """Return the index of the name ``text[start:end]``, which is added as ``n_names`` if new."""
+    slot = _name_slot(text, start, end, slots.shape[0])
+    while slots[slot] != 0:
+        which = np.int64(slots[slot]) - 1
+        if same_text(name_text, name_ends[which], name_ends[which + 1], text, start, end):
+            return which
+        slot = (slot + 1) & (slots.shape[0] - 1)
+    slots[slot] = n_names + 1
+    begin = name_ends[n_names]
+    for i in range(end - start):
+        name_text[begin + i] = text[start + i]
+    name_ends[n_names + 1] = begin + end - start
+    return n_names
+
+
+@inner
+def find_site(slots, names, spans, n_sites, guess, name, span):
+    """Return the index of a key, which is added as ``n_sites`` if new.
+
+    `guess` is tried first: sites mostly follow the order of earlier reads or files.
+    """
+    if guess < n_sites and spans[guess] == span and names[guess] == name:
+        return guess
+    slot = _site_slot(name, span, slots.shape[0])
+    while slots[slot] != 0:
+        site = np.int64(slots[slot]) - 1
+        if spans[site] == span and names[site] == name:
+            return site
+        slot = (slot + 1) & (slots.shape[0] - 1)
+    slots[slot] = n_sites + 1
+    names[n_sites] = name
+    spans[n_sites] = span
+    return n_sites
+
+
+@exact_kernel
+def fill_site_slots(slots, name, span, n_sites):
+    """Insert all keys into an empty hash table.
+
+    Parameters
+    ----------
+    slots : int32
+        Zeros; their number is a power of two.
+    """
+    for site in range(n_sites):
+        slot = _site_slot(np.int64(name[site]), span[site], slots.shape[0])
+        while slots[slot] != 0:
+            slot = (slot + 1) & (slots.shape[0] - 1)
+        slots[slot] = site + 1
+
+
+@exact_kernel
+def fill_name_slots(slots, ends, text, n_names):
+    """Insert all names into an empty hash table.
+
+    Parameters
+    ----------
+    slots : int32
+        Zeros; their number is a power of two.
+    """
+    for name in range(n_names):
+        slot = _name_slot(text, ends[name], ends[name + 1], slots.shape[0])
+        while slots[slot] != 0:
+            slot = (slot + 1) & (slots.shape[0] - 1)
+        slots[slot] = name + 1
+
+
+@exact_inner
+def append_share(out, at, share):
+    """Write a number from 0 to 1 as printf's ``%.3f``: the exact binary value, rounded half to even."""
+    mantissa, exponent = math.frexp(share)
+    scaled = np.int64(mantissa * 2.0**53) * 1000  # below 2**63
+    shift = 53 - exponent
+    thousandths = np.int64(0)
+    if shift < 64:  # otherwise below a half
+        thousandths = np.int64(np.uint64(scaled) >> np.uint64(shift))
+        rest = np.uint64(scaled) - (np.uint64(thousandths) << np.uint64(shift))
+        half = np.uint64(1) << np.uint64(shift - 1)
+        if rest > half or (rest == half and thousandths % 2 == 1):
+            thousandths += 1
+    out[at] = ZERO + np.uint8(thousandths // 1000)
+    out[at + 1] = POINT
+    out[at + 2] = ZERO + np.uint8(thousandths // 100 % 10)
+    out[at + 3] = ZERO + np.uint8(thousandths // 10 % 10)
+    out[at + 4] = ZERO + np.uint8(thousandths % 10)
+    return at + 5
+
+
+@exact_kernel
+def format_rows(out, order, sites, names, stranded):
+    """Write the rows of the sites in `order`; return their number of bytes.
+
+    Parameters
+    ----------
+    out : uint8
+    order : int64
+        Indices of sites.
+    sites : Sites
+    names : Names
+    stranded : bool
+        Write the counts of both strands, too.
+    """
+    at = np.int64(0)
+    for site in order:
+        name = sites.name[site]
+        at = append_bytes(out, at, names.text[names.ends[name] : names.ends[name + 1]])
+        out[at] = TAB
+        at = append_int(out, at + 1, sites.span[site] >> 32)
+        out[at] = TAB
+        at = append_int(out, at + 1, sites.span[site] & MAX_POSITION)
+        out[at] = TAB
+        at = append_int(out, at + 1, np.int64(sites.group_size[site]))
+        out[at] = TAB
+        at = append_int(out, at + 1, sites.called[site])
+        out[at] = TAB
+        at = append_int(out, at + 1, sites.methylated[site])
+        out[at] = TAB
+        at = append_share(out, at + 1, sites.methylated[site] / sites.called[site])
+        out[at] = TAB
+        begin, size = sites.text_start[site], sites.text_size[site]
+        if size == 0:
+            at = append_bytes(out, at + 1, SPLIT_TEXT)
+        else:
+            at = append_bytes(out, at + 1, sites.texts[begin : begin + size])
+        if stranded:
+            n_reverse, m_reverse = sites.called_reverse[site], sites.methylated_reverse[site]
+            for count in (sites.called[site] - n_reverse, sites.methylated[site] - m_reverse, n_reverse, m_reverse):
+                out[at] = TAB
+                at = append_int(out, at + 1, count)
+        out[at] = NEWLINE
+        at += 1
+    return at
+
+
+@inner
+def _motif_starts(text, window, masks):
+    """Return the bit mask of motif starts in ``text[window : window + LANES]``."""
+    found = _ALL
+    for i in range(masks.shape[0]):
+        here = np.uint64(0)
+        for bit in range(4):
+            if masks[i] >> bit & 1:
+                here |= where_is(text, window + i, _BASES[bit])
+        found &= here
+    return found
+
+
+@inner
+def _begins_motif(text, start, end, masks):
+    """Return whether ``text[start:end]`` is a prefix of the motif."""
+    same = start < end
+    i = 0
+    while same and start + i < end:
+        bases = np.uint8(0)
+        for bit in range(4):
+            if text[start + i] == _BASES[bit]:
+                bases = np.uint8(1 << bit)
+        same = bases & masks[i] != 0
+        i += 1
+    return same
+
+
+@inner
+def group_sites(text, first, stop, position, last, number, masks, starts, n_before):
+    """List the positions of motifs in the sequence ``text[first:stop]`` of a row; return their number.
+
+    They go to ``starts[n_before:]``, with room for ``stop - first + 1``. The sequence ends k bases after the start of
+    the last motif, so that a longer motif is cut. It is listed, at `last`, if the row counts one more motif and the
+    sequence ends with its prefix.
+    """
+    width = masks.shape[0]
+    origin = np.int64(-1)  # offset of the row's start in the text
+    n_found = np.int64(0)
+    for window in range(first, stop - width + 1, LANES):
+        found = _motif_starts(text, window, masks)
+        while found != 0:
+            motif = window + lowest_bit(found)
+            found &= found - np.uint64(1)
+            if motif > stop - width:
+                break
+            if origin < 0:
+                origin = motif
+            starts[n_before + n_found] = position + motif - origin
+            n_found += 1
+    if n_found == number - 1 and n_found > 0:
+        motif = origin + last - position
+        if motif > stop - width and _begins_motif(text, motif, stop, masks):
+            starts[n_before + n_found] = last
+            n_found += 1
+    return n_found
+
+
+@exact_kernel
+def count_without_sites(text, text_starts, text_sizes, firsts, lasts, numbers, masks_forward, masks_reverse):
+    """Count the rows with a sequence of fewer motifs, on either strand, than the row counts.
+
+    Parameters
+    ----------
+    text : uint8
+        `PADDING` bytes longer than the sequences.
+    text_starts, text_sizes : int64 and int32, shape (n,)
+    firsts, lasts : int64, shape (n,)
+        0-based positions of the first and the last motif.
+    numbers : int32, shape (n,)
+        Motifs counted by the rows.
+    masks_forward, masks_reverse : uint8
+        See `f5py.core.motifs.MotifCodes`.
+    """
+    starts = np.empty(1 << 10, np.int64)
+    n_rows = np.int64(0)
+    for row in range(len(numbers)):
+        first, size, number = text_starts[row], np.int64(text_sizes[row]), np.int64(numbers[row])
+        if size + 1 > starts.shape[0]:
+            starts = np.empty(2 * (size + 1), np.int64)
+        stop = first + size
+        is_short = size > 0
+        for masks in (masks_forward, masks_reverse):
+            is_short &= group_sites(text, first, stop, firsts[row], lasts[row], number, masks, starts, 0) < number
+        n_rows += is_short
+    return n_rows
 
 
 class FrequencyColumns(NamedTuple):
-    """Some sites of a `Frequencies`, as arrays of one length."""
+    """Columns of a `Frequencies`, shape (n,) each."""
 
-    chromosome: NDArray[np.int32]  # index into its `chromosomes`
-    # start, end: 0-based positions of the first bases of the first and the last motif in the group
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
+    chromosome: NDArray[np.int32]  # index into `Frequencies.chromosomes`
+    start: NDArray[np.int64]  # 0-based, first base of the group's first motif
+    end: NDArray[np.int64]  # first base of its last motif
     group_size: NDArray[np.int32]  # motifs in the group
-    # called, methylated: counted calls, and those of them above zero; a group counts with its size
-    called: NDArray[np.int64]
+    called: NDArray[np.int64]  # a group's calls count once per motif
     methylated: NDArray[np.int64]
-    # text_start, text_size: where the group's sequence, or ``split-group``, is in the `texts`
-    text_start: NDArray[np.int64]
+    text_start: NDArray[np.int64]  # of the sequence, or ``split-group``, in `Frequencies.texts`
     text_size: NDArray[np.int32]
-    # called_reverse, methylated_reverse: those of the reverse strand, if strands are counted apart
-    called_reverse: NDArray[np.int64]
+    called_reverse: NDArray[np.int64]  # on the reverse strand, if strands are counted apart
     methylated_reverse: NDArray[np.int64]
 
 
@@ -63,8 +358,8 @@ class Frequencies:
 
     count_column: str  # ``"num_motifs"`` or ``"num_cpgs"``, as in the calls
     chromosomes: list[bytes]  # names by index
-    odd_groups: int  # rows of groups that were split into another number of sites than they said
-    stranded: bool  # whether the counts of both strands are shown apart, too
+    odd_groups: int  # rows of groups split into another number of sites than counted
+    stranded: bool  # with the counts of both strands
     _order: NDArray[np.intp]
     _sites: Sites
     _names: Names
@@ -74,21 +369,20 @@ class Frequencies:
 
     @property
     def texts(self) -> NDArray[np.uint8]:
-        """The sequences of all sites, in no order."""
+        """Sequences of all sites, unordered."""
         return self._sites.texts
 
     def calls(self) -> tuple[int, int]:
-        """Count the calls of single sites, and how many of them say methylated."""
+        """Count all calls, and the methylated ones."""
         return int(self._sites.called[self._order].sum()), int(self._sites.methylated[self._order].sum())
 
     def covered(self, least: int) -> Frequencies:
-        """Select the sites with at least so many calls; a group's calls count for each of its sites."""
+        """Select the sites with at least `least` calls; a group's calls count for each of its sites."""
         needed = least * self._sites.group_size[self._order].astype(np.int64)
         return replace(self, _order=self._order[self._sites.called[self._order] >= needed])
 
     def columns(self, first: int = 0, last: int | None = None) -> FrequencyColumns:
-        """Return the sites from `first` up to `last`, or to the end, as arrays."""
-        from f5py.site_frequencies._site_table_numba import SPLIT_TEXT
+        """Return the columns of the sites from `first` to `last`."""
 
         sites, which = self._sites, self._order[first:last]
         size = sites.text_size[which]
@@ -106,12 +400,7 @@ class Frequencies:
         )
 
     def count_without(self, motif: Motif) -> int:
-        """Count the rows with a sequence that holds fewer sites of a motif than they say.
-
-        None for a motif that is longer than the bases that sequences surely show of it.
-        """
-        from f5py.site_frequencies._frequency_numba import count_without_sites
-        from f5py.site_frequencies._site_table_numba import PADDING
+        """Count the rows with fewer sites of a motif in their sequence than counted; 0 for motifs over 5 bases."""
 
         if len(motif.pattern) > _SHOWN_BASES:
             return 0
@@ -127,7 +416,6 @@ class Frequencies:
 
     def write(self, out: TextOutput) -> None:
         """Write the table with its header as tab-separated text."""
-        from f5py.site_frequencies._site_table_numba import FIXED_COLUMNS, format_rows
 
         columns = [FREQUENCY_HEADER.format(self.count_column), *(STRAND_COLUMNS if self.stranded else ())]
         out.write("\t".join(columns).encode() + b"\n")
@@ -135,40 +423,38 @@ class Frequencies:
         for first in range(0, len(self), _ROWS_PER_BLOCK):
             block = self._order[first : first + _ROWS_PER_BLOCK]
             texts = int(self._sites.text_size[block].sum(dtype=np.int64))
-            rows = np.empty(texts + len(block) * (longest_name + FIXED_COLUMNS), np.uint8)
+            rows = np.empty(texts + len(block) * (longest_name + _FIXED_COLUMNS), np.uint8)
             out.write(rows[: format_rows(rows, block, self._sites, self._names, self.stranded)].data)
 
 
 class SiteTable:
-    """Hash tables of sites and chromosome names that compiled loops fill.
+    """Growing hash tables of sites and chromosome names, filled by compiled loops.
 
     Parameters
     ----------
     stranded : bool
-        Whether strands are counted apart; else their counts are never written, and take no memory.
+        Count the strands apart; else their counts take no memory.
 
     Attributes
     ----------
-    state : int64
-        Where the loop is and how full the tables are; see `_site_table_numba`.
+    state : int64, shape (STATE_SIZE,)
+        See `f5py.site_frequencies.table_reader`.
     sites, names
-        The tables; replaced by larger ones by `make_room`.
+        Replaced by larger ones by `make_room`.
     """
 
     def __init__(self, stranded: bool = False) -> None:
-        from f5py.site_frequencies import _site_table_numba as jit
 
-        self._jit = jit
         self.stranded = stranded
         n = _FIRST_ENTRIES
-        self.state = np.zeros(jit.STATE_SIZE, np.int64)
-        self.names = jit.Names(
-            slots=np.zeros(n * jit.SLOTS_PER_ENTRY, np.int32),
+        self.state = np.zeros(STATE_SIZE, np.int64)
+        self.names = Names(
+            slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32),
             ends=np.zeros(n + 1, np.int64),
             text=np.empty(n, np.uint8),
         )
-        self.sites = jit.Sites(
-            slots=np.zeros(n * jit.SLOTS_PER_ENTRY, np.int32),
+        self.sites = Sites(
+            slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32),
             name=np.empty(n, np.int32),
             span=np.empty(n, np.int64),
             group_size=np.empty(n, np.int32),
@@ -180,28 +466,22 @@ class SiteTable:
             called_reverse=np.zeros(n, np.int64),
             methylated_reverse=np.zeros(n, np.int64),
         )
-        # what stands for the sequence of a site that was split from a group
-        self.sites.texts[: len(jit.SPLIT_TEXT)] = jit.SPLIT_TEXT
-        self.sites.text_start[0] = len(jit.SPLIT_TEXT)
+        # in place of a sequence for sites of split groups
+        self.sites.texts[: len(SPLIT_TEXT)] = SPLIT_TEXT
+        self.sites.text_start[0] = len(SPLIT_TEXT)
 
     def make_room(self, text_size: int) -> None:
-        """Make room for the row that did not fit, and enlarge whatever is nearly full by at least a half.
-
-        Parameters
-        ----------
-        text_size : int
-            Bytes of all rows at hand.
-        """
-        jit, sites = self._jit, self.sites
-        n = int(self.state[jit.N_SITES])
-        wanted = n + int(self.state[jit.NEEDED])
+        """Enlarge full tables so that another row of at most `text_size` bytes fits."""
+        sites = self.sites
+        n = int(self.state[N_SITES])
+        wanted = n + int(self.state[NEEDED])
         if wanted > len(sites.name):
             capacity = len(sites.name)
             while capacity < wanted:
                 capacity *= 2
-            slots = np.zeros(capacity * jit.SLOTS_PER_ENTRY, np.int32)
-            jit.fill_site_slots(slots, sites.name, sites.span, n)
-            # one by one, so that no more than one array is there twice
+            slots = np.zeros(capacity * SLOTS_PER_ENTRY, np.int32)
+            fill_site_slots(slots, sites.name, sites.span, n)
+            # one by one, so that at most one array exists twice
             self.sites = sites = sites._replace(slots=slots, text_start=longer(sites.text_start, capacity + 1))
             for column in ("name", "span", "group_size", "called", "methylated", "text_size"):
                 self.sites = sites = sites._replace(**{column: longer(getattr(sites, column), capacity)})
@@ -209,22 +489,21 @@ class SiteTable:
             if self.stranded:
                 of_reverse[:, :n] = sites.called_reverse[:n], sites.methylated_reverse[:n]
             self.sites = sites = sites._replace(called_reverse=of_reverse[0], methylated_reverse=of_reverse[1])
-        # no row holds more text than all of them
         if sites.text_start[n] + text_size > len(sites.texts):
             self.sites = sites._replace(texts=longer(sites.texts, 2 * len(sites.texts) + text_size))
-        self.names = longer_names(self.names, int(self.state[jit.N_NAMES]), text_size)
+        self.names = longer_names(self.names, int(self.state[N_NAMES]), text_size)
 
     def result(self, count_column: str) -> Frequencies:
-        """Return all sites with calls in the order of the output."""
-        jit, sites, names = self._jit, self.sites, self.names
-        n_sites = int(self.state[jit.N_SITES])
-        chromosomes = name_list(names, int(self.state[jit.N_NAMES]))
+        """Return the sites with calls in the order of the output."""
+        sites, names = self.sites, self.names
+        n_sites = int(self.state[N_SITES])
+        chromosomes = name_list(names, int(self.state[N_NAMES]))
         rank = name_ranks(chromosomes)
         covered = np.flatnonzero(sites.called[:n_sites])
         return Frequencies(
             count_column=count_column,
             chromosomes=chromosomes,
-            odd_groups=int(self.state[jit.NOTABLE]),
+            odd_groups=int(self.state[NOTABLE]),
             stranded=self.stranded,
             _order=covered[np.lexsort((sites.span[covered], rank[sites.name[covered]]))],
             _sites=sites,
@@ -233,20 +512,19 @@ class SiteTable:
 
 
 def longer(array: NDArray, size: int) -> NDArray:
-    """Return a copy with room for `size` elements; what follows the old ones is arbitrary."""
+    """Return a copy of `size` elements; the additional ones are arbitrary."""
     enlarged = np.empty(size, array.dtype)
     enlarged[: len(array)] = array
     return enlarged
 
 
 def longer_names(names: Names, n_names: int, text_size: int) -> Names:
-    """Return `names` with room for one more, which is at most `text_size` bytes long."""
-    from f5py.site_frequencies import _site_table_numba as jit
+    """Return `names` with room for another one of at most `text_size` bytes."""
 
     if n_names >= len(names.ends) - 1:
         capacity = 2 * n_names
-        slots = np.zeros(capacity * jit.SLOTS_PER_ENTRY, np.int32)
-        jit.fill_name_slots(slots, names.ends, names.text, n_names)
+        slots = np.zeros(capacity * SLOTS_PER_ENTRY, np.int32)
+        fill_name_slots(slots, names.ends, names.text, n_names)
         names = names._replace(slots=slots, ends=longer(names.ends, capacity + 1))
     if names.ends[n_names] + text_size > len(names.text):
         names = names._replace(text=longer(names.text, 2 * len(names.text) + text_size))
@@ -254,14 +532,14 @@ def longer_names(names: Names, n_names: int, text_size: int) -> Names:
 
 
 def name_list(names: Names, n_names: int) -> list[bytes]:
-    """Return the names as Python objects."""
+    """Return the names as bytes."""
     ends = names.ends[: n_names + 1].tolist()
     text = names.text[: ends[-1]].tobytes()
     return [text[first:last] for first, last in pairwise(ends)]
 
 
 def name_ranks(names: list[bytes]) -> NDArray[np.int32]:
-    """Place of each name in the order of bytes; int32."""
+    """Return the rank of each name in byte order."""
     rank = np.empty(len(names), np.int32)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)
     return rank

@@ -1,4 +1,4 @@
-"""Rows of tab-separated tables for compiled loops, and what is wrong with those that these cannot read."""
+"""Reading of tab-separated tables by compiled loops, with Python's checks of unusual rows."""
 
 from __future__ import annotations
 
@@ -11,12 +11,16 @@ from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
 from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
+from f5py.jit.bits import lowest_bit
+from f5py.jit.kernel import exact_inner, inner
+from f5py.text._byte_masks_numba import LANES, where_is
+from f5py.text._format_numba import MINUS, NEWLINE, PLUS, POINT, TAB
 
-#: The name of a table, or a function that says where a line of it stands.
+#: Name of a table, or a function from a line number to its place.
 Place = str | Callable[[int], str]
-#: Bytes of text that are read at a time.
+#: Bytes read at a time.
 CHUNK_SIZE = 4 << 20
-#: The largest start, end or group size that a table may have.
+#: Largest start, end or group size.
 MAX_POSITION = 2**31 - 1
 
 _NATURAL = re.compile(rb"[0-9]{1,19}")
@@ -24,37 +28,132 @@ _NEGATIVE = re.compile(rb"-[0-9]+")
 _LONGEST_LINE = 1 << 28
 
 
+#: Results of a loop over rows: end of the text, full table, row that Python must check.
+DONE, FULL, UNUSUAL = 0, 1, 2
+#: Elements of a loop's state: offset in the text, line, entries, names, entries needed, and a count for its caller.
+AT, LINE, N_SITES, N_NAMES, NEEDED, NOTABLE = range(6)
+STATE_SIZE = 6
+_LONGEST_MOTIF = 16
+#: Bytes that may be read after the text.
+PADDING = LANES + _LONGEST_MOTIF
+MAX_COLUMNS = 12
+MAX_COUNT = 2**62
+_MAX_DIGITS = 15  # exact in a double
+_POWERS_OF_TEN = 10.0 ** np.arange(_MAX_DIGITS + 1)
+
+
+@inner
+def same_text(a, a_start, a_end, b, b_start, b_end):
+    """Return whether two pieces of text are equal."""
+    if a_end - a_start != b_end - b_start:
+        return False
+    for i in range(a_end - a_start):  # noqa: SIM110 - any() over a generator is not compiled
+        if a[a_start + i] != b[b_start + i]:
+            return False
+    return True
+
+
+@inner
+def next_row(text, at, block, separators, starts, ends):
+    """Fill starts and ends of the columns of the line at `at`; runs of tabs count as one.
+
+    Returns the number of columns, the index of the newline, and `block` and `separators` for the next line: the last
+    block of text and its unused separators. They start as ``at - LANES`` and 0. Every line must end with a newline.
+    """
+    columns = 0
+    start = at
+    while True:
+        while separators == 0:
+            block += LANES
+            separators = where_is(text, block, TAB) | where_is(text, block, NEWLINE)
+        here = block + lowest_bit(separators)
+        separators &= separators - np.uint64(1)
+        if here > start:
+            if columns < MAX_COLUMNS:
+                starts[columns] = start
+                ends[columns] = here
+            columns += 1
+        start = here + 1
+        if text[here] == NEWLINE:
+            return columns, here, block, separators
+
+
+@inner
+def natural(text, start, end, limit):
+    """Parse decimal digits as a number from 0 to `limit`; return -1 for anything else."""
+    if end - start > 19:
+        return np.int64(-1)
+    value = np.int64(0)
+    for i in range(start, end):
+        digit = np.int64(text[i]) - 48
+        if digit < 0 or digit > 9 or value > MAX_COUNT // 10:
+            return np.int64(-1)
+        value = value * 10 + digit
+    if value > limit:
+        return np.int64(-1)
+    return value
+
+
+@exact_inner
+def decimal(text, start, end):
+    """Parse a decimal number as the nearest double; also return whether it is one.
+
+    Digits and power of ten are exact in a double, so that their quotient is rounded once.
+    """
+    at = start
+    negative = text[at] == MINUS
+    if negative or text[at] == PLUS:
+        at += 1
+    digits = np.int64(0)
+    n_digits = 0
+    decimals = 0
+    point = False
+    while at < end:
+        digit = np.int64(text[at]) - 48
+        if 0 <= digit <= 9:
+            digits = digits * 10 + digit
+            n_digits += 1
+            if point:
+                decimals += 1
+            if n_digits > _MAX_DIGITS:
+                return 0.0, False
+        elif text[at] == POINT and not point:
+            point = True
+        else:
+            return 0.0, False
+        at += 1
+    value = np.float64(digits) / _POWERS_OF_TEN[decimals]
+    return -value if negative else value, n_digits > 0
+
+
 class TableReader:
-    """The rows of a tab-separated table, given to a compiled loop in chunks of whole lines.
+    """Reader of a tab-separated table for a compiled loop, in chunks of whole lines.
 
     Parameters
     ----------
     source : binary file
-        Open after the header.
+        Positioned after the header.
     header : bytes
-        Lines that repeat it are passed over, so that tables may be joined with ``cat``.
-    name : str or callable
-        The table's name for messages, or what says where a line stands, see `place_of`.
-    state : int64
-        The loop's state.
+        Repeated header lines are skipped, so that tables may be joined with ``cat``.
+    name : Place
+        For messages.
+    state : int64, shape (STATE_SIZE,)
+        State of the loop.
     """
 
     def __init__(self, source: BinaryIO, header: bytes, name: Place, state: NDArray[np.int64]) -> None:
-        from f5py.site_frequencies import _site_table_numba as jit
-
-        self._jit = jit
         self._source = source
         self._header = header
         self._name = name
         self._state = state
-        state[jit.LINE] = 2
+        state[LINE] = 2
 
     def refuse(self, why: str) -> NoReturn:
-        """Raise with the number of the present line."""
-        raise InputFileError(f"{place_of(self._name, int(self._state[self._jit.LINE]))}: {why}")
+        """Raise `InputFileError` with the current line."""
+        raise InputFileError(f"{place_of(self._name, int(self._state[LINE]))}: {why}")
 
     def columns(self, line: bytes) -> dict[str, bytes]:
-        """Columns of a line by their names in the header; raises unless there are as many."""
+        """Split a line into columns by name; reject it if their number is wrong."""
         titles = self._header.decode().split("\t")
         columns = [column for column in line.split(b"\t") if column]
         if len(columns) != len(titles):
@@ -65,7 +164,7 @@ class TableReader:
         return dict(zip(titles, columns, strict=True))
 
     def check_natural(self, title: str, value: bytes, limit: int = MAX_POSITION) -> None:
-        """Raise unless a column is a whole number from 0 to `limit`."""
+        """Reject a column that is no whole number from 0 to `limit`."""
         if _NEGATIVE.fullmatch(value):
             self.refuse(f"{title} is {shown(value)}, which is negative; is the file damaged?")
         if not _NATURAL.fullmatch(value) or int(value) > limit:
@@ -82,17 +181,15 @@ class TableReader:
 
         Parameters
         ----------
-        loop : function of the text, the size of its whole lines and an odd number or None
-            Works through the lines from ``state[AT]`` on; returns `DONE`, `FULL` or `UNUSUAL`. The number is what
-            `judge` made of the first of these lines.
+        loop : function of the text, the size of its whole lines, and a number or None
+            Processes lines from ``state[AT]`` on; returns `DONE`, `FULL` or `UNUSUAL`. The number, of the first of
+            these lines, comes from `judge`.
         make_room : function of the size of the text
-            Called when the loop returns `FULL`.
+            Called after `FULL`.
         judge : function of a line
-            Called when the loop finds a line `UNUSUAL`: raises, or returns the number that the loop could not read.
-        chunk_size : int
-            Bytes that are read at a time; the result does not depend on it.
+            Called for `UNUSUAL` lines: raises, or returns the number that the loop could not parse.
         """
-        padding = self._jit.PADDING + 1  # the first for a last newline
+        padding = PADDING + 1  # one for a missing last newline
         buffer = bytearray(chunk_size + padding)
         left = 0  # bytes of an incomplete line at the start of the buffer
         while True:
@@ -114,36 +211,36 @@ class TableReader:
                 buffer += bytes(left)
 
     def _work_through(self, buffer: bytearray, size: int, loop, make_room, judge) -> None:
-        jit, state = self._jit, self._state
+        state = self._state
         text = np.frombuffer(buffer, np.uint8)
         odd: float | None = None
-        state[jit.AT] = 0
+        state[AT] = 0
         while True:
-            at = int(state[jit.AT])
+            at = int(state[AT])
             status = loop(text, size, odd)
-            if status == jit.DONE:
+            if status == DONE:
                 return
-            if at != state[jit.AT]:
-                odd = None  # it was of the row at which the loop started
-            if status == jit.FULL:
+            if at != state[AT]:
+                odd = None  # of the row where the loop started
+            if status == FULL:
                 make_room(size)
                 continue
-            at = int(state[jit.AT])
+            at = int(state[AT])
             line = bytes(buffer[at : buffer.index(b"\n", at)])
             if line == self._header:
-                state[jit.AT] += len(line) + 1
-                state[jit.LINE] += 1
+                state[AT] += len(line) + 1
+                state[LINE] += 1
             else:
                 odd = judge(line)
 
 
 def place_of(name: Place, line: int) -> str:
-    """Say where a line stands, for messages; counted from 1."""
+    """Format the place of a line, counted from 1, for messages."""
     return f"{name}, line {line}" if isinstance(name, str) else name(line)
 
 
 def header_complaint(header: bytes, known: Collection[bytes], needed: str, other: str) -> str:
-    """Say what is wrong with the first line of a table: `other`, unless it is one of some common things."""
+    """Describe the fault of a table's first line: a common one, or else `other`."""
     if not header:
         return f"no header; give {needed}"
     if header.removesuffix(b"\r") in known:

@@ -265,7 +265,7 @@ def test_counts_beyond_32_bits_add_up() -> None:
 
 
 def test_frequencies_are_rounded_as_printf_does() -> None:
-    from f5py.site_frequencies._site_table_numba import append_share
+    from f5py.site_frequencies.site_table import append_share
 
     append_share = compiled(append_share)
 
