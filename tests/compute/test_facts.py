@@ -68,7 +68,7 @@ def test_facts_of_calls():
 
 
 def test_nothing_depends_on_threads_batches_gpus_and_names_of_outputs():
-    many = {"threads": 3, "batchsize": 7, "max_bases": 99, "gpu": "off", "iop": 2, "output": "x", "report": "y"}
+    many = {"threads": 3, "batchsize": 7, "max_bases": 99, "gpu": "off", "iop": 2, "output": "x", "report": ("y",)}
     for kind in (CallOptions, EventalignOptions):
         assert effective(kind(**INPUTS)) == effective(kind(**INPUTS, **many))
 

@@ -29,7 +29,7 @@ MOST_BYTES = 1_000
 
 
 @pytest.fixture(scope="module")
-def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, str]]:
+def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, Any]]:
     """Make the same two reads with few and with many contigs."""
     found = {}
     for n in (FEW, MANY):
@@ -50,7 +50,7 @@ def sets(tmp_path_factory: pytest.TempPathFactory) -> dict[int, dict[str, str]]:
             genome.write("".join(f">contig{i}\n{'ACGTACGTAC' * 10}\n" for i in range(n)))
         Path(f"{files['genome']}.fai").unlink()
         pysam.faidx(files["genome"])
-        found[n] = files
+        found[n] = files | {"slow5": (files["slow5"],)}
     return found
 
 
