@@ -6,6 +6,7 @@ compiled. So the folder belongs to this user, nobody else may write to it, and i
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -28,8 +29,8 @@ _PACKAGE = Path(__file__).resolve().parents[1]
 #: Variables that choose which code is loaded, made or run. Where they are not set, Numba looks for a file
 #: ``.numba_config.yaml`` in the working folder, which may be anybody's.
 _SETTINGS = {"NUMBA_BOUNDSCHECK": "0", "NUMBA_CHROME_TRACE": "", "NUMBA_DISABLE_JIT": "0", "NUMBA_OPT": "3"}
-#: Room that the code of all kernels needs, with some to spare.
-_CACHE_BYTES = 32 << 20
+#: Room that the code of all kernels needs, and some more of it.
+_NEW_CACHE_BYTES, _MORE_BYTES = 16 << 20, 1 << 20
 _DAYS_UNUSED = 90
 
 
@@ -57,13 +58,15 @@ def code_folder() -> str | None:
         wanted = os.path.dirname(wanted)
     problem, source = "", None
     for make_place in (lambda: os.path.abspath(wanted), temporary_cache_folder):
+        was_there = False
         try:
             folder = os.path.join(make_place(), name)
+            was_there = is_trusted(folder)
             _make(folder, source)
         except OSError as failure:
-            if source is None and is_trusted(folder):
-                source = folder
-            else:
+            if was_there:
+                source = source or folder
+            if not was_there or failure.errno not in (errno.EACCES, errno.EPERM, errno.EROFS):
                 problem = problem or f"{failure.filename or wanted}: {failure.strerror or failure}"
             continue
         if problem:
@@ -92,9 +95,13 @@ def _make(folder: str, source: str | None) -> None:
         is_new = False
         if not is_trusted(folder):
             raise PermissionError(0, "others may write to it", folder) from None
-    with tempfile.TemporaryFile(dir=folder) as file:
+    try:
+        with tempfile.TemporaryFile(dir=folder) as file:
+            os.posix_fallocate(file.fileno(), 0, _NEW_CACHE_BYTES if is_new else _MORE_BYTES)
+    except OSError:
         if is_new:
-            os.posix_fallocate(file.fileno(), 0, _CACHE_BYTES)
+            os.rmdir(folder)
+        raise
     if is_new:
         _remove_unused(os.path.dirname(folder))
         if source is not None:
