@@ -276,7 +276,7 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
             "kmer_model"), advice="it fits the shifts of R10.4.1's CpG k-mers only",
         help="Alignments of any R10.4.1 reads: fit the shifts of CpG k-mers to them, without labels. "
         "Repeatable.")  # fmt: skip
-    groups: int = option("--groups", group=Group.LIMITS, default=3000, at_least=1, at_most=1_000_000, ours=True,
+    groups: int = option("--groups", group=Group.LIMITS, default=3000, at_least=200, at_most=1_000_000, ours=True,
         needs=("unlabeled",),
         help="Number of CpG sites that --unlabeled uses, about; whole reads are chosen by their names.")  # fmt: skip
     full: bool = flag("--full", ours=True, needs=("unlabeled",),
