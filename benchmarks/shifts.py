@@ -37,8 +37,8 @@ _TRUTHS = (
     (0.0, 0.0, 1.0, -1.5, -3.5, -9.5, -9.0, -5.0, 2.5),
 )
 _MIXED = "beta:8:2*3,0.05"
-#: The built-in shifts of versions before 0.1.0, means over few k-mers; and a dependence on the base before.
-_EARLIER = Shifts.of_places((0.0, 0.0, 0.0, 0.0, 0.0, -2.3, -7.9, 0.75, 1.8))
+#: Shifts that are too small, means over few k-mers; and a dependence on the base before.
+_TOO_SMALL = Shifts.of_places((0.0, 0.0, 0.0, 0.0, 0.0, -2.3, -7.9, 0.75, 1.8))
 _BASE_BEFORE = Shifts(R10_CPG_SHIFTS.by_place, (0.0, 0.0, 0.0, 0.0, 0.5, -1.0, 2.0, 3.5, 0.0))
 _FACTORS = np.round(np.arange(0.6, 2.6, 0.02), 2)
 _BINS, _SAMPLES = 10, 200
@@ -165,7 +165,7 @@ def main() -> None:
         truth = _TRUTHS[0] if name.startswith("first") else own
         fits.append(fit_row(name, folder / name.replace(" ", "_"), truth, 3000, **options))
         print(fits[-1], flush=True)
-    models: dict[str, Path | None] = {"earlier": written(folder, "earlier", _EARLIER), "built-in": None}
+    models: dict[str, Path | None] = {"too small": written(folder, "too_small", _TOO_SMALL), "built-in": None}
     calls = []
     for name, truth in (("built-in shifts", None), ("and the base before", folder / "before.model")):
         place = folder / f"calls{name}".replace(" ", "_")
