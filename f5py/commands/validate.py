@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from f5py.commands.meth_freq import chosen_motif
 from f5py.core.motifs import Motif
 from f5py.errors import InputFileError, UsageError
-from f5py.evaluation.agreement import LabelledRatios, compare_frequencies, joined
+from f5py.evaluation.agreement import LabelledRatios, compare_frequencies, shared_sites
 from f5py.evaluation.bootstrap import ReadBootstrap
 from f5py.evaluation.call_table import is_call_header, read_calls
 from f5py.evaluation.known_sites import KnownSites, columns_of, read_sites
@@ -143,7 +143,7 @@ def _of_controls(options: ValidateOptions, motif: Motif, advance: Callable[[int]
 def _of_frequencies(options: ValidateOptions, motif: Motif) -> dict[str, Any]:
     called = read_sites(str(options.calls), motif)
     true = _truth(str(options.truth), motif)[1]
-    of_called, of_true = joined(called, true)
+    of_called, of_true = shared_sites(called, true)
     data = _frequencies(options, called.frequency[of_called], true.frequency[of_true], called.n_reads[of_called])
     if not data["frequencies"]["sites"]:
         raise InputFileError(f"{options.calls}: no site of {options.truth} has {options.min_coverage} or more calls")

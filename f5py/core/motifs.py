@@ -33,6 +33,9 @@ MAX_MOTIF_LENGTH = 11
 MAX_SPELLINGS = 256
 
 _COMPLEMENT = str.maketrans("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN")
+#: Complement of every upper-case base by its code; other letters are unchanged. uint8, shape (256,).
+COMPLEMENTS = np.arange(256, dtype=np.uint8)
+COMPLEMENTS[list(b"ACGTU")] = list(b"TGCAA")
 #: Base -> code of its modification in the SAM tags; for G and T, the code for any modification of that base.
 _CODES = {"C": "m", "A": "a", "G": "G", "T": "T"}
 

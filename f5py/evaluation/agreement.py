@@ -18,11 +18,10 @@ _FREQUENCY = np.linspace(0, 1, 6)
 
 
 class LabelledRatios:
-    """Ratios of calls at methylated and at unmethylated sites."""
+    """Ratios of calls at methylated and unmethylated sites."""
 
     def __init__(self) -> None:
-        self.methylated = RatioCounts()
-        self.unmethylated = RatioCounts()
+        self.methylated, self.unmethylated = RatioCounts(), RatioCounts()
 
     @property
     def n(self) -> int:
@@ -30,24 +29,20 @@ class LabelledRatios:
         return self.methylated.n + self.unmethylated.n
 
     def add(self, ratios: NDArray[np.floating], states: NDArray[np.integer]) -> None:
-        """Count calls; those whose state is neither 1 nor 0 are left out."""
+        """Count calls with a state of 1 or 0."""
         self.methylated.add(ratios[states == 1])
         self.unmethylated.add(ratios[states == 0])
 
     def area(self) -> float | None:
-        """Area under the ROC curve; None if a state does not occur."""
+        """Compute the area under the ROC curve; None if a state does not occur."""
         return area_of_counts(self.methylated.counts, self.unmethylated.counts)
 
     def roc(self) -> dict[str, list[float]]:
-        """Points of that curve."""
+        """Return points of the ROC curve."""
         return roc_of_counts(self.methylated.counts, self.unmethylated.counts)
 
     def at(self, threshold: float) -> dict[str, float | None]:
-        """Measures of the calls that a threshold keeps.
-
-        ``precision`` is the share of methylated sites among those called so, ``recall`` that of methylated sites which
-        are called so, among the kept ones; ``specificity`` is the recall of unmethylated sites.
-        """
+        """Compute accuracy, precision, recall, specificity and F1 of the calls beyond a threshold."""
         true, false = self.methylated.methylated(threshold), self.unmethylated.methylated(threshold)
         missed, rejected = self.methylated.unmethylated(threshold), self.unmethylated.unmethylated(threshold)
         kept = true + false + missed + rejected
@@ -65,17 +60,10 @@ class LabelledRatios:
         }
 
     def reliability(self, prior: float, is_balanced: bool = False, calibration: float = 1.0) -> dict[str, Any] | None:
-        """Measure how often sites are methylated that calls give a probability, by tenths of it.
+        """Compare predicted probabilities, in tenths, with the observed methylation.
 
-        Parameters
-        ----------
-        prior : float
-            Probability of methylation before the signal is seen.
-        is_balanced : bool
-            Give the calls at methylated sites the weight of the prior, and the others the rest, however many there are
-            of each: the probabilities hold for such a sample. None is returned if a state does not occur.
-        calibration : float
-            That of `f5py.evaluation.ratios.probability`.
+        `prior` and `calibration` are those of `f5py.evaluation.ratios.probability`. If `is_balanced`, the classes are
+        weighted by the prior, and the result is None if one is empty.
         """
         predicted = probability(VALUES, prior, calibration)
         weights = (1.0, 1.0)
@@ -105,33 +93,29 @@ class LabelledRatios:
 def compare_frequencies(
     called: NDArray[np.float64], true: NDArray[np.float64], coverage: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """Compare called with true frequencies of the same sites, shape (n,) each.
+    """Compare called and true frequencies of the same sites, also by coverage and by fifths of the true frequency.
 
-    Returns
-    -------
-    dict
-        Of all sites, of each class of ``coverage``, and of each fifth of the true frequencies: number of ``sites``,
-        means, Pearson's ``correlation`` (None if a side does not vary), root mean square (``rms``) and mean absolute
-        difference.
+    Measures are means, Pearson's ``correlation`` (None without variation), root mean square (``rms``) and mean absolute
+    difference.
     """
     ends = (*_COVERAGE[1:], np.inf)
     fifth = np.clip(np.digitize(true, _FREQUENCY) - 1, 0, len(_FREQUENCY) - 2)
     return {
-        **_compared(called, true),
+        **_agreement(called, true),
         "by_coverage": [
-            {"from": low, "to": None if end == np.inf else int(end) - 1, **_compared(called[chosen], true[chosen])}
+            {"from": low, "to": None if end == np.inf else int(end) - 1, **_agreement(called[chosen], true[chosen])}
             for low, end in zip(_COVERAGE, ends, strict=True)
             if (chosen := (coverage >= low) & (coverage < end)).any()
         ],
         "by_frequency": [
-            {"from": float(_FREQUENCY[i].round(2)), **_compared(called[fifth == i], true[fifth == i])}
+            {"from": float(_FREQUENCY[i].round(2)), **_agreement(called[fifth == i], true[fifth == i])}
             for i in range(len(_FREQUENCY) - 1)
             if (fifth == i).any()
         ],
     }
 
 
-def _compared(called: NDArray[np.float64], true: NDArray[np.float64]) -> dict[str, Any]:
+def _agreement(called: NDArray[np.float64], true: NDArray[np.float64]) -> dict[str, Any]:
     if not len(true):
         return {"sites": 0, "true": None, "called": None, "correlation": None, "rms": None, "difference": None}
     varies = len(true) > 1 and called.std() > 0 and true.std() > 0
@@ -145,8 +129,8 @@ def _compared(called: NDArray[np.float64], true: NDArray[np.float64]) -> dict[st
     }
 
 
-def joined(called: KnownSites, true: KnownSites) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find the indices of the sites that are in both."""
+def shared_sites(called: KnownSites, true: KnownSites) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the indices in both of their shared sites."""
     index = {name: i for i, name in enumerate(true.contigs)}
     code = np.array([index.get(name, len(index)) for name in called.contigs], np.int64)
     position = called.place & (1 << POSITION_BITS) - 1

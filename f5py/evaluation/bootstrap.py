@@ -1,7 +1,7 @@
-"""Intervals of measures by bootstrap over reads, as the calls of a read are not independent of each other.
+"""Confidence intervals by bootstrap over reads, as the calls of a read are not independent.
 
-Each sample gives every read a weight that is a Poisson variate of mean 1, made of a hash of its name: so a read has the
-same weights wherever its calls stand, the intervals are always the same, and memory does not grow with the calls.
+In each sample a read has a Poisson weight of mean 1 from a hash of its name. So intervals are reproducible, calls of a
+read may be anywhere, and memory does not grow with the calls.
 """
 
 from __future__ import annotations
@@ -15,10 +15,9 @@ from numpy.typing import NDArray
 from f5py.evaluation.ranking import area_of_counts
 from f5py.evaluation.ratios import probability
 
-#: Samples; the interval has 95 % of them.
 SAMPLES = 200
-_TAIL = 0.025
-#: Ratios are counted in these steps, and those beyond as the outermost.
+_TAIL = 0.025  # of each side of a 95 % interval
+#: Resolution and bound of counted ratios.
 _STEP, _MOST = 0.05, 20.0
 _HALF = round(_MOST / _STEP)
 _VALUES = np.arange(-_HALF, _HALF + 1) * _STEP
@@ -28,7 +27,7 @@ _NAME_BYTES = 64
 
 
 def weights_of(names: NDArray[Any], samples: int = SAMPLES) -> NDArray[np.uint8]:
-    """Weights of reads in each sample; uint8, shape (n, samples)."""
+    """Compute the weights of reads in each sample, shape (n, samples)."""
     encoded = np.char.encode(names.astype(str), "utf-8").astype(f"S{_NAME_BYTES}")
     words = encoded.view(np.uint64).reshape(len(names), _NAME_BYTES // 8)
     value = np.zeros(len(names), np.uint64)
@@ -40,28 +39,20 @@ def weights_of(names: NDArray[Any], samples: int = SAMPLES) -> NDArray[np.uint8]
 
 
 def _mixed(value: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Mix the bits of numbers, as the generator splitmix64 does."""
+    """Mix bits as splitmix64."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
 
 
 class ReadBootstrap:
-    """Counts the ratios of calls of known state in every sample."""
+    """Counts of the ratios of calls with a known state, in every sample."""
 
     def __init__(self) -> None:
         self._counts = np.zeros((SAMPLES, 2, len(_VALUES)), np.int64)
 
     def add(self, names: Any, ratios: NDArray[np.floating], states: NDArray[np.integer]) -> None:
-        """Count calls; those without a state of 0 or 1, or without a ratio, are left out.
-
-        Parameters
-        ----------
-        names : pyarrow.Array
-            Of the calls' reads.
-        ratios : float, shape (n,)
-        states : int, shape (n,)
-        """
+        """Count calls with a state of 0 or 1 and a ratio; `names` of their reads are a `pyarrow.Array`."""
         encoded = names.dictionary_encode()
         weights = weights_of(encoded.dictionary.to_numpy(zero_copy_only=False))
         used = ((states == 0) | (states == 1)) & ~np.isnan(ratios)
@@ -73,10 +64,9 @@ class ReadBootstrap:
             self._counts[sample] += found.astype(np.int64).reshape(2, -1)
 
     def intervals(self, prior: float, threshold: float, calibration: float = 1.0) -> dict[str, Any]:
-        """Bounds of the area under the ROC curve, the calibration error, and the shares kept and wrong at a threshold.
+        """Compute intervals of the area under the ROC curve, calibration error, and shares kept and wrong.
 
-        `calibration` is that of `f5py.evaluation.ratios.probability`. A measure that some sample does not have has
-        None for its bounds.
+        The latter two are of a threshold. An interval is None if a sample lacks the measure.
         """
         found: dict[str, list[float | None]] = {"auc": [], "expected_calibration_error": [], "kept": [], "wrong": []}
         predicted = probability(_VALUES, prior, calibration)

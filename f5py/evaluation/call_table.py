@@ -1,4 +1,4 @@
-"""Tables of calls as columns, piece by piece."""
+"""Columns of tables of calls, read piece by piece."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _COLUMNS = (
     "chromosome", "strand", "start", "end", "read_name", "log_lik_ratio", "log_lik_methylated", "log_lik_unmethylated",
     "num_calling_strands", "num_motifs", "sequence",
 )  # fmt: skip
-#: What tables before f5c's version 2, and nanopolish's, call a column.
+#: Column names of nanopolish and before f5c's version 2.
 _OTHER_NAMES = {"num_cpgs": "num_motifs"}
 
 
@@ -33,22 +33,14 @@ def read_calls(
     advance: Callable[[int], object] = lambda size: None,
     motif: str | None = None,
 ) -> Iterator[Any]:
-    """Read tables of calls, plain, compressed or Parquet.
-
-    Raises `InputFileError` if a table is none of calls, or damaged.
+    """Read tables of calls, plain, compressed or Parquet, as `pyarrow.RecordBatch` pieces.
 
     Parameters
     ----------
-    paths : sequence of str
-        ``-`` is standard input, which can be there once.
     wanted : sequence of str
-        Columns, named as f5c does; ``strand`` is left out where a table has none.
+        Columns, named as in f5c; ``strand`` is optional in tables.
     motif : str, optional
-        Of tables of several motifs, the name of the one whose rows are read.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
+        Rows to select from tables of several motifs.
     """
     check_read_once(paths)
     import_arrow("tables of calls")
@@ -88,7 +80,7 @@ def _batches(source: BinaryIO, name: str, wanted: Sequence[str], motif: str | No
 
 
 def _without_headers(pieces: Iterator[bytes], header: bytes) -> Iterator[bytes]:
-    """Pieces of whole lines without those that repeat the header, as joined tables have them."""
+    """Remove repeated headers, as of concatenated tables."""
     for piece in pieces:
         text = b"\n" + piece
         while header in text:

@@ -1,4 +1,4 @@
-"""Methylation frequencies of single sites from tables: bedMethyl, meth-freq's, or those of a simulation."""
+"""Methylation frequencies of single sites from bedMethyl, tables of meth-freq, or simulations."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from f5py.errors import InputFileError
 from f5py.io.bounds import POSITION_BITS, check_bounds, check_positions
 from f5py.io.bytes.byte_input import open_bytes
 
-#: Frequencies up to and from which every read of a site is taken for unmethylated or methylated.
+#: Bounds of frequencies of sites with the same state in all reads.
 UNMETHYLATED, METHYLATED = 0.05, 0.95
 _NAME = "S128"
-#: More reads than a site can have.
 _MOST_READS = 1 << 40
 _BEDMETHYL = {
     "contig": (0, _NAME),
@@ -27,6 +26,9 @@ _BEDMETHYL = {
     "share": (10, float),
 }
 _COUNTED = {"contig": (0, _NAME), "start": (1, np.int64), "end": (2, np.int64), "n": (4, np.int64), "m": (5, np.int64)}
+_BEDMETHYL = {
+    "contig": (0, _NAME), "start": (1, np.int64), "strand": (5, "S1"), "n": (9, np.int64), "share": (10, float),
+}  # fmt: skip
 _SIMULATED = _COUNTED | {"n": (3, np.int64), "m": (4, np.int64)}
 _HEADERS = {
     b"chromosome\tstart\tend\tnum_motifs_in_group\tcalled_sites\t": _COUNTED,
@@ -36,19 +38,17 @@ _HEADERS = {
 
 
 class KnownSites(NamedTuple):
-    """Sites of one motif, both strands as one if the motif has both; ordered by contig and position."""
+    """Sites of one motif, strands combined, ordered by contig and position; shape (n,) each."""
 
     contigs: list[str]
-    # shape (n,): index of the contig, shifted by `POSITION_BITS`, and start on the forward strand
-    place: NDArray[np.int64]
-    n_reads: NDArray[np.float64]  # shape (n,)
-    frequency: NDArray[np.float64]  # shape (n,): from 0 to 1
-    # shape (n,): False if the strands have both states: one at most 5 %, the other at least 95 % methylated
-    is_uniform: NDArray[np.bool_]
+    place: NDArray[np.int64]  # contig << POSITION_BITS | start on the forward strand
+    n_reads: NDArray[np.float64]
+    frequency: NDArray[np.float64]  # from 0 to 1
+    is_uniform: NDArray[np.bool_]  # False if one strand is unmethylated and the other methylated
 
 
 def columns_of(first_line: bytes) -> dict[str, tuple[int, Any]] | None:
-    """Find the columns of a table of sites by its first line, None if it is another table; bedMethyl has no header."""
+    """Return the columns of a table of sites by its first line, or None for another table."""
     for header, columns in _HEADERS.items():
         if first_line.startswith(header):
             return columns
@@ -57,15 +57,7 @@ def columns_of(first_line: bytes) -> dict[str, tuple[int, Any]] | None:
 
 
 def read_sites(path: str, motif: Motif) -> KnownSites:
-    """Read a table of sites, plain, compressed or Parquet; sites without reads and groups of several are left out.
-
-    Raises `InputFileError` if the file cannot be read, or is no such table.
-
-    Parameters
-    ----------
-    motif : Motif
-        Rows of bedMethyl are at its methylated bases.
-    """
+    """Read the single sites with reads of a table; rows of bedMethyl are at the motif's methylated bases."""
     with open_bytes(path) as file:
         first = file.readline(1 << 16)
         columns = columns_of(first)
@@ -102,17 +94,17 @@ def read_sites(path: str, motif: Motif) -> KnownSites:
         kept = (rows["n"] > 0) & (rows["start"] == rows["end"])
     check_positions(start[kept], path, "start")
     names, contig = np.unique(rows["contig"][kept], return_inverse=True)
-    return _merged([name.decode("latin-1") for name in names], contig, start[kept], rows["n"][kept], share[kept])
+    return _merge_strands([name.decode("latin-1") for name in names], contig, start[kept], rows["n"][kept], share[kept])
 
 
-def _merged(
+def _merge_strands(
     contigs: list[str],
     contig: NDArray[np.int64],
     start: NDArray[np.int64],
     n_reads: NDArray[np.int64],
     share: NDArray[np.float64],
 ) -> KnownSites:
-    """Rows of the same site, which are those of two strands, as one."""
+    """Combine rows of the same site."""
     place, which = np.unique(contig.astype(np.int64) << POSITION_BITS | start, return_inverse=True)
     n = len(place)
     total = np.bincount(which, n_reads, n).astype(np.float64)

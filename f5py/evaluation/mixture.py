@@ -1,13 +1,9 @@
-"""Ratios as a mixture of those of unmethylated and of methylated sites, and the errors that this means.
+"""Estimates of the errors of calls without known truth, from their log-likelihood ratios.
 
-Two estimates of the errors among the calls that a threshold keeps, neither of which needs to know the truth:
-
-* By the ratios themselves. A log-likelihood ratio r that is right makes methylation probable by
-  ``logistic(r + logit(p))``, where p is the share of methylated sites: the one whose posterior probabilities have p for
-  their mean. A call of either sign is wrong with the probability of the other state.
-* By the shape of their distribution. ``arcsinh(r / s)``, which draws in the long tails, is taken for a mixture of two
-  normal components, fitted by expectation maximisation. It only counts if the components fit, lie on both sides of 0,
-  lie apart, and both hold calls: a sample without methylation has one.
+* By the ratios. With the share p of methylated sites, a correct ratio r gives methylation the probability
+  ``logistic(r + logit(p))``; p is the mean of these. A call is wrong with the probability of the other state.
+* By their distribution. ``arcsinh(r / s)``, which shortens the tails, is a mixture of two normal components, fitted by
+  expectation maximization. They must fit, lie on both sides of 0 and apart, and both hold calls.
 """
 
 from __future__ import annotations
@@ -20,35 +16,30 @@ from numpy.typing import NDArray
 
 from f5py.evaluation.ratios import VALUES, RatioCounts, probability
 
-#: Ratios are transformed with the one of these with which the components mean something, or else fit best: ratios of
-#: states that are far apart are nearer to normal than their transforms.
+#: Values of s to try: ratios of well separated states are nearly normal without a transformation.
 _SOFTNESS = (4.0, 16.0)
 _MAX_ROUNDS = 1000
 _SETTLED = 1e-7
-#: Components lie apart if their means do by at least that many standard deviations (Ashman's D).
-_LEAST_SEPARATION = 2.0
-#: The smaller component must hold at least that share of the calls.
-_LEAST_WEIGHT = 0.02
+_LEAST_SEPARATION = 2.0  # Ashman's D
+_LEAST_WEIGHT = 0.02  # of the smaller component
 _LEAST_CALLS = 200
-#: Greatest difference of the cumulative distributions of the data and of the mixture.
-_GREATEST_MISFIT = 0.05
+_GREATEST_MISFIT = 0.05  # Kolmogorov's distance
 
 
 @dataclass(frozen=True)
 class Mixture:
-    """Two normal components of ``arcsinh(ratio / softness)``, of unmethylated and of methylated calls."""
+    """Normal components of unmethylated and methylated calls, on the scale ``arcsinh(ratio / softness)``."""
 
-    # weight, mean, stdv: share of the calls, and parameters on the transformed scale
-    weight: tuple[float, float]
+    weight: tuple[float, float]  # share of the calls
     mean: tuple[float, float]
     stdv: tuple[float, float]
     misfit: float  # Kolmogorov's distance between the ratios and the mixture
-    problem: str | None  # why the components say nothing about methylation
-    softness: float = _SOFTNESS[0]  # the s of the transformation ``arcsinh(r / s)``
+    problem: str | None  # reason why the components are not states
+    softness: float = _SOFTNESS[0]
 
     @property
     def centres(self) -> tuple[float, float]:
-        """The components' means as ratios."""
+        """Means of the components as ratios."""
         low, high = (self.softness * math.sinh(mean) for mean in self.mean)
         return low, high
 
@@ -58,7 +49,7 @@ class Mixture:
         return _separation(self.mean, self.stdv)
 
     def error_rate(self, threshold: float) -> float:
-        """Estimate the share of wrong calls among those whose ratio has at least the size of the threshold."""
+        """Estimate the share of wrong calls beyond a threshold."""
         reach = math.asinh(threshold / self.softness)
         below = [_normal((-reach - mean) / stdv) for mean, stdv in zip(self.mean, self.stdv, strict=True)]
         above = [_normal((mean - reach) / stdv) for mean, stdv in zip(self.mean, self.stdv, strict=True)]
@@ -68,7 +59,7 @@ class Mixture:
 
 
 def fit_mixture(ratios: RatioCounts) -> Mixture | None:
-    """Fit two components; None if there are hardly any calls."""
+    """Fit two components; None for too few calls."""
     used = np.flatnonzero(ratios.counts)
     counts = ratios.counts[used].astype(np.float64)
     n = counts.sum()
@@ -98,7 +89,7 @@ def _fit(ratios: NDArray[np.floating], counts: NDArray[np.float64], softness: fl
             break
     order = np.argsort(mean[:, 0])
     weight, mean, stdv = weight[order, 0], mean[order, 0], stdv[order, 0]
-    ends = x + 0.005 / np.hypot(ratios, softness)  # of what counts as these hundredths
+    ends = x + 0.005 / np.hypot(ratios, softness)  # upper bounds of the hundredths
     fitted = sum(weight[i] * np.array([_normal(z) for z in (ends - mean[i]) / stdv[i]]) for i in range(2))
     misfit = float(np.abs(fitted - cumulative).max())
     weights, means, stdvs = ((float(values[0]), float(values[1])) for values in (weight, mean, stdv))
@@ -106,14 +97,14 @@ def _fit(ratios: NDArray[np.floating], counts: NDArray[np.float64], softness: fl
 
 
 def _sums(rows: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum each row, one value after the other; shape (2, 1)."""
+    """Sum each row in order; shape (2, 1)."""
     return np.cumsum(rows, axis=1)[:, -1:]
 
 
 def _problem(
     weight: tuple[float, float], mean: tuple[float, float], stdv: tuple[float, float], misfit: float
 ) -> str | None:
-    """Say what is wrong with the components: first whether they fit at all."""
+    """Return the reason why the components are not states."""
     if misfit > _GREATEST_MISFIT:
         return f"two components do not fit the ratios (difference of the distributions: {misfit:.2f})"
     if not mean[0] < 0 < mean[1]:
@@ -126,10 +117,7 @@ def _problem(
 
 
 def share_by_ratios(ratios: RatioCounts, calibration: float = 1.0) -> float:
-    """Find the share of methylated calls that the mean of their posterior probabilities equals.
-
-    `calibration` is that of `f5py.evaluation.ratios.probability`.
-    """
+    """Solve for the share of methylated calls that equals the mean of their posterior probabilities."""
     counts = ratios.counts / max(ratios.n, 1)
     share = 0.5
     for _ in range(_MAX_ROUNDS):
@@ -141,7 +129,7 @@ def share_by_ratios(ratios: RatioCounts, calibration: float = 1.0) -> float:
 
 
 def error_by_ratios(ratios: RatioCounts, share: float, threshold: float, calibration: float = 1.0) -> float:
-    """Compute the expected share of wrong calls beyond the threshold if the ratios times `calibration` hold."""
+    """Compute the expected share of wrong calls beyond a threshold if the calibrated ratios are correct."""
     kept = np.where(np.abs(VALUES) >= threshold - 1e-9, ratios.counts, 0)
     methylated = probability(VALUES, share, calibration)
     wrong = np.where(VALUES > 0, 1 - methylated, methylated)

@@ -1,4 +1,4 @@
-"""Calls of modified bases in BAM as columns like those of a table of calls."""
+"""Columns of a table of calls, from calls of modified bases in BAM."""
 
 from __future__ import annotations
 
@@ -18,23 +18,10 @@ from f5py.options.cores import usable_cores
 
 
 def read_modbam(path: str, motif: Motif, genome: str | None = None, counts: TagCounts | None = None) -> Iterator[Any]:
-    """Read the calls at the motif's sites in the bases of the reads.
+    """Read the calls of the motif's modification at its sites in the bases of the reads.
 
-    Raises `InputFileError` if the file is damaged, or has no such calls.
-
-    Parameters
-    ----------
-    motif : Motif
-        Its modification is the one that is read.
-    genome : str, optional
-        Reference of CRAM.
-    counts : TagCounts, optional
-        Added to.
-
-    Yields
-    ------
-    pyarrow.RecordBatch
-        ``chromosome``, ``read_name``, ``start``, ``end`` (equal), ``log_lik_ratio``.
+    Yields `pyarrow.RecordBatch` with ``chromosome``, ``read_name``, ``start``, ``end`` (equal) and ``log_lik_ratio``.
+    `genome` is the reference of CRAM; `counts` are added to.
     """
     arrow, _ = import_arrow("calls")
     counts = TagCounts() if counts is None else counts
@@ -42,7 +29,7 @@ def read_modbam(path: str, motif: Motif, genome: str | None = None, counts: TagC
     with closing(AlignmentFile(path, genome, min_mapq=0, secondary=False)) as alignments:
         contigs = arrow.array(alignments.contigs, arrow.string())
         for data, starts, sites in listed_sites(alignments, WantedSites(motif, 0.0), counts, usable_cores()):
-            listed = np.flatnonzero(sites.value >= 0)  # and not only implied
+            listed = np.flatnonzero(sites.value >= 0)  # not implicit
             if not len(listed):
                 continue
             n_calls += len(listed)
@@ -52,7 +39,7 @@ def read_modbam(path: str, motif: Motif, genome: str | None = None, counts: TagC
                 for name in record_names(data, starts, record)
             ]
             start = arrow.array(sites.position[listed])
-            probability = (sites.value[listed] + 0.5) / 256  # the middle of the interval that an ML value stands for
+            probability = (sites.value[listed] + 0.5) / 256  # middle of the interval of an ML value
             columns = {
                 "chromosome": arrow.DictionaryArray.from_arrays(sites.contig[listed], contigs).dictionary_decode(),
                 "read_name": arrow.DictionaryArray.from_arrays(which.astype(np.int32), names).dictionary_decode(),

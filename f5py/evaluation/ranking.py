@@ -1,4 +1,4 @@
-"""Ability of a score to tell two states apart: ROC curves and the areas under them."""
+"""ROC curves, and the areas under them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,12 @@ _MOST_POINTS = 200
 
 
 def area_under_curve(states: NDArray[np.bool_], scores: NDArray[np.floating]) -> float | None:
-    """Area under the ROC curve: how often a methylated call has the higher score; ties count half.
-
-    Returns
-    -------
-    float or None
-        None if a state does not occur.
-    """
+    """Compute the area under the ROC curve, or None if a state does not occur."""
     return area_of_counts(*_counts(states, scores))
 
 
 def area_of_counts(methylated: NDArray[np.integer], unmethylated: NDArray[np.integer]) -> float | None:
-    """Compute the area under the ROC curve from how many calls of either state have each score; scores ascend."""
+    """Compute the area under the ROC curve from the calls of either state by ascending score; ties count half."""
     n, m = int(methylated.sum()), int(unmethylated.sum())
     if not n or not m:
         return None
@@ -29,12 +23,12 @@ def area_of_counts(methylated: NDArray[np.integer], unmethylated: NDArray[np.int
 
 
 def roc_points(states: NDArray[np.bool_], scores: NDArray[np.floating]) -> dict[str, list[float]]:
-    """Pick points of the ROC curve: rates of false and of true positives, ascending."""
+    """Return points of the ROC curve: rates of false and true positives, ascending."""
     return roc_of_counts(*_counts(states, scores))
 
 
 def roc_of_counts(methylated: NDArray[np.integer], unmethylated: NDArray[np.integer]) -> dict[str, list[float]]:
-    """Pick points of the ROC curve from how many calls of either state have each score; scores ascend."""
+    """Return points of the ROC curve from the calls of either state by ascending score."""
     used = np.flatnonzero(methylated + unmethylated)[::-1]
     true = np.concatenate([[0], np.cumsum(methylated[used])])
     false = np.concatenate([[0], np.cumsum(unmethylated[used])])
@@ -46,7 +40,7 @@ def roc_of_counts(methylated: NDArray[np.integer], unmethylated: NDArray[np.inte
 
 
 def _counts(states: NDArray[np.bool_], scores: NDArray[np.floating]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Methylated and unmethylated calls by distinct score, ascending."""
+    """Count methylated and unmethylated calls by ascending score."""
     distinct, which = np.unique(scores, return_inverse=True)
     n = len(distinct)
     return np.bincount(which[states], minlength=n), np.bincount(which[~states], minlength=n)

@@ -1,4 +1,4 @@
-"""Summary of a table of calls: ratios, calls by read, by group and by context, in memory that does not grow with it."""
+"""Summary of a table of calls by ratio, read, group and sequence context, in constant memory."""
 
 from __future__ import annotations
 
@@ -11,35 +11,27 @@ from f5py.core.motifs import Motif, reverse_complement
 from f5py.evaluation.ratios import RatioCounts
 
 WANTED = ("strand", "read_name", "log_lik_ratio", "num_motifs", "sequence")
-#: Groups of so many sites and more count as one kind.
+#: Larger groups are counted together with those of this size.
 MOST_SITES = 5
-#: Reads with fewer calls beyond the threshold have no fraction.
+#: Fewest calls beyond the threshold for a read's methylated fraction.
 LEAST_CALLS_OF_READ = 5
 N_READ_BINS = 20
-#: More contexts of a motif of many spellings are not told.
 _MOST_CONTEXTS = 64
 
 
 class CallSummary:
-    """Adds up batches of calls.
-
-    Parameters
-    ----------
-    threshold : float
-        Calls whose ratio has at least that size say whether a site is methylated.
+    """Sums over batches of calls.
 
     Attributes
     ----------
-    n_sites : int
-        Sites of all groups.
     by_sites : int64, shape (MOST_SITES, 3)
-        Groups of 1, 2, ... sites: all, beyond the threshold, and methylated ones among these.
+        Groups of 1, 2, ... sites: all, beyond the threshold, and of these the methylated ones.
     n_reads : int
-        Reads, or rather alignments of reads, with calls: their calls follow each other.
+        Alignments with calls, which are consecutive in the table.
     read_fractions : int64, shape (N_READ_BINS,)
         Reads by the methylated share of their calls beyond the threshold.
     contexts : dict
-        Of groups of one site: the motif with the base before and after it -> all, beyond, methylated, sum of ratios.
+        Motif with the adjacent bases -> groups of one site: all, beyond, methylated, sum of ratios.
     """
 
     def __init__(self, motif: Motif, threshold: float) -> None:
@@ -56,7 +48,7 @@ class CallSummary:
         self._last_counts = np.zeros(2, np.int64)
 
     def add(self, batch: Any) -> None:
-        """Add a batch with the columns `WANTED`; without ``strand`` and ``sequence`` there are no contexts."""
+        """Add a batch with the columns `WANTED`; ``strand`` and ``sequence``, for contexts, are optional."""
         if not len(batch):
             return
         ratio = batch["log_lik_ratio"].to_numpy(zero_copy_only=False)
@@ -73,7 +65,7 @@ class CallSummary:
             self._add_contexts(batch, n_motifs == 1, ratio, passes, methylated)
 
     def finish(self) -> None:
-        """Count the last read, too."""
+        """Count the last read."""
         self._count_reads(self._last_counts[None] if self._last_read is not None else np.empty((0, 2), np.int64))
         self._last_read, self._last_counts = None, np.zeros(2, np.int64)
 

@@ -1,13 +1,12 @@
-"""The smallest threshold that keeps few wrong calls, on what that rests, and how sure it is.
+"""Advice on the smallest threshold with few wrong calls.
 
-Only controls show how many calls are wrong. Without them every figure assumes something, and the assumption is tested
-as far as the calls allow:
+Only controls show how many calls are wrong. Without them an assumption is needed, and tested as far as possible:
 
-* Two states, if the components fit, lie apart, and agree with the ratios on the share of methylated sites: the greater
+* Two states, if the components fit, lie apart, and agree with the ratios on the share of methylated sites. The greater
   of the two estimates of `f5py.evaluation.mixture` counts.
-* One state, if the ratios mean that nearly all sites have it. Then every call of the other state counts as wrong; if
-  all sites are alike, no more are. Ratios of a model that fits badly are too great, and alone claim too little.
-* Anything else gets no advice.
+* One state of nearly all sites, by the ratios. Every call of the other state counts as wrong, an upper bound if all
+  sites are alike: ratios of a badly fitting model are too great and underestimate errors.
+* Otherwise there is no advice.
 """
 
 from __future__ import annotations
@@ -22,12 +21,11 @@ import numpy as np
 from f5py.evaluation.mixture import Mixture, error_by_ratios, fit_mixture, share_by_ratios
 from f5py.evaluation.ratios import RatioCounts
 
-#: Advice is one of these.
+#: Candidate thresholds.
 CANDIDATES = np.arange(0, 101) / 10
-#: If the ratios mean that at most this share of the sites is of the other state, nearly all are of one.
+#: Greatest share of the other state in a sample of one state.
 _ONE_STATE = 0.05
-#: Components and ratios agree if their shares of methylated sites differ by at most this. With the right model they
-#: differ by at most 0.06, over true shares of 0.05 to 0.95 of simulated reads.
+#: Greatest difference of the methylated shares by components and ratios; in simulations it is at most 0.06.
 _GREATEST_DISAGREEMENT = 0.1
 
 
@@ -36,55 +34,42 @@ class ErrorEstimates:
     """Estimates of the share of wrong calls beyond a threshold."""
 
     ratios: RatioCounts  # of the sample
-    controls: Mapping[str, RatioCounts]  # of ``methylated`` and ``unmethylated`` controls, as far as there are any
-    mixture: Mixture | None  # None if there are too few calls
-    share: float  # methylated share of the sites, if the ratios are right
-    problem: str | None  # why the components say nothing of the errors
-    calibration: float = 1.0  # factor of the ratios where probabilities are made of them
+    controls: Mapping[str, RatioCounts]  # ``methylated`` and ``unmethylated``, if any
+    mixture: Mixture | None  # None for too few calls
+    share: float  # methylated share of the sites by the ratios
+    problem: str | None  # reason why the components do not estimate errors
+    calibration: float = 1.0  # factor of the ratios in probabilities
 
     @classmethod
     def of(cls, ratios: RatioCounts, controls: Mapping[str, RatioCounts], calibration: float = 1.0) -> ErrorEstimates:
-        """Fit what can be fitted to the sample."""
+        """Make the estimates of a sample."""
         mixture, share = fit_mixture(ratios), share_by_ratios(ratios, calibration)
         return cls(ratios, controls, mixture, share, _problem(mixture, share), calibration)
 
     @property
     def has_one_state(self) -> bool:
-        """Whether the ratios mean that nearly all sites are of one state, and no components show two."""
+        """Whether by the ratios nearly all sites are of one state, and no components show two."""
         two = self.mixture is not None and self.mixture.problem is None
         return not two and min(self.share, 1 - self.share) <= _ONE_STATE
 
     def at(self, threshold: float) -> dict[str, float | None]:
-        """Estimate the share of wrong calls in every way; None where a way is not open."""
+        """Estimate the share of wrong calls in every way; None for impossible ones."""
         two = self.mixture if self.problem is None else None
         found: dict[str, float | None] = {
             "by_ratios": error_by_ratios(self.ratios, self.share, threshold, self.calibration),
             "by_components": None if two is None else two.error_rate(threshold),
-            "by_other_state": self._other_state(threshold) if self.has_one_state else None,
+            "by_other_state": None,
         }
+        if self.has_one_state and (passing := self.ratios.passing(threshold)):
+            other = self.ratios.methylated if self.share < 0.5 else self.ratios.unmethylated
+            found["by_other_state"] = other(threshold) / passing
         for state, control in self.controls.items():
             wrong = control.unmethylated(threshold) if state == "methylated" else control.methylated(threshold)
             found[f"{state}_control"] = wrong / passing if (passing := control.passing(threshold)) else None
         return found
 
-    def _other_state(self, threshold: float) -> float | None:
-        """Share of calls of the state that hardly any site has."""
-        count = self.ratios.methylated if self.share < 0.5 else self.ratios.unmethylated
-        return count(threshold) / passing if (passing := self.ratios.passing(threshold)) else None
-
     def basis(self) -> tuple[str | None, list[str], list[str]]:
-        """On what advice rests.
-
-        Returns
-        -------
-        basis : str or None
-            ``controls``: counted. ``one_control``, ``components``: estimated. ``one_state``: a bound, if all sites are
-            alike. None: no advice is possible.
-        counted : list of str
-            The estimates of `at` of which the greatest counts.
-        reasons : list of str
-            Sentences.
-        """
+        """Return the basis of advice (None: there is none), the estimates to take the greatest of, and reasons."""
         if self.controls:
             names = [f"{state}_control" for state in self.controls]
             reasons = [f"the errors are those of the {' and of the '.join(self.controls)} control"]
@@ -128,19 +113,10 @@ def _problem(mixture: Mixture | None, share: float) -> str | None:
 
 
 def advise(estimates: ErrorEstimates, goal: float) -> dict[str, Any]:
-    """Find the smallest threshold at which all estimates that count are at most the goal, and say why.
+    """Find the smallest threshold with all estimates up to `goal`, the greatest share of wrong calls.
 
-    Parameters
-    ----------
-    goal : float
-        Greatest share of wrong calls. A threshold must keep 3 / `goal` calls of each control, or else of the sample:
-        only among so many does it show (with 95 % confidence, if none is wrong) that no greater share is wrong.
-
-    Returns
-    -------
-    dict
-        ``threshold``, ``share_of_calls`` and ``error_rate``, or None; ``basis`` and ``reasons``, as
-        `ErrorEstimates.basis` has them.
+    It must keep 3 / `goal` calls of each control, or else of the sample: so many, none of them wrong, show with 95 %
+    confidence that the share is not greater.
     """
     basis, counted, reasons = estimates.basis()
     advice = {"threshold": None, "share_of_calls": None, "error_rate": None, "basis": basis, "reasons": reasons}

@@ -1,4 +1,4 @@
-"""The states of called sites, from frequencies of sites or from the states in every read."""
+"""True states of called sites, by site or by read."""
 
 from __future__ import annotations
 
@@ -15,32 +15,31 @@ from f5py.io.bytes.byte_input import open_bytes
 
 READ_TRUTH_HEADER = b"read_name\tchromosome\tstrand\tposition\tmethylated"
 _PIECE = 1 << 24
-#: No state: none of the sites is known, or they differ.
+#: States of calls without known sites, or with different ones.
 UNKNOWN, MIXED = -1, -2
 
 
-class Found(NamedTuple):
-    """Truth about calls, as far as it is known."""
+class CallTruth(NamedTuple):
+    """Truth about calls; shape (n,) each."""
 
-    state: NDArray[np.int8]  # shape (n,): 1 methylated, 0 not, `UNKNOWN`, or `MIXED`
-    # first, end: shape (n,): half-open range of the truth's entries between a call's first and last site
-    first: NDArray[np.int64]
+    state: NDArray[np.int8]  # 1 methylated, 0 not, `UNKNOWN`, or `MIXED`
+    first: NDArray[np.int64]  # half-open range of a call's entries of the truth
     end: NDArray[np.int64]
 
 
 class Truth:
-    """Sites, or sites in reads, whose state is known.
+    """Known states of sites, or of sites in reads.
 
     Parameters
     ----------
     groups : pyarrow.Array of str
         Contigs, or reads.
     key : int64, shape (n,)
-        Index of the group, shifted by `POSITION_BITS`, and position; ascending.
+        Group << POSITION_BITS | position; ascending.
     state : int8, shape (n,)
-        1 methylated, 0 not, `UNKNOWN` for a site whose reads differ.
+        1 methylated, 0 not, `UNKNOWN` for a site with both.
     site : int64, shape (n,)
-        Index of each entry's site among those of which frequencies are known.
+        Index of each entry's site in `KnownSites`.
     """
 
     def __init__(
@@ -52,8 +51,8 @@ class Truth:
         self.by_read = by_read
         self._methylated, self._unmethylated = (np.concatenate([[0], np.cumsum(state == value)]) for value in (1, 0))
 
-    def look_up(self, batch: Any, start: NDArray[np.int64], end: NDArray[np.int64]) -> Found:
-        """Look up what is known of a batch of calls with the columns ``chromosome`` and ``read_name``."""
+    def look_up(self, batch: Any, start: NDArray[np.int64], end: NDArray[np.int64]) -> CallTruth:
+        """Look up a batch of calls with the columns ``chromosome`` and ``read_name``."""
         import pyarrow.compute
 
         names = batch["read_name" if self.by_read else "chromosome"]
@@ -69,11 +68,11 @@ class Truth:
         state[(methylated == n) & (n > 0)] = 1
         state[(unmethylated == n) & (n > 0)] = 0
         state[n == 0] = UNKNOWN
-        return Found(state, first, stop)
+        return CallTruth(state, first, stop)
 
 
 def truth_of_sites(sites: KnownSites) -> Truth:
-    """Sites of at most 5 % or at least 95 % have the same state in every read."""
+    """Take sites of at most 5 % or at least 95 % for the state of every read."""
     arrow, _ = import_arrow("calls")
     state = np.full(len(sites.place), UNKNOWN, np.int8)
     state[sites.is_uniform & (sites.frequency <= UNMETHYLATED)] = 0
@@ -82,10 +81,7 @@ def truth_of_sites(sites: KnownSites) -> Truth:
 
 
 def read_truth_of_reads(path: str) -> tuple[Truth, KnownSites]:
-    """Read a simulation's ``truth_reads.tsv``: the states in every read, and the frequencies that they make.
-
-    Raises `InputFileError` if the file is damaged.
-    """
+    """Read a simulation's ``truth_reads.tsv``: the states in every read, and the resulting frequencies."""
     arrow, _ = import_arrow("calls")
     import pyarrow.csv
 

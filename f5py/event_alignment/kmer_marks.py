@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import ReadBatch
 from f5py.core.cigar import ALIGNED, DELETION, INSERTION, OF_READ, OF_REFERENCE
+from f5py.core.motifs import COMPLEMENTS
 from f5py.jit.kernel import exact_kernel
-from f5py.text.complements import COMPLEMENTS
 from f5py.threads.pool import WorkerPool
 
 _EQUAL, _DIFFERS, _INSERTED, _DELETED, _OUTSIDE = (np.uint8(ord(mark)) for mark in "=XID.")

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, RowState
 from f5py.core.kmers import base_codes
+from f5py.core.motifs import COMPLEMENTS
 from f5py.errors import F5pyError
 from f5py.plotting.site_calls import SiteCalls
 from f5py.pore_model.model import PoreModel
-from f5py.text.complements import COMPLEMENTS
 
 #: Positions that are drawn if no region is given.
 DEFAULT_POSITIONS = 100

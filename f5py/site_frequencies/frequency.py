@@ -52,7 +52,7 @@ from f5py.site_frequencies.table_reader import (
     same_text,
     shown,
 )
-from f5py.text._byte_masks_numba import LANES
+from f5py.text._bytes_numba import LANES
 from f5py.text._format_numba import MINUS, PLUS
 
 #: Header line -> name of the count column.

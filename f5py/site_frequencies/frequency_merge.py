@@ -38,7 +38,7 @@ from f5py.site_frequencies.table_reader import (
     next_row,
     same_text,
 )
-from f5py.text._byte_masks_numba import LANES
+from f5py.text._bytes_numba import LANES
 
 N_COLUMNS, N_STRANDED_COLUMNS = 8, 12
 _CHROMOSOME, _START, _END, _SIZE, _CALLED, _METHYLATED, _SHARE, _SEQUENCE = range(N_COLUMNS)

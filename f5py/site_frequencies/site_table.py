@@ -22,7 +22,7 @@ from f5py.site_frequencies.table_reader import (
     STATE_SIZE,
     same_text,
 )
-from f5py.text._byte_masks_numba import LANES, where_is
+from f5py.text._bytes_numba import LANES, where_is
 from f5py.text._format_numba import NEWLINE, POINT, TAB, ZERO, append_bytes, append_int
 
 if TYPE_CHECKING:

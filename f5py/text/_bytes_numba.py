@@ -1,35 +1,25 @@
-"""Several bytes at a time in Numba kernels, at addresses.
+"""Intrinsics for bytes at addresses, and for finding characters.
 
-A function that gets an array and has a branch counts a reference to the array, which takes longer than the writing of
-a number; one that gets an address does not. An address holds no reference: the array must be an argument of the
-kernel or be used again later in it. Nothing here looks at the arrays' bounds or needs an alignment.
-
-``address_of(array)``                 the address of a uint8 array's first element
-``store_byte(to, byte)``              write one byte
-``store_word(to, word)``              write the eight bytes of a uint64, the lowest one first
-``copy_block(to, source, begin)``     copy 16 bytes of the array `source` from `begin` on
-``copy_padded(to, begin, n)``         copy n bytes, in blocks: up to 15 more are read and written
-``copy_bytes(to, source, n)``         copy the first n bytes of the array `source`
-``bits_of(value)``                    the bits of a double, as a uint64
-``print_fixed(to, decimals, value)``  write a double as ``%.{decimals}f``, and a 0; return the address of the 0
-``print_general(to, value)``          the same as ``%g``
+Functions with a branch count references to their arrays, which is slower than writing a number; addresses avoid that.
+An address holds no reference: the array must be an argument of the kernel or be used later in it. Bounds are not
+checked and no alignment is needed.
 """
 
 from __future__ import annotations
 
 from f5py.jit.instructions import cgutils, intrinsic, ir, types
 
-#: Its calls take one argument less than the functions that it decorates, which type checkers cannot know.
-
-#: Bytes that `copy_block` copies.
+#: Bytes of `copy_block`.
 BLOCK = 16
-
-#: More characters than a double has as text.
+#: Characters of `where_is`.
+LANES = 64
+#: Upper bound of the characters of a double.
 _LONGEST = 400
 
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(64)
 _BLOCK_VECTOR = ir.VectorType(_BYTE, BLOCK)
+_CHARACTERS = ir.VectorType(_BYTE, LANES)
 
 
 def _is_bytes(array) -> bool:
@@ -62,6 +52,8 @@ def address_of(typingctx, array):
 
 
 def _store(kind, element):
+    """Make the intrinsic ``store(address, value)``; lowest byte first."""
+
     @intrinsic
     def store(typingctx, to, value):
         def generate(context, builder, signature, arguments):
@@ -79,7 +71,7 @@ store_word = _store(types.uint64, _WORD)
 
 @intrinsic
 def copy_block(typingctx, to, source, begin):
-    """Copy ``source[begin : begin + 16]``."""
+    """Copy ``source[begin : begin + 16]`` to an address."""
     if not _is_bytes(source):
         return None
     signature = types.void(types.intp, source, types.intp)
@@ -94,7 +86,7 @@ def copy_block(typingctx, to, source, begin):
 
 @intrinsic
 def copy_padded(typingctx, to, begin, n):
-    """Copy `n` bytes from the address `begin` on, rounded up to blocks."""
+    """Copy `n` bytes between addresses, rounded up to blocks."""
 
     def generate(context, builder, signature, arguments):
         to, begin, n = arguments
@@ -108,7 +100,7 @@ def copy_padded(typingctx, to, begin, n):
 
 @intrinsic
 def copy_bytes(typingctx, to, source, n):
-    """Copy ``source[:n]``."""
+    """Copy ``source[:n]`` to an address."""
     if not _is_bytes(source):
         return None
     signature = types.void(types.intp, source, types.intp)
@@ -124,14 +116,14 @@ def copy_bytes(typingctx, to, source, n):
 
 @intrinsic
 def bits_of(typingctx, value):
-    """Return the bits of a double."""
+    """Return the bits of a double as a uint64."""
     return types.uint64(types.float64), lambda context, builder, signature, arguments: builder.bitcast(
         arguments[0], _WORD
     )
 
 
 def _print(context, builder, to, form: str, *arguments):
-    """Call the C library's snprintf; the address after what it has written."""
+    """Call snprintf; return the address of the terminating zero."""
     text, size = _BYTE.as_pointer(), ir.IntType(32)
     kind = ir.FunctionType(size, [text, _WORD, text], var_arg=True)
     function = cgutils.get_or_insert_function(builder.module, kind, "snprintf")
@@ -160,3 +152,25 @@ def print_general(typingctx, to, value):
         return _print(context, builder, arguments[0], "%g", arguments[1])
 
     return types.intp(types.intp, types.float64), generate
+
+
+@intrinsic
+def where_is(typingctx, text, at, character):
+    """Return the bit mask (uint64) of `character` in ``text[at : at + 64]``."""
+    if not _is_bytes(text):
+        return None
+    signature = types.uint64(text, types.intp, types.uint8)
+
+    def generate(context, builder, signature, arguments):
+        array, index, wanted = arguments
+        element = _element(context, builder, signature.args[0], array, index)
+        pointer = builder.bitcast(element, _CHARACTERS.as_pointer())
+        characters = builder.load(pointer)
+        characters.align = 1
+        undefined = ir.Constant(_CHARACTERS, ir.Undefined)
+        first = builder.insert_element(undefined, wanted, ir.Constant(ir.IntType(32), 0))
+        zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        everywhere = builder.shuffle_vector(first, undefined, zeros)
+        return builder.bitcast(builder.icmp_unsigned("==", characters, everywhere), _WORD)
+
+    return signature, generate

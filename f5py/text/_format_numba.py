@@ -1,11 +1,11 @@
-"""Jitted text formatting: numbers and strings into byte buffers, as C's printf writes them.
+"""Formatting of numbers and strings into byte buffers, as by C's printf.
 
-Up to eight characters are made at once, as the bytes of one word, and stored together. So the eight bytes from a
-number's first digit on are overwritten even if it has fewer, and a buffer needs that room after the start of its last
-number. The rare numbers for which a product in double precision does not decide the digits are left to the C library.
+Up to eight characters are made at once, as the bytes of one word, and stored together: so eight bytes after a number's
+start may be overwritten. Rare numbers, with digits that a product in double precision does not decide, are left to the
+C library.
 
-The functions ``append_...`` take an array and an index and return the index after what they write, those named
-``write_...`` do the same with addresses; see `f5py.text._bytes_numba` for why.
+Functions named ``append_...`` take an array and an index and return the next index; those named ``write_...`` take and
+return addresses, see `f5py.text._bytes_numba`.
 """
 
 import numpy as np
@@ -22,8 +22,7 @@ PLUS = np.uint8(ord("+"))
 MINUS = np.uint8(ord("-"))
 POINT = np.uint8(ord("."))
 
-#: Bytes that `append_int`, `write_general` and, with up to six decimals and for any float32, `append_fixed` need at
-#: most.
+#: Most bytes of `append_int`, `write_general`, and `append_fixed` for float32.
 MAX_NUMBER = 48
 
 _WORD_ZERO = np.uint64(0)
@@ -68,16 +67,13 @@ def append_int(out, at, value):
 
 @exact_inner
 def append_fixed(out, at, value, decimals):
-    """Write a double as ``%.{decimals}f`` with 1 to 6 decimals; return the index after it.
-
-    Exact for every double: ties are rounded to even, NaN and infinity have the sign of their sign bit.
-    """
+    """Write a double as ``%.{decimals}f``, exactly, with 1 to 6 decimals; return the index after it."""
     return write_fixed(address_of(out) + at, value, decimals) - address_of(out)
 
 
 @exact_inner
 def eight_digits(value):
-    """Split a uint64 below 10**8 into eight decimal digits, bytes 0 to 9, the first one in the lowest byte."""
+    """Split a uint64 below 10**8 into eight digits, bytes 0 to 9, the first in the lowest byte."""
     high = (value * _PER_10000) >> _BITS_45
     fours = high | (value - high * _TEN_TO_4) << _BITS_32
     hundreds = ((fours * _PER_100) >> _BITS_20) & _HALVES
@@ -88,7 +84,7 @@ def eight_digits(value):
 
 @exact_inner
 def int_word(value):
-    """Format a uint64 below 10**8 without leading zeros; also return the number of characters."""
+    """Format a uint64 below 10**8; also return its number of characters."""
     digits = eight_digits(value)
     leading = lowest_bit(digits | _WORD_ONE << _BITS_56) >> 3
     return (digits | _EIGHT_ZEROS) >> np.uint64(8 * leading), 8 - leading
@@ -131,14 +127,13 @@ def write_int(at, value):
 
 @exact_inner
 def fixed_word(magnitude, decimals):
-    """Format a double, positive or zero, as ``%.{decimals}f``; also return its length, which is at most eight.
+    """Format a double, positive or zero, as ``%.{decimals}f``; also return its length, up to eight.
 
-    The number is zero if there are more, or if another way is needed to find them. No branches: a loop over an array
-    becomes vector code.
+    The length is zero for longer numbers and ties. Without branches, so that loops are vectorized.
     """
     scaled = magnitude * _POWERS[decimals]
     rounded = np.rint(scaled)
-    # A product that was rounded is at a tie or on the right side of it; see `write_fixed_long` for the ties.
+    # A rounded product is at a tie or on its correct side.
     usual = (rounded < _SEVEN_DIGITS) & (abs(scaled - rounded) != 0.5)
     digits = eight_digits(np.uint64(np.int64(rounded if usual else 0.0)))
     leading = lowest_bit(digits | _WORD_ONE << np.uint64(8 * (7 - decimals))) >> 3
@@ -151,9 +146,9 @@ def fixed_word(magnitude, decimals):
 
 @exact_inner
 def fixed_words(values, n, decimals, words, lengths, signs):
-    """`fixed_word` of the first `n` of some float32, and 1 where a minus stands before it, else 0.
+    """Format the first `n` float32 by `fixed_word`; `signs` is 1 for negative numbers.
 
-    NaN has a minus, which is the sign that x86 gives to 0 / 0, whatever this processor does.
+    NaN is negative on all processors, as 0 / 0 is on x86.
     """
     for i in range(n):
         value = np.float64(values[i])
@@ -163,7 +158,7 @@ def fixed_words(values, n, decimals, words, lengths, signs):
 
 @exact_inner
 def int_words(values, n, words, lengths):
-    """`int_word` of the first `n` of some integers; the length is 0 for negative ones and those from 10**8 on."""
+    """Format the first `n` integers by `int_word`; the length is 0 for negative ones and from 10**8 on."""
     for i in range(n):
         value = np.uint64(values[i])
         usual = value < _TEN_TO_8
@@ -185,16 +180,13 @@ def write_fixed(at, value, decimals):
 
 @exact_inner
 def write_fixed_long(at, value, decimals):
-    """Write what `write_fixed` does not write itself: long numbers, ties and what is not finite."""
+    """Write long numbers, ties, infinities and NaN by the C library."""
     return print_fixed(at, decimals, value)
 
 
 @exact_inner
 def write_general(at, value):
-    """Write a double as ``%g``, that is with six significant digits; return the address after it.
-
-    Exact for every double: ties are rounded to even, NaN and infinity have the sign of their sign bit.
-    """
+    """Write a double as ``%g``, exactly; return the address after it."""
     magnitude = abs(value)
     if not 1e-4 <= magnitude < 1e6:
         return print_general(at, value)
@@ -214,7 +206,7 @@ def write_general(at, value):
 
 @exact_inner
 def _write_significant(at, digits, exponent):
-    """Write ``digits * 10 ** (exponent - 5)``, of six digits, as ``%g`` does; `exponent` is from -4 to 5."""
+    """Write ``digits * 10 ** (exponent - 5)``, of six digits, as ``%g``; `exponent` is from -4 to 5."""
     n_whole = exponent + 1
     n_digits = 6
     while n_digits > max(n_whole, 1) and digits % 10 == 0:

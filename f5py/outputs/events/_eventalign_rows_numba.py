@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from f5py.core._kmers_numba import next_rank
 from f5py.core.batch import Alignments, Events, Rows, RowState, Scaling, Signals
+from f5py.core.motifs import COMPLEMENTS
 from f5py.jit.kernel import exact_inner
-from f5py.text.complements import COMPLEMENTS
 
 _BAD, _DELETED = np.uint8(RowState.BAD), np.uint8(RowState.DELETED)
 _WITHOUT_EVENT = np.uint8(RowState.SKIPPED | RowState.DELETED)
