@@ -43,8 +43,7 @@ from f5py.pipeline.inputs import check_outputs, open_reads
 from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.unmapped import unmapped_batch
 from f5py.plotting import file_stem, format_of
-from f5py.plotting.calls_of_read import site_calls
-from f5py.plotting.data import PlotData, Source, read_data, reference_data
+from f5py.plotting.data import PlotData, Source, read_data, reference_data, site_calls
 from f5py.plotting.figure import check_matplotlib, read_figure, write_figure
 from f5py.plotting.picture import Picture
 from f5py.pore_model import PoreModel, check_same_k

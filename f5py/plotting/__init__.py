@@ -1,16 +1,16 @@
-"""Drawing reads: the signal of one with its events and bases, or the calls of all over a locus."""
+"""Plots of a read's signal with events and bases, and of the calls of reads over a locus."""
 
 import os
 
 from f5py.errors import UsageError
 from f5py.options.output_names import kind_of_several
 
-#: File formats of figures, which are also the endings of the files' names.
+#: File formats and extensions of figures.
 FORMATS = ("png", "svg", "pdf", "html")
 
 
 def format_of(output: str) -> str:
-    """Return the format that the name of a figure says; `UsageError` if it is none of `FORMATS`."""
+    """Return the format of a figure by its file name, or raise `UsageError`."""
     return kind_of_several("-o", output, FORMATS)
 
 

@@ -1,4 +1,4 @@
-"""Data of a plot of a read as plain arrays, made from a computed batch."""
+"""Data of a plot of a read, from a computed batch."""
 
 from __future__ import annotations
 
@@ -10,66 +10,67 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, RowState
 from f5py.core.kmers import base_codes
-from f5py.core.motifs import COMPLEMENTS
+from f5py.core.motifs import COMPLEMENTS, Motif
 from f5py.errors import F5pyError
-from f5py.plotting.site_calls import SiteCalls
 from f5py.pore_model.model import PoreModel
 
-#: Positions that are drawn if no region is given.
+#: Positions of the default region.
 DEFAULT_POSITIONS = 100
-#: More k-mers than these make a page that browsers are slow with.
+#: Most k-mers of a page; browsers are slow with more.
 MAX_KMERS = 50_000
 
 
 class Source(NamedTuple):
-    """Facts about a read besides its arrays, for the figure's words."""
+    """Chemistry and contig of a read, for labels."""
 
     chemistry: str  # such as ``R9.4 DNA``
     rna: bool  # the signal runs from the 3' end to the 5' end
     contig: str | None  # None for an alignment to the read's own bases
 
 
+class SiteCalls(NamedTuple):
+    """Methylation calls of the read in the region, in signal order; shape (c,) each."""
+
+    motif: str  # such as ``CG``
+    threshold: float  # calls with a smaller absolute ratio are undecided
+    first: NDArray[np.int64]  # 0-based position of the group's first site
+    last: NDArray[np.int64]
+    sites: NDArray[np.int64]  # number of sites in the group
+    ratio: NDArray[np.float64]  # log-likelihood ratio; above 0 for methylated
+    start_sample: NDArray[np.int64]  # half-open interval of the samples of the k-mers that begin at the group's sites
+    end_sample: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False)
 class PlotData:
-    """One read over a region, in the order of the signal."""
+    """One read over a region, in signal order, with s samples, e events and p k-mers."""
 
-    name: str  # the read's
-    strand: str | None  # "+" or "-": None for an alignment to the read's own bases
+    name: str
+    strand: str | None  # "+" or "-"; None for an alignment to the read's own bases
     source: Source
     model: str  # name of the pore model
-    # shift, scale, var: the expected level is ``shift + scale * level`` and its standard deviation ``var * stdv``
-    shift: float
+    shift: float  # expected levels are ``shift + scale * level``, with the standard deviation ``var * stdv``
     scale: float
     var: float
     sampling_rate: float  # Hz
-    first_sample: int  # number in the read of the first element of `current`
+    first_sample: int  # index in the read of ``current[0]``
     current: NDArray[np.float32]  # shape (s,): pA
-    # shape (e,): numbers of the events in the read, as the tables of the other commands have them
-    event_index: NDArray[np.int64]
-    # event_start, event_length: shape (e,): in samples of the read. Starts ascend.
-    event_start: NDArray[np.int64]
+    event_index: NDArray[np.int64]  # shape (e,): index in the read, as in tables of other commands
+    event_start: NDArray[np.int64]  # shape (e,): in samples of the read, ascending
     event_length: NDArray[np.int64]
-    # event_mean, event_stdv: shape (e,): pA
-    event_mean: NDArray[np.float32]
+    event_mean: NDArray[np.float32]  # shape (e,): pA
     event_stdv: NDArray[np.float32]
-    event_kmer: NDArray[np.int64]  # shape (e,): index into the k-mers below; -1 for an event that is aligned to none
-    event_bad: NDArray[np.bool_]  # shape (e,): the alignment takes the event as one that fits no k-mer
-    # shape (p,): 0-based position of each k-mer's first base on the reference or in the read. They descend if the
-    # signal runs against them.
-    position: NDArray[np.int64]
-    # shape (p, k): letters of the k-mers as the pore sees them: of the opposite strand of the reference for a reverse
-    # read
-    kmers: NDArray[np.uint8]
-    letter: NDArray[np.uint8]  # shape (p,): the base at `position`, on the strand of the read
-    # kmer_start, kmer_end: shape (p,): half-open interval of samples; empty, and at the place where it is missing, for
-    # a k-mer without events
-    kmer_start: NDArray[np.int64]
+    event_kmer: NDArray[np.int64]  # shape (e,): index of the k-mer; -1 for unaligned events
+    event_bad: NDArray[np.bool_]  # shape (e,): aligned as an event of no k-mer
+    position: NDArray[np.int64]  # shape (p,): 0-based, of each k-mer's first base on the reference or in the read
+    kmers: NDArray[np.uint8]  # shape (p, k): letters on the strand of the read
+    letter: NDArray[np.uint8]  # shape (p,): base at `position`, on the strand of the read
+    kmer_start: NDArray[np.int64]  # shape (p,): half-open interval of samples; empty for skipped k-mers
     kmer_end: NDArray[np.int64]
-    new_segment: NDArray[np.bool_]  # shape (p,): the positions before this k-mer are no part of the alignment
-    # level, level_stdv: shape (p,): what the model expects, in pA on the read's scale
-    level: NDArray[np.float32]
+    new_segment: NDArray[np.bool_]  # shape (p,): True after positions outside the alignment
+    level: NDArray[np.float32]  # shape (p,): expected level in pA on the read's scale
     level_stdv: NDArray[np.float32]
-    calls: SiteCalls | None = None  # None if methylation was not called
+    calls: SiteCalls | None = None
 
     @property
     def skipped(self) -> NDArray[np.bool_]:
@@ -78,25 +79,25 @@ class PlotData:
 
     @property
     def descending(self) -> bool:
-        """The signal runs against the positions."""
+        """Whether positions descend along the signal."""
         return (self.strand == "-") != self.source.rna
 
     @property
     def region(self) -> str:
-        """The positions drawn, 1-based with both ends included."""
+        """Region as in samtools: 1-based, both ends included."""
         first, last = int(self.position.min()) + 1, int(self.position.max()) + 1
         return f"{self.source.contig}:{first}-{last}" if self.source.contig is not None else f"{first}-{last}"
 
     @property
     def title(self) -> str:
-        """The read's name and the region."""
+        """Name and region of the read."""
         where = f"{self.region} ({self.strand})" if self.strand else f"bases {self.region} of the read"
-        # a name may have characters that neither fonts nor XML know
+        # names may have characters that fonts and XML lack
         return "".join(c if c.isprintable() else "?" for c in f"{self.name}  {where}")
 
     @property
     def subtitle(self) -> str:
-        """The chemistry and the read's scaling."""
+        """Chemistry, model and scaling of the read."""
         return (
             f"{self.source.chemistry}, model {self.model.rpartition('/')[2]}, shift {self.shift:.2f}, "
             f"scale {self.scale:.3f}, var {self.var:.3f}"
@@ -104,18 +105,18 @@ class PlotData:
 
     @property
     def position_words(self) -> str:
-        """What the positions and letters above the signal are."""
+        """Label of the positions and letters above the signal."""
         where = "in the read" if self.source.contig is None else f"on {self.source.contig}"
         which, base = ("leftmost", "its complement") if self.strand == "-" else ("first", "that base")
         return f"position {where} of each k-mer's {which} base{', descending' if self.descending else ''}, and {base}"
 
     def signal_words(self, seconds: bool) -> str:
-        """Label the axis below the signal."""
+        """Return the label of the axis below the signal."""
         direction = "3' to 5'" if self.source.rna else "5' to 3'"
         return f"{'time (s)' if seconds else 'sample'}: the signal's order, {direction} of the read"
 
     def current_limits(self) -> tuple[float, float]:
-        """Limits that have all events and levels inside; a sample far off may be cut, as it would flatten them."""
+        """Return limits around all events and levels; outlying samples may be cut off."""
         low = float(min(self.event_mean.min(), (self.level - self.level_stdv).min()))
         high = float(max(self.event_mean.max(), (self.level + self.level_stdv).max()))
         room = high - low
@@ -125,7 +126,7 @@ class PlotData:
 
 
 class _Rows(NamedTuple):
-    """Events and the positions that they are aligned to, ascending in position; shape (r,) each."""
+    """Aligned events by ascending position; shape (r,) each."""
 
     event: NDArray[np.int64]
     position: NDArray[np.int64]
@@ -133,28 +134,12 @@ class _Rows(NamedTuple):
     segment: NDArray[np.int64]
 
 
-class _Against(NamedTuple):
-    """Sequence that events are aligned to: a strand of the reference, or the read's bases, which have none."""
-
-    strand: str | None
-    kmers: NDArray[np.uint8]
-    origin: int  # position of the first k-mer
-
-
 def reference_data(
     batch: ReadBatch, read: int, model: PoreModel, source: Source, region: tuple[int, int] | None
 ) -> PlotData:
-    """Take what a plot of a read aligned to the reference shows.
+    """Collect the plot of a read aligned to the reference.
 
-    Raises `F5pyError` if no event is aligned in the region, or the region is too large.
-
-    Parameters
-    ----------
-    batch : ReadBatch
-        With the rows of an event alignment, events, reference segments and samples.
-    region : (int, int) or None
-        0-based, half-open interval of the reference that the k-mers' first bases lie in. By default the first
-        `DEFAULT_POSITIONS` positions in the order of the signal.
+    `region` is a 0-based, half-open interval of k-mers, by default the first `DEFAULT_POSITIONS` in signal order.
     """
     begin = batch.events.offsets[read]
     mine = slice(begin, begin + batch.rows.n[read])
@@ -170,49 +155,34 @@ def reference_data(
     reverse = bool(batch.reverse[read])
     if reverse:
         kmers = COMPLEMENTS[kmers[:, ::-1]]
-    against = _Against("-" if reverse else "+", kmers, int(batch.reference_start[read]))
-    return _collect(batch, read, model, source, against, rows, region)
+    strand, origin = "-" if reverse else "+", int(batch.reference_start[read])
+    return _collect(batch, read, model, source, strand, kmers, origin, rows, region)
 
 
 def read_data(
     batch: ReadBatch, read: int, model: PoreModel, source: Source, region: tuple[int, int] | None
 ) -> PlotData:
-    """Take what a plot of a read aligned to its own bases shows; see `reference_data`. Raises `F5pyError`.
-
-    Parameters
-    ----------
-    batch : ReadBatch
-        With alignment, events, bases and samples.
-    region : (int, int) or None
-        0-based, half-open interval of the read's k-mers.
-    """
+    """Collect the plot of a read aligned to its own bases; see `reference_data`."""
     bases = batch.bases[batch.base_offsets[read] : batch.base_offsets[read + 1]]
     kmers = np.lib.stride_tricks.sliding_window_view(bases, model.k)
     of_kmers = slice(batch.base_offsets[read], batch.base_offsets[read] + len(kmers))
-    first, last = (
-        batch.base_map.first_event[of_kmers].astype(np.int64),
-        batch.base_map.last_event[of_kmers].astype(np.int64),
-    )
+    events = batch.base_map.first_event, batch.base_map.last_event
+    first, last = (event[of_kmers].astype(np.int64) for event in events)
     mapped = np.flatnonzero(first >= 0)
     position, step = _repeated_with_steps(mapped, last[mapped] - first[mapped] + 1)
     rows = _Rows(first[position] + step, position, np.zeros(len(position), np.bool_), np.zeros(len(position), np.int64))
-    return _collect(batch, read, model, source, _Against(None, kmers, 0), rows, region)
+    return _collect(batch, read, model, source, None, kmers, 0, rows, region)
 
 
 def _collect(
-    batch: ReadBatch,
-    read: int,
-    model: PoreModel,
-    source: Source,
-    against: _Against,
-    rows: _Rows,
-    region: tuple[int, int] | None,
-) -> PlotData:
-    """Restrict to the region and put everything into the order of the signal."""
+    batch: ReadBatch, read: int, model: PoreModel, source: Source, strand: str | None, kmers: NDArray[np.uint8],
+    origin: int, rows: _Rows, region: tuple[int, int] | None,
+) -> PlotData:  # fmt: skip
+    """Restrict to the region and sort by signal; `origin` is the position of the first of the `kmers`."""
     name = batch.names[read]
     if not len(rows.event):
         raise F5pyError(f"read {name}: no event is aligned to the reference; is the alignment long enough?")
-    descending = (against.strand == "-") != source.rna
+    descending = (strand == "-") != source.rna
     rows = _in_region(name, rows, region, descending)
 
     position, step = _all_positions(rows)
@@ -227,13 +197,13 @@ def _collect(
     if descending:
         position, segment, skipped = position[::-1], segment[::-1], skipped[::-1]
 
-    # All events between the outermost ones, in the order of the signal.
+    # All events between the outermost ones, in signal order.
     low, high = int(rows.event.min()), int(rows.event.max()) + 1
     begin = batch.events.offsets[read]
     index = np.arange(low, high)
     row_of_event = np.full(high - low, -1, np.int64)
     row_of_event[rows.event - low] = np.arange(len(rows.event))
-    if source.rna:  # whose events are numbered against the signal
+    if source.rna:  # events are numbered against the signal
         index, row_of_event = index[::-1], row_of_event[::-1]
     start = batch.events.start[begin + index].astype(np.int64)
     length = batch.events.length[begin + index].astype(np.int64)
@@ -250,12 +220,12 @@ def _collect(
     kmer_start, kmer_end = _intervals(event_kmer[aligned], start[aligned], length[aligned], skipped)
     first_sample, end_sample = int(start[0]), int(start[-1] + length[-1])
     samples = batch.samples[batch.sample_offsets[read] + first_sample : batch.sample_offsets[read] + end_sample]
-    shown = against.kmers[position - against.origin]
+    shown = kmers[position - origin]
     rank = base_codes()[shown] @ (4 ** np.arange(model.k - 1, -1, -1))
     shift, scale, var = batch.shift[read], batch.scale[read], batch.var[read]
     return PlotData(
         name=name,
-        strand=against.strand,
+        strand=strand,
         source=source,
         model=model.name,
         shift=float(shift),
@@ -273,7 +243,7 @@ def _collect(
         event_bad=event_bad,
         position=position,
         kmers=shown,
-        letter=shown[:, -1] if against.strand == "-" else shown[:, 0],
+        letter=shown[:, -1] if strand == "-" else shown[:, 0],
         kmer_start=kmer_start,
         kmer_end=kmer_end,
         new_segment=np.append(False, segment[1:] != segment[:-1]),
@@ -283,7 +253,7 @@ def _collect(
 
 
 def _in_region(name: str, rows: _Rows, region: tuple[int, int] | None, descending: bool) -> _Rows:
-    """Select the rows in the region, or in the default one."""
+    """Select the rows in the region or the default region."""
     low, high = int(rows.position.min()), int(rows.position.max()) + 1
     if region is None:
         region = (high - DEFAULT_POSITIONS, high) if descending else (low, low + DEFAULT_POSITIONS)
@@ -297,17 +267,17 @@ def _in_region(name: str, rows: _Rows, region: tuple[int, int] | None, descendin
 
 
 def _all_positions(rows: _Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions with events and those skipped between them, ascending, and how far each is after one with events."""
+    """Return all positions between events of a segment, ascending, and their distances from the last event."""
     position, first = np.unique(rows.position, return_index=True)
     same_segment = np.diff(rows.segment[first]) == 0
     n = np.append(np.where(same_segment, np.diff(position), 1), 1)
-    # A leap without a new segment cannot be longer than a block of the alignment, so this stays small.
+    # Within a segment, gaps are at most a block of the alignment.
     repeated, step = _repeated_with_steps(position, n)
     return repeated + step, step
 
 
 def _repeated_with_steps(values: NDArray[np.int64], n: NDArray[np.int64]) -> tuple[NDArray, NDArray]:
-    """Each value n times, and for each repeat how many were before it."""
+    """Repeat each value n times; also return the index of each repeat."""
     first = np.cumsum(n) - n
     return np.repeat(values, n), np.arange(int(n.sum())) - np.repeat(first, n)
 
@@ -315,7 +285,7 @@ def _repeated_with_steps(values: NDArray[np.int64], n: NDArray[np.int64]) -> tup
 def _intervals(
     kmer: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64], skipped: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Join the samples of each k-mer's events; a skipped one gets the end of the k-mer before, twice."""
+    """Return the samples of each k-mer's events, and empty intervals for skipped k-mers."""
     kmer_start = np.full(len(skipped), np.iinfo(np.int64).max)
     kmer_end = np.zeros(len(skipped), np.int64)
     np.minimum.at(kmer_start, kmer, start)
@@ -323,3 +293,25 @@ def _intervals(
     before = np.maximum.accumulate(np.where(skipped, 0, np.arange(len(skipped))))
     kmer_end = kmer_end[before]
     return np.where(skipped, kmer_end, kmer_start), kmer_end
+
+
+def site_calls(data: PlotData, batch: ReadBatch, read: int, motif: Motif, threshold: float) -> SiteCalls:
+    """Select the calls of a read, the `read`-th of the batch, with all sites in the region of the plot."""
+    mine = slice(begin := batch.calls.offsets[read], begin + batch.calls.n[read])
+    first, last = batch.calls.first[mine], batch.calls.last[mine]
+    order = np.flatnonzero((first >= data.position.min()) & (last <= data.position.max()))
+    if data.descending:
+        order = order[::-1]
+    first, last = first[order], last[order]
+    by_position = np.argsort(data.position)
+    kmers = by_position[np.searchsorted(data.position[by_position], np.stack([first, last]))]
+    return SiteCalls(
+        motif.pattern,
+        threshold,
+        first,
+        last,
+        batch.calls.sites[mine][order].astype(np.int64),
+        batch.calls.methylated[mine][order].astype(np.float64) - batch.calls.unmethylated[mine][order],
+        data.kmer_start[kmers.min(axis=0)],
+        data.kmer_end[kmers.max(axis=0)],
+    )

@@ -9,6 +9,7 @@ import numpy as np
 from f5py.errors import F5pyError
 from f5py.plotting.data import PlotData
 from f5py.plotting.figure_file import require_matplotlib, save_figure, settings
+from f5py.plotting.pages import write_read_page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,48 +23,31 @@ _SIGNAL, _MATCH, _BAD, _UNALIGNED, _MODEL, _GREY = "#9a9a9a", "#14375e", "#0d858
 _WIDTH_PER_KMER, _MIN_WIDTH, _MAX_WIDTH = 0.17, 10.0, 120.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.8, 0.25, 1.0, 0.95
 _STRIP, _SKIPPED_ROW, _SIGNAL_HEIGHT = 0.24, 0.18, 3.6
-# Letters are at most that large, and are left out where they would be smaller; in points.
+# Font sizes in points; smaller letters are omitted.
 _LARGEST_LETTER, _SMALLEST_LETTER = 10.0, 4.0
 _LETTER_WIDTH = 0.75  # of the font size
-#: Labelled positions are at least that far apart, in inches, and multiples of one of these numbers.
+#: Least distance, in inches, and steps of labeled positions.
 _TICK_DISTANCE = 0.55
 _TICK_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-#: More k-mers than these do not fit into a figure that can be looked at.
+#: Most k-mers of a figure.
 MAX_KMERS = 5000
 
 
 def check_matplotlib(command: str = "plot") -> None:
-    """Raise `MissingDependencyError` unless matplotlib can be imported."""
+    """Raise `MissingDependencyError` without matplotlib."""
     require_matplotlib(f"f5py {command} needs")
 
 
 def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = False) -> None:
-    """Draw a read and write the figure; the same data give the same bytes.
-
-    Parameters
-    ----------
-    kind : str
-        One of `f5py.plotting.FORMATS`.
-    seconds : bool
-        Show the time in seconds instead of samples.
-
-    Raises
-    ------
-    MissingDependencyError
-        matplotlib is not installed, and the format needs it.
-    F5pyError
-        There are too many k-mers for the format.
-    """
+    """Write the figure of a read in one of `f5py.plotting.FORMATS`, with a time axis of samples or of seconds."""
     if kind == "html":
-        from f5py.plotting.html import write_html
-
-        write_html(data, file, seconds)
-        return
-    save_figure(read_figure(data, seconds), file, kind)
+        write_read_page(data, file, seconds)
+    else:
+        save_figure(read_figure(data, seconds), file, kind)
 
 
 def read_figure(data: PlotData, seconds: bool = False) -> Figure:
-    """Draw a read; arguments and errors are those of `write_figure`."""
+    """Draw a read; see `write_figure`."""
     if len(data.position) > MAX_KMERS:
         raise F5pyError(
             f"-w: the region has {len(data.position)} k-mers of read {data.name}, too many for a figure; choose one of "
@@ -156,7 +140,7 @@ def _draw_signal(axes: Axes, data: PlotData, unit: float) -> None:
 
 
 def _draw_bases(axes: Axes, data: PlotData, unit: float, points: float, roomy: bool) -> None:
-    """Draw a coloured letter for each base, and above them those without events; `points` per unit of x."""
+    """Draw a colored letter for each base, and skipped ones above; `points` are per unit of x."""
     axes.set_ylim(0, _STRIP + _SKIPPED_ROW)
     axes.set_yticks([])
     for side in ("left", "right", "top", "bottom"):
@@ -189,7 +173,7 @@ def _draw_bases(axes: Axes, data: PlotData, unit: float, points: float, roomy: b
 
 
 def _label_positions(axes: Axes, data: PlotData, unit: float, inches: float, roomy: bool) -> None:
-    """Positions above their bases; `inches` per unit of x."""
+    """Label positions above their bases; `inches` are per unit of x."""
     per_position = len(data.current) * unit * inches / len(data.position)
     step = next((n for n in _TICK_STEPS if n * per_position >= _TICK_DISTANCE), _TICK_STEPS[-1])
     numbers = data.position + 1
@@ -197,7 +181,7 @@ def _label_positions(axes: Axes, data: PlotData, unit: float, inches: float, roo
     x = (data.kmer_start + data.kmer_end)[these] * unit / 2
     labels = numbers[these].tolist()
     kept: list[int] = []
-    for i, place in enumerate(x.tolist()):  # few; k-mers of short events may stand close together
+    for i, place in enumerate(x.tolist()):  # k-mers of short events may be close together
         if not kept or (place - x[kept[-1]]) * inches >= 0.075 * len(f"{labels[i]:,}") + 0.1:
             kept.append(i)
     axes.xaxis.tick_top()

@@ -1,4 +1,4 @@
-"""Figures of matplotlib as files: the same drawing gives the same bytes."""
+"""Reproducible files of matplotlib figures."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _NO_DATE: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationD
 
 
 def require_matplotlib(need: str) -> None:
-    """Raise `MissingDependencyError` unless matplotlib can be imported; `need` is what needs it, with the verb."""
+    """Raise `MissingDependencyError` without matplotlib; `need` is the subject and verb of the message."""
     try:
-        import matplotlib  # noqa: F401 - only to fail before the work starts
+        import matplotlib  # noqa: F401 - to fail early
     except ImportError as problem:
         raise unavailable(problem, need, "matplotlib", "plot") from problem
 
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """Draw with our settings of matplotlib; a user's own would change the figure from machine to machine."""
+    """Apply fixed settings of matplotlib instead of the user's."""
     from matplotlib.style import context
 
     with context(["default", RC]):
@@ -36,6 +36,6 @@ def settings() -> Iterator[None]:
 
 
 def save_figure(figure: Figure, file: BinaryIO, kind: str, dots_per_inch: int = 150) -> None:
-    """Write a figure without the date; `kind` is one of `KINDS`."""
+    """Write a figure in one of `KINDS`, without the date."""
     with settings():
         figure.savefig(file, format=kind, dpi=dots_per_inch, metadata=_NO_DATE[kind])

@@ -1,4 +1,4 @@
-"""Genes over a locus, from a BED, GFF or GTF file."""
+"""Genes of a locus, from a BED, GFF or GTF file."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from f5py.errors import InputFileError, UsageError
 from f5py.io.bytes.byte_input import open_bytes
 from f5py.io.bytes.byte_pieces import whole_lines
-from f5py.plotting.packing import packed
+from f5py.plotting.packing import pack_rows
 
 _PIECE = 16 << 20
 _COMPRESSED = (".gz", ".bgz", ".zst", ".bz2", ".xz")
-#: What follows the contig in a line, by the ending of the file's name; groups: start, end, strand, name.
+# Patterns of lines after the contig.
 _BED = (
     rb"\t(?P<start>[0-9]{1,18})\t(?P<end>[0-9]{1,18})(?:\t(?P<name>[^\t\n\r]*)(?:\t[^\t\n]*(?:\t(?P<strand>[+-]))?)?)?"
 )
@@ -25,39 +25,26 @@ _GFF = (
     rb"(?P<name>[^\n\r]*)"
 )
 _FORMATS = {".bed": _BED, ".gff": _GFF, ".gff3": _GFF, ".gtf": _GFF}
-#: Attributes that name a gene, the best first.
+#: Attributes with a gene's name, in order of preference.
 _NAMES = tuple(
     re.compile(rf'(?:^|;)\s*{name}[= ]"?([^";]*)') for name in ("Name", "gene_name", "gene", "gene_id", "ID")
 )
 
 
 class Genes(NamedTuple):
-    """Genes that overlap a locus, by position; shape (g,) each."""
+    """Genes of a locus, by position; shape (g,) each."""
 
-    # start, end: 0-based, half-open, cut to the locus
-    start: NDArray[np.int64]
+    start: NDArray[np.int64]  # 0-based, half-open, clipped to the locus
     end: NDArray[np.int64]
     strand: list[str]  # ``+``, ``-`` or ``.``
     name: list[str]
-    row: NDArray[np.int64]  # the first in which there is room for a gene
+    row: NDArray[np.int64]  # of the drawing
 
 
 def read_genes(path: str, contig: str, start: int, end: int) -> Genes:
-    """Read the genes of a locus: all intervals of a BED file, features named as genes of a GFF or GTF file.
+    """Read the genes of a locus (0-based, half-open): all intervals of BED, or gene features of GFF and GTF.
 
-    Parameters
-    ----------
-    path : str
-        Plain or compressed; the ending before that of the compression tells the format.
-    start, end : int
-        0-based, half-open.
-
-    Raises
-    ------
-    UsageError
-        The file's name has another ending.
-    InputFileError
-        The file cannot be read, or none of its lines is one of its format.
+    The file may be compressed. Its name must tell the format.
     """
     suffixes = [suffix.lower() for suffix in PurePath(path).suffixes if suffix.lower() not in _COMPRESSED]
     fields = _FORMATS.get(suffixes[-1] if suffixes else "")
@@ -81,9 +68,9 @@ def read_genes(path: str, contig: str, start: int, end: int) -> Genes:
     chosen = [rows[i] for i in kept.tolist()]
     names = [_name((row["name"] or b"").decode("utf-8", "replace"), fields is _GFF) for row in chosen]
     strands = [(row["strand"] or b".").decode("ascii", "replace") for row in chosen]
-    # a name takes the room of its letters: 140 of them are as wide as the locus
+    # 140 letters of a name are as wide as the locus
     room = first + np.array([len(name) for name in names], np.int64) * ((end - start) // 140 + 1)
-    return Genes(first, last, strands, names, packed(first, np.maximum(last, room), (end - start) // 100))
+    return Genes(first, last, strands, names, pack_rows(first, np.maximum(last, room), (end - start) // 100))
 
 
 def _name(text: str, is_attributes: bool) -> str:

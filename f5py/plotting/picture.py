@@ -1,4 +1,4 @@
-"""Pictures that the commands that draw return to Python: to be shown, saved, or drawn on."""
+"""Pictures that plotting commands return to Python."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
 
 
 class Picture:
-    """A picture of a read or of a locus. A notebook shows it as a page that can be zoomed.
+    """Picture of a read or a locus, shown by notebooks as a page to zoom in.
 
     Parameters
     ----------
     write : function of (binary file, format)
-        Writes it in one of `f5py.plotting.FORMATS`.
+        Writes the picture in one of `f5py.plotting.FORMATS`.
     draw : function
-        Draws it with matplotlib.
+        Draws the picture with matplotlib.
     height : int
-        Of the page in a notebook, in pixels.
+        Height of the page in a notebook, in pixels.
     """
 
     def __init__(self, title: str, write: Callable[[BinaryIO, str], None], draw: Callable[[], Figure], height: int):
@@ -45,30 +45,24 @@ class Picture:
         )
 
     def page(self) -> str:
-        """Return the page, complete in itself, as HTML."""
+        """Return the picture as a self-contained HTML page."""
         file = io.BytesIO()
         self._write(file, "html")
         return file.getvalue().decode()
 
     def figure(self) -> Figure:
-        """Draw it as a new `matplotlib.figure.Figure`, which can be changed before it is saved.
-
-        Raises
-        ------
-        MissingDependencyError
-            matplotlib is not installed.
-        """
+        """Draw the picture as a new `matplotlib.figure.Figure`."""
         return self._draw()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write it to a file, whose ending says the format: png, svg, pdf or html.
+        """Write the picture to a .png, .svg, .pdf or .html file.
 
         Raises
         ------
         UsageError
-            The ending is another one.
+            The extension is another one.
         MissingDependencyError
-            matplotlib is not installed, and the format needs it.
+            The format needs matplotlib, which is not installed.
         OutputFileError
             The file cannot be written.
         """

@@ -1,4 +1,4 @@
-"""Data of a plot of a locus: reads with their modification calls, packed into rows, and frequencies by site."""
+"""Data of a plot of a locus: packed reads with their modification calls, and frequencies by site."""
 
 from __future__ import annotations
 
@@ -20,48 +20,46 @@ from f5py.io.bam.modifications.modification_calls import (
     read_name,
 )
 from f5py.plotting.genes import Genes
-from f5py.plotting.packing import packed
+from f5py.plotting.packing import pack_rows
 
 if TYPE_CHECKING:
     import pysam
 
-#: Between reads in one row, as a share of the region.
+#: Least gap between reads of a row, as a share of the region.
 _GAP = 0.01
-#: Sites with fewer calls than this share of the median site's get no frequency, unless a number is given.
+#: Default least coverage of a site's frequency, as a share of the median site's.
 _LEAST_SHARE = 0.2
 
 
 class Marks(NamedTuple):
-    """Calls, in the order of the reads; shape (c,) each."""
+    """Calls by read; shape (c,) each."""
 
-    read: NDArray[np.int64]  # index of the read
-    # 0-based position on the reference. CpG calls of reverse reads are put at the C of the forward strand.
-    position: NDArray[np.int64]
-    ratio: NDArray[np.float64]  # log-odds of modified against unmodified, natural logarithm
+    read: NDArray[np.int64]
+    position: NDArray[np.int64]  # 0-based on the reference, of CpG always on the forward strand
+    ratio: NDArray[np.float64]  # natural log-odds of modified against unmodified
 
 
 class SiteShares(NamedTuple):
     """Share of modified calls by site; shape (s,) each."""
 
     position: NDArray[np.int64]
-    # modified, called: decided calls: with a ratio at or beyond the threshold
     modified: NDArray[np.int64]
-    called: NDArray[np.int64]
+    called: NDArray[np.int64]  # calls at or beyond the threshold
 
 
 class SmoothShares(NamedTuple):
-    """Share of modified calls by stretches of equal length that have calls; shape (m,) each."""
+    """Share of modified calls by bins of equal width; shape (m,) each."""
 
     centre: NDArray[np.float64]  # 0-based
     share: NDArray[np.float64]
-    stretch: NDArray[np.int64]  # number of the stretch
+    stretch: NDArray[np.int64]  # index of the bin
 
 
 class Cells(NamedTuple):
-    """Calls of a read within a stretch of the region, counted by state; shape (m,) each."""
+    """Counts of a read's calls by state, in bins of the region; shape (m,) each."""
 
     read: NDArray[np.int64]
-    cell: NDArray[np.int64]  # number of the stretch, from the region's start
+    cell: NDArray[np.int64]  # index of the bin
     modified: NDArray[np.int64]
     plain: NDArray[np.int64]
     undecided: NDArray[np.int64]
@@ -72,39 +70,35 @@ class RegionData:
     """Reads over a locus."""
 
     contig: str
-    # start, end: 0-based, half-open
-    start: int
+    start: int  # 0-based, half-open
     end: int
     modification: str  # such as ``5mC (C+m)``
-    threshold: float  # ratios nearer to 0 are undecided
+    threshold: float  # calls with a smaller absolute ratio are undecided
     names: list[str]  # of the n reads
     read_start: NDArray[np.int64]  # shape (n,)
     read_end: NDArray[np.int64]  # shape (n,)
     reverse: NDArray[np.bool_]  # shape (n,)
-    # shape (n,): the HP tag; 0 for reads without. If the tags are text, the place of each among all of them, from 1 on.
-    haplotype: NDArray[np.int64]
-    haplotype_names: dict[int, str]  # what a haplotype is called
-    row: NDArray[np.int64]  # shape (n,): place of the read among those of its haplotype, from 0 on
+    haplotype: NDArray[np.int64]  # shape (n,): HP tag, or rank from 1 on of a textual one; 0 without a tag
+    haplotype_names: dict[int, str]
+    row: NDArray[np.int64]  # shape (n,): row of the drawing in its haplotype
     marks: Marks
-    # shape (end - start,): reads with calls of modified bases over each base, those beyond the maximum as well
-    depth: NDArray[np.int64]
+    depth: NDArray[np.int64]  # shape (end - start,): all reads with calls of modified bases
     n_left_out: int  # reads beyond the maximum
-    # sites with fewer decided calls have no frequency; by default a fifth of what the median site has
-    min_coverage: int | None = None
+    min_coverage: int | None = None  # least decided calls of a site's frequency; see `least_calls`
     genes: Genes | None = None
 
     @property
     def region(self) -> str:
-        """As samtools writes regions."""
+        """Region as in samtools."""
         return f"{self.contig}:{self.start + 1}-{self.end}"
 
     def haplotypes(self) -> list[int]:
-        """List the haplotypes that occur: numbered ones first, reads without one last."""
+        """Return the haplotypes in the data, ascending, 0 last."""
         found = np.unique(self.haplotype).tolist()
         return sorted(found, key=lambda number: (number == 0, number))
 
     def shares(self, haplotype: int | None = None) -> SiteShares:
-        """Frequencies of a haplotype's reads, or of all reads."""
+        """Compute the frequencies of a haplotype, or of all reads."""
         decided = np.abs(self.marks.ratio) >= self.threshold
         if haplotype is not None:
             decided &= self.haplotype[self.marks.read] == haplotype
@@ -114,19 +108,19 @@ class RegionData:
         return SiteShares(position, modified, called)
 
     def least_calls(self, sites: SiteShares) -> int:
-        """Decided calls that a site needs for a frequency that is drawn."""
+        """Return the least number of decided calls of a drawn frequency."""
         if self.min_coverage is not None:
             return self.min_coverage
         return max(1, math.ceil(_LEAST_SHARE * float(np.median(sites.called)))) if len(sites.called) else 1
 
     def shown_shares(self, haplotype: int | None = None) -> SiteShares:
-        """`shares` of the sites with enough calls."""
+        """Return the frequencies with enough calls."""
         sites = self.shares(haplotype)
         enough = sites.called >= self.least_calls(sites)
         return SiteShares(*(part[enough] for part in sites))
 
     def smooth_shares(self, haplotype: int | None, n_stretches: int) -> SmoothShares:
-        """Frequencies by stretches: all decided calls of a stretch weigh the same."""
+        """Compute frequencies of all decided calls in bins."""
         sites = self.shares(haplotype)
         stretch = (sites.position - self.start) * n_stretches // (self.end - self.start)
         called = np.bincount(stretch, sites.called, minlength=n_stretches)
@@ -136,7 +130,7 @@ class RegionData:
         return SmoothShares(centre, modified[seen] / called[seen], seen)
 
     def cells(self, n_cells: int) -> Cells:
-        """Count calls by read and by stretches of the region, as many as a drawing can tell apart."""
+        """Count calls by read and bin."""
         cell = (self.marks.position - self.start) * n_cells // (self.end - self.start)
         state = np.where(np.abs(self.marks.ratio) < self.threshold, 2, np.where(self.marks.ratio > 0, 0, 1))
         key, place = np.unique(self.marks.read * n_cells + cell, return_inverse=True)
@@ -153,20 +147,18 @@ def region_data(
     min_coverage: int | None = None,
     genes: Genes | None = None,
 ) -> RegionData:
-    """Collect the reads over a locus. Raises `F5pyError` if no read has calls in the region.
+    """Collect the reads of a locus, or raise `F5pyError` without calls.
 
     Parameters
     ----------
     records : iterable of pysam.AlignedSegment
-        Those that overlap the region, by position.
+        Records that overlap the region, sorted.
     region : (str, int, int)
         Contig and 0-based, half-open interval.
     code : str or None
         Code of the modification in the MM tag; by default the one with most calls.
-    threshold : float
-        Natural log-odds at which a call is decided.
     max_reads : int
-        The longest overlaps are taken.
+        Longer overlaps are preferred.
     """
     contig, start, end = region
     kept = [record for record in records if has_modifications(record)]
@@ -219,9 +211,9 @@ _NAMES = {"m": "5mC", "h": "5hmC", "a": "6mA", "21839": "4mC", "17802": "pseudou
 
 
 def _haplotypes(tags: list[Any]) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """Assign a number to every read by its HP tag, 0 for none, and say what the numbers are called.
+    """Return the haplotype number of every read by its HP tag, 0 for none, and names by number.
 
-    Tags are numbers, as phasing programs write them, unless one is another text than a number.
+    Tags are numbers unless one of them is other text.
     """
     texts = [str(tag) for tag in tags]
     if all(_NUMBER.fullmatch(text) for text in texts):
@@ -232,7 +224,7 @@ def _haplotypes(tags: list[Any]) -> tuple[NDArray[np.int64], dict[int, str]]:
 
 
 def _modification(calls: list[dict[Modification, list[tuple[int, int]]]], code: str | None) -> list[Modification]:
-    """Find the keys of the modification that is drawn: one for each strand."""
+    """Return the keys of the drawn modification, one per strand."""
     numbers: dict[str, int] = {}
     for found in calls:
         for key, places in found.items():
@@ -248,7 +240,7 @@ def _modification(calls: list[dict[Modification, list[tuple[int, int]]]], code: 
 def _on_reference(
     record: pysam.AlignedSegment, calls: list[tuple[int, int]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Positions and log-odds of the calls that are aligned; of a reverse CpG the position of its other strand's C."""
+    """Return positions and log-odds of aligned calls; a reverse CpG has the position of the forward C."""
     place, position, ratio = aligned_calls(record, calls)
     bases = np.frombuffer((record.query_sequence or "").encode(), np.uint8)
     if record.is_reverse and len(bases):
@@ -258,7 +250,7 @@ def _on_reference(
 
 
 def _depth(records: list[pysam.AlignedSegment], start: int, end: int) -> NDArray[np.int64]:
-    """Count the records over each base; deletions count as covered."""
+    """Count the records over each base, deletions included."""
     first = np.array([record.reference_start for record in records], np.int64).clip(start, end)
     last = np.array([record.reference_end or 0 for record in records], np.int64).clip(start, end)
     steps = np.bincount(first - start, minlength=end - start + 1) - np.bincount(last - start, minlength=end - start + 1)
@@ -268,9 +260,9 @@ def _depth(records: list[pysam.AlignedSegment], start: int, end: int) -> NDArray
 def _rows(
     start: NDArray[np.int64], end: NDArray[np.int64], haplotype: NDArray[np.int64], gap: int
 ) -> NDArray[np.int64]:
-    """Find the first row, among those of its haplotype, in which each read has room."""
+    """Pack the reads of each haplotype into rows."""
     rows = np.zeros(len(start), np.int64)
     for one in np.unique(haplotype):
         mine = haplotype == one
-        rows[mine] = packed(start[mine], end[mine], gap)
+        rows[mine] = pack_rows(start[mine], end[mine], gap)
     return rows

@@ -1,4 +1,4 @@
-"""The figure of a locus: frequencies, depth and genes, and below them the reads with their calls, haplotypes apart."""
+"""Figure of a locus: frequencies, depth, genes, and reads with their calls by haplotype, drawn with matplotlib."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from f5py.plotting.figure import check_matplotlib
 from f5py.plotting.figure_file import save_figure, settings
 from f5py.plotting.genes import Genes
+from f5py.plotting.pages import write_region_page
 from f5py.plotting.region import RegionData
-from f5py.plotting.region_page import write_region_page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,32 +23,24 @@ _OTHER_LINE = "#b8860b"
 # Measures in inches.
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 11.35, 0.9, 0.45, 0.75, 0.85
 _SHARES, _DEPTH, _GENE, _ROW, _BETWEEN = 1.5, 0.4, 0.24, 0.13, 0.32
-#: Marks side by side, at most, each of the same whole number of pixels: calls of a read that are nearer share one.
+#: Most marks across, of equal whole numbers of pixels; closer calls of a read share one.
 _MARKS = 250
-#: Length of the tip that shows a read's direction, and of that of a gene.
+#: Length of the arrow tips of reads and genes.
 _TIP = 0.06
-#: Stretches by which frequencies are drawn as a line where there are more sites.
+#: Bins of the line of frequencies, with more sites than bins.
 _STRETCHES = 200
 
 
 def write_region_figure(data: RegionData, file: BinaryIO, kind: str) -> None:
-    """Draw a locus and write the figure; the same data give the same bytes.
-
-    Raises `MissingDependencyError` if matplotlib is not installed.
-
-    Parameters
-    ----------
-    kind : str
-        One of `f5py.plotting.FORMATS`.
-    """
+    """Write the figure of a locus in one of `f5py.plotting.FORMATS`."""
     if kind == "html":
         write_region_page(data, file)
-        return
-    save_figure(region_figure(data), file, kind)
+    else:
+        save_figure(region_figure(data), file, kind)
 
 
 def region_figure(data: RegionData) -> Figure:
-    """Draw a locus. Raises `MissingDependencyError` if matplotlib is not installed."""
+    """Draw a locus."""
     check_matplotlib("plot-region")
     from matplotlib.figure import Figure
 
@@ -123,9 +115,9 @@ def _genes_height(data: RegionData) -> float:
 
 
 def _draw_shares(axes: Axes, data: RegionData, groups: list[int]) -> None:
-    """Share of modified calls by site, points the larger the more calls; a line for each haplotype.
+    """Draw the share of modified calls by site, with points sized by calls, and a line for each haplotype.
 
-    The line joins the sites, or where these are many the means of stretches, of which all calls weigh the same.
+    The line joins the sites, or the means of bins of many sites.
     """
     for group in groups:
         sites = data.shown_shares(group)
@@ -152,7 +144,7 @@ def _draw_shares(axes: Axes, data: RegionData, groups: list[int]) -> None:
 
 
 def _draw_depth(axes: Axes, data: RegionData) -> None:
-    """Draw the reads over each base, as an area; of many bases the stretches' means."""
+    """Draw the depth as an area, binned in long regions."""
     n = min(len(data.depth), int(300 * (_WIDTH - _LEFT - _RIGHT)))
     edges = np.arange(n + 1) * len(data.depth) // n
     means = np.add.reduceat(data.depth, edges[:-1]) / np.diff(edges)
@@ -165,7 +157,7 @@ def _draw_depth(axes: Axes, data: RegionData) -> None:
 
 
 def _draw_genes(axes: Axes, genes: Genes, bases_per_inch: float) -> None:
-    """Draw a box for each gene, with a tip where it ends, and its name."""
+    """Draw an arrow for each gene, and its name."""
     from matplotlib.collections import PolyCollection
 
     height = _GENE * (int(genes.row.max()) + 1)
@@ -187,10 +179,9 @@ def _draw_genes(axes: Axes, genes: Genes, bases_per_inch: float) -> None:
 
 
 def _draw_reads(axes: Axes, data: RegionData, group: int, height: float, bases_per_inch: float) -> None:
-    """Draw a bar for each read, with a tip where it ends, and marks of its calls.
+    """Draw an arrow for each read, and marks of its calls.
 
-    A mark is as wide as can be seen. Calls that would share one divide it by how many are modified, unmodified and
-    undecided, so that colours have the areas of what they stand for at every scale.
+    Calls that share a mark divide its area by state.
     """
     from matplotlib.collections import PolyCollection
 
@@ -222,7 +213,7 @@ def _draw_reads(axes: Axes, data: RegionData, group: int, height: float, bases_p
 
 
 def _boxes(start: np.ndarray, end: np.ndarray, top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
-    """Corners of boxes; `top` and `bottom` in rows."""
+    """Return the corners of boxes; `top` and `bottom` are in rows."""
     low, high = top * _ROW, bottom * _ROW
     return np.stack([start, low, start, high, end, high, end, low], axis=1).reshape(-1, 4, 2)
 
@@ -231,7 +222,7 @@ def _pointed(
     start: np.ndarray, end: np.ndarray, low: np.ndarray, high: np.ndarray, forward: np.ndarray, backward: np.ndarray,
     tip: float,
 ) -> np.ndarray:  # fmt: skip
-    """Corners of boxes with a tip at their end if `forward`, at their start if `backward`."""
+    """Return the corners of boxes with a tip at the end if `forward`, at the start if `backward`."""
     tip = np.minimum(tip, (end - start) / 2)
     left, right = np.where(backward, start + tip, start), np.where(forward, end - tip, end)
     middle, out = (low + high) / 2, (high - low) / 2

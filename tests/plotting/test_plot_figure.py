@@ -17,9 +17,8 @@ import pytest
 
 from f5py.errors import F5pyError, MissingDependencyError
 from f5py.plotting import FORMATS
-from f5py.plotting.data import PlotData, Source
+from f5py.plotting.data import PlotData, SiteCalls, Source
 from f5py.plotting.figure import write_figure
-from f5py.plotting.site_calls import SiteCalls
 
 from ..patience import PATIENCE
 

@@ -20,7 +20,6 @@ import pytest
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.plotting import FORMATS
 from f5py.plotting.genes import read_genes
-from f5py.plotting.packing import packed
 from f5py.plotting.region import Marks, RegionData, region_data
 from f5py.plotting.region_figure import write_region_figure
 
@@ -234,7 +233,7 @@ def _locus(length: int, n_reads: int) -> RegionData:
     return replace(
         data_of(record("a")),
         start=0, end=length, names=[str(i) for i in range(n_reads)], read_start=first, read_end=last,
-        reverse=first % 2 > 0, haplotype=np.zeros(n_reads, np.int64), row=packed(first, last, length // 100),
+        reverse=first % 2 > 0, haplotype=np.zeros(n_reads, np.int64), row=pack_rows(first, last, length // 100),
         marks=Marks(read, np.concatenate(covered), ratio), depth=np.ones(length, np.int64),
     )  # fmt: skip
 

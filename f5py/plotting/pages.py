@@ -1,0 +1,220 @@
+"""Viewers of a read and of a locus: HTML files with a drawing to zoom and pan in, which load nothing else."""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Sequence
+from html import escape
+from importlib import resources
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.plotting.data import PlotData
+from f5py.plotting.region import RegionData
+
+_READ_HELP = (
+    "Drag to move, turn the wheel or pinch to zoom; arrows, + and - work too. Point at an event, a base or a call for "
+    "its numbers."
+)
+
+
+def write_read_page(data: PlotData, file: BinaryIO, seconds: bool = False) -> None:
+    """Write the viewer of a read; its bytes depend on nothing but the data."""
+    legend = [("signal", "signal"), ("event", "event"), ("model", "expected level, with its standard deviation")]
+    if data.event_bad.any():
+        legend.append(("bad", "event that fits no k-mer"))
+    if (data.event_kmer < 0).any():
+        legend.append(("unaligned", "event that is not aligned"))
+    if data.calls is not None:
+        legend += [("methylated", "call: methylated"), ("plain", "call: not methylated; pale below the threshold")]
+    canvases = (
+        f'<canvas id="signal" tabindex="0" role="img" aria-label="{escape(data.title)}"></canvas>\n'
+        '<canvas id="overview" aria-hidden="true"></canvas>\n'
+    )
+    shown = _read_json(data, seconds)
+    _write_page(file, "viewer", data.title, [data.subtitle, data.position_words], canvases, legend, _READ_HELP, shown)
+
+
+def _rounded(values: NDArray[np.floating]) -> list[float]:
+    """Round to hundredths of a picoampere, less than a pixel."""
+    return np.round(values.astype(np.float64), 2).tolist()
+
+
+def _read_json(data: PlotData, seconds: bool) -> dict[str, Any]:
+    """Collect the data of the page's program."""
+    k = data.kmers.shape[1]
+    kmers = data.kmers.tobytes().decode("latin-1")
+    shown: dict[str, Any] = {
+        "first": data.first_sample,
+        "rate": data.sampling_rate,
+        "seconds": seconds,
+        "axis": data.signal_words(seconds),
+        "limits": [round(limit, 2) for limit in data.current_limits()],
+        "current": _rounded(data.current),
+        "events": {
+            "index": data.event_index.tolist(),
+            "start": data.event_start.tolist(),
+            "length": data.event_length.tolist(),
+            "mean": _rounded(data.event_mean),
+            "stdv": _rounded(data.event_stdv),
+            "kmer": data.event_kmer.tolist(),
+            "bad": data.event_bad.astype(np.int8).tolist(),
+        },
+        "kmers": {
+            "kmer": [kmers[i : i + k] for i in range(0, len(kmers), k)],
+            "letter": data.letter.tobytes().decode("latin-1").upper(),
+            "position": data.position.tolist(),
+            "start": data.kmer_start.tolist(),
+            "end": data.kmer_end.tolist(),
+            "gap": data.new_segment.astype(np.int8).tolist(),
+            "level": _rounded(data.level),
+            "stdv": _rounded(data.level_stdv),
+        },
+    }
+    if data.calls is not None:
+        calls = data.calls
+        shown["threshold"] = calls.threshold
+        shown["calls"] = {
+            "start": calls.start_sample.tolist(),
+            "end": calls.end_sample.tolist(),
+            "ratio": _rounded(calls.ratio),
+            "words": [
+                f"{sites} {calls.motif} at {first + 1:,}{f' to {last + 1:,}' if last > first else ''}\n"
+                f"log-likelihood ratio {ratio:.2f}\n{_verdict(ratio, calls.threshold)}"
+                for first, last, sites, ratio in zip(
+                    calls.first.tolist(), calls.last.tolist(), calls.sites.tolist(), calls.ratio.tolist(), strict=True
+                )
+            ],
+        }
+    return shown
+
+
+def _verdict(ratio: float, threshold: float) -> str:
+    if abs(ratio) < threshold:
+        return f"below the threshold of {threshold:g}"
+    return "methylated" if ratio > 0 else "not methylated"
+
+
+_REGION_HELP = (
+    "Drag to move, turn the wheel or pinch to zoom, with Ctrl where the page is higher than the window; arrows, + and "
+    "- work too. Point at a call for its read and its numbers."
+)
+_COLOURS = {1: "one", 2: "two", 0: "none"}
+#: Most bins of the depth.
+_DEPTHS = 4000
+
+
+def write_region_page(data: RegionData, file: BinaryIO) -> None:
+    """Write the viewer of a locus: frequencies, depth, genes and reads with their calls."""
+    words = [f"{data.modification}, threshold {data.threshold:g} (log-odds)"]
+    if data.n_left_out:
+        words.append(f"{data.n_left_out} more reads are not drawn")
+    legend = [("methylated", "modified"), ("plain", "unmodified"), ("undecided", "below the threshold")]
+    canvas = '<canvas id="region" tabindex="0" role="img" aria-label="reads with their calls"></canvas>\n'
+    _write_page(file, "region", data.region, words, canvas, legend, _REGION_HELP, _region_json(data))
+
+
+def _region_json(data: RegionData) -> dict[str, Any]:
+    groups = data.haplotypes()
+    place = {group: i for i, group in enumerate(groups)}
+    n_bins = min(_DEPTHS, len(data.depth))
+    edges = np.arange(n_bins) * len(data.depth) // n_bins
+    order = np.lexsort((data.marks.position, data.marks.read))
+    shown: dict[str, Any] = {
+        "contig": data.contig,
+        "start": data.start,
+        "end": data.end,
+        "threshold": data.threshold,
+        "depth": np.maximum.reduceat(data.depth, edges).tolist(),
+        "groups": [
+            {
+                "words": _group_label(data, group, groups),
+                "colour": _COLOURS.get(group, "other"),
+                "least": data.least_calls(data.shares(group)),
+            }
+            for group in groups
+        ],
+        "reads": {
+            "name": data.names,
+            "start": data.read_start.tolist(),
+            "end": data.read_end.tolist(),
+            "reverse": data.reverse.astype(np.int8).tolist(),
+            "group": [place[group] for group in data.haplotype.tolist()],
+            "row": data.row.tolist(),
+            "calls": np.bincount(data.marks.read, minlength=len(data.names)).tolist(),
+        },
+        "position": _compressed(np.diff(data.marks.position[order], prepend=0).astype("<i4")),
+        "probability": _compressed(_quality(data.marks.ratio[order])),
+    }
+    if data.genes is not None:
+        genes = data.genes
+        shown["genes"] = {
+            "start": genes.start.tolist(),
+            "end": genes.end.tolist(),
+            "strand": genes.strand,
+            "name": genes.name,
+            "row": genes.row.tolist(),
+        }
+    return shown
+
+
+def _group_label(data: RegionData, group: int, groups: list[int]) -> str:
+    n_reads = int((data.haplotype == group).sum())
+    words = f"{n_reads} {'read' if n_reads == 1 else 'reads'}"
+    if groups == [0]:
+        return words
+    return f"haplotype {data.haplotype_names[group]}: {words}" if group else f"without haplotype: {words}"
+
+
+def _quality(ratio: NDArray[np.float64]) -> NDArray[np.uint8]:
+    """Convert log-odds to values of the ML tag."""
+    return np.round(256 / (1 + np.exp(-ratio)) - 0.5).astype(np.uint8)
+
+
+def _compressed(values: NDArray[Any]) -> str:
+    return base64.b64encode(zlib.compress(values.tobytes(), 9)).decode()
+
+
+def _write_page(
+    file: BinaryIO, name: str, title: str, words: Sequence[str], canvases: str, legend: Sequence[tuple[str, str]],
+    help_words: str, data: dict[str, Any],
+) -> None:  # fmt: skip
+    """Write a page.
+
+    Parameters
+    ----------
+    name : str
+        Of the page's program and style in this package, in addition to the common ones.
+    words : sequence of str
+        Lines below the title.
+    canvases : str
+        HTML elements.
+    legend : sequence of (str, str)
+        Color name of the style, and label.
+    data : dict
+        Data of the program.
+    """
+    files = resources.files(__package__)
+    style, program = (
+        "".join(files.joinpath(f"{part}.{ending}").read_text() for part in ("canvas", name)) for ending in ("css", "js")
+    )
+    # No "<" in the data may end their element.
+    shown = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    title = escape(title)
+    keys = "".join(f'<span><i style="background: var(--{colour})"></i>{told}</span>' for colour, told in legend)
+    file.write(
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
+        f"<style>\n{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<p>{'<br>'.join(map(escape, words))}</p>\n"
+        '<figure>\n<nav><button id="in" title="zoom in">+</button><button id="out" title="zoom out">&minus;</button>'
+        '<button id="whole">all</button><input id="goto" placeholder="go to position" aria-label="go to position">'
+        '<button id="save">save picture</button><span id="where"></span></nav>\n'
+        f'{canvases}<div id="tip" hidden></div>\n<div id="legend">{keys}</div>\n</figure>\n<p>{help_words}</p>\n'
+        "<noscript><p>The drawing needs JavaScript; PNG, SVG and PDF are written, too.</p></noscript>\n"
+        f'<script type="application/json" id="data">{shown}</script>\n<script>\n{program}</script>\n</body>\n</html>\n'
+        .encode()
+    )  # fmt: skip
