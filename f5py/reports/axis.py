@@ -1,4 +1,4 @@
-"""Axes of charts: what is on them, within which bounds, and round numbers to write at them."""
+"""Axes of charts: names, bounds and ticks at round numbers."""
 
 from __future__ import annotations
 
@@ -9,28 +9,23 @@ from dataclasses import dataclass
 
 _STEPS = (1, 2, 2.5, 5, 10)
 _SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-#: Ends of an axis that are nearer to each other, and parts of the larger one, are alike: between them doubles have not
-#: enough digits for round numbers.
+#: Least absolute and relative span of an axis: doubles need enough digits for round numbers.
 _LEAST_SPAN, _LEAST_PART = 1e-300, 1e-9
-#: Numbers with more digits after the point, and from this size on, are written with an exponent.
+#: Most decimals, and bound, of numbers without an exponent.
 _MOST_DIGITS, _LARGEST_PLAIN = 8, 1e15
 
 
 @dataclass(frozen=True)
 class Axis:
-    """Meaning of the numbers of an axis."""
+    """Name and range of an axis."""
 
-    name: str = ""  # as it is written beside the axis; "" where the chart's title says it
-    # least, most: bounds of what such a number can be. An axis with both shows all between them.
-    least: float | None = None
+    name: str = ""
+    least: float | None = None  # bounds of possible values; an axis with both shows the whole range
     most: float | None = None
-    whole: bool = False  # counts, which have no ticks between them
+    whole: bool = False  # only whole ticks
 
     def limits(self, values: Sequence[float]) -> tuple[float, float]:
-        """Choose the ends of an axis: the bounds where there are two, else round numbers around the values.
-
-        Values that are not finite do not count.
-        """
+        """Choose the ends of the axis: the bounds, or round numbers around the finite values."""
         if self.least is not None and self.most is not None:
             return self.least, self.most
         finite = [one for one in values if math.isfinite(one)]
@@ -41,14 +36,11 @@ class Axis:
             low, high = _around(low, self.whole)
         step = _step(low, high, 4, self.whole)
         low = low if self.least is not None else max(math.floor(low / step + 1e-9) * step, -sys.float_info.max)
-        # one step also where whole numbers are asked for and there is next to nothing
+        # at least one step
         return low, min(max(math.ceil(high / step - 1e-9) * step, low + step), sys.float_info.max)
 
     def ticks(self, low: float, high: float, most: int = 5) -> list[tuple[float, str]]:
-        """Round numbers between two ends, at most so many, each with how it is written; no two are written alike.
-
-        There are none between ends that are alike.
-        """
+        """Return at most so many round numbers between two ends, with distinct labels; none for too short a span."""
         if _are_alike(low, high):
             return []
         step = _step(low, high, most - 1, self.whole)
@@ -65,13 +57,13 @@ class Axis:
 
 
 def ticks_of_bins(first: Sequence[float]) -> list[tuple[float, str]]:
-    """Round numbers along bins of equal width, by where these start, with how they are written; places are in bins."""
+    """Return round numbers along bins of equal width, in units of bins, with labels."""
     width = first[1] - first[0]
     return [((one - first[0]) / width, text) for one, text in NUMBER.ticks(first[0], first[-1] + width)]
 
 
 def ticks_of_powers(first: float, n: int, per_power: int, most: int = 6) -> list[tuple[float, str]]:
-    """Round numbers along n bins, so many for each power of ten, with how they are written; places are in bins."""
+    """Return round numbers along n logarithmic bins, in units of bins, with labels."""
     last = first * 10 ** (n / per_power)
     powers = range(math.floor(math.log10(first)), math.ceil(math.log10(last)) + 1)
     inside: list[int] = []
@@ -84,35 +76,34 @@ def ticks_of_powers(first: float, n: int, per_power: int, most: int = 6) -> list
 
 
 def short(number: float) -> str:
-    """Format a number with at most three digits and a letter for its thousands."""
+    """Format a number with three digits and a unit prefix."""
     size, letter = next((one for one in _SIZES if number >= one[0]), (1.0, ""))
     return f"{number / size:.3g}{letter}"
 
 
-#: Counts of something, percentages, probabilities and rates; other numbers.
 COUNT, PERCENT, SHARE, NUMBER = Axis(least=0, whole=True), Axis("%", 0, 100), Axis(least=0, most=1), Axis()
 THRESHOLD = Axis("threshold", least=0)
 FALSE_POSITIVES, TRUE_POSITIVES = Axis("rate of false positives", 0, 1), Axis("rate of true positives", 0, 1)
 
 
 def share(value: float, low: float, high: float) -> float:
-    """Return where a value is between two ends, as a share of the way."""
+    """Return the relative position of a value between two ends."""
     return _half_span(low, value) / _half_span(low, high)
 
 
 def _half_span(low: float, high: float) -> float:
-    """Return half the distance, as the whole one may be more than the largest number."""
+    """Return half the distance, as the whole one may overflow."""
     return high / 2 - low / 2
 
 
 def _are_alike(low: float, high: float) -> bool:
-    """Return whether there is no axis between two ends."""
+    """Return whether two ends are too close for an axis."""
     half = _half_span(low, high)
     return not half > _LEAST_SPAN or half < _LEAST_PART * max(abs(low), abs(high))
 
 
 def _around(value: float, whole: bool) -> tuple[float, float]:
-    """Choose the ends of an axis with one value only."""
+    """Choose the ends of an axis around a single value."""
     if abs(value) <= _LEAST_SPAN:
         return 0.0, 1.0
     if whole and not _are_alike(value, value + 1):
@@ -121,7 +112,7 @@ def _around(value: float, whole: bool) -> tuple[float, float]:
 
 
 def _step(low: float, high: float, most: int, whole: bool) -> float:
-    """Find the least round number that goes at most so many times between two ends."""
+    """Return the least round step with at most so many steps between two ends."""
     rough = _half_span(low, high) / max(most, 1) * 2
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(one * power for one in _STEPS if one * power >= rough * (1 - 1e-9) and not (whole and one == 2.5))

@@ -1,4 +1,4 @@
-"""Charts of a report as data, drawn as SVG in a page of HTML or with matplotlib."""
+"""Charts of reports, drawn as SVG in HTML or with matplotlib."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from f5py.reports.axis import Axis
 from f5py.reports.html_report import section
 from f5py.reports.svg_charts import bar_chart, line_chart
 
-#: Endings of the names of reports.
+#: Extensions of reports.
 REPORT_KINDS = ("html", "json", *KINDS)
 _COLOURS = ("#2f6db3", "#c2453a", "#3a8f4d", "#8053a8", "#96690a", "#1a7f89")
 _COLUMNS, _SIZE = 2, (5.6, 3.4)
@@ -22,45 +22,45 @@ _DOTS_PER_INCH = 130
 
 @dataclass(frozen=True)
 class Chart:
-    """Series over places."""
+    """Bar chart of stacked series over labels, or line chart over numbers."""
 
     title: str
-    places: Sequence[Any]  # words make a chart of bars, which stand on top of each other; numbers one of lines
-    across: Axis  # what the places are
+    places: Sequence[Any]
+    across: Axis
     series: Mapping[str, Sequence[float]]
-    up: Axis  # what the numbers of the series are
+    up: Axis
     ticks: Sequence[tuple[float, str]] | None = None  # see `f5py.reports.svg_charts.bar_chart`
 
     @property
     def has_bars(self) -> bool:
-        """Whether the places are words."""
+        """Whether places are labels."""
         return bool(self.places) and isinstance(self.places[0], str)
 
     def html(self) -> str:
-        """Draw the chart as a part of a page."""
+        """Draw the chart as a section of a page."""
         if self.has_bars:
             return section(self.title, bar_chart(self.places, self.series, self.across.name, self.up, self.ticks))
         return section(self.title, line_chart(self.places, self.series, self.across, self.up))
 
 
 def short(interval: str) -> str:
-    """Shorten an interval in words, so that there is room for it below a bar."""
+    """Shorten the label of an interval."""
     return interval.replace(" and more", "+").replace(" to ", "-")
 
 
 def report_kind(path: str) -> str:
-    """Return the kind that the name of a report says; `UsageError` if it is none of `REPORT_KINDS`."""
+    """Return the format of a report by its file name, or raise `UsageError`."""
     return kind_of_several("--report", path, REPORT_KINDS)
 
 
 def check_can_draw(kinds: Sequence[str]) -> None:
-    """Raise `MissingDependencyError` if one of the kinds needs matplotlib and that cannot be imported."""
+    """Raise `MissingDependencyError` if a format needs matplotlib, which is not installed."""
     if set(kinds) & set(KINDS):
         require_matplotlib("figures of reports, other than .html and .json, need")
 
 
 def write_charts(charts: Sequence[Chart], file: BinaryIO, kind: str, title: str) -> None:
-    """Draw charts beside and below each other with matplotlib; `kind` is png, svg or pdf."""
+    """Draw a grid of charts with matplotlib; `kind` is png, svg or pdf."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.style import context

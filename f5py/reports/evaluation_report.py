@@ -15,12 +15,12 @@ from f5py.pipeline.inputs import check_outputs
 from f5py.reports.charts import Chart, check_can_draw, report_kind, write_charts
 from f5py.reports.html_report import page, section
 
-#: Between two columns of a table.
+#: Gap between columns of a table.
 _COLUMNS = re.compile(r"\S {2,}\S")
 
 
 def check_reports(options: EvaluationOptions) -> None:
-    """Raise for an output that is an input or another output, and a report of no known kind or without its library."""
+    """Raise for colliding outputs, and for reports of an unknown format or without its library."""
     check_outputs(options)
     check_can_draw([report_kind(path) for path in options.report])
 
@@ -28,7 +28,7 @@ def check_reports(options: EvaluationOptions) -> None:
 def write_reports(
     options: EvaluationOptions, title: str, lines: Sequence[str], data: dict[str, Any], charts: Sequence[Chart]
 ) -> None:
-    """Write every report in the format that its name says, and the text."""
+    """Write the text, and every report in the format of its name."""
     text = "\n".join(lines) + "\n"
     for path in options.report:
         kind = report_kind(path)
@@ -49,14 +49,9 @@ def write_reports(
         out.write(text.encode())
 
 
-def _kind_of(line: str) -> str:
-    """Return the class of a line: one of a table, which must stay whole, a sentence, or "" if it is empty."""
-    return "" if not line else "columns" if _COLUMNS.search(line) else "lines"
-
-
 def _paragraphs(text: str) -> str:
-    """Write tables, which can be scrolled, and sentences, which are wrapped."""
-    groups = groupby(text.splitlines(), _kind_of)
+    """Format tables, which are scrolled, and sentences, which are wrapped."""
+    groups = groupby(text.splitlines(), lambda line: line and ("columns" if _COLUMNS.search(line) else "lines"))
     return "".join(f'<pre class="{kind}">{escape(chr(10).join(lines))}</pre>' for kind, lines in groups if kind)
 
 
@@ -66,7 +61,7 @@ def percent(value: float | None) -> str:
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table; the first column is flush left, the others right."""
+    """Format a table, with the first column flush left and others flush right."""
     widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
     return [
         "  ".join(

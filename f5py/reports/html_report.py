@@ -1,4 +1,4 @@
-"""The report of a run as one page of HTML that loads nothing from elsewhere."""
+"""Report of a run over signals as a self-contained HTML page, and the parts of such pages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from f5py.reports.axis import COUNT, NUMBER, PERCENT, Axis, ticks_of_bins, ticks_of_powers
 from f5py.reports.svg_charts import area_chart, bar_chart, line_chart
 
-#: Counts of reads that add up to all.
+#: Counts that add up to all reads.
 FATES = ("passed", "qc_fail", "could_not_calibrate", "no_alignment", "bad_reads", "ultra_long")
 _MOST_CONTIGS = 24
 _OPTION = re.compile(r"(?<![^ ])--?[A-Za-z][A-Za-z0-9-]*")
@@ -23,37 +23,49 @@ _DEPTH = Axis("reads over a base", least=0)
 
 
 def html_report(sample: str, run: Mapping[str, Any]) -> str:
-    """Write the page.
-
-    Parameters
-    ----------
-    run : mapping
-        What the JSON report has below ``run``.
-    """
-    command = run["command"]
-    seconds = table([(words(name), f"{value:,.2f}") for name, value in run["seconds"].items()])
-    blocks = [
-        f"<h1>f5py {escape(command)}: {escape(sample)}</h1>",
-        f"<p>{escape(run['parameters'].get('bam', ''))}, {escape(run['finished'])}; "
-        f"{escape(run['rests_on']['chemistry'])}, {escape(', '.join(run['rests_on']['models'].values()))}</p>",
-        command_shown(run["parameters"].get("command_line", f"f5py {command}")),
-        f'<div class="grid cards">{"".join(card(*one) for one in _figures(run))}</div>',
-        warnings_shown(run["warnings"]),
-        details("What the results rest on", _basis(run["rests_on"])),
-        f'<div class="grid">{"".join(_charts(run))}</div>',
-        f'<div class="grid">{section("Reads", table(_reads(run["counts"])))}{section("Seconds", seconds)}</div>',
-        details("Options", [(key, shown(one)) for key, one in run["parameters"].items() if one not in (None, [])]),
-        details(
-            "Input files",
-            [(one["path"], f"{one['bytes']:,} bytes, {one['modified']}, MD5 {one['md5']}") for one in run["inputs"]],
-        ),
-        details("Versions", list(run["versions"].items())),
+    """Make the page of a sample from ``run`` of the JSON report."""
+    facts, command = run["rests_on"], run["command"]
+    about = (
+        f"{escape(run['parameters'].get('bam', ''))}, {escape(run['finished'])}; "
+        f"{escape(facts['chemistry'])}, {escape(', '.join(facts['models'].values()))}"
+    )
+    basis = [
+        ("chemistry", f"{facts['chemistry']} ({facts['known_from']})"),
+        *facts["models"].items(),
+        *((words(name), shown(one)) for name, one in facts["options"].items()),
     ]
-    return page(f"f5py {command}: {sample}", blocks)
+    counts = {name: count for name, count in run["counts"].items() if count or name in FATES}
+    title = f"f5py {command}: {sample}"
+    line = run["parameters"].get("command_line", f"f5py {command}")
+    return run_page(title, about, line, run, _figures(run), basis, _charts(run), counts)
+
+
+def run_page(
+    title: str, about: str, line: str, run: Mapping[str, Any], figures: Iterable[tuple[str, str]],
+    basis: list[tuple[str, str]], charts: Iterable[str], counts: Mapping[str, int],
+) -> str:  # fmt: skip
+    """Make a page of a run: its command line, key figures, basis, charts, counts, options, inputs and versions."""
+    seconds = table([(words(name), f"{value:,.2f}") for name, value in run["seconds"].items()])
+    reads = table([(words(name), f"{count:,}") for name, count in counts.items()])
+    inputs = [(one["path"], f"{one['bytes']:,} bytes, {one['modified']}, MD5 {one['md5']}") for one in run["inputs"]]
+    blocks = [
+        f"<h1>{escape(title)}</h1>",
+        f"<p>{about}</p>",
+        command_shown(line),
+        f'<div class="grid cards">{"".join(_card(*one) for one in figures)}</div>',
+        warnings_shown(run["warnings"]),
+        _details("What the results rest on", basis),
+        f'<div class="grid">{"".join(charts)}</div>',
+        f'<div class="grid">{section("Reads", reads)}{section("Seconds", seconds)}</div>',
+        _details("Options", [(key, shown(one)) for key, one in run["parameters"].items() if one not in (None, [])]),
+        _details("Input files", inputs),
+        _details("Versions", list(run["versions"].items())),
+    ]
+    return page(title, blocks)
 
 
 def page(title: str, blocks: Iterable[str]) -> str:
-    """Write a page of blocks of HTML."""
+    """Make a page of HTML blocks."""
     style = resources.files(__package__).joinpath("report.css").read_text()
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -65,7 +77,7 @@ def page(title: str, blocks: Iterable[str]) -> str:
 
 
 def amount(number: float) -> str:
-    """Write a number with three digits or so."""
+    """Format a number with about three digits and a unit prefix."""
     for size, letter in ((1e9, " G"), (1e6, " M"), (1e3, " k")):
         if number >= size:
             return f"{number / size:,.1f}{letter}" if number < 100 * size else f"{number / size:,.0f}{letter}"
@@ -86,7 +98,7 @@ def _figures(run: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 
 def _charts(run: Mapping[str, Any]) -> Iterable[str]:
-    """Charts; there is none of a single bar, which cards and tables tell."""
+    """Draw the charts; single bars are omitted, as cards and tables show them."""
     distributions = run["distributions"]
     counts = run["counts"]
     fates = {words(name): counts[name] for name in FATES if counts.get(name)}
@@ -109,18 +121,15 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
         yield bars("Coverage", [one["name"] for one in covered], means, "contig", _DEPTH)
     drift = distributions["scaling"]
     if len(drift) > 1:
-        for name, title in (
-            ("shift", "Shift of the signals"),
-            ("scale", "Scale of the signals"),
-            ("var", "Noise (var)"),
-        ):
+        titles = {"shift": "Shift of the signals", "scale": "Scale of the signals", "var": "Noise (var)"}
+        for name, title in titles.items():
             values = {"": [one[name] for one in drift]}
             chart = line_chart([one["reads"] for one in drift], values, reads, NUMBER)
             yield section(f"{title} over the run", chart)
 
 
 def _ratios(ratios: Mapping[str, Any]) -> str:
-    """Log-likelihood ratios of calls."""
+    """Draw the log-likelihood ratios of calls."""
     first, calls = ratios["from"], ratios["calls"]
     labels = [f"from {low:g}" for low in first]
     labels[0], labels[-1] = f"below {first[1]:g}", f"{labels[-1]} on"
@@ -131,12 +140,12 @@ def _ratios(ratios: Mapping[str, Any]) -> str:
 
 
 def _depths(shown: Mapping[str, Any]) -> Iterable[str]:
-    """Draw calls of the sites, and reads along the reference."""
+    """Draw the depth of called sites, and along the reference."""
     of_sites = shown.get("calls_of_sites")
     if of_sites and any(of_sites["sites"]):
         first, sites, width = of_sites["from"], of_sites["sites"], of_sites["width"]
         labels = [f"{low:,}" if width == 1 else f"{low:,} to {low + width - 1:,}" for low in first]
-        shift = 0.5 if width == 1 else 0.0  # the middle of a bar that stands for one number
+        shift = 0.5 if width == 1 else 0.0  # the middle of a bar of one number
         ticks = [(at / width + shift, text) for at, text in COUNT.ticks(0, width * len(sites))]
         percent = {"% of the sites": [100 * one / sum(sites) for one in sites]}
         chart = bar_chart(labels, percent, "calls beyond the threshold", Axis("% of the sites", least=0), ticks)
@@ -148,7 +157,7 @@ def _depths(shown: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _along(depth: Mapping[str, Any]) -> tuple[list[tuple[float, str]], str]:
-    """Ticks along the reference, and what they are; of several windows or contigs the names of the contigs."""
+    """Return ticks along the reference, positions or names of contigs, and their label."""
     contig, first = depth["contig"], depth["from"]
     if all(b - a == depth["bases"] for a, b in pairwise(first)) and len(set(contig)) == 1:
         return ticks_of_bins(first), f"position on {contig[0]}"
@@ -158,7 +167,7 @@ def _along(depth: Mapping[str, Any]) -> tuple[list[tuple[float, str]], str]:
 
 
 def lengths_shown(lengths: Mapping[str, Any], of_yield: str = "bases of used reads") -> Iterable[str]:
-    """Draw reads, and bases, which are called `of_yield`, by the lengths of the reads."""
+    """Draw reads and bases by read length; `of_yield` labels bases."""
     used = [i for i, count in enumerate(lengths["reads"]) if count]
     if not used:
         return
@@ -168,87 +177,71 @@ def lengths_shown(lengths: Mapping[str, Any], of_yield: str = "bases of used rea
     ticks = ticks_of_powers(first[0], len(first), round(1 / math.log10(lengths["from"][1] / lengths["from"][0])))
     reads = {"reads": lengths["reads"][part]}
     bases = {"bases": lengths["bases_used"][part]}
-    for title, series, name in (
-        ("Read lengths", reads, "reads"),
-        ("Yield by read length", bases, of_yield),
-    ):
+    for title, series, name in (("Read lengths", reads, "reads"), ("Yield by read length", bases, of_yield)):
         if any(*series.values()):
             yield section(title, bar_chart(labels, series, "bases of a read", replace(COUNT, name=name), ticks))
 
 
 def _over_time(bases: Mapping[str, Any]) -> Iterable[str]:
-    """Draw how the bases became more while the reads were sequenced, unless all came within a few minutes."""
+    """Draw the cumulative yield over sequencing time, unless it is a few minutes."""
     if len(bases["hours"]) > 2:
         across, up = Axis("hours of sequencing", least=0), replace(COUNT, name="bases of used reads")
         yield section("Yield over time", line_chart(bases["hours"], {"": bases["bases_used"]}, across, up))
 
 
 def _methylation(title: str, counts: Mapping[str, Mapping[str, int]], name: str) -> str:
-    """Percentages of methylated calls by name; 0 where there are no calls."""
+    """Draw the percentages of methylated calls by name."""
     pairs = [(one["methylated"], one["methylated"] + one["unmethylated"]) for one in counts.values()]
     percent = [round(100 * methylated / n, 2) if n else 0.0 for methylated, n in pairs]
     return bars(title, list(counts), {"% methylated": percent}, name, replace(PERCENT, name="% methylated"))
 
 
 def bars(title: str, labels: list[str], series: Mapping[str, Sequence[float]], name: str, up: Axis) -> str:
-    """Draw a chart of bars; none of a single one."""
+    """Draw a bar chart of at least two bars."""
     return section(title, bar_chart(labels, series, name, up)) if len(labels) > 1 else ""
 
 
-def _basis(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
-    chemistry = ("chemistry", f"{facts['chemistry']} ({facts['known_from']})")
-    return [
-        chemistry,
-        *facts["models"].items(),
-        *((words(name), shown(one)) for name, one in facts["options"].items()),
-    ]
-
-
-def _reads(counts: Mapping[str, int]) -> list[tuple[str, str]]:
-    return [(words(name), f"{count:,}") for name, count in counts.items() if count or name in FATES]
-
-
 def warnings_shown(lines: Sequence[str]) -> str:
-    """Write a part of a page with the warnings, if there are any."""
+    """Format the warnings, if any, as a section."""
     if not lines:
         return ""
     listed = "".join(f"<li>{escape(line)}</li>" for line in lines)
     return f'<div class="grid">{section("Warnings", f"<ul>{listed}</ul>")}</div>'
 
 
-def card(figure: str, caption: str) -> str:
-    """Draw a figure with what it is."""
+def _card(figure: str, caption: str) -> str:
+    """Format a key figure with its caption."""
     return f"<section><b>{escape(figure)}</b><span>{escape(caption)}</span></section>"
 
 
 def section(title: str, inside: str) -> str:
-    """Write a part of a page."""
+    """Format a section of a page."""
     return f"<section><h2>{escape(title)}</h2>{inside}</section>"
 
 
 def command_shown(line: str) -> str:
-    """Write a command; no line ends at a hyphen within the name of an option."""
+    """Format a command line without breaks at hyphens of options."""
     return f"<pre>{_OPTION.sub(_NAME, escape(line))}</pre>"
 
 
-def details(title: str, rows: list[tuple[str, str]]) -> str:
-    """Make a table that is shown when it is asked for."""
+def _details(title: str, rows: list[tuple[str, str]]) -> str:
+    """Format a collapsed table."""
     inside = f"<details><summary>{title}</summary>{table(rows)}</details>"
     return f'<div class="grid"><section class="wide">{inside}</section></div>'
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:
-    """Write a table of names and values."""
+    """Format a table of names and values."""
     return f"<table>{''.join(f'<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>' for a, b in rows)}</table>"
 
 
 def words(name: str) -> str:
-    """Make words of a name in the JSON report."""
+    """Convert a name of the JSON report to words."""
     return name.replace("_", " ")
 
 
 def shown(value: Any) -> str:
-    """Return a value as text."""
+    """Format a value."""
     if value is None or value == []:
         return "not given"
     if isinstance(value, list):

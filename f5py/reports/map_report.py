@@ -1,4 +1,4 @@
-"""The report of ``f5py map``, as one page of HTML that loads nothing from elsewhere."""
+"""Report of ``f5py map`` as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -8,59 +8,25 @@ from html import escape
 from typing import Any
 
 from f5py.reports.axis import COUNT, Axis, ticks_of_bins
-from f5py.reports.html_report import (
-    amount,
-    bars,
-    card,
-    command_shown,
-    details,
-    lengths_shown,
-    page,
-    section,
-    shown,
-    table,
-    warnings_shown,
-    words,
-)
+from f5py.reports.html_report import amount, bars, lengths_shown, run_page, section, shown, words
 from f5py.reports.svg_charts import bar_chart
 
-#: Counts of reads that add up to all.
+#: Counts that add up to all reads.
 FATES = ("mapped", "unmapped")
 _MOST_CONTIGS = 24
 
 
 def map_page(sample: str, run: Mapping[str, Any]) -> str:
-    """Make the page.
-
-    Parameters
-    ----------
-    run : mapping
-        What the JSON report has below ``run``.
-    """
-    basis = run["rests_on"]
-    seconds = table([(words(name), f"{value:,.2f}") for name, value in run["seconds"].items()])
-    counts = table([(words(name), f"{count:,}") for name, count in run["counts"].items()])
-    blocks = [
-        f"<h1>f5py map: {escape(sample)}</h1>",
-        f"<p>{escape(run['parameters']['reference'])}, {escape(run['finished'])}; {escape(basis['preset'])}</p>",
-        command_shown(run["parameters"]["command_line"]),
-        f'<div class="grid cards">{"".join(card(*one) for one in _figures(run))}</div>',
-        warnings_shown(run["warnings"]),
-        details("What the results rest on", [(words(name), shown(one)) for name, one in _flat(basis)]),
-        f'<div class="grid">{"".join(_charts(run))}</div>',
-        f'<div class="grid">{section("Reads", counts)}{section("Seconds", seconds)}</div>',
-        details("Options", [(key, shown(one)) for key, one in run["parameters"].items() if one not in (None, [])]),
-        details(
-            "Input files",
-            [(one["path"], f"{one['bytes']:,} bytes, {one['modified']}, MD5 {one['md5']}") for one in run["inputs"]],
-        ),
-        details("Versions", list(run["versions"].items())),
-    ]
-    return page(f"f5py map: {sample}", blocks)
+    """Make the page of a sample from ``run`` of the JSON report."""
+    parameters, basis = run["parameters"], run["rests_on"]
+    about = f"{escape(parameters['reference'])}, {escape(run['finished'])}; {escape(basis['preset'])}"
+    rows = [(words(name), shown(one)) for name, one in _flat(basis)]
+    title, line = f"f5py map: {sample}", parameters["command_line"]
+    return run_page(title, about, line, run, _figures(run), rows, _charts(run), run["counts"])
 
 
 def _flat(basis: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    """List what the results rest on."""
+    """Flatten one level of objects."""
     for name, one in basis.items():
         yield from one.items() if isinstance(one, dict) else [(name, one)]
 

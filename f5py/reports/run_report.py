@@ -1,4 +1,4 @@
-"""The report of a run as JSON, for people, scripts and MultiQC."""
+"""Report of a run as HTML, or as JSON for scripts and MultiQC."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from f5py.io.remote import is_url
 from f5py.io.remote.urls import about_url, without_secrets
 from f5py.reports.html_report import FATES, html_report
 
-#: How the names of files end that MultiQC looks for.
+#: Suffix of files for MultiQC.
 _MULTIQC = "_mqc.json"
-#: Columns that MultiQC shows without being asked.
+#: Columns that MultiQC shows by default.
 _COLUMNS: dict[str, dict[str, Any]] = {
     "total_entries": {"title": "Reads", "format": "{:,.0f}"},
     "passed_fraction": {"title": "Used", "format": "{:.1%}", "min": 0, "max": 1, "scale": "RdYlGn"},
@@ -37,45 +37,42 @@ _COLUMNS: dict[str, dict[str, Any]] = {
     },
     "bases_per_second": {"title": "Bases/s", "format": "{:,.0f}"},
 }  # fmt: skip
-#: Larger files get no checksum.
+#: Largest file with a checksum.
 _MOST_SUMMED = 1 << 28
 _PIECE = 1 << 20
 _LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pod5", "pyarrow", "cupy")
 
 
 class Basis(Protocol):
-    """Basis of the results of a run."""
+    """Basis of the results of a run: chemistry, models, options."""
 
     @property
     def command(self) -> str:
-        """The command, without ``f5py``."""
+        """Command without ``f5py``."""
         ...
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as texts, numbers and objects of these."""
+        """Return the basis as JSON values."""
         ...
 
 
-class Kind(NamedTuple):
-    """Parts of a report that a kind of commands has for itself."""
+class ReportKind(NamedTuple):
+    """Parts of a report that differ between runs over signals and ``f5py map``."""
 
-    # page: makes the page of HTML of the sample's name and what JSON has below ``run``
-    page: Callable[[str, Mapping[str, Any]], str]
-    fates: tuple[str, ...]  # counts of reads that add up to all
+    page: Callable[[str, Mapping[str, Any]], str]  # from the sample and ``run`` of the JSON report to HTML
+    fates: tuple[str, ...]  # counts that add up to all reads
 
 
-#: Runs over signals.
-OF_SIGNALS = Kind(html_report, FATES)
+_OF_SIGNALS = ReportKind(html_report, FATES)
 
 
 class RunFigures(NamedTuple):
     """Figures of a run for its report."""
 
-    # counts, rates, seconds: reads and results by kind; shares of reads and bases per second; wall time of each stage
-    counts: Mapping[str, int]
-    rates: Mapping[str, float]
-    seconds: Mapping[str, float]
-    distributions: Mapping[str, Any]  # what the page has figures of
+    counts: Mapping[str, int]  # reads and results
+    rates: Mapping[str, float]  # shares of reads, bases per second
+    seconds: Mapping[str, float]  # wall time by stage
+    distributions: Mapping[str, Any]  # data of charts
     warnings: list[str]
 
 
@@ -86,23 +83,19 @@ def write_run_reports(
     options: Any,
     inputs: Iterable[str | None],
     figures: RunFigures,
-    kind: Kind = OF_SIGNALS,
+    kind: ReportKind = _OF_SIGNALS,
 ) -> None:
-    """Write the reports of a run, all with the same figures.
+    """Write the reports of a run: ``.html`` as a page, others as JSON.
 
-    A file whose name ends in ``.html`` is a page to look at. Any other is JSON: the outer keys are those of MultiQC's
-    custom content, so that a file whose name ends in ``_mqc.json`` becomes a table there; ``run`` holds everything.
-    Such a file gets a second one beside it, ``_reads_mqc.json``, which MultiQC draws as bars. Raises `OutputFileError`
-    if the file cannot be written.
+    The outer keys of JSON are those of MultiQC's custom content, with a table for files named ``_mqc.json``; ``run``
+    has everything. Another file, ``_reads_mqc.json``, has the bar chart for MultiQC.
 
     Parameters
     ----------
-    facts : Basis
-        What the results rest on, as `f5py.compute.facts.Facts`.
     sample : str
-        What the run's row is called.
+        Name of the run's row.
     inputs : iterable of str or None
-        Paths of what was read; those that are no files are left out.
+        Paths, of which those of files are described.
     """
     run = {
         "command": facts.command,
@@ -127,8 +120,8 @@ def write_run_reports(
             _write_for_multiqc(path, sample, run, kind)
 
 
-def _write_for_multiqc(path: str, sample: str, run: Mapping[str, Any], kind: Kind) -> None:
-    """Write a report as JSON; with what MultiQC draws as bars, if it will find the file."""
+def _write_for_multiqc(path: str, sample: str, run: Mapping[str, Any], kind: ReportKind) -> None:
+    """Write a report as JSON, and the bar chart for MultiQC."""
     counts, rates, command = run["counts"], run["rates"], run["command"]
     name = f"f5py_{command.replace('-', '_')}"
     data = {**counts, **{rate: round(value, 6) for rate, value in rates.items()}}
@@ -161,12 +154,12 @@ def _write_json(path: str, content: Any) -> None:
 
 
 def sample_name(path: str) -> str:
-    """Name of a run's row: that of the alignment file without its ending."""
+    """Return the name of the alignment file without its extension."""
     return "standard_input" if path == "-" else os.path.splitext(os.path.basename(path))[0]
 
 
 def _described(path: str) -> dict[str, Any] | None:
-    """Describe a file, to tell later whether it is the same; of large ones a checksum takes longer than the run."""
+    """Describe a file by size, time and (unless it is large) checksum."""
     if is_url(path):
         found = about_url(path)
         what = None if found is None else {"bytes": found.size, "modified": found.identity, "md5": None}

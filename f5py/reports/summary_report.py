@@ -1,4 +1,4 @@
-"""Report of `f5py summary`, as text and charts."""
+"""Text and charts of `f5py summary`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from f5py.reports.axis import COUNT, PERCENT, THRESHOLD, Axis, ticks_of_bins
 from f5py.reports.charts import Chart, short
 from f5py.reports.evaluation_report import aligned, percent
 
-#: How much the figure beside a threshold says, by what it rests on.
+#: Wording of the error rate by the basis of advice.
 _CERTAINTY = {
     "controls": "In the controls at most {} % of such calls are wrong",
     "one_control": "An estimated {} % of these are wrong",
@@ -22,7 +22,7 @@ _CERTAINTY = {
 
 
 def text_of(data: dict[str, Any]) -> list[str]:
-    """Lines for readers."""
+    """Format the report as lines of text."""
     lines = [
         f"calls                 {data['calls']:,} of {data['sites']:,} sites in {data['reads']:,} alignments of reads",
         f"beyond {data['threshold']:<14g} {data['calls_beyond']:,} ({percent(data['calls_beyond'] / data['calls'])} %)",
@@ -74,7 +74,7 @@ def _counted(one: dict[str, int]) -> list[str]:
 
 
 def charts_of(data: dict[str, Any]) -> list[Chart]:
-    """Make the figures."""
+    """Make the charts."""
     ratios, reads, table = data["ratios"], data["read_methylation"], data["thresholds"]
     charts = [
         Chart(
@@ -121,5 +121,5 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
 
 
 def _sites_of(group: dict[str, Any], data: dict[str, Any]) -> str:
-    """Say how many sites the groups of a kind have; the last kind has the larger ones, too."""
+    """Format the number of sites of groups; the last entry includes larger groups."""
     return f"{group['sites']}{' and more' if group is data['groups'][-1] else ''}"

@@ -1,8 +1,4 @@
-"""Small charts as SVG, for pages that load nothing from elsewhere.
-
-They need no library, so that every run can write a report; figures of reports as PNG, SVG and PDF are matplotlib's.
-What is not a finite number is not drawn.
-"""
+"""Small charts as SVG for HTML pages, without libraries; values that are not finite are not drawn."""
 
 from __future__ import annotations
 
@@ -13,15 +9,15 @@ from math import isfinite
 
 from f5py.reports.axis import Axis, share
 
-#: The page shows them at this size or larger, so that letters of 12 pixels stay as large.
+#: Size in pixels; pages show charts at this size or larger.
 _WIDTH, _HEIGHT = 320, 216
 _LEFT, _BOTTOM, _TOP, _RIGHT = 64, 44, 12, 20
-#: Of a letter of a label, and between two labels.
+#: Widths of letters of a label, and between two labels.
 _CAPITAL_WIDTH, _LETTER_WIDTH, _SPACE = 10.0, 8.0, 8.0
 _WIDEST_BAR = 56.0
-#: Letters of a label that is written whole, such as what became of reads.
+#: Longest label that is not shortened.
 _LONGEST = 20
-#: More points than these would cover their line: they tell their numbers, but are not drawn.
+#: Most visible points of a line; more only have tooltips.
 _MOST_POINTS = 40
 
 
@@ -32,20 +28,18 @@ def bar_chart(
     axis: Axis,
     ticks: Sequence[tuple[float, str]] | None = None,
 ) -> str:
-    """Draw bars beside each other; those of several series stand on top of each other.
+    """Draw stacked bars with tooltips.
 
     Parameters
     ----------
     labels : sequence of str
-        Of the places; not all are written if there are many.
+        Of bars; thinned out if there are many.
     series : mapping of str to sequence of float
-        Heights by the name of the series; every bar tells its label, series and height when it is pointed at.
+        Heights by name.
     name : str
-        What the labels are.
-    axis : Axis
-        What the heights are.
+        Label of the horizontal axis.
     ticks : sequence of (float, str), optional
-        What is written along the bars instead of their labels; places are in bars, from 0 at the left of the first.
+        Ticks instead of labels, in bars from the left of the first.
     """
     n = len(labels)
     totals = [sum(column) for column in zip(*series.values(), strict=True)]
@@ -71,7 +65,7 @@ def bar_chart(
 
 
 def area_chart(heights: Sequence[float], ticks: Sequence[tuple[float, str]], name: str, axis: Axis) -> str:
-    """Draw a surface of steps; `ticks` have places in steps, from 0 at the left of the first."""
+    """Draw a filled step chart; `ticks` are in steps from the left of the first."""
     low, high = axis.limits([0.0, *heights])
     step = (_WIDTH - _LEFT - _RIGHT) / max(len(heights), 1)
     bottom = _y(low, low, high)
@@ -86,15 +80,7 @@ def area_chart(heights: Sequence[float], ticks: Sequence[tuple[float, str]], nam
 
 
 def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], across: Axis, axis: Axis) -> str:
-    """Draw lines through points; those of several series have their names below.
-
-    Parameters
-    ----------
-    series : mapping of str to sequence of float
-        Values by the name of the series; every point tells its numbers when it is pointed at.
-    across, axis : Axis
-        What x and the values are.
-    """
+    """Draw lines through points with tooltips, and a legend of several series."""
     low, high = axis.limits([value for y in series.values() for value in y])
     least, most = across.limits(x)
     unseen = " unseen" if len(x) > _MOST_POINTS else ""
@@ -119,7 +105,7 @@ def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], across
 
 
 def _with_room(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
-    """Every label, or every second, third and so on, so that none touches another; none beyond the right end."""
+    """Select every n-th label so that none overlap or cross the right end."""
     places = [(at, _shortened(text, at)) for at, text in places]
     widths = [sum(_CAPITAL_WIDTH if one.isupper() else _LETTER_WIDTH for one in text) + _SPACE for _, text in places]
     for step in range(1, len(places) + 1):
@@ -131,7 +117,7 @@ def _with_room(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
 
 
 def _shortened(text: str, at: float) -> str:
-    """Leave out the middle of a label that is long, or that would begin left of the drawing."""
+    """Cut the middle out of a label that is long or would cross the left end."""
     if len(text) <= _LONGEST and len(text) * _LETTER_WIDTH / 2 <= at:
         return text
     return text if len(text) < 14 else f"{text[:6]}…{text[-6:]}"
@@ -146,7 +132,7 @@ def _y(value: float, low: float, high: float) -> float:
 
 
 def _framed(inside: str, ticks: Sequence[tuple[float, str]], limits: tuple[float, float], name: str, axis: Axis) -> str:
-    """Frame the SVG with axes, their numbers and their names."""
+    """Add axes, ticks and names to the SVG."""
     across = "".join(
         f'<text x="{place:.1f}" y="{_HEIGHT - _BOTTOM + 19}" text-anchor="middle">{escape(text)}</text>'
         for place, text in ticks

@@ -1,4 +1,4 @@
-"""The report of a training as one page of HTML that loads nothing from elsewhere."""
+"""Report of a training as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COVERAGE_STEPS = (0, 1, 10, 30, 100, 300, 1000, 3000, 10_000)
 
 
 def training_page(report: Mapping[str, Any]) -> str:
-    """Write the page; `report` is what the JSON report has."""
+    """Make the page of a JSON report."""
     title = f"{report['tool']}: {report['chemistry']}, {report['k']}-mers over {report['alphabet']}"
     blocks = [
         f"<h1>{escape(title)}</h1>",
@@ -34,7 +34,7 @@ def training_page(report: Mapping[str, Any]) -> str:
 
 
 def shifts_page(report: Mapping[str, Any]) -> str:
-    """Write the page of a fit to reads of unknown methylation; `report` is what the JSON report has."""
+    """Make the page of a JSON report of a fit to reads of unknown methylation."""
     title = report["tool"]
     gain = report["held_out_gain"]
     about = [
@@ -83,7 +83,7 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
         )
         yield section("Deviation of the reads held out, before each round", chart)
     for name, kmers in report["kmers"].items():
-        # most methylated k-mers cannot occur
+        # most methylated k-mers are impossible
         first = int(name == "methylated")
         labels = [f"{low:,}" for low in kmers["coverage"]["from"][first:]]
         chart = bar_chart(
@@ -121,18 +121,16 @@ def training_data(
     n_events: NDArray[np.float64],
     rounds: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """Collect what the report has before reads are tested.
+    """Collect the report of a training from `start` to `model`, without tests.
 
     Parameters
     ----------
     plain : int32, shape (n_kmers,)
         See `f5py.training.sums.plain_ranks`.
-    start, model : PoreModel
-        The first model, and the trained one.
     n_events : float64, shape (n_kmers,)
         Of the last round.
     rounds : list of dict
-        As a `TrainingSummary` has them.
+        See `TrainingSummary`.
     """
     report: dict[str, Any] = {
         "tool": f"f5py {__version__} train",
@@ -163,7 +161,7 @@ def training_data(
 
 
 def _shifts(model: PoreModel, plain: NDArray[np.int32], n_events: NDArray[np.float64]) -> list[float | None]:
-    """Mean shift by the place of a single M, weighted by events."""
+    """Average the shift by the place of a single M, weighted by events."""
     code = model.alphabet.index("M")
     ranks = np.flatnonzero((plain >= 0) & (n_events > 0))
     letters = kmer_digits(ranks, model.k, len(model.alphabet))

@@ -1,4 +1,4 @@
-"""Report of `f5py validate`, as text and charts."""
+"""Text and charts of `f5py validate`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _number(value: float | None, digits: int = 4) -> str:
 
 
 def _bounds(data: dict[str, Any], name: str, times: float = 1.0) -> str:
-    """Write the interval of a measure in brackets, after a blank; nothing where there is none."""
+    """Format the interval of a measure, if any, after a blank."""
     bounds = data["intervals"][name]
     if bounds is None:
         return ""
@@ -26,7 +26,7 @@ def _bounds(data: dict[str, Any], name: str, times: float = 1.0) -> str:
 
 
 def text_of(data: dict[str, Any]) -> list[str]:
-    """Lines for readers."""
+    """Format the report as lines of text."""
     lines: list[str] = []
     if "auc" in data:
         lines += [
@@ -121,7 +121,7 @@ def _interval(one: dict[str, Any]) -> str:
 
 
 def charts_of(data: dict[str, Any]) -> list[Chart]:
-    """Make the figures."""
+    """Make the charts."""
     charts = []
     if "auc" in data:
         table = data["thresholds"]

@@ -14,10 +14,10 @@ from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import MapSettings
 from f5py.options.map_commands import MapOptions
 from f5py.reports.map_report import FATES, map_page
-from f5py.reports.run_report import Kind, RunFigures, sample_name, write_run_reports
+from f5py.reports.run_report import ReportKind, RunFigures, sample_name, write_run_reports
 from f5py.runs.map_flow import MapCounts
 
-_KIND = Kind(map_page, FATES)
+_KIND = ReportKind(map_page, FATES)
 
 
 @dataclass(frozen=True)

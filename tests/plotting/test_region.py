@@ -20,6 +20,7 @@ import pytest
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.plotting import FORMATS
 from f5py.plotting.genes import read_genes
+from f5py.plotting.packing import pack_rows
 from f5py.plotting.region import Marks, RegionData, region_data
 from f5py.plotting.region_figure import write_region_figure
 
