@@ -310,7 +310,7 @@ def macros(bandwidth: int = BANDWIDTH, limits: AlignmentLimits = F5C_LIMITS) -> 
 
 
 def model_table(model: PoreModel) -> NDArray[np.float32]:
-    """Return level, sqrt(1/2) / stdv, ln(1 / (stdv sqrt(2 pi))) and stdv of each rank for CUDA kernels; (n, 4)."""
+    """Return level, sqrt(1/2) / stdv, ln(1 / (stdv sqrt(2 pi))) and stdv of each rank for CUDA; (n, 4)."""
     table = np.zeros((len(model.level_mean), 4), np.float32)
     table[:, 0] = model.level_mean
     table[:, 1] = SQRT_HALF / model.level_stdv

@@ -35,7 +35,7 @@ class Levels(NamedTuple):
 
 
 class LevelCollector:
-    """Collector of one sample's rows; `contigs` and `kmers` map names to indices, and are shared and filled.
+    """Collector of one sample's rows; adds names to the indices `contigs` and `kmers`.
 
     Attributes
     ----------

@@ -37,7 +37,7 @@ _MOST_TERMS = 100
 
 @exact_inner
 def _exact_tail(n, m, distance):
-    """Compute the probability of ``max |i * m - j * n| >= distance`` on a random path from (0, 0) to (n, m)."""
+    """Compute the probability of ``max |i * m - j * n| >= distance`` on a path from (0, 0) to (n, m)."""
     tail = np.empty(m + 1)
     tail[0] = 0.0
     for j in range(1, m + 1):
@@ -73,7 +73,7 @@ def _asymptotic_tail(n, m, statistic):
 
 @exact_inner
 def compare_sorted(a, b, result):
-    """Fill `result` with D, its p-value, U of the first sample and its p-value; `a` and `b` ascend, without NaN."""
+    """Fill `result` with D, U of the first sample, each before its p-value; `a` and `b` are sorted."""
     n, m = a.shape[0], b.shape[0]
     i = j = 0
     greatest = 0
@@ -154,7 +154,7 @@ def compare_samples(
     samples: tuple[Levels, Levels], contigs: list[str], kmers: list[str], *, by_kmer: bool, min_coverage: int,
     pool: WorkerPool,
 ) -> dict[str, Any]:  # fmt: skip
-    """Compare two samples; return columns ordered by contig, position and strand, or by k-mer of the read's strand.
+    """Compare two samples; return columns by contig, position and strand, or by k-mer.
 
     Groups with fewer than `min_coverage` values in either sample are left out. Levels are in pA, by the group's mean
     model level and standard deviation, dwell times in seconds. Standard deviations have the divisor n - 1.

@@ -1,1 +1,1 @@
-"""Calls as a whole: how their ratios are distributed, and how well they agree with what is known."""
+"""Evaluation of calls: distribution and errors of ratios, agreement with known sites."""

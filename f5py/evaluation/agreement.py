@@ -93,7 +93,7 @@ class LabelledRatios:
 def compare_frequencies(
     called: NDArray[np.float64], true: NDArray[np.float64], coverage: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """Compare called and true frequencies of the same sites, also by coverage and by fifths of the true frequency.
+    """Compare called and true frequencies of sites, also by coverage and fifths of the truth.
 
     Measures are means, Pearson's ``correlation`` (None without variation), root mean square (``rms``) and mean absolute
     difference.

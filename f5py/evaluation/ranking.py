@@ -14,7 +14,7 @@ def area_under_curve(states: NDArray[np.bool_], scores: NDArray[np.floating]) ->
 
 
 def area_of_counts(methylated: NDArray[np.integer], unmethylated: NDArray[np.integer]) -> float | None:
-    """Compute the area under the ROC curve from the calls of either state by ascending score; ties count half."""
+    """Compute the area under the ROC curve from counts by ascending score; ties count half."""
     n, m = int(methylated.sum()), int(unmethylated.sum())
     if not n or not m:
         return None
@@ -28,7 +28,7 @@ def roc_points(states: NDArray[np.bool_], scores: NDArray[np.floating]) -> dict[
 
 
 def roc_of_counts(methylated: NDArray[np.integer], unmethylated: NDArray[np.integer]) -> dict[str, list[float]]:
-    """Return points of the ROC curve from the calls of either state by ascending score."""
+    """Return points of the ROC curve from counts by ascending score."""
     used = np.flatnonzero(methylated + unmethylated)[::-1]
     true = np.concatenate([[0], np.cumsum(methylated[used])])
     false = np.concatenate([[0], np.cumsum(unmethylated[used])])

@@ -58,5 +58,5 @@ def _steps(threshold: float) -> int:
 
 
 def probability(ratios: NDArray[np.floating], prior: float = 0.5, calibration: float = 1.0) -> NDArray[np.float64]:
-    """Compute the posterior probability of methylation; for `calibration` see `f5py.core.noise.CALIBRATION`."""
+    """Compute the probability of methylation; for `calibration` see `f5py.core.noise.CALIBRATION`."""
     return 1 / (1 + np.exp(-np.clip(calibration * ratios + np.log(prior) - np.log1p(-prior), -700, 700)))

@@ -69,7 +69,7 @@ class ErrorEstimates:
         return found
 
     def basis(self) -> tuple[str | None, list[str], list[str]]:
-        """Return the basis of advice (None: there is none), the estimates to take the greatest of, and reasons."""
+        """Return the basis of advice, or None; the estimates of which the greatest counts; and reasons."""
         if self.controls:
             names = [f"{state}_control" for state in self.controls]
             reasons = [f"the errors are those of the {' and of the '.join(self.controls)} control"]

@@ -248,7 +248,7 @@ _MIN_STAY = np.float32(MIN_STAY)
 
 
 def transitions(events_per_base: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Compute log transition probabilities of reads, shape (n, 8), in the order of `f5py.event_alignment.viterbi`."""
+    """Compute log transition probabilities of reads, shape (n, 8); see `f5py.event_alignment.viterbi`."""
     one = np.float32(1.0)
     with np.errstate(divide="ignore"):
         stay = np.maximum((1.0 - 1.0 / events_per_base).astype(np.float32), _MIN_STAY)
@@ -289,7 +289,7 @@ def align_events(
     windows: Windows | None,
     elsewhere: RowOffload | None = None,
 ) -> float:
-    """Fill ``batch.rows`` for reads that are OK, in the order of the reference; return the threads' seconds.
+    """Fill ``batch.rows`` of reads that are OK, in reference order; return the threads' seconds.
 
     The first event of a segment gets no row. A segment ends at about a hundred reference bases without aligned ones.
 

@@ -176,7 +176,7 @@ def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
 
 @exact_inner
 def trace(words, n_events, n_kmers, possible, path):
-    """Write the best path, from its end to its start, or only its end if `possible` is false; return its length.
+    """Write the best path from end to start, or only its end unless `possible`; return its length.
 
     Each element of `path` (int32, shape (path_length(n_events, n_kmers), 3)) is row, k-mer and state.
     """

@@ -267,7 +267,7 @@ def _in_region(name: str, rows: _Rows, region: tuple[int, int] | None, descendin
 
 
 def _all_positions(rows: _Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return all positions between events of a segment, ascending, and their distances from the last event."""
+    """Return all positions of segments, ascending, and their distances from the last with an event."""
     position, first = np.unique(rows.position, return_index=True)
     same_segment = np.diff(rows.segment[first]) == 0
     n = np.append(np.where(same_segment, np.diff(position), 1), 1)

@@ -39,7 +39,7 @@ def check_matplotlib(command: str = "plot") -> None:
 
 
 def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = False) -> None:
-    """Write the figure of a read in one of `f5py.plotting.FORMATS`, with a time axis of samples or of seconds."""
+    """Write the figure of a read in one of `f5py.plotting.FORMATS`, with an axis of samples or seconds."""
     if kind == "html":
         write_read_page(data, file, seconds)
     else:
@@ -65,7 +65,7 @@ def read_figure(data: PlotData, seconds: bool = False) -> Figure:
 
 
 def _draw(figure: Figure, data: PlotData, width: float, seconds: bool) -> None:
-    """Fill the figure, whose axes are `width` inches wide."""
+    """Fill the figure; `width` of the axes is in inches."""
     from matplotlib.ticker import MaxNLocator
 
     total_width, total_height = figure.get_size_inches()

@@ -42,7 +42,7 @@ class Genes(NamedTuple):
 
 
 def read_genes(path: str, contig: str, start: int, end: int) -> Genes:
-    """Read the genes of a locus (0-based, half-open): all intervals of BED, or gene features of GFF and GTF.
+    """Read the genes of a locus: all intervals of BED, or gene features of GFF and GTF.
 
     The file may be compressed. Its name must tell the format.
     """

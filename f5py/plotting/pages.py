@@ -1,4 +1,4 @@
-"""Viewers of a read and of a locus: HTML files with a drawing to zoom and pan in, which load nothing else."""
+"""Viewers of a read and of a locus: self-contained HTML with a drawing to zoom and pan in."""
 
 from __future__ import annotations
 

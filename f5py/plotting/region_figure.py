@@ -1,4 +1,4 @@
-"""Figure of a locus: frequencies, depth, genes, and reads with their calls by haplotype, drawn with matplotlib."""
+"""Figure of a locus with matplotlib: frequencies, depth, genes, and reads with calls by haplotype."""
 
 from __future__ import annotations
 

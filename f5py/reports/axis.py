@@ -40,7 +40,7 @@ class Axis:
         return low, min(max(math.ceil(high / step - 1e-9) * step, low + step), sys.float_info.max)
 
     def ticks(self, low: float, high: float, most: int = 5) -> list[tuple[float, str]]:
-        """Return at most so many round numbers between two ends, with distinct labels; none for too short a span."""
+        """Return at most `most` round numbers between two ends, with distinct labels."""
         if _are_alike(low, high):
             return []
         step = _step(low, high, most - 1, self.whole)

@@ -44,7 +44,7 @@ def run_page(
     title: str, about: str, line: str, run: Mapping[str, Any], figures: Iterable[tuple[str, str]],
     basis: list[tuple[str, str]], charts: Iterable[str], counts: Mapping[str, int],
 ) -> str:  # fmt: skip
-    """Make a page of a run: its command line, key figures, basis, charts, counts, options, inputs and versions."""
+    """Make a page of a run with its command line, key figures, charts, counts, inputs and versions."""
     seconds = table([(words(name), f"{value:,.2f}") for name, value in run["seconds"].items()])
     reads = table([(words(name), f"{count:,}") for name, count in counts.items()])
     inputs = [(one["path"], f"{one['bytes']:,} bytes, {one['modified']}, MD5 {one['md5']}") for one in run["inputs"]]

@@ -105,7 +105,7 @@ def _append_marked(begin, end, marks, sums, peaks, boundaries):
 
 @exact_inner
 def _fill_events(boundaries, n, start, mean, stdv):
-    """Fill the events between boundaries from event `n` on; return the new number of events, or -1 if full.
+    """Fill the events between boundaries from event `n` on; return the new number, or -1 if full.
 
     The last boundary becomes the first one of the next block.
     """

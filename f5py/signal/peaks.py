@@ -59,7 +59,7 @@ def copy_states(states, target):
 
 @exact_inner
 def shift(states, distance, shifted):
-    """Fill `shifted` with the final state of each lane's previous lane, and of the last lane for the first one.
+    """Fill `shifted` with the final state of each lane's previous lane, cyclically.
 
     `distance` is that of the starts of two stretches.
     """

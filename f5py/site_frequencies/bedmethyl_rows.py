@@ -49,7 +49,7 @@ def is_bedmethyl(beginning: bytes) -> bool:
 
 
 def bedmethyl_rows(source: BinaryIO, shown: str) -> Iterator[BedMethylRows]:
-    """Read a table with tabs between all columns, or blanks between the last nine, named `shown` in messages."""
+    """Read a table with tabs between all columns, or blanks between the last nine."""
     import_arrow("bedMethyl files")
     import pyarrow
     import pyarrow.compute as compute
@@ -95,7 +95,7 @@ def _only_rows(pieces: Iterable[bytes], shown: str) -> Iterator[bytes]:
 def count_bedmethyl(
     source: BinaryIO, shown: str, counts: SiteCounts, contigs: dict[str, int], motif: Motif, code: str | None = None
 ) -> tuple[int, bool]:
-    """Add the rows of a modification (`code`, by default the motif's) to `counts`, and its contigs to `contigs`.
+    """Add the rows of a modification, by default the motif's, to `counts`, and contigs to `contigs`.
 
     Rows are at sites of the motif, unless they name another one. Returns the number of added rows, and whether some are
     of both strands.

@@ -342,7 +342,7 @@ def site_counts(
     name: Place = "standard input",
     chunk_size: int = CHUNK_SIZE,
 ) -> tuple[SiteCounts, list[bytes]]:
-    """Count methylated, unmethylated and uncertain calls of every site and strand; also return the contigs' names.
+    """Count methylated, unmethylated and uncertain calls by site and strand; also return contigs.
 
     See `methylation_frequency`. A table without a column of strands needs `combine_strands`.
     """

@@ -24,7 +24,7 @@ _REMEMBERED = 32
 
 @exact_kernel
 def keep_rows(text, name, n_columns, out, lines):
-    """Copy the rows whose last column is `name`, without that column, and rows with another number of columns.
+    """Copy the rows with `name` in their last column, without it, and rows with odd numbers of columns.
 
     Parameters
     ----------

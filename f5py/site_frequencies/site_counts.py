@@ -119,7 +119,7 @@ def _mixed_name(contig, partition):
 
 @exact_kernel
 def count_sites(first, calls, partition, rule, n_sites, counts):
-    """Count the calls from `first` on, until the table is full; return the index of the next call and `n_sites`.
+    """Count calls from `first` on, until the table is full; return the next call and `n_sites`.
 
     Parameters
     ----------
@@ -283,7 +283,7 @@ def count_calls(methylated, unmethylated, inside, threshold):
 
 
 def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np.bool_]:
-    """Mark the calls in a batch's call arrays, only those inside `windows` if given; see `Windows.hold_groups`."""
+    """Mark the calls in a batch's call arrays, or those inside `windows`; see `Windows.hold_groups`."""
     inside = np.empty(batch.calls.offsets[-1], np.bool_)
     mark_calls(batch.calls.offsets, batch.calls.n, inside)
     if windows is not None:
@@ -441,7 +441,7 @@ class TotalsByPartition:
 
 
 def frequencies_of_sites(counts: SiteCounts, contigs: list[bytes], stranded: bool) -> Frequencies:
-    """Combine the strands of sites with valid calls as frequencies, with ``split-group`` for their unknown sequences.
+    """Combine the strands of sites with valid calls as frequencies, without sequences (``split-group``).
 
     `counts` must have no partitions, and strands apart if `stranded`.
     """

@@ -383,7 +383,6 @@ class Frequencies:
 
     def columns(self, first: int = 0, last: int | None = None) -> FrequencyColumns:
         """Return the columns of the sites from `first` to `last`."""
-
         sites, which = self._sites, self._order[first:last]
         size = sites.text_size[which]
         return FrequencyColumns(
@@ -400,8 +399,7 @@ class Frequencies:
         )
 
     def count_without(self, motif: Motif) -> int:
-        """Count the rows with fewer sites of a motif in their sequence than counted; 0 for motifs over 5 bases."""
-
+        """Count the rows with fewer sites in their sequence than counted; 0 for motifs over 5 bases."""
         if len(motif.pattern) > _SHOWN_BASES:
             return 0
         sites, which = self._sites, self._order
@@ -416,7 +414,6 @@ class Frequencies:
 
     def write(self, out: TextOutput) -> None:
         """Write the table with its header as tab-separated text."""
-
         columns = [FREQUENCY_HEADER.format(self.count_column), *(STRAND_COLUMNS if self.stranded else ())]
         out.write("\t".join(columns).encode() + b"\n")
         longest_name = max(map(len, self.chromosomes), default=0)
@@ -520,7 +517,6 @@ def longer(array: NDArray, size: int) -> NDArray:
 
 def longer_names(names: Names, n_names: int, text_size: int) -> Names:
     """Return `names` with room for another one of at most `text_size` bytes."""
-
     if n_names >= len(names.ends) - 1:
         capacity = 2 * n_names
         slots = np.zeros(capacity * SLOTS_PER_ENTRY, np.int32)

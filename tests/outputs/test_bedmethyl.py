@@ -13,7 +13,7 @@ import pysam
 import pytest
 
 from f5py.cli import command_of
-from f5py.core.batch import Calls
+from f5py.core.batch import Alignments, Calls
 from f5py.core.motifs import motif_named, parse_motif
 from f5py.errors import F5pyError, OutputFileError
 from f5py.outputs.calls.calls_writer import CallsWriter
@@ -162,6 +162,7 @@ def test_partition_names() -> None:
 def _batch(partition: list[int]) -> Any:
     n = len(partition)
     text = b"TTTTTTTTTTCGTTTTT"
+    contig = np.zeros(n, np.int32)
     return SimpleNamespace(
         calls=Calls(
             np.arange(n + 1),
@@ -172,13 +173,14 @@ def _batch(partition: list[int]) -> Any:
             np.full(n, -10, np.float32),
             np.full(n, -20, np.float32),
         ),
-        reference=np.frombuffer(text * n, np.uint8),
-        reference_offsets=np.arange(n + 1) * len(text),
-        reference_start=np.zeros(n, np.int64),
-        contig=np.zeros(n, np.int32),
-        reverse=np.zeros(n, np.bool_),
+        contig=contig,
+        alignments=Alignments(
+            contig, start=np.zeros(n, np.int64), reverse=np.zeros(n, np.bool_), cigar=np.empty(0, np.uint32),
+            cigar_offsets=np.zeros(n + 1, np.int64), reference=np.frombuffer(text * n, np.uint8),
+            reference_offsets=np.arange(n + 1) * len(text),
+        ),
         partition=np.array(partition, np.int32),
-    )
+    )  # fmt: skip
 
 
 def test_one_file_per_value_of_a_tag(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.core.batch import Calls
+from f5py.core.batch import Alignments, Calls
 from f5py.core.motifs import motif_named, parse_motif
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError
@@ -209,6 +209,7 @@ def test_rows_and_names_outgrow_the_first_lists() -> None:
 def _batch() -> Any:
     """Two reads: the second is on the reverse strand and has room for a call that was not made."""
     text = [b"TTTTTTCGACGTTTTTCGTTT", b"AACGTTTTTTTTCGAA"]
+    contig = np.array([1, 0], np.int32)
     return SimpleNamespace(
         calls=Calls(
             np.array([0, 2, 4]),
@@ -219,12 +220,13 @@ def _batch() -> Any:
             np.array([-10, -20.004, -3, 0], np.float32),
             np.array([-12.504, -20, -8, 0], np.float32),
         ),
-        reference=np.frombuffer(b"".join(text), np.uint8),
-        reference_offsets=np.array([0, len(text[0]), len(text[0] + text[1])]),
-        reference_start=np.array([100, 0]),
-        contig=np.array([1, 0], np.int32),
-        reverse=np.array([False, True]),
-    )
+        contig=contig,
+        alignments=Alignments(
+            contig, start=np.array([100, 0]), reverse=np.array([False, True]), cigar=np.empty(0, np.uint32),
+            cigar_offsets=np.zeros(3, np.int64), reference=np.frombuffer(b"".join(text), np.uint8),
+            reference_offsets=np.array([0, len(text[0]), len(text[0] + text[1])]),
+        ),
+    )  # fmt: skip
 
 
 def test_calls_of_a_batch_are_expanded_and_rounded_as_printed() -> None:
