@@ -61,7 +61,7 @@ F5C_LIMITS: AlignmentLimits = AlignmentLimits()
 
 
 @inner
-def _best(event, level, inverse, constant, before, moves):
+def _score_cells(event, level, inverse, constant, before, moves):
     """Compute a vector of scores, and its masks of moves from the left and from above.
 
     `before` has the scores of the preceding cells and `moves` those of moves: diagonal, from above, from the left.
@@ -133,7 +133,7 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
         word = band * _WORDS
         words[word + _MOVED_RIGHT] = right
         # The tail first: with the other corner, it decides the next move.
-        best, from_left, from_up = _best(
+        best, from_left, from_up = _score_cells(
             simd.load4(reversed_events, event_at + _TAIL), simd.load4(level, kmer_at + _TAIL),
             simd.load4(inverse, kmer_at + _TAIL), simd.load4(constant, kmer_at + _TAIL),
             (simd.load4(scores, diagonal_at + _TAIL), simd.load4(scores, up_at + _TAIL),
@@ -144,7 +144,7 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
         words[word + _UP + _VECTORS] = simd.bits(from_up)
         for v in range(_VECTORS):
             o = v * simd.LANES
-            best, from_left, from_up = _best(
+            best, from_left, from_up = _score_cells(
                 simd.load(reversed_events, event_at + o), simd.load(level, kmer_at + o),
                 simd.load(inverse, kmer_at + o), simd.load(constant, kmer_at + o),
                 (simd.load(scores, diagonal_at + o), simd.load(scores, up_at + o), simd.load(scores, left_at + o)),

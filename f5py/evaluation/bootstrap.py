@@ -26,7 +26,7 @@ _CUMULATIVE = np.cumsum([math.exp(-1) / math.factorial(i) for i in range(8)])
 _NAME_BYTES = 64
 
 
-def weights_of(names: NDArray[Any], samples: int = SAMPLES) -> NDArray[np.uint8]:
+def read_weights(names: NDArray[Any], samples: int = SAMPLES) -> NDArray[np.uint8]:
     """Compute the weights of reads in each sample, shape (n, samples)."""
     encoded = np.char.encode(names.astype(str), "utf-8").astype(f"S{_NAME_BYTES}")
     words = encoded.view(np.uint64).reshape(len(names), _NAME_BYTES // 8)
@@ -54,7 +54,7 @@ class ReadBootstrap:
     def add(self, names: Any, ratios: NDArray[np.floating], states: NDArray[np.integer]) -> None:
         """Count calls with a state of 0 or 1 and a ratio; `names` of their reads are a `pyarrow.Array`."""
         encoded = names.dictionary_encode()
-        weights = weights_of(encoded.dictionary.to_numpy(zero_copy_only=False))
+        weights = read_weights(encoded.dictionary.to_numpy(zero_copy_only=False))
         used = ((states == 0) | (states == 1)) & ~np.isnan(ratios)
         read = encoded.indices.to_numpy(zero_copy_only=False)[used]
         at = np.rint(np.clip(ratios[used], -_MOST, _MOST) / _STEP).astype(np.int64) + _HALF

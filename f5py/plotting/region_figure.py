@@ -168,7 +168,7 @@ def _draw_genes(axes: Axes, genes: Genes, bases_per_inch: float) -> None:
         axes.spines[side].set_visible(False)
     forward, backward = (np.array([strand == one for strand in genes.strand]) for one in "+-")
     middle, half = genes.row * _GENE + 0.18, 0.035
-    shapes = _pointed(
+    shapes = _arrows(
         genes.start + 1.0, genes.end + 1.0, middle - half, middle + half, forward, backward, _TIP * bases_per_inch
     )
     axes.add_collection(PolyCollection(list(shapes), facecolors="#5b6b7b", edgecolors="none"))
@@ -190,7 +190,7 @@ def _draw_reads(axes: Axes, data: RegionData, group: int, height: float, bases_p
     axes.spines["left"].set_visible(False)
     mine = np.flatnonzero(data.haplotype == group)
     row, reverse = data.row[mine], data.reverse[mine]
-    bars = _pointed(
+    bars = _arrows(
         data.read_start[mine] + 1.0, data.read_end[mine] + 1.0, (row + 0.42) * _ROW, (row + 0.58) * _ROW,
         ~reverse & (data.read_end[mine] < data.end), reverse & (data.read_start[mine] > data.start),
         _TIP * bases_per_inch,
@@ -218,7 +218,7 @@ def _boxes(start: np.ndarray, end: np.ndarray, top: np.ndarray, bottom: np.ndarr
     return np.stack([start, low, start, high, end, high, end, low], axis=1).reshape(-1, 4, 2)
 
 
-def _pointed(
+def _arrows(
     start: np.ndarray, end: np.ndarray, low: np.ndarray, high: np.ndarray, forward: np.ndarray, backward: np.ndarray,
     tip: float,
 ) -> np.ndarray:  # fmt: skip

@@ -43,7 +43,7 @@ class Chart:
         return section(self.title, line_chart(self.places, self.series, self.across, self.up))
 
 
-def short(interval: str) -> str:
+def shorten_interval(interval: str) -> str:
     """Shorten the label of an interval."""
     return interval.replace(" and more", "+").replace(" to ", "-")
 

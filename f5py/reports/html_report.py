@@ -51,9 +51,9 @@ def run_page(
     blocks = [
         f"<h1>{escape(title)}</h1>",
         f"<p>{about}</p>",
-        command_shown(line),
+        format_command(line),
         f'<div class="grid cards">{"".join(_card(*one) for one in figures)}</div>',
-        warnings_shown(run["warnings"]),
+        format_warnings(run["warnings"]),
         _details("What the results rest on", basis),
         f'<div class="grid">{"".join(charts)}</div>',
         f'<div class="grid">{section("Reads", reads)}{section("Seconds", seconds)}</div>',
@@ -113,7 +113,7 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
         yield _methylation("Methylation by contig", dict(list(called.items())[:_MOST_CONTIGS]), "contig")
     if distributions.get("contexts"):
         yield _methylation("Methylation of single sites by context", distributions["contexts"], "context")
-    yield from lengths_shown(distributions["read_lengths"])
+    yield from length_charts(distributions["read_lengths"])
     yield from _over_time(distributions["yield_over_time"])
     covered = [one for one in contigs if one["coverage"]][:_MOST_CONTIGS]
     if covered:
@@ -166,7 +166,7 @@ def _along(depth: Mapping[str, Any]) -> tuple[list[tuple[float, str]], str]:
     return [((i + j) / 2, contig[i]) for i, j in zip(starts, ends, strict=True)], "one after the other"
 
 
-def lengths_shown(lengths: Mapping[str, Any], of_yield: str = "bases of used reads") -> Iterable[str]:
+def length_charts(lengths: Mapping[str, Any], of_yield: str = "bases of used reads") -> Iterable[str]:
     """Draw reads and bases by read length; `of_yield` labels bases."""
     used = [i for i, count in enumerate(lengths["reads"]) if count]
     if not used:
@@ -201,7 +201,7 @@ def bars(title: str, labels: list[str], series: Mapping[str, Sequence[float]], n
     return section(title, bar_chart(labels, series, name, up)) if len(labels) > 1 else ""
 
 
-def warnings_shown(lines: Sequence[str]) -> str:
+def format_warnings(lines: Sequence[str]) -> str:
     """Format the warnings, if any, as a section."""
     if not lines:
         return ""
@@ -219,7 +219,7 @@ def section(title: str, inside: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{inside}</section>"
 
 
-def command_shown(line: str) -> str:
+def format_command(line: str) -> str:
     """Format a command line without breaks at hyphens of options."""
     return f"<pre>{_OPTION.sub(_NAME, escape(line))}</pre>"
 

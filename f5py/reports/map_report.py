@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from f5py.reports.axis import COUNT, Axis, ticks_of_bins
-from f5py.reports.html_report import amount, bars, lengths_shown, run_page, section, shown, words
+from f5py.reports.html_report import amount, bars, length_charts, run_page, section, shown, words
 from f5py.reports.svg_charts import bar_chart
 
 #: Counts that add up to all reads.
@@ -61,7 +61,7 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
                 ticks_of_bins(first),
             )  # fmt: skip
             yield section("Identities", chart)
-    yield from lengths_shown(all_shown["read_lengths"], "aligned bases")
+    yield from length_charts(all_shown["read_lengths"], "aligned bases")
     covered = [one for one in all_shown["contigs"] if one["coverage"]][:_MOST_CONTIGS]
     if covered:
         means = {"mean": [one["coverage"] for one in covered]}

@@ -9,7 +9,7 @@ import numpy as np
 
 from f5py.evaluation.summary import LEAST_CALLS_OF_READ
 from f5py.reports.axis import COUNT, PERCENT, THRESHOLD, Axis, ticks_of_bins
-from f5py.reports.charts import Chart, short
+from f5py.reports.charts import Chart, shorten_interval
 from f5py.reports.evaluation_report import aligned, percent
 
 #: Wording of the error rate by the basis of advice.
@@ -111,9 +111,10 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
             )
         )  # fmt: skip
     groups = [one for one in data["groups"] if one["calls"]]
+    sizes = [shorten_interval(_sites_of(one, data)) for one in groups]
     charts.append(
         Chart(
-            "Calls beyond the threshold", [short(_sites_of(one, data)) for one in groups], Axis("sites of a group"),
+            "Calls beyond the threshold", sizes, Axis("sites of a group"),
             {"": [100 * one["beyond"] / one["calls"] for one in groups]}, replace(PERCENT, name="% beyond"),
         )
     )  # fmt: skip

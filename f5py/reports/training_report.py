@@ -14,7 +14,7 @@ from f5py import __version__
 from f5py.core.kmers import kmer_digits
 from f5py.pore_model.model import PoreModel
 from f5py.reports.axis import COUNT, FALSE_POSITIVES, NUMBER, TRUE_POSITIVES, Axis
-from f5py.reports.html_report import page, section, table, warnings_shown
+from f5py.reports.html_report import format_warnings, page, section, table
 from f5py.reports.svg_charts import bar_chart, line_chart
 from f5py.training.update import WELL_SEEN
 
@@ -27,7 +27,7 @@ def training_page(report: Mapping[str, Any]) -> str:
     blocks = [
         f"<h1>{escape(title)}</h1>",
         f"<p>started from {escape(report['start'])}</p>",
-        warnings_shown(report["warnings"]),
+        format_warnings(report["warnings"]),
         f'<div class="grid">{"".join(_charts(report))}</div>',
     ]
     return page(title, blocks)
@@ -60,7 +60,7 @@ def shifts_page(report: Mapping[str, Any]) -> str:
     blocks = [
         f"<h1>{escape(title)}</h1>",
         f"<p>started from {escape(report['start']['name'])}</p>",
-        warnings_shown(report["warnings"]),
+        format_warnings(report["warnings"]),
         section("Fit", table(about)),
         section("Shifts of methylated k-mers", table(rows)),
         section("Shifts by place", chart),

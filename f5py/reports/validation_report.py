@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from f5py.reports.axis import FALSE_POSITIVES, PERCENT, SHARE, THRESHOLD, TRUE_POSITIVES, Axis
-from f5py.reports.charts import Chart, short
+from f5py.reports.charts import Chart, shorten_interval
 from f5py.reports.evaluation_report import aligned, percent
 
 _MEASURES = ("share_of_calls", "accuracy", "precision", "recall", "specificity", "f1")
@@ -152,9 +152,10 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
         true, called = replace(SHARE, name="mean true frequency"), replace(SHARE, name="mean frequency")
         charts.append(Chart("Frequencies of sites", [one["true"] for one in fifths], true, points, called))
         coverage = data["frequencies"]["by_coverage"]
+        calls = [shorten_interval(_interval(one)) for one in coverage]
         charts.append(
             Chart(
-                "Difference of frequencies", [short(_interval(one)) for one in coverage], Axis("calls of a site"),
+                "Difference of frequencies", calls, Axis("calls of a site"),
                 {"": [one["rms"] for one in coverage]}, Axis("root mean square", least=0),
             )
         )  # fmt: skip

@@ -30,12 +30,12 @@ from f5py.signal.peaks import (
     POSITION,
     WARM_UP,
     Stretches,
+    advance_detectors,
     copy_lane,
     copy_states,
-    forget,
-    go_through,
-    is_same,
-    shift,
+    reset_states,
+    shift_states,
+    states_agree,
     transpose,
 )
 from f5py.signal.t_statistics import Sums, t_statistics
@@ -149,19 +149,13 @@ _LONGEST = 1024
 _TOGETHER = 256
 
 
-class _Statistics(NamedTuple):
-    """t-statistics of a chunk of all stretches."""
-
-    rows: NDArray[np.float32]  # shape (2 * 16 * CHUNK,): lane by lane
-    columns: NDArray[np.float32]  # shape (2 * 16 * CHUNK,): position by position
-    between: NDArray[np.float32]  # shape (16 * 16,): scratch space of `transpose`
-
-
 class _Scratch(NamedTuple):
     """Buffers of a thread, reused for all of its reads."""
 
     sums: Sums
-    statistics: _Statistics
+    rows: NDArray[np.float32]  # shape (2 * 16 * CHUNK,): t-statistics of a chunk of all stretches, lane by lane
+    columns: NDArray[np.float32]  # the same, position by position
+    between: NDArray[np.float32]  # shape (16 * 16,): scratch space of `transpose`
     boundaries: Boundaries
 
 
@@ -180,12 +174,13 @@ def scratch_for(parameters):
     lead = WARM_UP + margin
     n = lead + LANES * _LONGEST + CHUNK + margin + 2
     chunk = 2 * CHUNK * LANES
-    statistics = _Statistics(_in_cache_lines(chunk), _in_cache_lines(chunk), _in_cache_lines(LANES * LANES))
+    rows, columns, between = _in_cache_lines(chunk), _in_cache_lines(chunk), _in_cache_lines(LANES * LANES)
     most = LANES * _LONGEST + 4
     boundaries = Boundaries(
         np.zeros(most, np.int64), np.zeros(most, np.float64), np.zeros(most, np.float64), np.zeros(1, np.int64)
     )
-    return _Scratch(Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead), statistics, boundaries)
+    sums = Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead)
+    return _Scratch(sums, rows, columns, between, boundaries)
 
 
 @exact_inner
@@ -214,19 +209,19 @@ def _add_samples(raw, offset, unit, first, end, begin, margin, sums):
 
 
 @exact_inner
-def _go_through(sums, begin, first, end, parameters, n_samples, stretches, statistics):
+def _scan_stretches(scratch, begin, first, end, parameters, n_samples, stretches):
     """Detect peaks at the positions from `first` to `end` of all stretches.
 
     The loops over stretches are in the called functions: counting a reference to an array costs as much as three
     positions.
     """
-    rows, columns, between = statistics.rows, statistics.columns, statistics.between
+    sums, rows, columns, between, _ = scratch
     begins, short, long = stretches.begin, parameters.window_short, parameters.window_long
     for position in range(first, end, CHUNK):
         t_statistics(sums, begin, begins, position, short, n_samples, rows, 0)
         t_statistics(sums, begin, begins, position, long, n_samples, rows, LANES * CHUNK)
         transpose(rows, columns, between)
-        go_through(columns, position, parameters, stretches)
+        advance_detectors(columns, position, parameters, stretches)
 
 
 @exact_inner
@@ -239,22 +234,22 @@ def _mark_boundaries(begin, length, parameters, n_samples, stretches, entered, s
     for lane in range(LANES):
         stretches.begin[lane] = begin + lane * length
         stretches.limit[lane] = -np.inf
-    forget(states)
+    reset_states(states)
     copy_states(shifted, entered)
     warm_up = WARM_UP
     for _ in range(LANES):  # each round makes one more lane exact
-        _go_through(scratch.sums, begin, -warm_up, 0, parameters, n_samples, stretches, scratch.statistics)
+        _scan_stretches(scratch, begin, -warm_up, 0, parameters, n_samples, stretches)
         copy_lane(entered, 0, states)
         copy_states(states, entered)
         for lane in range(LANES):
             stretches.limit[lane] = min(n_samples - stretches.begin[lane], length)
         for word in range(begin >> 6, min((begin + LANES * length) >> 6, stretches.marks.shape[0])):
             stretches.marks[word] = np.uint64(0)
-        _go_through(scratch.sums, begin, 0, length, parameters, n_samples, stretches, scratch.statistics)
-        shift(states, length, shifted)
+        _scan_stretches(scratch, begin, 0, length, parameters, n_samples, stretches)
+        shift_states(states, length, shifted)
         agree = True
         for lane in range(1, LANES):
-            agree = agree and (stretches.begin[lane] >= n_samples or is_same(shifted, entered, lane))
+            agree = agree and (stretches.begin[lane] >= n_samples or states_agree(shifted, entered, lane))
         if agree:
             break
         copy_states(shifted, states)
@@ -276,7 +271,7 @@ def find_events(raw, offset, unit, parameters, scratch, start, mean, stdv):
         np.empty(2 * CHUNK, np.uint16), np.zeros(n_samples // 64 + 1, np.uint64),
     )  # fmt: skip
     entered, shifted = np.empty(N_STATES * LANES, np.float32), np.empty(N_STATES * LANES, np.float32)
-    forget(shifted)
+    reset_states(shifted)
     boundaries = scratch.boundaries
     boundaries.positions[0] = boundaries.last[0] = 0
     boundaries.sums[0] = boundaries.squares[0] = 0.0

@@ -43,7 +43,7 @@ class Stretches(NamedTuple):
 
 
 @exact_inner
-def forget(states):
+def reset_states(states):
     """Reset all lanes to the state at the start of a read."""
     for i in range(states.shape[0]):
         row = i // simd.LANES
@@ -58,7 +58,7 @@ def copy_states(states, target):
 
 
 @exact_inner
-def shift(states, distance, shifted):
+def shift_states(states, distance, shifted):
     """Fill `shifted` with the final state of each lane's previous lane, cyclically.
 
     `distance` is that of the starts of two stretches.
@@ -101,7 +101,7 @@ def copy_lane(states, lane, target):
 
 
 @exact_inner
-def is_same(a, b, lane):
+def states_agree(a, b, lane):
     """Return whether two states at the start of a lane's stretch lead to the same boundaries."""
     for detector in (0, LONG):
         for row in (VALUE, FLOOR, VALID):
@@ -116,7 +116,7 @@ def is_same(a, b, lane):
 
 
 @exact_inner
-def _mark(positions, stretches):
+def _mark_chunk(positions, stretches):
     """Set the marks of a chunk's boundaries, four steps at a time as the number of bits is unpredictable."""
     ended, marks = stretches.ended, stretches.marks
     for step in range(0, 2 * CHUNK, 4):
@@ -132,7 +132,7 @@ def _mark(positions, stretches):
 
 
 @exact_inner
-def go_through(statistics, first, parameters, stretches):
+def advance_detectors(statistics, first, parameters, stretches):
     """Advance the detectors by `CHUNK` positions of all stretches, from `first` on, and mark boundaries.
 
     `statistics` (float32, shape (2 * 16 * CHUNK,)) are position by position, of all lanes: first of the short window,
@@ -212,4 +212,4 @@ def go_through(statistics, first, parameters, stretches):
     simd.store(states, (LONG + POSITION) * simd.LANES, position_long)
     simd.store(states, (LONG + VALID) * simd.LANES, valid_long)
     simd.store(states, SILENT_TO * simd.LANES, silent_to)
-    _mark(statistics, stretches)
+    _mark_chunk(statistics, stretches)

@@ -21,12 +21,12 @@ from f5py.site_frequencies.site_table import (
     SLOTS_PER_ENTRY,
     Frequencies,
     SiteTable,
+    enlarge,
+    enlarge_names,
     find_name,
     find_site,
     group_sites,
-    longer,
-    longer_names,
-    name_list,
+    list_names,
 )
 from f5py.site_frequencies.table_reader import (
     AT,
@@ -45,10 +45,10 @@ from f5py.site_frequencies.table_reader import (
     Place,
     TableReader,
     decimal,
+    format_place,
     header_complaint,
     natural,
     next_row,
-    place_of,
     same_text,
     shown,
 )
@@ -111,7 +111,7 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     Parameters
     ----------
     text : uint8
-        `PADDING` bytes longer than `end`.
+        `PADDING` bytes enlarge than `end`.
     counting : Counting
     odd_ratio : float
         Replaces the first row's ratio if `has_odd_ratio`, for numbers that only Python parses.
@@ -320,7 +320,7 @@ def methylation_frequency(
     needed_by = "--stranded" if stranded else motif.name if split_groups and not motif.is_palindromic else ""
     if needed_by and b"\tstrand\t" not in header:
         raise InputFileError(
-            f"{place_of(name, 1)}: no column of strands, which {needed_by} needs; call with --meth-out-version 2"
+            f"{format_place(name, 1)}: no column of strands, which {needed_by} needs; call with --meth-out-version 2"
         )
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
@@ -329,7 +329,7 @@ def methylation_frequency(
             table.sites, table.names,
         )  # fmt: skip
 
-    reader.read(loop, table.make_room, lambda line: _judge(reader, line, split_groups, stranded), chunk_size)
+    reader.read(loop, table.make_room, lambda line: _check_row(reader, line, split_groups, stranded), chunk_size)
     return table.result(_HEADERS[header])
 
 
@@ -349,7 +349,7 @@ def site_counts(
     header = _read_header(calls, name)
     if b"\tstrand\t" not in header and not combine_strands:
         raise InputFileError(
-            f"{place_of(name, 1)}: no column of strands; add --combine-strands, or call with --meth-out-version 2"
+            f"{format_place(name, 1)}: no column of strands; add --combine-strands, or call with --meth-out-version 2"
         )
     if combine_strands:
         check_combinable(motif)
@@ -372,7 +372,7 @@ def site_counts(
             text, size, counting, 0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, state, names, listed,
         )  # fmt: skip
         if status == OTHER_SITES:
-            reader.refuse(
+            reader.reject(
                 f"the sequence does not hold the sites of {motif.name} that the row counts; "
                 "name the motif of these calls (-q or --motif)"
             )
@@ -383,12 +383,12 @@ def site_counts(
         flush()
         needed = int(state[NEEDED])
         if needed > len(listed.contig):
-            listed = Listed._make(longer(array, 2 * needed) for array in listed)
-        names = longer_names(names, int(state[N_NAMES]), text_size)
+            listed = Listed._make(enlarge(array, 2 * needed) for array in listed)
+        names = enlarge_names(names, int(state[N_NAMES]), text_size)
 
-    reader.read(loop, make_room, lambda line: _judge(reader, line, True, need_strand=True), chunk_size)
+    reader.read(loop, make_room, lambda line: _check_row(reader, line, True, need_strand=True), chunk_size)
     flush()
-    return counts, name_list(names, int(state[N_NAMES]))
+    return counts, list_names(names, int(state[N_NAMES]))
 
 
 def check_combinable(motif: Motif) -> None:
@@ -406,11 +406,11 @@ def _read_header(calls: BinaryIO, name: Place) -> bytes:
         if b"log_lik_ratio" in names and (missing := [name for name in newest if name not in names]):
             other = f"has no column {missing[0].decode()}; give the table of call-methylation with all of its columns"
         complaint = header_complaint(header, _HEADERS, "the table that call-methylation writes", other)
-        raise InputFileError(f"{place_of(name, 1)}: {complaint}")
+        raise InputFileError(f"{format_place(name, 1)}: {complaint}")
     return header
 
 
-def _judge(reader: TableReader, line: bytes, split_groups: bool, need_strand: bool = False) -> float:
+def _check_row(reader: TableReader, line: bytes, split_groups: bool, need_strand: bool = False) -> float:
     """Parse the ratio of a row that the compiled loop cannot, or reject the row."""
     row = reader.columns(line)
     count = "num_motifs" if "num_motifs" in row else "num_cpgs"
@@ -418,9 +418,9 @@ def _judge(reader: TableReader, line: bytes, split_groups: bool, need_strand: bo
         reader.check_natural(title, row[title])
     ratio = row["log_lik_ratio"]
     if not _NUMBER.fullmatch(ratio):
-        reader.refuse(f"log_lik_ratio is {shown(ratio)}, which is not a number; is the file damaged?")
+        reader.reject(f"log_lik_ratio is {shown(ratio)}, which is not a number; is the file damaged?")
     if split_groups and int(row["start"]) + len(row["sequence"]) > MAX_POSITION:
-        reader.refuse(f"the group reaches beyond position {MAX_POSITION}; is the file damaged?")
+        reader.reject(f"the group reaches beyond position {MAX_POSITION}; is the file damaged?")
     if need_strand and row.get("strand", b"+") not in (b"+", b"-"):
-        reader.refuse(f"strand is {shown(row['strand'])}, neither + nor -; is the file damaged?")
+        reader.reject(f"strand is {shown(row['strand'])}, neither + nor -; is the file damaged?")
     return float(ratio)

@@ -63,7 +63,7 @@ def merge_rows(text, end, stranded, state, sites, names):
     Parameters
     ----------
     text : uint8
-        `PADDING` bytes longer than `end`.
+        `PADDING` bytes enlarge than `end`.
     stranded : bool
         Rows have the counts of both strands.
     state : int64, shape (STATE_SIZE,)
@@ -200,14 +200,14 @@ class FrequencyMerger:
         def loop(text: np.ndarray, size: int, _: float | None) -> int:
             return merge_rows(text, size, is_stranded, table.state, table.sites, table.names)
 
-        reader.read(loop, table.make_room, lambda line: _judge(reader, line), chunk_size)
+        reader.read(loop, table.make_room, lambda line: _check_row(reader, line), chunk_size)
 
     def result(self) -> Frequencies:
         """Return the sums, with the count column of the last table."""
         return self._table.result(self._last_count_column)
 
 
-def _judge(reader: TableReader, line: bytes) -> NoReturn:
+def _check_row(reader: TableReader, line: bytes) -> NoReturn:
     """Raise `InputFileError` for a line."""
     row = reader.columns(line)
     sizes = [title for title in row if title.endswith("_in_group")]
@@ -217,12 +217,12 @@ def _judge(reader: TableReader, line: bytes) -> NoReturn:
         reader.check_natural(title, row[title], MAX_COUNT)
     called, methylated = int(row["called_sites"]), int(row["called_sites_methylated"])
     if methylated > called:
-        reader.refuse(f"{methylated} of {called} sites are methylated; is the file damaged?")
+        reader.reject(f"{methylated} of {called} sites are methylated; is the file damaged?")
     if STRAND_COLUMNS[0] in row:
         for title in STRAND_COLUMNS:
             reader.check_natural(title, row[title], MAX_COUNT)
         forward, m_forward, reverse, m_reverse = (int(row[title]) for title in STRAND_COLUMNS)
         sums = forward + reverse, m_forward + m_reverse
         if sums != (called, methylated) or m_forward > forward or m_reverse > reverse:
-            reader.refuse("the counts of both strands do not fit those of the site; is the file damaged?")
-    reader.refuse(f"the counts of this site add up to more than {MAX_COUNT}; is the file damaged?")
+            reader.reject("the counts of both strands do not fit those of the site; is the file damaged?")
+    reader.reject(f"the counts of this site add up to more than {MAX_COUNT}; is the file damaged?")

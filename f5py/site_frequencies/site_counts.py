@@ -24,10 +24,10 @@ from f5py.site_frequencies.site_table import (
     Frequencies,
     Names,
     Sites,
+    enlarge,
     fill_site_slots,
     find_site,
-    longer,
-    name_ranks,
+    rank_names,
 )
 
 _MOST_STEP = 1 << 32  # positions have 31 bits
@@ -398,7 +398,7 @@ class SiteCounts:
             rest[:n] = counts.rest[:n]
         self._counts = counts = counts._replace(rest=rest)
         for column in counts._fields[1:-1]:
-            self._counts = counts = counts._replace(**{column: longer(getattr(counts, column)[:n], size)})
+            self._counts = counts = counts._replace(**{column: enlarge(getattr(counts, column)[:n], size)})
 
     def totals(self, names: list[bytes], offsets: tuple[int, int] = (0, 0)) -> TotalsByPartition:
         """Return the counts, sorted by partition, contig name (bytes), position and strand.
@@ -406,7 +406,7 @@ class SiteCounts:
         `offsets` are from a motif's first base to its modified base, on the forward and the reverse strand.
         """
         partition, contig, step = self._keys(offsets)
-        order = np.lexsort((step, partition.astype(np.int64) << 32 | name_ranks(names)[contig]))
+        order = np.lexsort((step, partition.astype(np.int64) << 32 | rank_names(names)[contig]))
         return TotalsByPartition(self._counts, order, partition[order], contig, step)
 
 

@@ -282,7 +282,7 @@ def group_sites(text, first, stop, position, last, number, masks, starts, n_befo
     """List the positions of motifs in the sequence ``text[first:stop]`` of a row; return their number.
 
     They go to ``starts[n_before:]``, with room for ``stop - first + 1``. The sequence ends k bases after the start of
-    the last motif, so that a longer motif is cut. It is listed, at `last`, if the row counts one more motif and the
+    the last motif, so that a enlarge motif is cut. It is listed, at `last`, if the row counts one more motif and the
     sequence ends with its prefix.
     """
     width = masks.shape[0]
@@ -314,7 +314,7 @@ def count_without_sites(text, text_starts, text_sizes, firsts, lasts, numbers, m
     Parameters
     ----------
     text : uint8
-        `PADDING` bytes longer than the sequences.
+        `PADDING` bytes enlarge than the sequences.
     text_starts, text_sizes : int64 and int32, shape (n,)
     firsts, lasts : int64, shape (n,)
         0-based positions of the first and the last motif.
@@ -479,23 +479,23 @@ class SiteTable:
             slots = np.zeros(capacity * SLOTS_PER_ENTRY, np.int32)
             fill_site_slots(slots, sites.name, sites.span, n)
             # one by one, so that at most one array exists twice
-            self.sites = sites = sites._replace(slots=slots, text_start=longer(sites.text_start, capacity + 1))
+            self.sites = sites = sites._replace(slots=slots, text_start=enlarge(sites.text_start, capacity + 1))
             for column in ("name", "span", "group_size", "called", "methylated", "text_size"):
-                self.sites = sites = sites._replace(**{column: longer(getattr(sites, column), capacity)})
+                self.sites = sites = sites._replace(**{column: enlarge(getattr(sites, column), capacity)})
             of_reverse = np.zeros((2, capacity), np.int64)
             if self.stranded:
                 of_reverse[:, :n] = sites.called_reverse[:n], sites.methylated_reverse[:n]
             self.sites = sites = sites._replace(called_reverse=of_reverse[0], methylated_reverse=of_reverse[1])
         if sites.text_start[n] + text_size > len(sites.texts):
-            self.sites = sites._replace(texts=longer(sites.texts, 2 * len(sites.texts) + text_size))
-        self.names = longer_names(self.names, int(self.state[N_NAMES]), text_size)
+            self.sites = sites._replace(texts=enlarge(sites.texts, 2 * len(sites.texts) + text_size))
+        self.names = enlarge_names(self.names, int(self.state[N_NAMES]), text_size)
 
     def result(self, count_column: str) -> Frequencies:
         """Return the sites with calls in the order of the output."""
         sites, names = self.sites, self.names
         n_sites = int(self.state[N_SITES])
-        chromosomes = name_list(names, int(self.state[N_NAMES]))
-        rank = name_ranks(chromosomes)
+        chromosomes = list_names(names, int(self.state[N_NAMES]))
+        rank = rank_names(chromosomes)
         covered = np.flatnonzero(sites.called[:n_sites])
         return Frequencies(
             count_column=count_column,
@@ -508,33 +508,33 @@ class SiteTable:
         )
 
 
-def longer(array: NDArray, size: int) -> NDArray:
+def enlarge(array: NDArray, size: int) -> NDArray:
     """Return a copy of `size` elements; the additional ones are arbitrary."""
     enlarged = np.empty(size, array.dtype)
     enlarged[: len(array)] = array
     return enlarged
 
 
-def longer_names(names: Names, n_names: int, text_size: int) -> Names:
+def enlarge_names(names: Names, n_names: int, text_size: int) -> Names:
     """Return `names` with room for another one of at most `text_size` bytes."""
     if n_names >= len(names.ends) - 1:
         capacity = 2 * n_names
         slots = np.zeros(capacity * SLOTS_PER_ENTRY, np.int32)
         fill_name_slots(slots, names.ends, names.text, n_names)
-        names = names._replace(slots=slots, ends=longer(names.ends, capacity + 1))
+        names = names._replace(slots=slots, ends=enlarge(names.ends, capacity + 1))
     if names.ends[n_names] + text_size > len(names.text):
-        names = names._replace(text=longer(names.text, 2 * len(names.text) + text_size))
+        names = names._replace(text=enlarge(names.text, 2 * len(names.text) + text_size))
     return names
 
 
-def name_list(names: Names, n_names: int) -> list[bytes]:
+def list_names(names: Names, n_names: int) -> list[bytes]:
     """Return the names as bytes."""
     ends = names.ends[: n_names + 1].tolist()
     text = names.text[: ends[-1]].tobytes()
     return [text[first:last] for first, last in pairwise(ends)]
 
 
-def name_ranks(names: list[bytes]) -> NDArray[np.int32]:
+def rank_names(names: list[bytes]) -> NDArray[np.int32]:
     """Return the rank of each name in byte order."""
     rank = np.empty(len(names), np.int32)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)

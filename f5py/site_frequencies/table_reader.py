@@ -148,9 +148,9 @@ class TableReader:
         self._state = state
         state[LINE] = 2
 
-    def refuse(self, why: str) -> NoReturn:
+    def reject(self, why: str) -> NoReturn:
         """Raise `InputFileError` with the current line."""
-        raise InputFileError(f"{place_of(self._name, int(self._state[LINE]))}: {why}")
+        raise InputFileError(f"{format_place(self._name, int(self._state[LINE]))}: {why}")
 
     def columns(self, line: bytes) -> dict[str, bytes]:
         """Split a line into columns by name; reject it if their number is wrong."""
@@ -158,17 +158,17 @@ class TableReader:
         columns = [column for column in line.split(b"\t") if column]
         if len(columns) != len(titles):
             if not line:
-                self.refuse("empty; is the file damaged?")
+                self.reject("empty; is the file damaged?")
             relation = "fewer" if len(columns) < len(titles) else "more"
-            self.refuse(f"{len(columns)} columns, {relation} than the header's {len(titles)}; is the file damaged?")
+            self.reject(f"{len(columns)} columns, {relation} than the header's {len(titles)}; is the file damaged?")
         return dict(zip(titles, columns, strict=True))
 
     def check_natural(self, title: str, value: bytes, limit: int = MAX_POSITION) -> None:
         """Reject a column that is no whole number from 0 to `limit`."""
         if _NEGATIVE.fullmatch(value):
-            self.refuse(f"{title} is {shown(value)}, which is negative; is the file damaged?")
+            self.reject(f"{title} is {shown(value)}, which is negative; is the file damaged?")
         if not _NATURAL.fullmatch(value) or int(value) > limit:
-            self.refuse(f"{title} is {shown(value)}, not a whole number from 0 to {limit}; is the file damaged?")
+            self.reject(f"{title} is {shown(value)}, not a whole number from 0 to {limit}; is the file damaged?")
 
     def read(
         self,
@@ -207,7 +207,7 @@ class TableReader:
                 return
             if left == len(buffer) - padding:
                 if left > _LONGEST_LINE:
-                    self.refuse(f"longer than {_LONGEST_LINE} bytes; is this a table?")
+                    self.reject(f"longer than {_LONGEST_LINE} bytes; is this a table?")
                 buffer += bytes(left)
 
     def _work_through(self, buffer: bytearray, size: int, loop, make_room, judge) -> None:
@@ -234,7 +234,7 @@ class TableReader:
                 odd = judge(line)
 
 
-def place_of(name: Place, line: int) -> str:
+def format_place(name: Place, line: int) -> str:
     """Format the place of a line, counted from 1, for messages."""
     return f"{name}, line {line}" if isinstance(name, str) else name(line)
 

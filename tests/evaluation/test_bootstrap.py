@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from f5py.evaluation.bootstrap import SAMPLES, ReadBootstrap, weights_of
+from f5py.evaluation.bootstrap import SAMPLES, ReadBootstrap, read_weights
 
 pyarrow = pytest.importorskip("pyarrow")
 
@@ -15,14 +15,14 @@ def _names(n: int) -> np.ndarray:
 
 
 def test_weights_are_poisson_variates_of_mean_one() -> None:
-    weights = weights_of(_names(4000))
+    weights = read_weights(_names(4000))
     assert weights.shape == (4000, SAMPLES)
     assert weights.mean() == pytest.approx(1.0, abs=0.01)
     assert weights.var() == pytest.approx(1.0, abs=0.02)
     assert (weights == 0).mean() == pytest.approx(np.exp(-1), abs=0.005)
     correlations = np.corrcoef(weights[:, :20].T) - np.eye(20)
     assert np.abs(correlations).max() < 0.08
-    np.testing.assert_array_equal(weights_of(_names(4000)[::-1])[::-1], weights)
+    np.testing.assert_array_equal(read_weights(_names(4000)[::-1])[::-1], weights)
 
 
 def _calls(rng: np.random.Generator, n_reads: int, per_read: int):
@@ -85,6 +85,6 @@ def test_without_calls_there_are_no_bounds() -> None:
 def test_names_that_are_not_ascii_and_no_names() -> None:
     """Tables and tags may have any text, and a batch no calls."""
     names = np.array(["a", "é" * 300, "\U0001f600", ""], object)
-    assert weights_of(names).shape == (4, SAMPLES)
-    assert (weights_of(names[:1]) == weights_of(names)[:1]).all()
-    assert weights_of(names[:0]).shape == (0, SAMPLES)
+    assert read_weights(names).shape == (4, SAMPLES)
+    assert (read_weights(names[:1]) == read_weights(names)[:1]).all()
+    assert read_weights(names[:0]).shape == (0, SAMPLES)

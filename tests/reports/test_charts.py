@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from f5py.reports import charts, html_report
 from f5py.reports.axis import COUNT, NUMBER, PERCENT, SHARE, Axis, ticks_of_bins, ticks_of_powers
-from f5py.reports.charts import short
+from f5py.reports.charts import shorten_interval
 from f5py.reports.evaluation_report import _paragraphs
-from f5py.reports.html_report import amount, command_shown
+from f5py.reports.html_report import amount, format_command
 from f5py.reports.svg_charts import area_chart, bar_chart, line_chart
 
 _SIZES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -47,7 +47,7 @@ def _labels(svg: str) -> list[str]:
 
 def test_intervals_have_room_below_their_bars() -> None:
     for words in (["1", "2", "3", "4", "5 and more"], ["1 to 4", "5 to 9", "10 to 19", "20 to 49"]):
-        labels = [short(one) for one in words]
+        labels = [shorten_interval(one) for one in words]
         assert _labels(bar_chart(labels, {"": [1.0] * len(labels)}, "", COUNT))[: len(labels)] == labels
     assert labels == ["1-4", "5-9", "10-19", "20-49"]
 
@@ -97,7 +97,7 @@ def test_amounts_have_digits() -> None:
 
 
 def test_options_of_a_command_are_whole() -> None:
-    shown = command_shown("f5py map 'a -b' ref-1.fa -o <x> --seeds-only")
+    shown = format_command("f5py map 'a -b' ref-1.fa -o <x> --seeds-only")
     assert re.findall(r'<span class="name">([^<]*)</span>', shown) == ["-b", "-o", "--seeds-only"]
     assert "&lt;x&gt;" in shown
     text = unescape(re.sub("<[^>]*>", "", shown))
