@@ -273,7 +273,10 @@ _TYPES = {
 
 def _check_address_space() -> None:
     """Raise `F5pyError` under a limit on memory (``ulimit -v``) that is too low for any command."""
-    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    try:
+        limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    except OSError:  # a sandbox may refuse to tell
+        return
     if limit != resource.RLIM_INFINITY and limit < _LEAST_ADDRESS_SPACE:
         raise F5pyError(
             f"the limit on memory (ulimit -v) is {limit >> 20} MB, too low for the libraries that f5py needs; allow "

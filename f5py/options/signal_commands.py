@@ -274,6 +274,7 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
         ours=True, see="usage/f5py-train.md#reads-of-unknown-methylation",
         excludes=("methylated", "unmethylated", "truth", "train_kmers", "rounds", "prior_events", "held_out",
             "kmer_model"), advice="it fits the shifts of R10.4.1's CpG k-mers only",
+        brief="R10.4.1 reads to fit shifts to, no labels",
         help="Alignments of any R10.4.1 reads: fit the shifts of CpG k-mers to them, without labels. "
         "Repeatable.")  # fmt: skip
     groups: int = option("--groups", group=Group.LIMITS, default=3000, at_least=200, at_most=1_000_000, ours=True,
@@ -283,7 +284,6 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
         help="Write the levels of all k-mers, as f5c reads them, instead of a short file of shifts.")  # fmt: skip
     start: str | None = option("--start", aliases=("--input-model-filename",), metavar="FILE|NAME", group=Group.MODEL,
         ours=True, is_model=True, default_words="the built-in model",
-        brief="Pore model to start from",
         help="Pore model to start from: a file, with or without methylated k-mers; a table of k-mers and levels in any "
         "unit, of which only the order is used; or the name of a built-in model.")  # fmt: skip
     methylation: str | None = kind_of_methylation(
@@ -306,7 +306,6 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
     print_banded_aln: bool = refused("--print-banded-aln", kind=Kind.YES_NO, reason=_NO_READS_OUT)
     print_scaling: bool = refused("--print-scaling", kind=Kind.YES_NO, reason=_NO_READS_OUT)
     held_out: float = option("--held-out", group=Group.LIMITS, default=0.1, at_least=0, at_most=0.9, ours=True,
-        brief="Share of reads to test the model with",
         help="Share of the reads that is held out to test the model; where reads pile up, of the stretches of the "
         "reference.")  # fmt: skip
     force: bool = flag("--force", ours=True,

@@ -122,7 +122,7 @@ def test_names_that_are_not_there(made: ReadSet, chosen: Path, tmp_path: Path, c
     assert "1 of 4 reads are not in the file of reads" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(("content", "said"), [(b"", "has no names of reads"), (b"a\0b\n", "is no text")])
+@pytest.mark.parametrize(("content", "said"), [(b"", "has no names of reads"), (b"a\0b\n", "has a byte of zero")])
 def test_lists_that_are_none(content: bytes, said: str, made: ReadSet, tmp_path: Path, capfd) -> None:
     path = tmp_path / "list"
     path.write_bytes(content)

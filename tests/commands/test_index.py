@@ -361,7 +361,7 @@ def test_files_in_a_summary_are_not_opened(tmp_path: Path) -> None:
     (tmp_path / "list.txt").write_text(f"{tmp_path}/s.txt\n")
     expected = [("a", str(listed)), ("b", str(listed)), ("c", str(other)), ("d", ""), ("outside", str(other))]
     for processes in (1, 2):
-        for how in ({"summaries": [f"{tmp_path}/s.txt"]}, {"summary_lists": [f"{tmp_path}/list.txt"]}):
+        for how in ({"summaries": (f"{tmp_path}/s.txt",)}, {"summary_lists": (f"{tmp_path}/list.txt",)}):
             options = IndexOptions(reads=(str(reads),), directories=(str(tmp_path / "d"),), iop=processes, **how)
             assert tuple(run(options)) == (5, 4)
             assert readdb(reads) == expected

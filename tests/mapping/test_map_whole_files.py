@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import os
 import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections import namedtuple
+from contextlib import suppress
 from pathlib import Path
 
 import pysam
@@ -164,6 +166,15 @@ def test_a_run_that_is_ended_while_it_sorts_leaves_nothing(number: signal.Signal
         assert list(out.iterdir()) == []
 
 
+def _writes_nameless_file(process: int, size: int) -> bool:
+    """Return whether a process has a file open that has no name any more, and more than `size` bytes."""
+    for opened in Path(f"/proc/{process}/fd").iterdir():
+        with suppress(OSError):
+            if os.readlink(opened).endswith(" (deleted)") and opened.stat().st_size > size:
+                return True
+    return False
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_no_half_written_file(number: signal.Signals, made: ReadSet, tmp_path: Path):
     command = process_of("map", "-t", 2, "-K", 3000, "--gpu", "off", made.genome, "-", "-o", tmp_path / "out.bam")
@@ -175,7 +186,7 @@ def test_a_run_that_is_ended_leaves_no_half_written_file(number: signal.Signals,
         run.stdin.flush()
         deadline = time.monotonic() + PATIENCE
         # the records of the first batches are there
-        while not any(path.stat().st_size > 5000 for path in tmp_path.glob(".unfinished-map-*/records")):
+        while not _writes_nameless_file(run.pid, 5000):
             assert time.monotonic() < deadline
             assert run.poll() is None
             time.sleep(0.05)

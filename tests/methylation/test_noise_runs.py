@@ -24,12 +24,12 @@ from f5py.pore_model.model import PoreModel
 from f5py.pore_model.text_output import model_text
 from f5py.simulation.settings import CHEMISTRIES, SimulationSettings
 
-from ..made_data import ReadSet, run_main
+from ..made_data import ReadSet, last_of_each, run_main
 
 
 def _call(data: ReadSet, *options: str) -> bytes:
     out = data.folder / "noise.tsv"
-    assert run_main(*data.options(), "-o", out, *options) == 0
+    assert run_main(*last_of_each([*data.options(), "-o", out, *options])) == 0
     return out.read_bytes()
 
 

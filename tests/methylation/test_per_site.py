@@ -22,7 +22,7 @@ from f5py.pore_model import PoreModel, builtin
 from f5py.simulation.settings import SimulationSettings
 
 from ..compiled import compiled
-from ..made_data import ReadSet, run_main
+from ..made_data import ReadSet, last_of_each, run_main
 from .site_likelihoods import ReadWindows, site_likelihoods
 
 LANES = 16
@@ -316,7 +316,7 @@ def _called_sites(groups: list[dict[str, str]], k: int) -> dict[tuple[str, int],
 
 def _call(data: ReadSet, *options: str) -> bytes:
     out = data.folder / "per_site.tsv"
-    assert run_main(*data.options(), "-o", out, *options) == 0
+    assert run_main(*last_of_each([*data.options(), "-o", out, *options])) == 0
     return out.read_bytes()
 
 

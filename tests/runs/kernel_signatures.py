@@ -179,6 +179,7 @@ def record(folder: Path) -> Calls:
     from f5py.runs.warm_up import STAGES
 
     from ..conftest import PLAYED_GPU, forget_cupy
+    from ..made_data import last_of_each
     from ..played_gpu.checks import kept_in
     from ..readers_here import readers_here, scans_here
 
@@ -199,7 +200,7 @@ def record(folder: Path) -> Calls:
             recorder.run = " ".join(os.path.basename(word) for word in command)
             print(">", recorder.run, file=sys.stderr, flush=True)
             try:
-                main(command)
+                main(last_of_each(command))
             except SystemExit as end:
                 if end.code:
                     raise RuntimeError(f"{recorder.run} ended with {end.code}") from None

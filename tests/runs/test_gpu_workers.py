@@ -189,7 +189,7 @@ def test_a_gpu_more_for_every_so_many_bases(made: ReadSet, machine, bases: float
     "options",
     [
         {}, {"cuda_dev_id": "1"}, {"gpu": "off"}, {"bam": "-"}, {"bam": "missing.bam"}, {"debug_break": 5},
-        {"reads": "https://example.org/reads.fasta"}, {"reads": "in_memory.fasta", "slow5": "reads.blow5"},
+        {"reads": "https://example.org/reads.fasta"}, {"reads": "in_memory.fasta", "slow5": ("reads.blow5",)},
         {"skip_overlaps": True}, {"print_scaling": True},
     ],
     ids=str,

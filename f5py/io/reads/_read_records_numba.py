@@ -95,7 +95,7 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
             at += 1
         name_end = at
         while at < n and text[at] != _NEWLINE:
-            is_good = is_good and (text[at] > _SPACE or _is_text(text[at]))
+            is_good = is_good and text[at] != 0  # comments are anybody's
             at += 1
         if at == n and not is_last and is_good:
             break

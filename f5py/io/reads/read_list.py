@@ -13,8 +13,6 @@ from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.reads.indexed_fasta import FastaIndex
 from f5py.messages.strict import input_warning
 
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-
 
 class ReadList:
     """Names of reads, and which of them have been found.
@@ -36,12 +34,10 @@ class ReadList:
     def read(cls, path: str) -> ReadList:
         """Read a list: the first word of each line; ``-`` is standard input.
 
-        Raises `InputFileError` if the file cannot be read, is no text, or has no names.
+        Raises `InputFileError` if the file cannot be read, is damaged, or has no names.
         """
         with open_bytes(path) as file:
-            text = file.read().removeprefix(_BYTE_ORDER_MARK)
-        if b"\0" in text:
-            raise InputFileError(f"{shown_name(path)}: is no text; give a list of read names, one a line")
+            text = file.read()
         words = [line.split()[0] for line in text.splitlines() if line.strip()]
         if not words:
             raise InputFileError(f"{shown_name(path)}: has no names of reads; write one a line")
@@ -54,8 +50,13 @@ class ReadList:
         return rows >= 0
 
     def warn_of_missing(self, where: str) -> None:
-        """Warn of names that have not been found; `where` says in what."""
+        """Warn of names that have not been found in `where`; raise `InputFileError` if no name has been found."""
         missing = np.flatnonzero(~self._is_found)
+        if len(missing) == len(self.names):
+            raise InputFileError(
+                f"{self._shown}: none of its {len(self.names):,} names, such as {self.names[0]}, is that of a read in "
+                f"{where}; give a list of names of these reads, one a line"
+            )
         if len(missing):
             input_warning(
                 "read_ids",

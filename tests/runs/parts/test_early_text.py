@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +32,7 @@ def planned(made: ReadSet, *more: str) -> Plan:
 
 
 def options_of(plan: Plan, **other: Any) -> CallOptions:
-    return CallOptions(**{**plan.options, **other})
+    return replace(plan.run_options(), **other)
 
 
 def extents_of(plan: Plan) -> list[Extent]:
