@@ -185,7 +185,7 @@ class ReadSet:
 
 
 #: Options with a value that tests give instead of the usual one.
-_REPLACED = ("-r", "-b", "-g", "-o", "-t", "--iop")
+_REPLACED = ("-r", "-b", "-g", "-o", "-t", "-K", "--iop")
 
 
 def last_of_each(words: list[Any]) -> list[Any]:

@@ -361,7 +361,7 @@ def test_outputs_that_cannot_be(made: ReadSet, fails, tmp_path: Path, option: st
 
 
 def test_nothing_is_left_by_a_run_that_stops(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd):
-    """But the rows of the table, each of which is whole."""
+    """But the rows of the table, each of which is whole, and the report."""
     _, records = made.records()
     records[9].cigarstring = f"600M100N{len(records[9].query_sequence) - 600}M"
     changed = made.with_records(tmp_path, records, index=False)
@@ -370,8 +370,9 @@ def test_nothing_is_left_by_a_run_that_stops(made: ReadSet, made_calls: bytes, t
     outputs = ["--modbam", folder / "a.bam", "--bedmethyl", folder / "a.bed.gz", "--report", folder / "a.json"]
     assert run_main(*changed.options(), "-o", folder / "a.tsv", "-K", 4, *outputs) == 1
     assert "spliced" in error_line(capfd.readouterr().err)
-    (rows,) = folder.iterdir()
-    assert rows.name == ".unfinished-a.tsv"
+    rows, report = folder / ".unfinished-a.tsv", folder / "a.json"
+    assert set(folder.iterdir()) == {rows, report}
+    assert "spliced" in json.loads(report.read_text())["warnings"][-1]
     assert made_calls.startswith(rows.read_bytes())
     assert rows.read_bytes().endswith(b"\n")
     told = run_process(changed.command("-o", str(folder / "b.parquet"), "-K", "4", "--output-format", "parquet"))
