@@ -57,7 +57,6 @@ def process(
         What loads the batches.
     inputs : ExitStack
         The open inputs. They are closed by the thread that uses them: after an interrupt it may be reading for a while.
-    write : callable of one batch
     who : str
         The name that the messages begin with.
     left : str

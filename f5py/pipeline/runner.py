@@ -72,8 +72,6 @@ def run_pipeline(
 
     Parameters
     ----------
-    compute : callable of one item
-    write : callable of one item
     settle : callable of one item, optional
         Called between the two.
     stop : callable, optional

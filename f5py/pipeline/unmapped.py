@@ -19,7 +19,6 @@ def unmapped_batch(
     ----------
     number : int
         Of the batch in the run.
-    names : list of str, length n
     bases : uint8, offsets `base_offsets`
         Letters of the reads as sequenced.
     base_offsets : int64, shape (n + 1,)

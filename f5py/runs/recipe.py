@@ -67,7 +67,6 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
 
         Parameters
         ----------
-        options : AlignmentOptions
         is_taken : bool
             The table goes to a function.
 

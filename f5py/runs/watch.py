@@ -90,7 +90,6 @@ class _Watch:
 
     Parameters
     ----------
-    options : MappedReadsOptions
     interrupt : Interrupt
         What ends the watch.
     """

@@ -210,7 +210,6 @@ def fit_shifts(likelihoods_of: Callable[[NDArray[np.int64]], Ratios], reads: Seq
         Returns what scores some of the groups.
     reads : sequence of str
         Name of the read of each group; of at least two reads.
-    start : Shifts
     """
     b = np.array(start)
     free = np.zeros(b.shape, np.bool_)

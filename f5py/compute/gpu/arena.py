@@ -53,23 +53,16 @@ def parts_for(results: str, integrated: bool = False) -> int:
 
 @dataclass(frozen=True)
 class ArenaSize:
-    """Capacity of one part of the arena.
+    """Capacity of one part of the arena."""
 
-    Attributes
-    ----------
-    bases, events, reads, samples : int
-        X, Y, the number of reads and Z per part.
-    means_only : bool
-        Of the events only the means are kept.
-    scores, rows, site_scores : bool
-        There is room for site groups, for the alignment of events to the reference, and for the sites of groups.
-    """
-
+    # bases, events, reads, samples: X, Y, the number of reads and Z per part
     bases: int
     events: int
     reads: int
     samples: int = 0
-    means_only: bool = True
+    means_only: bool = True  # of the events only the means are kept
+    # scores, rows, site_scores: there is room for site groups, for the alignment of events to the reference, and
+    # for the sites of groups
     scores: bool = False
     rows: bool = False
     site_scores: bool = False
@@ -124,20 +117,11 @@ class ArenaSize:
 
 @dataclass(frozen=True)
 class Density:
-    """Room that a base needs.
+    """Room that a base needs."""
 
-    Attributes
-    ----------
-    events : float
-        mu, the option ``--cuda-avg-epk``.
-    samples : float
-        nu.
-    means_only, scores, rows, site_scores : bool
-        See `ArenaSize`.
-    """
-
-    events: float
-    samples: float
+    events: float  # mu, the option ``--cuda-avg-epk``
+    samples: float  # nu
+    # means_only, scores, rows, site_scores: see `ArenaSize`
     means_only: bool = True
     scores: bool = False
     rows: bool = False
@@ -177,7 +161,6 @@ def capacity(memory: float, density: Density, reads: int, parts: int) -> ArenaSi
     ----------
     memory : float
         Bytes to take in all.
-    density : Density
     reads : int
         Maximum number of reads in a batch.
     parts : int

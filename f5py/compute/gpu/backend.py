@@ -59,7 +59,6 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
         The current device of the calling thread.
     stages : SignalStages
         What is computed, and what the CPU threads compute.
-    limits : GpuLimits
     max_reads, max_bases : int
         What a batch can hold (-K and -B); the arena is not made larger than that needs.
     zero_copy : bool or None

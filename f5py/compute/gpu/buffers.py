@@ -231,11 +231,8 @@ class ArenaPart(TransferredArrays):
 
         Parameters
         ----------
-        name : str
         values : array
             Read i has those from ``offsets[i]`` up to ``offsets[i + 1]``.
-        offsets : int64
-        reads : int64
         pool : WorkerPool
             Does this before what it has of other batches, for which the device has done its part.
         packed : PackedSamples, optional
@@ -297,14 +294,10 @@ def take_reads(
 
     Parameters
     ----------
-    gathered : array
     gathered_offsets : int64, shape (>= len(reads),)
         Where each of `reads` begins in it.
-    reads : int64
     values : array
         Of elements of the same size. Filled for `reads`: from ``offsets[i]`` up to ``offsets[i + 1]`` for read i.
-    offsets : int64
-    pool : WorkerPool
     """
     from f5py.compute.gpu._packing_numba import scatter
 

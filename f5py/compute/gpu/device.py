@@ -61,24 +61,13 @@ class GpuFailure(F5pyError):
 
 @dataclass(frozen=True)
 class GpuDevice:
-    """A GPU that can run the aligner.
+    """A GPU that can run the aligner."""
 
-    Attributes
-    ----------
-    number : int
-        CUDA device number.
-    name : str
-    compute_capability : (int, int)
-    integrated : bool
-        The GPU shares the host's memory, as on a Jetson board.
-    free_memory, total_memory : int
-        Bytes. On an integrated GPU the free memory includes the page cache.
-    """
-
-    number: int
+    number: int  # CUDA device number
     name: str
     compute_capability: tuple[int, int]
-    integrated: bool
+    integrated: bool  # the GPU shares the host's memory, as on a Jetson board
+    # free_memory, total_memory: bytes. On an integrated GPU the free memory includes the page cache.
     free_memory: int
     total_memory: int
 

@@ -88,7 +88,6 @@ class PartsOfGpu(Generic[Part]):
 
         Parameters
         ----------
-        n_parts : int
         most, fewest : int
             Sizes to begin with and to end with.
         make : callable
@@ -130,7 +129,6 @@ class PartsOfGpu(Generic[Part]):
 
         Parameters
         ----------
-        check : callable
         what : bytes, optional
             The settings that it is computed with. By default nobody remembers that it has been done.
         """

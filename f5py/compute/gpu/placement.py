@@ -42,18 +42,10 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True)
 class Placement:
-    """Division of a batch's reads among processors.
+    """Division of a batch's reads among processors."""
 
-    Attributes
-    ----------
-    reads : int64, shape (n,)
-        All reads of the batch that have a signal, in order.
-    reason : uint8, shape (n,)
-        `Reason` of each of them.
-    """
-
-    reads: NDArray[np.int64]
-    reason: NDArray[np.uint8]
+    reads: NDArray[np.int64]  # shape (n,): all reads of the batch that have a signal, in order
+    reason: NDArray[np.uint8]  # shape (n,): `Reason` of each of them
 
     def having(self, reason: Reason) -> NDArray[np.int64]:
         """List the reads placed for that reason, in order."""
@@ -78,12 +70,8 @@ def place(
 
     Parameters
     ----------
-    batch : ReadBatch
     reads : int64
         In order.
-    k : int
-    max_lf : float
-    size : ArenaSize
     n_threads : int
         CPU threads.
     """
@@ -113,7 +101,6 @@ def _longest_for_gpu(lengths: NDArray[np.int64], is_long: NDArray[np.bool_], n_t
     lengths : int64, shape (n,)
     is_long : bool, shape (n,)
         Reads that may go to the CPU; the others go to the GPU.
-    n_threads : int
     """
     long = np.sort(lengths[is_long])
     others = lengths[~is_long]

@@ -55,30 +55,16 @@ class BatchSource(Protocol):
 
 @dataclass(eq=False)
 class _Lane:
-    """A backend and what is known of its speed.
-
-    Attributes
-    ----------
-    backend : Backend
-    name : str
-    waiting : int
-        Samples, or whatever the size of a batch is, of the batches that it has and that are not finished.
-    rate : float or None
-        Seconds per sample; None before its first batch has come to its end.
-    passed_over : int
-        Batches that others have got since its last one.
-    n_batches : int
-    n_under_way : int
-        Batches that it has and that are not finished.
-    """
+    """A backend and what is known of its speed."""
 
     backend: Backend
     name: str
+    # samples, or whatever the size of a batch is, of the batches that it has and that are not finished
     waiting: int = 0
-    rate: float | None = None
-    passed_over: int = 0
+    rate: float | None = None  # seconds per sample; None before its first batch has come to its end
+    passed_over: int = 0  # batches that others have got since its last one
     n_batches: int = 0
-    n_under_way: int = 0
+    n_under_way: int = 0  # batches that it has and that are not finished
 
     def seconds_for(self, samples: int) -> float:
         """Compute when it would be done with another batch."""
@@ -117,20 +103,11 @@ def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
 
 @dataclass(frozen=True)
 class Work:
-    """Work that is done to batches, for those who choose where.
+    """Work that is done to batches, for those who choose where."""
 
-    Attributes
-    ----------
-    size_of : callable
-        Size of a batch, which its time grows with.
-    verb : str
-        For messages.
-    seconds : callable, optional
-        Seconds that the CPU threads have spent on it; by default the time during which they have had batches.
-    """
-
-    size_of: Callable[[Any], int]
-    verb: str = "computed"
+    size_of: Callable[[Any], int]  # size of a batch, which its time grows with
+    verb: str = "computed"  # for messages
+    # seconds that the CPU threads have spent on it; by default the time during which they have had batches
     seconds: Callable[[], float] | None = None
 
 
@@ -145,7 +122,6 @@ class GpusWhenTheyPay:
 
     Parameters
     ----------
-    cpu : Backend
     gpus : iterator of backends or exceptions
         Each comes when it is ready, or the reason why it cannot be used; nothing is started before the first one is
         asked for.
@@ -159,7 +135,6 @@ class GpusWhenTheyPay:
         The inputs are so small that a GPU will hardly pay; it is started only if that proves wrong.
     clock : callable
         Seconds.
-    work : Work
     meanwhile : int, optional
         Batches that the CPU threads compute at a time until the first GPU is ready, where they are started now. By
         default a few, but none if `alone`.

@@ -53,21 +53,11 @@ class BatchTiming:
 
 
 class Device(NamedTuple):
-    """Parts that all batches on a GPU share.
+    """Parts that all batches on a GPU share."""
 
-    Attributes
-    ----------
-    number : int
-        That of the CUDA device.
-    functions : dict of str to cupy.cuda.function.Function
-    model : cupy.ndarray
-        See `f5py.abea.align.model_table`.
-    tables : Tables
-    """
-
-    number: int
+    number: int  # that of the CUDA device
     functions: dict[str, Any]
-    model: Any
+    model: Any  # see `f5py.abea.align.model_table`
     tables: Tables
 
 
@@ -80,8 +70,6 @@ class GpuShare:
         Its number is that of the calling thread's current device.
     part : ArenaPart
         Nobody else uses it.
-    stages : SignalStages
-    batch : ReadBatch
     placement : Placement
         The reads with `Reason.GPU`; those that turn out not to fit are placed elsewhere.
     max_events_per_base : float

@@ -36,7 +36,6 @@ class EventalignSam:
     ----------
     header : pysam.AlignmentHeader
         Of the alignment file. Batches must have been loaded with their records.
-    version : {1, 2}
     """
 
     def __init__(self, header: pysam.AlignmentHeader, version: int, rna: bool) -> None:

@@ -23,29 +23,17 @@ WARPS_OF_PIECE, SLOTS_OF_PIECE = 512, 8192
 
 
 class GroupOrder(NamedTuple):
-    """Groups in their order, and what each warp of `GROUPS` of them needs.
+    """Groups in their order, and what each warp of `GROUPS` of them needs."""
 
-    Attributes
-    ----------
-    n : int64, shape (1,)
-        Number of groups; the arrays have room for more.
-    places : int64, shape (m,)
-        Where the batch has each group's calls, the number of the slot, which is below 2 ** 32; plus 2 ** 32 times the
-        read, as the part counts them.
-    groups : int32, shape (m, 5)
-        The read and the fields of `f5py.methylation._group_list_numba.Listing`.
-    columns, rows : int32, shape (m // GROUPS + 1,)
-        Largest numbers of k-mers and events of each warp.
-    work : int64, shape (m // GROUPS + 2,)
-        Offsets of the warps' scratch memory, in elements.
-    """
-
-    n: NDArray[np.int64]
+    n: NDArray[np.int64]  # shape (1,): number of groups; the arrays have room for more
+    # shape (m,): where the batch has each group's calls, the number of the slot, which is below 2 ** 32; plus 2
+    # ** 32 times the read, as the part counts them
     places: NDArray[np.int64]
-    groups: NDArray[np.int32]
+    groups: NDArray[np.int32]  # shape (m, 5): the read and the fields of `f5py.methylation._group_list_numba.Listing`
+    # columns, rows: shape (m // GROUPS + 1,): largest numbers of k-mers and events of each warp
     columns: NDArray[np.int32]
     rows: NDArray[np.int32]
-    work: NDArray[np.int64]
+    work: NDArray[np.int64]  # shape (m // GROUPS + 2,): offsets of the warps' scratch memory, in elements
 
 
 def empty_order(most: int, room: NDArray[np.int32] = _NO_ROOM) -> GroupOrder:
@@ -95,33 +83,19 @@ def sort_by(keys, from_, to):
 
 
 class PartCalls(NamedTuple):
-    """The calls of a part's reads.
+    """The calls of a part's reads."""
 
-    Attributes
-    ----------
-    aligned : int64
-        The batch's number of each read of the part.
-    offsets, n : int64
-        The batch's slots of calls and how many are in use.
-    """
-
-    aligned: NDArray[np.int64]
+    aligned: NDArray[np.int64]  # the batch's number of each read of the part
+    # offsets, n: the batch's slots of calls and how many are in use
     offsets: NDArray[np.int64]
     n: NDArray[np.int64]
 
 
 class Limits(NamedTuple):
-    """Limits that groups must fit.
-
-    Attributes
-    ----------
-    k : int
-    room : int
-        Elements of scratch memory that a warp may take.
-    """
+    """Limits that groups must fit."""
 
     k: int
-    room: int
+    room: int  # elements of scratch memory that a warp may take
 
 
 @kernel

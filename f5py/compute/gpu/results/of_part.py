@@ -18,12 +18,10 @@ class OfPart:
     ----------
     part : ArenaPart
         With the events and the fits of `aligned`, and room for what is found.
-    functions : dict of str to cupy.cuda.function.Function
     tables : Tables
         Device arrays of models and motifs that have been used.
     aligned : int64
         Reads in the order in which the part has them.
-    pool : WorkerPool
     """
 
     def __init__(

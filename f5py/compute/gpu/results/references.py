@@ -18,11 +18,9 @@ def reads_that_fit(
 
     Parameters
     ----------
-    batch : ReadBatch
     aligned : int64
         Reads in the order in which the part has them.
     wanted : bool, shape (n,)
-    part : ArenaPart
     """
     fits = np.cumsum(np.diff(batch.reference_offsets)[aligned] * wanted[aligned]) <= part.size.references
     if part.size.cigars:
