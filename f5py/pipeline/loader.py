@@ -28,16 +28,7 @@ from f5py.io.reads.reference import Reference
 from f5py.io.signals import SignalBlock, SignalSource
 from f5py.io.signals.split_reads import fetch_split
 from f5py.messages.progress import is_watched
-from f5py.pipeline.batch_records import (
-    Cut,
-    Found,
-    LoadTimes,
-    Stretch,
-    bases_of,
-    check_ends,
-    columns_of,
-    prepare_cigars,
-)
+from f5py.pipeline.batch_records import Cut, Found, LoadTimes, Stretch, bases_of, check_ends, columns_of, prepare_cigars
 from f5py.pipeline.earlier import EarlierRecords
 from f5py.pipeline.parts import Part
 from f5py.pipeline.record_filter import classified

@@ -158,10 +158,7 @@ class Outputs(ExitStack):
         self.stopping = threading.Event()
 
     def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        problem: BaseException | None,
-        traceback: TracebackType | None,
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
     ) -> bool:
         if kind is not None:
             writer_has_ended = False

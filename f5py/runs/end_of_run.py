@@ -166,8 +166,7 @@ def warn_of_bad_reads(who: str, counts: RunCounts, options: AlignmentOptions) ->
     where = f"all are in {options.failed_reads}" if options.failed_reads else "--failed-reads FILE lists them all"
     share = ", more than a tenth," if n > counts.total / 10 else ""
     input_warning(
-        who,
-        f"{n} of {counts.total} reads{share} have no usable signal: {'; '.join(counts.examples)}{listed} ({where})",
+        who, f"{n} of {counts.total} reads{share} have no usable signal: {'; '.join(counts.examples)}{listed} ({where})"
     )
 
 

@@ -97,12 +97,7 @@ def _note(plan: Plan, which: str) -> None:
 
 
 def _by_dask(
-    recipe: MappedReadsRecipe,
-    options: Any,
-    plan: Plan,
-    numbers: list[int],
-    cluster: Cluster,
-    early: EarlyText | None,
+    recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int], cluster: Cluster, early: EarlyText | None
 ) -> None:
     """Let the workers of a dask cluster do it, some parts at a time each."""
     free = {

@@ -21,11 +21,7 @@ _MOST_BARS, _WIDTHS = 48, [digit * 10**power for power in range(18) for digit in
 
 
 def write_reports(
-    options: MappedReadsOptions,
-    context: RunContext,
-    outcome: Outcome,
-    warnings: list[str],
-    failure: str | None = None,
+    options: MappedReadsOptions, context: RunContext, outcome: Outcome, warnings: list[str], failure: str | None = None
 ) -> None:
     """Write the reports of a run that has come to its end, or has failed.
 

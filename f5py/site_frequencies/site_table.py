@@ -446,9 +446,7 @@ class SiteTable:
         n = _FIRST_ENTRIES
         self.state = np.zeros(STATE_SIZE, np.int64)
         self.names = Names(
-            slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32),
-            ends=np.zeros(n + 1, np.int64),
-            text=np.empty(n, np.uint8),
+            slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32), ends=np.zeros(n + 1, np.int64), text=np.empty(n, np.uint8)
         )
         self.sites = Sites(
             slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32),

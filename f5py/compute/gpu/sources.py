@@ -70,11 +70,7 @@ def source(name: str) -> str:
 
 def compiler_options(name: str) -> tuple[str, ...]:
     """Return what NVRTC is told of that file, besides its macros."""
-    return (
-        "-std=c++14",
-        *(["--fmad=false"] if name in _UNFUSED else []),
-        *(["-ftz=true"] if name in _FLUSHED else []),
-    )
+    return ("-std=c++14", *(["--fmad=false"] if name in _UNFUSED else []), *(["-ftz=true"] if name in _FLUSHED else []))
 
 
 def functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, Any]:

@@ -68,12 +68,7 @@ class Plan:
 
     @classmethod
     def make(
-        cls,
-        folder: str,
-        command: str,
-        options: AlignmentOptions,
-        inputs: Iterable[str | None],
-        ranges: RecordRanges,
+        cls, folder: str, command: str, options: AlignmentOptions, inputs: Iterable[str | None], ranges: RecordRanges
     ) -> Plan:
         """Write a plan into a folder, which is made if it is not there.
 

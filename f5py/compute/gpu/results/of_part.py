@@ -25,12 +25,7 @@ class OfPart:
     """
 
     def __init__(
-        self,
-        part: ArenaPart,
-        functions: dict[str, Any],
-        tables: Tables,
-        aligned: NDArray[np.int64],
-        pool: WorkerPool,
+        self, part: ArenaPart, functions: dict[str, Any], tables: Tables, aligned: NDArray[np.int64], pool: WorkerPool
     ) -> None:
         self._part, self._functions, self._tables, self._pool = part, functions, tables, pool
         self._aligned = aligned
