@@ -1,4 +1,4 @@
-"""Jitted loop over reads that have events; see `f5py.compute.aligned_reads`."""
+"""Kernel that scales and aligns reads after event detection; see `f5py.compute.aligned_reads`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOCK = time.CLOCK_MONOTONIC
 
 
 class Settings(NamedTuple):
-    """What is the same for all reads."""
+    """Settings that all reads share."""
 
     model: Levels
     codes: NDArray[np.uint8]  # shape (256,): of the letters of bases
@@ -30,7 +30,7 @@ class Settings(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Results of all reads besides their maps and their scaling."""
+    """Per-read results besides event maps and scaling."""
 
     pairs: NDArray[np.int32]  # shape (pair_offsets[-1], 2): see `f5py.abea.align.EventMap`
     pair_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
@@ -58,12 +58,11 @@ def align_all(turn, reads, bases, events, base_map, scaling, found, settings):
     events : f5py.core.batch.Events
         Reversed for RNA.
     base_map : f5py.core.batch.BaseMap
-        First events are filled, and last ones if there is room for them.
+        First events are filled, and last ones if the array is not empty.
     scaling : f5py.core.batch.Scaling
-        Shift, in pA, and scale are filled, and of aligned reads var.
+        Shift, in pA, and scale are filled; var only of aligned reads.
     found : Found
-        Filled; of reads without an alignment not `n_calibration`.
-    settings : Settings
+        Filled; `n_calibration` only of aligned reads.
     """
     model = settings.model
     spec = np.zeros(2, np.int64)

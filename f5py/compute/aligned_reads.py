@@ -1,12 +1,10 @@
-"""What is computed of each read once its events are known: scaling, their alignment to its bases, and scaling again.
+"""Per-read stages after event detection: scaling, alignment to the read's bases, and recalibration.
 
-It is one turn of a thread, as nothing of it depends on other reads. In stages of their own the short ones, k-mers and
-scaling, would wait for threads that are busy with the long ones of other batches.
+A read runs through all three in one claim of a worker: as separate stages, the short ones would wait for threads that
+are busy with long stages of other batches.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +18,6 @@ from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
 
 
-class Seconds(NamedTuple):
-    """What all threads together have worked."""
-
-    alignment: float
-    scaling: float  # with the ranks of k-mers, and the order of events for RNA
-
-
 def align_reads(
     batch: ReadBatch,
     model: PoreModel,
@@ -37,32 +28,28 @@ def align_reads(
     keep_pairs: bool = False,
     firsts_only: bool = False,
     here: NDArray[np.bool_] | bool = True,
-) -> Seconds:
-    """Align the events of every read to its k-mers.
+) -> tuple[float, float]:
+    """Align the events of every read to its k-mers; return the thread seconds of the alignment, and of all else.
 
-    `shift`, `scale`, `base_map`, `n_pairs`, `events_per_base` and `verdict` are filled, `var` and `n_calibration` for
-    reads with an acceptable alignment, and with `keep_pairs` `aligned_pairs`. A read without one keeps
-    ``n_pairs == 0``, and the moments for shift and scale; see `f5py.abea.align.drop_unaligned`. Letters that are no
-    base count as A, U as T.
+    Fills `shift`, `scale`, `base_map`, `n_pairs`, `events_per_base` and `verdict`, for aligned reads `var` and
+    `n_calibration`, and with `keep_pairs` `aligned_pairs`. A read without an alignment has ``n_pairs == 0`` and
+    moment estimates of its scaling; see `f5py.abea.align.drop_unaligned`. Letters that are no base count as A, U as T.
 
     Parameters
     ----------
-    batch : ReadBatch
-        Bases and events are read.
     is_rna : bool
-        Put the events into the order of the bases' 5' to 3' direction: RNA goes through the pore with the 3' end first.
-        Starts in samples stay what they are, so that they descend then.
+        Reverse the events, as RNA enters the pore with its 3' end; starts in samples then descend.
     firsts_only : bool
         Leave `base_map.last_event` empty.
     here : bool, shape (n,), optional
-        Only these reads; there is room for the others, which are computed elsewhere.
+        Compute only these reads; arrays have room for all.
     """
     from f5py.compute._aligned_reads_numba import Found, Settings, align_all
 
     n, lengths, n_events = len(batch), batch.read_length, batch.n_events
     batch.shift, batch.scale = np.zeros(n, np.float32), np.zeros(n, np.float32)
     batch.var = np.ones(n, np.float32)
-    # Not filled here but in the threads: for a batch of long reads that takes as long as aligning.
+    # filled by the worker threads: for long reads that takes as long as aligning
     n_bases = len(batch.bases)
     first_event, last_event = np.empty(n_bases, np.int32), np.empty(0 if firsts_only else n_bases, np.int32)
     batch.base_map = batch.base_map._replace(first_event=first_event, last_event=last_event)
@@ -92,4 +79,4 @@ def align_reads(
         batch.scaling, found, settings, order=batch.number,
     )  # fmt: skip
     alignment = float(aligning.sum())
-    return Seconds(alignment, max(seconds - alignment, 0.0))
+    return alignment, max(seconds - alignment, 0.0)

@@ -1,4 +1,4 @@
-"""Stages that all commands on signals share: events, scaling, and the alignment of events to the read's bases."""
+"""Base stage of all signal commands: events, scaling, and the alignment of events to the read's bases."""
 
 from __future__ import annotations
 
@@ -33,34 +33,27 @@ if TYPE_CHECKING:
 
 
 def begin_gpu(options: AlignmentOptions, of_all: bool) -> bool:
-    """Load early what GPUs take, if one will be started at once; to be called before the inputs are opened.
-
-    Return whether one will be.
+    """Preload GPU libraries if a GPU will be started at once; return whether one will. Call it before opening inputs.
 
     Parameters
     ----------
     of_all : bool
-        The whole input is to be computed, not some parts.
+        The run covers the whole input, not some parts.
     """
     return load_early(options, lambda: starts_gpu_at_once(options, of_all))
 
 
 class AlignmentStage:
-    """Fills a loaded batch's arrays up to the recalibrated alignment of events to the read's bases.
+    """Fill a loaded batch up to the recalibrated alignment of events to the read's bases.
+
+    Raises `PoreModelError` for an unusable model file, `UnsupportedDataError` if the chemistry has no model.
 
     Parameters
     ----------
     keep_samples : bool
-        Do not release the samples after event detection.
+        Keep the samples after event detection.
     model : PoreModel, optional
-        Instead of the one that the options name.
-
-    Raises
-    ------
-    PoreModelError
-        The model file is unusable.
-    UnsupportedDataError
-        There is no model for the chemistry.
+        Replaces the model that the options name.
     """
 
     #: The subcommand that the stage belongs to.
@@ -112,21 +105,19 @@ class AlignmentStage:
 
     @property
     def facts(self) -> Facts:
-        """What the results rest on."""
+        """Provenance of the results."""
         options = self._options
         return Facts(
             self.command, self.chemistry, {"pore model": self.model.name}, effective(options), in_words(options)
         )
 
     def use_gpu(self, source: BatchSource, of_all: bool = True) -> None:
-        """Compute on GPUs, if the options allow it and there are any: from when that pays, or at once if they say so.
+        """Use GPUs if allowed; with ``--gpu auto`` start them only once the expected gain exceeds their start time.
 
         Parameters
         ----------
-        source : BatchSource
-            Where the batches come from.
         of_all : bool
-            They are those of the whole input, not of some parts.
+            The source yields the whole input, not some parts.
         """
         use = self._options.gpu_use
         if not may_use_gpus(use):
@@ -145,7 +136,7 @@ class AlignmentStage:
         )
 
     def _open_gpu(self, number: int, source: BatchSource) -> GpuBackendLike:
-        """Open a device. Called in several threads."""
+        """Open a device; called by several threads."""
         from f5py.compute.gpu.backend import GpuBackend, GpuLimits
         from f5py.compute.gpu.tuning.watch import GpuWatch
 
@@ -164,31 +155,31 @@ class AlignmentStage:
         return gpu
 
     def admit(self, batch: ReadBatch) -> None:
-        """Look at a loaded batch; to be called in order."""
+        """Check a loaded batch; called in order."""
         if self.judges_fit:
             self._check.belonging(batch)
             self._check.letters(batch)
 
     def compute(self, batch: ReadBatch) -> None:
-        """Fill the batch's arrays. May be called in several threads, with a batch in each."""
+        """Fill the batch's arrays; thread-safe for distinct batches."""
         if self.stages.keep_samples:
             batch.expand_samples(self.pool)
         self._backend.compute(batch)
 
     def settle(self, batch: ReadBatch) -> None:
-        """Judge and count the reads of a computed batch; to be called in order."""
+        """Check the chemistry by a computed batch and count its reads; called in order."""
         if self.judges_fit:
             self._check.fit(batch)
         self.count(batch, self.counts, self.statistics)
 
     def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
-        """Add a computed batch to `counts` and to `statistics`; to be called in order."""
+        """Add a computed batch to `counts` and `statistics`; called in order."""
         counts.add(batch)
         if statistics is not None:
             statistics.add(batch)
 
     def stop(self) -> None:
-        """Let what is being computed end soon, because it is not wanted any more."""
+        """Cancel the batches in progress."""
         self.pool.stop()
 
     def close(self) -> None:

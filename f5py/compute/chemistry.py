@@ -1,4 +1,4 @@
-"""Chemistry of the signals: what the user says, and what the signal files say."""
+"""Chemistry of the signals, from options and from the metadata of signal files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _IF_WRONG = "; if the metadata are wrong, keep it and name the pore model of wha
 
 @dataclass(frozen=True)
 class Chemistry:
-    """A pore and the kind of molecule that goes through it."""
+    """A pore and the molecule that it reads."""
 
     name: str  # for messages
     pore: str  # "r9", "r10", "rna004"
@@ -46,18 +46,12 @@ class Chemistry:
 
     @property
     def event_parameters(self) -> EventParameters:
-        """Parameters of the event detection."""
         return RNA if self.rna else DNA
 
     def nucleotide_model(self, path: str | None) -> PoreModel:
-        """Return the pore model that events are aligned with: that of the file or name `path`, or the built-in one.
+        """Return the pore model of the file or name `path`, or the built-in one.
 
-        Raises
-        ------
-        PoreModelError
-            The file is unusable.
-        UnsupportedDataError
-            There is no built-in model.
+        Raises `PoreModelError` for an unusable file, `UnsupportedDataError` without a built-in model.
         """
         if path is not None:
             named = None if os.path.exists(path) else named_model(path, "ACGT")
@@ -76,17 +70,16 @@ _CHEMISTRIES = {("r9", False): R9_DNA, ("r9", True): R9_RNA, ("r10", False): R10
 
 
 def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_model: bool) -> Chemistry:
-    """Decide by the options and the metadata of the signal files.
+    """Choose the chemistry by the options and the metadata of the signal files.
 
-    The files' metadata count where the options say nothing. Where both speak, they must agree, and so must the
-    metadata among themselves, unless a pore model of the user's own is given: then the options count, and a warning is
-    printed. If kit and flow cell differ, ``--pore`` may also say which is right. Signals of which nothing is known are
-    taken as R9.4 DNA.
+    Metadata count where no option is given. Contradictions among options and metadata are errors, unless
+    ``--kmer-model`` is given: then the options count, and a warning is printed. If kit and flow cell differ, ``--pore``
+    may also decide. Signals without metadata default to R9.4 DNA.
 
     Parameters
     ----------
     run_info : mapping of str to str
-        See `f5py.io.signals.source.SignalSource.run_info`; ``basecall_model`` is that of the alignments' header.
+        See `f5py.io.signals.source.SignalSource.run_info`; ``basecall_model`` is from the alignments' header.
     own_model : bool
         ``--kmer-model`` is given.
 
@@ -162,7 +155,7 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
 
 
 def _is_5_khz(run_info: Mapping[str, str]) -> bool:
-    """Return whether the signals are sampled at 5 kHz; R10.4.1's built-in models are of reads at 4 kHz."""
+    """Return whether the sampling rate is 5 kHz; the built-in models of R10.4.1 are of 4 kHz."""
     try:
         return float(run_info.get("sample_frequency", "")) > _BETWEEN_RATES
     except ValueError:
@@ -170,7 +163,7 @@ def _is_5_khz(run_info: Mapping[str, str]) -> bool:
 
 
 def _molecules(run_info: Mapping[str, str]) -> set[bool]:
-    """Collect what the metadata say of the molecules: RNA (True), DNA (False), nothing, or both."""
+    """Collect the molecules in the metadata: RNA (True) and DNA (False)."""
     found: set[bool] = set()
     kind = run_info.get("experiment_type", "").lower()
     if "dna" in kind:  # genomic_dna, cdna
@@ -191,7 +184,7 @@ def _molecules(run_info: Mapping[str, str]) -> set[bool]:
 
 
 def _pores(run_info: Mapping[str, str]) -> set[str]:
-    """Collect the pores of the kit and of the flow cell, as far as their names tell them."""
+    """Collect the pores that kit and flow cell imply."""
     kit = run_info.get("sequencing_kit", "").lower()
     flow_cell = run_info.get("flow_cell_product_code", "").lower()
     found = set()
@@ -208,7 +201,7 @@ def _pores(run_info: Mapping[str, str]) -> set[str]:
 
 
 def _pores_of(model_names: list[str]) -> set[str]:
-    """Collect the pores that names of basecalling models tell."""
+    """Collect the pores that basecalling models imply."""
     found = set()
     for name in model_names:
         if "rna004" in name:

@@ -1,4 +1,4 @@
-"""Counts of reads by their fates, and by the causes of failures."""
+"""Counts of reads by outcome, and by cause of failure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EXAMPLES = 3
 
 @dataclass
 class RunCounts:
-    """Reads by fate, their bases, and results: calls or rows; of the calls those beyond the threshold, by state."""
+    """Reads by outcome, their bases, and calls or rows; calls beyond the threshold by state."""
 
     total: int = 0
     qc_fail: int = 0
@@ -62,7 +62,7 @@ class RunCounts:
         self.examples += [batch.problems[read] for read in sorted(batch.problems)[: _EXAMPLES - len(self.examples)]]
 
     def join(self, other: RunCounts) -> None:
-        """Add what another part of the run has counted, after this one."""
+        """Add the counts of the next part of the run."""
         for one in fields(self):
             mine, more = getattr(self, one.name), getattr(other, one.name)
             setattr(self, one.name, mine + more)
@@ -70,7 +70,7 @@ class RunCounts:
 
     @classmethod
     def from_json(cls, values: Values) -> RunCounts:
-        """Those whose fields have been kept as JSON. Raises `DamagedValueError`."""
+        """Restore counts from JSON. Raises `DamagedValueError`."""
         numbers = [one.name for one in fields(cls) if one.name not in ("causes", "examples")]
         values.check_names([*numbers, "causes", "examples"])
         return cls(
@@ -80,21 +80,21 @@ class RunCounts:
         )
 
     def of(self, cause: Cause) -> int:
-        """Count the reads that dropped out for that cause."""
+        """Count the reads that failed for this cause."""
         return int(self.causes[cause])
 
     @property
     def used(self) -> int:
-        """Reads that a result was looked for in."""
+        """Reads that reached the search for results."""
         return self.total - self.failed - self.ultra
 
     @property
     def methylated_fraction(self) -> float | None:
-        """Share of the methylated among the calls beyond the threshold, if there are any."""
+        """Fraction methylated of the calls beyond the threshold; None without any."""
         called = self.methylated + self.unmethylated
         return self.methylated / called if called else None
 
     @property
     def failed(self) -> int:
-        """Reads without a result for a reason of their own."""
+        """Reads that failed by themselves."""
         return self.qc_fail + self.not_calibrated + self.no_alignment + self.bad_reads

@@ -1,4 +1,4 @@
-"""From samples to recalibrated alignments: what all commands on signals compute, on the CPU threads."""
+"""CPU stages from samples to the recalibrated alignment, shared by all signal commands."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from f5py.threads.pool import WorkerPool
 
 
 class StageTimes:
-    """Seconds of each compute stage: those of all worker threads together, divided by their number.
+    """Seconds of each compute stage: the thread seconds divided by the number of threads.
 
-    Several batches are computed at the same time, so that wall times would count the same second more than once.
+    Wall times would count a second several times, as several batches are computed at once.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -35,33 +35,32 @@ class StageTimes:
         self._lock = threading.Lock()
 
     def add(self, name: str, thread_seconds: float) -> None:
-        """Add to a stage what the threads together have worked."""
         with self._lock:
             self.seconds[name] = self.seconds.get(name, 0.0) + thread_seconds / self.n_threads
 
 
 class Share(EventOffload, ScoredElsewhere, RowOffload, Protocol):
-    """Reads of a batch that are computed elsewhere meanwhile; each step is asked for when it can begin."""
+    """Reads of a batch that a GPU computes; each step is started as soon as its input is complete."""
 
     def align(self, batch: ReadBatch) -> None:
-        """Begin with all that follows the events, for those of its reads that have not dropped out."""
+        """Start scaling and alignment of the reads that have not failed."""
         ...
 
     def fetch_maps(self, batch: ReadBatch) -> None:
-        """Wait until all is done, and fill the events, and what `align_reads` fills but for what `fetch_fit` does.
+        """Wait for the alignment, and fill the events and all results of `align_reads` except those of `fetch_fit`.
 
-        With `SignalStages.leaves_events` neither the events nor the maps of bases to them.
+        With `SignalStages.leaves_events`, events and event maps stay on the device.
         """
         ...
 
     def fetch_fit(self, batch: ReadBatch) -> None:
-        """Fill `n_calibration`, and `shift`, `scale` and `var` of the recalibrated alignment."""
+        """Fill `n_calibration`, `shift`, `scale` and `var` of the recalibrated alignment."""
         ...
 
 
 @dataclass
 class SignalStages:
-    """Fills a loaded batch's arrays up to the recalibrated alignment of events to the read's bases."""
+    """Stages from a loaded batch to the recalibrated alignment of events to the read's bases."""
 
     parameters: EventParameters
     rna: bool  # reads go through the pore with the 3' end first
@@ -70,26 +69,25 @@ class SignalStages:
     times: StageTimes
     limits: AlignmentLimits = F5C_LIMITS
     quality: QualityLimits = field(default_factory=QualityLimits)
-    means_only: bool = False  # of the events only the means are needed
-    # the events, and the first one of each base, are needed only by what scores them: a share that does so itself keeps
-    # those of its reads. The last one of each base is not needed at all.
+    means_only: bool = False  # compute only the means of events
+    # only scoring needs the events and the first one of each base: a GPU that scores keeps those of its reads; the
+    # last event of each base is not filled
     leaves_events: bool = False
-    keep_pairs: bool = False  # the aligned pairs are wanted too
-    keep_samples: bool = False  # do not release the samples after event detection
-    results: str = ""  # what `finish` makes: ``calls``, ``sites``, ``rows`` or nothing that a share helps with
-    # called at the end with the batch and its share, if it has one; returns the seconds that all threads together have
-    # worked. May be called again for a batch.
+    keep_pairs: bool = False
+    keep_samples: bool = False
+    results: str = ""  # results of `finish` that a GPU computes: ``calls``, ``sites``, ``rows`` or none
+    # last stage; returns its thread seconds; may be called again for a batch
     finish: Callable[[ReadBatch, Share | None], float] | None = None
-    # called with the batch after each of two parts of the work on it, and after `finish`
+    # called after each of two parts of the work on a batch, and after `finish`
     after_part: Callable[[ReadBatch], None] = lambda batch: None
 
     def compute(self, batch: ReadBatch, share: Share | None = None) -> None:
-        """Fill the batch's arrays. May be called in several threads, with a batch in each.
+        """Fill the batch's arrays; thread-safe for distinct batches.
 
         Parameters
         ----------
         share : Share, optional
-            Has begun with the events of its reads. The samples are kept then: it may fail.
+            Event detection of its reads has begun. The samples are kept, as it may fail.
         """
         pool, times = self.pool, self.times
         keep_samples = self.keep_samples or share is not None
@@ -100,12 +98,12 @@ class SignalStages:
         drop_over_segmented(batch, self.limits)
         if share is not None:
             share.align(batch)
-        seconds = align_reads(
+        alignment, scaling = align_reads(
             batch, self.model, pool, self.limits, is_rna=self.rna, keep_pairs=self.keep_pairs,
             firsts_only=self.leaves_events, here=here,
         )  # fmt: skip
-        times.add("Alignment", seconds.alignment)
-        times.add("Estimate scaling", seconds.scaling)
+        times.add("Alignment", alignment)
+        times.add("Estimate scaling", scaling)  # with k-mer ranks, and the reversal of events for RNA
         if share is not None:
             share.fetch_maps(batch)
         drop_unaligned(batch)
@@ -118,4 +116,4 @@ class SignalStages:
             self.after_part(batch)
 
     def close(self) -> None:
-        """Nothing: the pool belongs to the caller."""
+        """Do nothing: the caller owns the pool."""

@@ -1,4 +1,4 @@
-"""Depths of a run for the report: of the reads on the reference, and of the calls of sites."""
+"""Depth of the reads on the reference, and of the calls of sites, for the report."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _LIST = ("covered", "sites", "calls")
 
 
 class Depths:
-    """Sums over the windows of a run, or over all contigs, one after the other; memory does not grow with the run.
+    """Sums over the run's windows, or all contigs, concatenated; memory does not grow with the run.
 
     Attributes
     ----------
     covered : int64, shape (n_stretches,)
-        Bases of alignments in each stretch of the reference.
+        Aligned bases in each stretch of the reference.
     stretch : int
         Bases of a stretch; the last may be shorter.
     share : float
-        Of the positions, those whose sites are counted.
+        Fraction of positions that are sampled for calls.
     """
 
     def __init__(self, contig_lengths: Sequence[int], windows: Windows | None = None) -> None:
@@ -54,7 +54,7 @@ class Depths:
         self._n_pending = 0
 
     def add_alignments(self, contig: NDArray[np.integer], start: NDArray[np.int64], end: NDArray[np.int64]) -> None:
-        """Add stretches of the reference, 0-based and half-open; shapes (n,)."""
+        """Add alignments, 0-based and half-open."""
         low, high = self._along(contig, start), self._along(contig, end)
         first, last, n = low // self.stretch, high // self.stretch, len(self.covered) + 2
         # each end in its own stretch, and whole ones from the one after the first to the last
@@ -65,7 +65,7 @@ class Depths:
         self.covered += (parts.astype(np.int64) + whole * self.stretch)[: len(self.covered)]
 
     def add_calls(self, contig: NDArray[np.integer], site: NDArray[np.int64]) -> None:
-        """Add calls at 0-based positions; shapes (n,)."""
+        """Add calls at 0-based positions."""
         places = place(contig, site)
         hashed = (places.view(np.uint64) * _HASH) >> np.uint64(64 - _HASH_BITS)
         self._pending.append(places[hashed < self._limit])
@@ -74,23 +74,23 @@ class Depths:
             self._settle()
 
     def calls_of_sites(self) -> NDArray[np.int64]:
-        """Return how many calls each counted site has that has any, in the order of the reference."""
+        """Return the number of calls of each sampled site with calls, in reference order."""
         self._settle()
         return self._calls
 
     def starts(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return where the stretches start: contig index and 0-based position; empty without a base."""
+        """Return contig index and 0-based start of each stretch; empty for an empty reference."""
         along = np.arange(len(self.covered)) * self.stretch
         which = np.searchsorted(self._before, along[along < self.total], side="right") - 1
         return self._contig[which], self._start[which] + along[: len(which)] - self._before[which]
 
     def depth(self) -> NDArray[np.float64]:
-        """Return the mean number of reads over a base of each stretch."""
+        """Return the mean depth of each stretch."""
         edges = np.minimum(np.arange(len(self.covered) + 1) * self.stretch, max(self.total, 1))
         return self.covered / np.diff(edges)
 
     def join(self, other: Depths) -> None:
-        """Add what has been seen in another part of the run."""
+        """Add the sums of another part of the run."""
         other._settle()
         self.covered += other.covered
         self._settle()
@@ -99,12 +99,11 @@ class Depths:
         )
 
     def as_json(self) -> dict[str, Any]:
-        """Return the sums as lists, for `take_json`."""
         self._settle()
         return {"covered": self.covered.tolist(), "sites": self._sites.tolist(), "calls": self._calls.tolist()}
 
     def take_json(self, values: Values) -> None:
-        """Take the sums of `as_json`. Raises `DamagedValueError` if they are not those of a run over this reference."""
+        """Restore the sums of `as_json`. Raises `DamagedValueError` if they are of another reference."""
         values.check_names(_LIST)
         self.covered[...] = values.integers("covered", self.covered.shape)
         self._sites = values.integers("sites", (-1,))
@@ -113,7 +112,7 @@ class Depths:
             raise DamagedValueError("the sites of a part's report are not in order")
 
     def _along(self, contig: NDArray[np.integer], position: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Bases of the windows before a position, in the order of the contigs."""
+        """Convert positions to offsets in the concatenated windows."""
         if not self.total:
             return np.zeros(len(position), np.int64)
         window = np.searchsorted(self._places, place(contig, position), side="right") - 1
@@ -122,7 +121,7 @@ class Depths:
         return np.where(is_here, self._before[window] + inside, self._before[window + 1])
 
     def _settle(self) -> None:
-        """Count the calls that have been kept."""
+        """Count pending calls."""
         if self._pending:
             places = np.concatenate((self._sites, *self._pending))
             calls = np.concatenate((self._calls, np.ones(self._n_pending, np.int64)))
@@ -131,7 +130,7 @@ class Depths:
 
 
 def _summed(places: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places once each, in order, with the sums of their counts."""
+    """Sort and deduplicate places, summing their counts."""
     order = np.argsort(places, kind="stable")
     places = places[order]
     first = np.flatnonzero(np.diff(places, prepend=-1))

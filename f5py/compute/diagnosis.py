@@ -1,4 +1,4 @@
-"""Causes of failed reads in words, and whether a run is of the chemistry that it is taken for."""
+"""Messages on failed reads, and checks that inputs and chemistry fit the run."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _UNCALIBRATED = (Cause.FEW_EVENTS, Cause.NOISY)
 
 
 def cause_text(batch: ReadBatch, read: int, options: AlignmentOptions) -> str:
-    """Say why a read has no result, with the option that decides it."""
+    """Explain the failure of a read, with the option that decides it."""
     cause = Cause(int(batch.cause[read]))
     length = int(batch.read_length[read])
     if cause is Cause.NO_SIGNAL:
@@ -80,13 +80,13 @@ def cause_text(batch: ReadBatch, read: int, options: AlignmentOptions) -> str:
 
 
 def cause_counts(counts: RunCounts) -> str:
-    """Numbers of failed reads by cause, the most common first."""
+    """Format the numbers of failed reads by cause, the most common first."""
     numbers = sorted(((counts.of(cause), name) for cause, name in CAUSES.items() if counts.of(cause)), reverse=True)
     return ", ".join(f"{name}: {number}" for number, name in numbers)
 
 
 def advice(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) -> list[str]:
-    """Say at the end of a run why reads have failed; nothing if most have not."""
+    """Explain at the end of a run why most reads failed; empty if they did not."""
     lines = []
     if counts.rescuable:
         lines.append(
@@ -102,14 +102,14 @@ def advice(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) -
 
 
 def failure(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) -> str | None:
-    """Say why a run that has come to its end has failed as a whole, and what to do; None if it has not."""
+    """Explain why a finished run failed as a whole, with a remedy; None if it did not."""
     if (why := mismatch(counts, options)) is not None:
         return why
     return all_failed(counts, chemistry) if counts.failed and counts.used <= 0 else None
 
 
 def mismatch(counts: RunCounts, options: AlignmentOptions) -> str | None:
-    """Say that the reads or the reference of a run are not those of its alignments; None if they are."""
+    """Explain that reads or reference do not belong to the alignments; None if they do."""
     n_others = counts.of(Cause.OTHER_BASES)
     if _are_most(n_others, counts.compared, options):
         return _other_reads(n_others, counts.compared, options)
@@ -117,7 +117,7 @@ def mismatch(counts: RunCounts, options: AlignmentOptions) -> str | None:
 
 
 def all_failed(counts: RunCounts, chemistry: Chemistry) -> str:
-    """Say what to do if not a single read has a result."""
+    """Advise for a run in which every read failed."""
     head = f"all {counts.failed} reads failed ({listed(counts.causes)})"
     if counts.of(Cause.NO_SIGNAL) == counts.failed:
         return f"{head}; give the signals of these reads"
@@ -127,7 +127,7 @@ def all_failed(counts: RunCounts, chemistry: Chemistry) -> str:
 
 
 def other_bases(counts: RunCounts, options: MappedReadsOptions) -> str:
-    """Say how many reads have failed because their bases are not those that were mapped; "" for none."""
+    """Report the reads that failed because their bases differ from the alignments'; "" for none."""
     if not (n := counts.of(Cause.OTHER_BASES)):
         return ""
     where = f"all are in {options.failed_reads}" if options.failed_reads else "--failed-reads FILE lists them"
@@ -144,7 +144,7 @@ def _words_of_other_bases(options: AlignmentOptions) -> str:
 
 
 def _are_most(n_others: int, n_reads: int, options: AlignmentOptions) -> bool:
-    """Return whether most reads are others than those that were mapped; copies of reads that are mapped here may be."""
+    """Return whether most compared reads differ; with reads mapped in the same run, duplicates may."""
     return 2 * n_others > n_reads and not getattr(options, "mapped_by", "")
 
 
@@ -156,7 +156,7 @@ def _other_reads(n_others: int, n_reads: int, options: AlignmentOptions) -> str:
 
 
 def _other_reference(n_columns: int, n_equal: int, options: AlignmentOptions) -> str | None:
-    """Say that the alignments are not those to the reference, if few of their columns have equal bases."""
+    """Explain that the reference is another one, if few aligned bases are equal."""
     if n_columns < _ENOUGH_COLUMNS or n_equal >= _LEAST_IDENTITY * n_columns:
         return None
     return (
@@ -167,15 +167,10 @@ def _other_reference(n_columns: int, n_equal: int, options: AlignmentOptions) ->
 
 
 class FitCheck:
-    """Judges a run by its first reads: their chemistry, and whether reads, alignments and reference belong together.
+    """Check chemistry, alignments and reference by the first reads of a run.
 
-    Reads are judged in the order of the input, so that the verdict does not depend on the size of the batches; the
-    chemistry only by those of at least `LONG_ENOUGH` bases. A run with few reads is judged at its end; see `failure`.
-
-    Parameters
-    ----------
-    model : str
-        Name of the pore model.
+    Reads are checked in input order, so that batch sizes do not change the verdict; the chemistry only by reads of at
+    least `LONG_ENOUGH` bases. Runs with fewer reads are checked at their end; see `failure`.
     """
 
     def __init__(self, chemistry: Chemistry, model: str, options: AlignmentOptions) -> None:
@@ -190,7 +185,7 @@ class FitCheck:
         self._causes = np.zeros(len(Cause), np.int64)
 
     def belonging(self, batch: ReadBatch) -> None:
-        """Stop if the bases of most reads, or the reference, are others; to be called with every batch, in order."""
+        """Raise if the bases of most reads, or the reference, are others; called with every batch, in order."""
         compared = np.flatnonzero(batch.is_compared)[: FIRST_READS - self._n_compared]
         if len(compared):
             self._n_compared += len(compared)
@@ -206,7 +201,7 @@ class FitCheck:
                 raise InputFileError(problem)
 
     def letters(self, batch: ReadBatch) -> None:
-        """Refuse RNA letters in what is to be DNA; to be called with every batch that is started."""
+        """Refuse RNA letters in DNA; called with every batch before it is computed."""
         if self._chemistry.rna or self._started >= _READS_WITH_LETTERS:
             return
         self._started += int((batch.status != ReadStatus.BAD_READ).sum())
@@ -217,10 +212,7 @@ class FitCheck:
             )
 
     def fit(self, batch: ReadBatch) -> None:
-        """Stop as soon as the pore model is seen not to fit the data, rather than finish with nothing called.
-
-        To be called with every batch that is aligned, in order.
-        """
+        """Raise as soon as the pore model does not fit the reads; called with every aligned batch, in order."""
         if self._judged >= FIRST_READS:
             return
         is_judged = (batch.status != ReadStatus.BAD_READ) & (batch.read_length >= LONG_ENOUGH)
@@ -237,7 +229,7 @@ class FitCheck:
 
 
 def remedy(causes: NDArray[np.int64], chemistry: Chemistry) -> str:
-    """Say what to do if most reads fail, by the numbers of failed reads by cause."""
+    """Suggest a remedy by the numbers of failed reads by cause."""
     many, uncalibrated, unaligned = (int(causes[list(group)].sum()) for group in (_MANY, _UNCALIBRATED, _UNALIGNED))
     if many > max(unaligned, uncalibrated):
         return (
@@ -256,7 +248,7 @@ def remedy(causes: NDArray[np.int64], chemistry: Chemistry) -> str:
 
 
 def listed(causes: NDArray[np.int64]) -> str:
-    """Numbers of failed reads by kind of cause, as messages name it, the most common first."""
+    """Format the numbers of failed reads by kind of cause, the most common first."""
     groups = (
         ("no alignment", _UNALIGNED),
         ("too many events", _MANY),

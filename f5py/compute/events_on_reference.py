@@ -1,4 +1,4 @@
-"""The compute stage of eventalign: from loaded to writable batches."""
+"""Compute stage of eventalign."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from f5py.options.signal_commands import EventalignOptions
 
 
 class ReferenceAligner(AlignmentStage):
-    """The alignment of events to the read's bases, and then to the reference's.
+    """Align events to the read's bases, and then to the reference's.
 
     Parameters
     ----------
     windows : Windows or None
-        Only rows of k-mers in these are made.
+        Restrict rows to k-mers in these.
     keep_map : bool
         Keep the alignment of the events to the read's bases.
     """

@@ -1,4 +1,4 @@
-"""Foundations of a run's results, as standard error, the report and the outputs tell them."""
+"""Provenance of a run: command, chemistry, models, options."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ENTRY = "f5py"
 
 @dataclass(frozen=True)
 class Facts:
-    """Chemistry, models and options of a run; nothing in it depends on threads, batches or GPUs."""
+    """Chemistry, models and options of a run; independent of threads, batches and GPUs."""
 
     command: str
     chemistry: Chemistry
@@ -25,19 +25,18 @@ class Facts:
     option_words: str  # the same in words
 
     def with_models(self, models: Mapping[str, str]) -> Facts:
-        """Return the same with more models."""
+        """Return a copy with further models."""
         return replace(self, models={**self.models, **models})
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
+        """One line of text."""
         about = self.chemistry
         known = f" ({about.known_from})" if about.known_from else ""
         models = "".join(f"; {what} {name}" for what, name in self.models.items())
         return f"chemistry {about.name}{known}{models}; {self.option_words}"
 
     def as_json(self) -> dict[str, Any]:
-        """Return all of it as texts, numbers and objects of these."""
         about = self.chemistry
         return {
             "chemistry": about.name,
@@ -50,15 +49,12 @@ class Facts:
 
     @property
     def metadata(self) -> dict[str, str]:
-        """What a Parquet file says of itself."""
+        """Key-value metadata of a Parquet file."""
         return {ENTRY: json.dumps({"version": __version__, "command": self.command, **self.as_json()})}
 
 
 def metadata_in_common(texts: Sequence[bytes | None]) -> dict[str, str]:
-    """Combine what several Parquet files say of themselves under `ENTRY`, for one file of their rows.
-
-    That is what they agree in, but for the windows that they are of; nothing, if they do not agree.
-    """
+    """Merge the `ENTRY` metadata of several Parquet files, ignoring their windows; empty if they differ otherwise."""
     if len(set(texts)) > 1:
         texts = [_without_window(text) for text in texts]
     first = texts[0]

@@ -1,4 +1,4 @@
-"""The compute stage of methylation calling: from loaded to writable batches."""
+"""Compute stage of methylation calling."""
 
 from __future__ import annotations
 
@@ -27,19 +27,15 @@ from f5py.site_frequencies.site_counts import calls_inside, count_calls
 
 
 class Caller(AlignmentStage):
-    """The alignment of events and the scoring of sites.
+    """Align events and score sites.
+
+    Raises `PoreModelError` if a model file is unusable or the two models differ in k, `UnsupportedDataError` for RNA
+    or without a built-in model.
 
     Parameters
     ----------
     windows : Windows or None
-        Only calls in these count.
-
-    Raises
-    ------
-    PoreModelError
-        If a model file is unusable or the two models differ in k.
-    UnsupportedDataError
-        If the data are RNA, or there is no built-in model.
+        Count only calls in these.
     """
 
     command = "call-methylation"
@@ -80,21 +76,20 @@ class Caller(AlignmentStage):
 
     @property
     def motifs(self) -> list[Motif]:
-        """What is called."""
         return [motif for motif, _ in self.models]
 
     @property
     def motif_names(self) -> list[str]:
-        """Names for the table, which has none if there is one motif."""
+        """Motif names of the table's column; empty for a single motif."""
         return [motif.name for motif in self.motifs] if len(self.models) > 1 else []
 
     @property
     def facts(self) -> Facts:
-        """See `AlignmentStage.facts`; also the models of the methylated bases."""
+        """Provenance with the models of the methylated bases."""
         return super().facts.with_models({f"{motif.name} model": model.name for motif, model in self.models})
 
     def admit(self, batch: ReadBatch) -> None:
-        """See `AlignmentStage.admit`. A batch may have no reads, only records that were passed over."""
+        """Check a loaded batch, which may have no reads but only skipped records."""
         if len(batch):
             super().admit(batch)
 
@@ -151,9 +146,9 @@ class Caller(AlignmentStage):
 
 
 def noise_of(options: CallOptions, chemistry: Chemistry, model: PoreModel) -> Noise | None:
-    """Choose the noise of the events: that of the model's file, else of the chemistry; None if it is independent.
+    """Return the noise model of the pore model's file, else of the chemistry; None if independent.
 
-    Raises `UnsupportedDataError` if nothing is known of that chemistry's noise.
+    Raises `UnsupportedDataError` for a chemistry without one.
     """
     if not options.is_correlated:
         return None
@@ -169,14 +164,14 @@ def noise_of(options: CallOptions, chemistry: Chemistry, model: PoreModel) -> No
 
 
 def motif_of(options: CallOptions) -> Motif:
-    """Return the one motif that `options` name."""
+    """Return the single motif of the options."""
     if len(motifs := motifs_of(options)) > 1:
         raise UsageError(f"--methylation {options.methylation}: one motif is possible here")
     return motifs[0]
 
 
 def motifs_of(options: CallOptions) -> list[Motif]:
-    """Return the motifs that `options` name."""
+    """Return the motifs of the options."""
     if options.motif is None:
         names = (options.methylation or METHYLATION).split(",")
         if wrong := [name for name in names if name not in METHYLATIONS]:
@@ -192,14 +187,9 @@ def motifs_of(options: CallOptions) -> list[Motif]:
 
 
 def methylation_models(options: CallOptions, chemistry: Chemistry) -> list[tuple[Motif, PoreModel]]:
-    """Return the motifs that `options` name, each with the model of its methylated bases.
+    """Return the motifs of the options, each with the model of its methylated bases.
 
-    Raises
-    ------
-    PoreModelError
-        The model file is unusable.
-    UnsupportedDataError
-        There is no built-in model for the chemistry.
+    Raises `PoreModelError` for an unusable file, `UnsupportedDataError` without a built-in model.
     """
     motifs = motifs_of(options)
     if options.meth_model:
@@ -228,7 +218,7 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> list[tuple
 
 
 def _calibration(chemistry: Chemistry, models: list[tuple[Motif, PoreModel]]) -> float:
-    """Return the factor of ratios of correlated noise: that of a model's file, else of the chemistry."""
+    """Return the factor of correlated-noise ratios, from a model's file or the chemistry."""
     stated = [model.calibration for _, model in models if model.calibration is not None]
     return stated[0] if stated else CALIBRATION.get(chemistry.pore, 1.0)
 

@@ -1,4 +1,4 @@
-"""Statistics for a run's report besides the counts: distributions, sums by contig and context, and their drift."""
+"""Statistics for the report: distributions, sums by contig and context, and drift."""
 
 from __future__ import annotations
 
@@ -38,24 +38,22 @@ class RunStatistics:
     threshold : float
         Calls with a smaller absolute ratio count for neither state.
     motifs : sequence of Motif
-        What is called, if anything; only calls of one alone are counted by context.
+        Called motifs; calls are counted by context only for a single one.
     windows : Windows, optional
-        Only calls in these count.
+        Count only calls in these.
 
     Attributes
     ----------
     ratios, lengths, yields : int64
         Calls by ratio, reads by length, and bases of the usable reads by their length.
     times : int64
-        Bases of the usable reads by when these began to be sequenced, as far as that is known.
+        Bases of the usable reads by the start of sequencing, where known.
     reads, covered, methylated, unmethylated : int64, shape (n_contigs,)
         Alignments, their bases on the reference, and calls beyond the threshold.
     contexts : int64, shape (2, 16)
-        Calls of single sites, unmethylated and methylated, by the letters before and after the site.
+        Single-site calls, unmethylated and methylated, by the letters before and after the site.
     drift : list of (int, float, float, float)
-        After so many reads, the mean shift, scale and variance of a batch's usable reads.
-    depths : Depths
-        Along the reference, and of the sites.
+        Number of reads, and mean shift, scale and variance of each batch's usable reads.
     """
 
     def __init__(
@@ -78,7 +76,7 @@ class RunStatistics:
         self._windows = windows
 
     def add(self, batch: ReadBatch) -> None:
-        """Add a computed batch; to be called in order."""
+        """Add a computed batch; called in order."""
         n_contigs = len(self.reads)
         usable = batch.status == ReadStatus.OK
         self._n_reads += len(batch)
@@ -98,7 +96,7 @@ class RunStatistics:
             self._add_calls(batch)
 
     def join(self, other: RunStatistics) -> None:
-        """Add what has been seen in another part of the run, after this one."""
+        """Add the sums of the next part of the run."""
         for name in _SUMS:
             getattr(self, name)[...] += getattr(other, name)
         self.depths.join(other.depths)
@@ -106,12 +104,11 @@ class RunStatistics:
         self._n_reads += other._n_reads
 
     def as_json(self) -> dict[str, Any]:
-        """Convert the sums to numbers and lists, for `take_json`."""
         sums = {name: getattr(self, name).tolist() for name in _SUMS}
         return {**sums, "depths": self.depths.as_json(), "drift": self.drift, "n_reads": self._n_reads}
 
     def take_json(self, values: Values) -> None:
-        """Take the sums of `as_json`. Raises `DamagedValueError` if they are not those of a run over these contigs."""
+        """Restore the sums of `as_json`. Raises `DamagedValueError` if they are of other contigs."""
         values.check_names((*_SUMS, "depths", "drift", "n_reads"))
         for name in _SUMS:
             sums = getattr(self, name)
@@ -121,7 +118,7 @@ class RunStatistics:
         self._n_reads = values.integer("n_reads")
 
     def context_names(self) -> list[str]:
-        """Name the 16 contexts, such as ``A[CG]T``; none if several motifs are."""
+        """Return the 16 contexts, such as ``A[CG]T``; empty for several motifs."""
         if len(self._motifs) != 1:
             return []
         site = self._motifs[0].pattern
@@ -157,7 +154,7 @@ class RunStatistics:
 def _by_context(
     batch: ReadBatch, read: NDArray[np.intp], site: NDArray[np.int64], width: int, methylated: NDArray[np.bool_]
 ) -> NDArray[np.int64]:
-    """Count sites by state and by the letters beside them."""
+    """Count sites by state and adjacent letters."""
     place = batch.reference_offsets[read] + site - batch.reference_start[read]
     inside = (place > batch.reference_offsets[read]) & (place + width < batch.reference_offsets[read + 1])
     before, after = _RANK[batch.reference[place[inside] - 1]], _RANK[batch.reference[place[inside] + width]]

@@ -1,4 +1,4 @@
-"""The compute stages of training: events by k-mer of a marked reference, and calls of the reads held out."""
+"""Compute stages of training: k-mer sums of events, and calls of held-out reads."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from f5py.training.sums import KmerSums, Truth, Weights, mark_sites
 
 
 class _StageOfTraining(AlignmentStage):
-    """What the stages share: the reads' scaling by the k-mers without M, and what is held out.
+    """Scaling by k-mers without M, and the held-out reads.
 
-    `windows` and `contig_numbers` (`HeldOut.numbers_of`) are set when the alignments have been opened.
+    Callers set `windows` and `contig_numbers` (`HeldOut.numbers_of`) once the alignments are open.
     """
 
     command = "train"
@@ -45,18 +45,18 @@ class _StageOfTraining(AlignmentStage):
 
 
 class TrainingStage(_StageOfTraining):
-    """Aligns events to the reference, in which methylated sites are marked, and adds them up by k-mer.
+    """Align events to the reference with marked methylated sites, and sum them by k-mer.
 
-    Reads are scaled by the k-mers without M only: else their shifts would take up what methylation changes.
+    Reads are scaled by the k-mers without M only: else their shifts would absorb the effect of methylation.
 
     Parameters
     ----------
     sums : KmerSums
-        With the present model.
+        With the current model.
     truth : Truth or None
         None: no site is methylated.
     held_out : HeldOut
-        What is not learnt from.
+        Data excluded from training.
     """
 
     def __init__(
@@ -86,21 +86,21 @@ class TrainingStage(_StageOfTraining):
         batch.release("bases", "base_map")
 
     def settle(self, batch: ReadBatch) -> None:
-        """See `AlignmentStage.settle`. Batches come in order, so the sums are the same for any number of threads."""
+        """Add the sums of a batch, in order, so that they are the same for any number of threads."""
         super().settle(batch)
         self.counts.results += int(batch.rows.n.sum())
         self._sums.add(batch, *self._weights.pop(batch.number))
 
 
 class UnlabeledStage(AlignmentStage):
-    """Extracts the windows of single sites, as ``call-methylation`` would score them; see `f5py.training.site_windows`.
+    """Extract single-site windows as ``call-methylation`` scores them; see `f5py.training.site_windows`.
 
     Parameters
     ----------
     regions : Windows or None
-        Of the user; only groups in these count.
+        Count only groups in these.
     contig_numbers : int64, shape (n_contigs,)
-        Numbers of the file's contigs that all files have in common.
+        Common numbers of the file's contigs.
     """
 
     command = "train"
@@ -122,7 +122,7 @@ class UnlabeledStage(AlignmentStage):
         self.windows: list[SiteWindows] = []
 
     def admit(self, batch: ReadBatch) -> None:
-        """See `AlignmentStage.admit`; a batch of which no read is chosen has none."""
+        """Check a loaded batch, which may have no reads."""
         if len(batch):
             super().admit(batch)
 
@@ -136,14 +136,14 @@ class UnlabeledStage(AlignmentStage):
         self.after_part(batch)
 
     def settle(self, batch: ReadBatch) -> None:
-        """Keep the windows."""
+        """Store the windows."""
         if len(batch):
             super().settle(batch)
             self.windows.append(self._extracted.pop(batch.number))
 
 
 class TestingStage(_StageOfTraining):
-    """Calls the methylation of what was held out.
+    """Call the methylation of held-out data.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class TestingStage(_StageOfTraining):
         self._calls = [(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
 
     def admit(self, batch: ReadBatch) -> None:
-        """Set aside the reads of which nothing is held out."""
+        """Skip the reads without held-out data."""
         super().admit(batch)
         batch.drop(~reads_with(batch, self._uses(batch), TESTED), ReadStatus.BAD_READ, Cause.NONE)
 
@@ -170,7 +170,7 @@ class TestingStage(_StageOfTraining):
         self.after_part(batch)
 
     def settle(self, batch: ReadBatch) -> None:
-        """Keep the calls of groups that are held out."""
+        """Store the calls of held-out groups."""
         uses = self._uses(batch)
         read = np.repeat(np.arange(len(batch)), batch.calls.n)
         at = elements_of(batch.calls.offsets[:-1], batch.calls.n)
@@ -181,30 +181,29 @@ class TestingStage(_StageOfTraining):
         self._calls.append((batch.contig[read][kept], first[kept], last[kept], ratio[kept]))
 
     def calls(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-        """Of every call: contig, start of the group's first and last site, log-likelihood ratio."""
+        """Return contig, start of the group's first and last site, and log-likelihood ratio of every call."""
         contig, first, last, ratio = map(np.concatenate, zip(*self._calls, strict=True))
         return contig, first, last, ratio
 
 
 class NoiseStage(_StageOfTraining):
-    """Computes the likelihoods of plain windows with each candidate of the noise; see `f5py.training.noise`.
+    """Compute the likelihoods of plain windows with each candidate noise model; see `f5py.training.noise`.
 
     Parameters
     ----------
     model : PoreModel
-        Of which the k-mers without M are used.
+        Only its k-mers without M are used.
     hidden : sequence of Motif
-        Windows with one of their sites are left out.
+        Windows with one of their sites are excluded.
     share : float
-        Share of the reads that are used.
+        Fraction of the reads to use.
     held_out : HeldOut
-        Which bases are outside of the windows that the user has given. A few constants are estimated from very many
-        events, so what is held out is used, too.
+        Bases outside of the user's windows. Held-out data are used here.
 
     Attributes
     ----------
     of_reads : list of float64, shape (n, 1 + n_candidates)
-        Of each batch, by read: number of windows, and logarithms of their likelihoods.
+        Of each batch, by read: number of windows, and their log-likelihoods.
     """
 
     def __init__(
@@ -226,7 +225,7 @@ class NoiseStage(_StageOfTraining):
         self.of_reads: list[NDArray[np.float64]] = []
 
     def admit(self, batch: ReadBatch) -> None:
-        """Set aside the reads that are not used."""
+        """Skip the reads outside of the sample."""
         super().admit(batch)
         if self._share < 1.0:
             batch.drop(~is_held_out(batch, self._share), ReadStatus.BAD_READ, Cause.NONE)
@@ -250,12 +249,12 @@ class NoiseStage(_StageOfTraining):
         self.after_part(batch)
 
     def settle(self, batch: ReadBatch) -> None:
-        """Keep the sums; batches come in order, so those of all reads are the same for any number of threads."""
+        """Store the sums in order, so that totals are the same for any number of threads."""
         super().settle(batch)
         self.of_reads.append(self._computed.pop(batch.number))
 
     @property
     def sums(self) -> tuple[NDArray[np.float64], int]:
-        """Logarithms of the likelihoods of all windows by candidate, and the number of windows."""
+        """Log-likelihoods of all windows by candidate, and the number of windows."""
         total = np.sum([of_batch.sum(axis=0) for of_batch in self.of_reads] or [np.zeros(1 + len(CANDIDATES))], axis=0)
         return total[1:], int(total[0])

@@ -1,4 +1,4 @@
-"""Jitted copies between a batch and the GPU's pinned buffers; they release the GIL, so that threads share the work."""
+"""Kernels that copy between a batch and the GPU's pinned buffers."""
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.c_memory import address_of_data
@@ -8,14 +8,14 @@ from f5py.jit.streamed import BLOCK, end_stream, stream_block
 
 @inner
 def _copy(values, to):
-    """As ``to[:] = values``, which takes ten times as long to compile."""
+    """Copy an array; a slice assignment takes ten times as long to compile."""
     for i in range(values.shape[0]):
         to[i] = values[i]
 
 
 @inner
 def _stream(values, to):
-    """As `_copy`, for what only the device reads: it takes a third less of the memory's time."""
+    """Copy with non-temporal stores, for data that only the device reads."""
     n = values.shape[0]
     first = min(n, -address_of_data(to) & (BLOCK - 1))
     end = n - (n - first) % BLOCK
@@ -28,7 +28,7 @@ def _stream(values, to):
 
 @kernel
 def gather(turn, reads, offsets, values, gathered_offsets, gathered):
-    """Copy the bytes of each of `reads` to where they stand one read after another.
+    """Concatenate the bytes of `reads`.
 
     ``values[offsets[read]:offsets[read + 1]]`` goes to ``gathered[gathered_offsets[i]:]`` for read ``reads[i]``.
 
@@ -54,8 +54,6 @@ def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
 
     Parameters
     ----------
-    turn, reads, gathered_offsets, gathered, offsets
-        See `gather`.
     values : uint8, shape (offsets[-1],)
         Filled for `reads`.
     """
@@ -68,16 +66,14 @@ def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
 
 @kernel
 def scatter_maps(turn, reads, k, p, gathered, base_map):
-    """Copy the base-to-event maps of `reads` back; the k - 1 entries of a read without k-mer become -1.
+    """Copy the base-to-event maps of `reads` back; -1 for the last k - 1 bases of each read.
 
     Parameters
     ----------
-    k : int
-        Bases of a k-mer.
     p : int64, shape (len(reads) + 1,)
-        Offsets of the reads' bases in what is gathered.
+        Offsets of the reads' bases in `gathered`.
     gathered : f5py.core.batch.BaseMap
-        Of `reads` only, one after another.
+        Of `reads`, concatenated.
     base_map : f5py.core.batch.BaseMap
         Of the batch; filled for `reads`.
     """

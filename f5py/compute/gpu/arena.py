@@ -1,9 +1,8 @@
-"""GPU memory of a run: how much to take, and the arrays in it.
+"""GPU memory of a run: its size and layout.
 
-Everything is allocated once at start-up and reused by every batch. A batch of X bases has Y = mu * X events and
-Z = nu * X samples. With C_R bytes per base, C_E per event, C_S per sample and M bytes of memory, there is room for
-``X = M / (C_R + mu * C_E + nu * C_S)`` bases (equations 1 to 4 of Gamaarachchi et al., BMC Bioinformatics 21:343, 2020,
-extended to samples and with this layout's constants).
+Memory is allocated once and reused by every batch. A batch of X bases has Y = mu * X events and Z = nu * X samples.
+With C_R bytes per base, C_E per event, C_S per sample and M bytes of memory, X = M / (C_R + mu * C_E + nu * C_S)
+(equations 1 to 4 of Gamaarachchi et al., BMC Bioinformatics 21:343, 2020, extended to samples).
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _PARTS, _SITE_PARTS, _INTEGRATED_PARTS = 3, 4, 2
 
 
 def parts_for(results: str, integrated: bool = False) -> int:
-    """Return how many parts an arena has, for what is made of the batches; see `f5py.compute.cpu.SignalStages`."""
+    """Return the number of arena parts for the results; see `f5py.compute.cpu.SignalStages`."""
     if integrated:  # memory is scarce there
         return _INTEGRATED_PARTS
     return _SITE_PARTS if results == "sites" else _PARTS
@@ -74,32 +73,32 @@ class ArenaSize:
 
     @property
     def slots(self) -> int:
-        """Events that there is room for while they are found."""
+        """Capacity for events while they are being detected."""
         return self.trace_words * _INT // _SLOT
 
     @property
     def references(self) -> int:
-        """Bases of the reference that there is room for."""
+        """Capacity for reference bases."""
         return int(_REFERENCE * self.bases) if self.scores or self.rows else 0
 
     @property
     def cigars(self) -> int:
-        """Operations of CIGARs that there is room for."""
+        """Capacity for CIGAR operations."""
         return int(_CIGARS * self.bases) if self.rows else 0
 
     @property
     def groups(self) -> int:
-        """Site groups that are scored at a time."""
+        """Site groups scored at once."""
         return int(_GROUPS * self.bases) // 16 * 16 + 16 if self.scores else 0
 
     @property
     def sites(self) -> int:
-        """Sites of groups of several that are scored at a time; a window has less than 256."""
+        """Sites of multi-site groups scored at once; a window has fewer than 256."""
         return int(_SITES * self.bases) + 256 if self.site_scores else 0
 
     @property
     def device_bytes(self) -> int:
-        """Bytes of GPU memory that one part takes."""
+        """Bytes of GPU memory of one part."""
         return (
             self.bases * (_BASE_LETTER + _KMER_ENTRY + 2 * _MAP_ENTRY)
             + self.events * (_EVENT_MEAN + (0 if self.means_only else _EVENT_REST))
@@ -117,7 +116,7 @@ class ArenaSize:
 
 @dataclass(frozen=True)
 class Density:
-    """Room that a base needs."""
+    """Memory per base."""
 
     events: float  # mu, the option ``--cuda-avg-epk``
     samples: float  # nu
@@ -144,41 +143,31 @@ class Density:
         return per_base + self.events * per_event + self.samples * _SAMPLE
 
     def size(self, bases: int, reads: int) -> ArenaSize:
-        """Compute the size of a part for so many bases and reads."""
+        """Return the size of a part for so many bases and reads."""
         events, samples = int(bases * self.events), int(bases * self.samples)
         return ArenaSize(bases, events, reads, samples, self.means_only, self.scores, self.rows, self.site_scores)
 
 
 def trace_words(bases: int, events: int, reads: int, pack: int = 4, words: int = 1) -> int:
-    """32-bit words for the directions of reads with so many bases and events in all, as ``abea.cuh`` lays them out."""
+    """Return the 32-bit words of the directions of all reads, in the layout of ``abea.cuh``."""
     return ((bases + events) // pack + 3 * reads + 1) * words * BAND_BYTES
 
 
 def capacity(memory: float, density: Density, reads: int, parts: int) -> ArenaSize:
-    """Size of each part when all of `memory` bytes are used.
-
-    Parameters
-    ----------
-    memory : float
-        Bytes to take in all.
-    reads : int
-        Maximum number of reads in a batch.
-    parts : int
-        Number of equal parts, each of which holds a batch.
-    """
+    """Return the size of each of `parts` equal parts that fill `memory` bytes."""
     fixed = density.size(0, reads).device_bytes
     return density.size(max(int((memory / parts - fixed) / density.bytes_per_base), 0), reads)
 
 
 def memory_fraction(requested: float | None, integrated: bool) -> float:
-    """Choose the share of free memory to take; requests not between 0 and 1 mean the default, as in f5c."""
+    """Return the fraction of free memory to use; values outside 0 to 1 mean the default, as in f5c."""
     if requested is not None and 0 < requested < 1:
         return requested
     return INTEGRATED_FRACTION if integrated else DISCRETE_FRACTION
 
 
 def reclaimable_memory(meminfo: str) -> int:
-    """Bytes of page cache and buffers, from the text of /proc/meminfo; an integrated GPU can have these too."""
+    """Parse page cache and buffers, in bytes, from /proc/meminfo; an integrated GPU can use them."""
     total = 0
     for line in meminfo.splitlines():
         name, _, rest = line.partition(":")

@@ -1,10 +1,9 @@
-"""Batches on a GPU, with the CPU threads beside it.
+"""Compute batches on a GPU, with the CPU threads beside it.
 
-Batches come from several threads, and each takes one of the arena's parts for itself: while the kernels work on
-batches in the streams of their parts, the next batch is packed into the pinned buffers of another. A batch's long and
-over-segmented reads, and those that do not fit, are computed by the CPU threads meanwhile. Both do the same operations
-in the same order, so who computes a read does not show in the result. Whatever fails on the GPU, or in the libraries on
-the way to it, the CPU threads compute the batch, and all that follow.
+Batches come from several threads, and each uses one part of the arena: while kernels work on batches in the streams of
+their parts, the next batch is packed into another. Long and over-segmented reads, and reads that do not fit, are
+computed by the CPU threads meanwhile, with the same bytes as result. After a failure of the GPU or its libraries the
+CPU threads compute the batch and all that follow.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ _DNA_SAMPLES, _RNA_SAMPLES = 16.0, 56.0
 
 @dataclass
 class GpuLimits:
-    """Limits on reads that may go to the GPU, and the layout of its memory: the ``--cuda-*`` options."""
+    """Limits on reads for the GPU, and its memory layout: the ``--cuda-*`` options."""
 
     max_lf: float = 3.0
     avg_epk: float = 2.0
@@ -51,30 +50,27 @@ class GpuLimits:
 
 
 class GpuBackend(PartsOfGpu[ArenaPart]):
-    """See `f5py.compute.gpu.placement.Backend`.
+    """Compute batches of signals on one device; see `f5py.compute.gpu.placement.Backend`.
+
+    Raises `GpuUnavailableError` if there is too little memory or the kernels do not compile.
 
     Parameters
     ----------
     device : GpuDevice
         The current device of the calling thread.
     stages : SignalStages
-        What is computed, and what the CPU threads compute.
+        Stages that device and CPU threads compute.
     max_reads, max_bases : int
-        What a batch can hold (-K and -B); the arena is not made larger than that needs.
+        Size of a batch (-K and -B), which bounds the arena.
     zero_copy : bool or None
-        Let the kernels work on host memory instead of copies; None: on integrated GPUs.
+        Let kernels work on host memory; None: on integrated GPUs.
 
     Attributes
     ----------
     capacity : ArenaSize
-        What one part could hold if all took the memory that they may.
+        Capacity of one part if all used the allowed memory.
     on_batch : callable or None
-        Called with (batch, placement, timing) when a batch is finished.
-
-    Raises
-    ------
-    GpuUnavailableError
-        If there is too little memory or the kernels do not compile.
+        Called with (batch, placement, timing) of each finished batch.
     """
 
     def __init__(
@@ -105,7 +101,7 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
         self._checked(self._check, _settings(stages))
 
     def _check(self) -> None:
-        """Compute a small made-up batch as well as the CPU threads do: no driver or device may change a number."""
+        """Compare the results of a small synthetic batch with the CPU threads'."""
         stages = replace(self._stages, times=StageTimes(1), after_part=lambda batch: None, leaves_events=False)
         expected, found = (made_batch(stages.model, stages.rna) for _ in range(2))
         stages.compute(expected)
@@ -117,7 +113,7 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
             raise self._differs(f"computes other numbers than the CPU ({', '.join(differing)})")
 
     def _allocate(self, max_reads: int, max_bases: int, zero_copy: bool) -> None:
-        """Take all parts, as large as memory allows and a batch can need; smaller ones if that fails."""
+        """Allocate all parts for the largest batch, or smaller ones if memory does not suffice."""
         samples = _RNA_SAMPLES if self._stages.rna else _DNA_SAMPLES
         kind = self._stages.results
         density = Density(
@@ -145,7 +141,6 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
         console.note(_WHO, f"Arena of {n_parts} x {bases / 1e6:.1f}M bases allocated")
 
     def compute(self, batch: ReadBatch) -> None:
-        """See `Backend.compute`."""
         stages = self._stages
         reads = np.flatnonzero((batch.status == ReadStatus.OK) & (batch.n_samples > 0))
         placement = place(batch, reads, stages.model.k, self.limits.max_lf, self.size, stages.pool.n_threads)
@@ -173,24 +168,24 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
             self.on_batch(batch, placement, share.timing)
 
     def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function that uses the device; whatever it raises is a `GpuFailure`."""
+        """Call a function that uses the device, turning every exception into `GpuFailure`."""
         return guarded(self.device.number, function, *arguments)
 
     def _is_small(self, batch: ReadBatch, placement: Placement) -> bool:
-        """Return whether the CPU threads are done with the GPU's reads before it would be done with the longest one."""
+        """Return whether the CPU threads would finish the GPU's reads before it finished the longest one."""
         n_samples = batch.n_samples[placement.having(Reason.GPU)]
         return len(n_samples) == 0 or (n_samples.sum() / self._stages.pool.n_threads < _SMALL_RATIO * n_samples.max())
 
 
 def _settings(stages: SignalStages) -> bytes:
-    """Return what a check depends on besides the code and the device; one of one motif does for all."""
+    """Key of a check besides code and device; one motif represents all."""
     said = stages.parameters, stages.rna, stages.limits, stages.quality, stages.means_only, stages.results
     model = stages.model
     return repr((said, model.k)).encode() + model.level_mean.tobytes() + model.level_stdv.tobytes()
 
 
 class _Guarded:
-    """A `Share` whose failures are told from those of the CPU threads."""
+    """Turns the exceptions of a `GpuShare` into `GpuFailure`."""
 
     def __init__(self, share: GpuShare, guarded: Callable[..., Any]) -> None:
         self._share = share

@@ -1,4 +1,4 @@
-"""Memory for a batch on a GPU: arrays on the device, and those on the host that they are filled from."""
+"""Buffers of a batch on the device, and the pinned host buffers that fill them."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ _TOGETHER = (
 
 
 class TransferredArrays:
-    """Device arrays, the pinned host arrays that they are filled from or read into, and a stream.
+    """Device arrays with their pinned host arrays, and a stream.
 
     Parameters
     ----------
     arrays : iterable of (str, int, type)
-        Names, with spaces between them, and number of elements and type of the arrays that are copied.
+        Space-separated names, number of elements and type of the copied arrays.
     zero_copy : bool
-        The device works on the host's memory.
+        The device works on host memory.
     together : sequence of str
-        Names, with spaces between them, of arrays that are copied at once: they lie one after the other.
+        Space-separated names of arrays that are contiguous, and copied at once.
 
     Attributes
     ----------
     host, device : dict of str to array
-        Those of the device may be more.
+        The device may have further arrays.
     stream : cupy.cuda.Stream
     waited : float
-        Seconds that `wait` has taken.
+        Seconds spent in `wait`.
     """
 
     def __init__(self, arrays: Iterable[tuple[str, int, type]], zero_copy: bool, together: Sequence[str] = ()) -> None:
@@ -79,11 +79,11 @@ class TransferredArrays:
             raise
 
     def _on_host(self, name: str, count: int, dtype: np.dtype) -> int:
-        """Return how many elements of an array the host has at a time, if the device does not work on these."""
+        """Return the number of elements that the host array holds at a time."""
         return count
 
     def _add_more(self) -> None:
-        """Make the arrays that only the device has."""
+        """Allocate arrays that only the device has."""
 
     def _add(self, name: str, count: int, dtype: np.dtype) -> None:
         import cupy
@@ -111,7 +111,7 @@ class TransferredArrays:
             self._blocks[name] = host, device, place
 
     def close(self) -> None:
-        """Give the host's memory back; nothing may be under way."""
+        """Free the host memory; no copy may be in progress."""
         self.host.clear()
         self.device.clear()
         self._blocks.clear()
@@ -119,21 +119,21 @@ class TransferredArrays:
             self._memory.close()
 
     def pairs(self, name: str, n: int) -> NDArray:
-        """Return the first `n` pairs of numbers of an array of the host."""
+        """Return the first `n` pairs of numbers of a host array."""
         return self.host[name][: 2 * n].reshape(n, 2)
 
     def upload(self, name: str, count: int, to: int = 0, begin: int = 0) -> None:
-        """Start to copy `count` elements from `begin` on to where those from `to` on are on the device."""
+        """Queue the copy of `count` elements from `begin` of the host array to `to` of the device array."""
         if not self._zero_copy and count:
             self.device[name][to : to + count].set(self.host[name][begin : begin + count], stream=self.stream)
 
     def put(self, name: str, values: NDArray) -> None:
-        """Fill the host array from the beginning, and start to copy."""
+        """Fill the host array from its start, and queue the copy."""
         self.host[name][: len(values)] = values
         self.upload(name, len(values))
 
     def put_together(self, **values: NDArray) -> None:
-        """Fill host arrays that lie one after the other in this order, and start to copy them at once."""
+        """Fill host arrays that are contiguous in this order, and queue one copy."""
         for name, of_name in values.items():
             self.host[name][: len(of_name)] = of_name
         if not self._zero_copy:
@@ -142,13 +142,13 @@ class TransferredArrays:
             device.set(host, stream=self.stream)
 
     def _span(self, first: str, last: str, count: int) -> tuple[NDArray[np.uint8], Any]:
-        """Return the memory from an array up to so many elements of another one, on the host and on the device."""
+        """Return the memory from one array to `count` elements of another, on host and device."""
         host, device, begin = self._blocks[first]
         span = slice(begin, self._blocks[last][2] + count * self.host[last].itemsize)
         return host[span], device[span]
 
     def wait(self) -> None:
-        """Wait for all that has been queued."""
+        """Wait for all queued work."""
         self._done.record(self.stream)
         self._wait_for(self._done)
 
@@ -158,10 +158,7 @@ class TransferredArrays:
         self.waited += time.perf_counter() - started
 
     def launch(self, function: Any, n_blocks: int, n_threads: int, *arguments: Any) -> None:
-        """Queue a kernel in the current stream.
-
-        Names among the arguments are those of the device's arrays; integers are int32.
-        """
+        """Queue a kernel; string arguments name device arrays, integers are passed as int32."""
         values = (
             self.device[one] if isinstance(one, str) else np.int32(one) if isinstance(one, int) else one
             for one in arguments
@@ -169,12 +166,12 @@ class TransferredArrays:
         function((n_blocks,), (n_threads,), tuple(values))
 
     def download(self, name: str, count: int) -> None:
-        """Start to copy the first `count` elements to the host."""
+        """Queue the copy of the first `count` elements to the host."""
         if not self._zero_copy and count:
             self.device[name][:count].get(stream=self.stream, out=self.host[name][:count], blocking=False)
 
     def download_together(self, names: Sequence[str], count: int) -> None:
-        """Start to copy so many elements of arrays that lie one after the other in this order, at once."""
+        """Queue one copy of `count` elements of each of arrays that are contiguous in this order."""
         if not self._zero_copy and count:
             host, device = self._span(names[0], names[-1], count)
             device.get(stream=self.stream, out=host, blocking=False)
@@ -185,10 +182,9 @@ class ArenaPart(TransferredArrays):
 
     Attributes
     ----------
-    size : ArenaSize
     device : dict of str to array
-        ``slot_start``, ``slot_mean`` and ``slot_stdv`` lie in the memory of ``trace``, which is not in use before the
-        events have been placed.
+        ``slot_start``, ``slot_mean`` and ``slot_stdv`` share the memory of ``trace``, which is unused during event
+        detection.
     """
 
     def __init__(self, size: ArenaSize, zero_copy: bool) -> None:
@@ -225,23 +221,19 @@ class ArenaPart(TransferredArrays):
         pool: WorkerPool,
         packed: PackedSamples | None = None,
     ) -> NDArray[np.int64]:
-        """Copy what reads have many of, one read after another: in rounds, where the host has room for a part only.
+        """Upload a per-read array, concatenated; return its offsets, shape (len(reads) + 1,).
 
-        One half of the room is filled while the other one is copied. The last copies may be under way at the end.
+        A smaller host buffer is filled in rounds: one half while the other is copied. The last copies may be in
+        progress on return.
 
         Parameters
         ----------
         values : array
-            Read i has those from ``offsets[i]`` up to ``offsets[i + 1]``.
+            Read i has ``values[offsets[i]:offsets[i + 1]]``.
         pool : WorkerPool
-            Does this before what it has of other batches, for which the device has done its part.
+            Fills the buffers, with priority over its tasks of other batches.
         packed : PackedSamples, optional
-            What the values are still to be filled with: they are expanded where they are copied from.
-
-        Returns
-        -------
-        int64, shape (len(reads) + 1,)
-            Offsets in the part.
+            Compressed values, expanded while copying.
         """
         from f5py.compute.gpu._packing_numba import gather
 
@@ -274,7 +266,7 @@ class ArenaPart(TransferredArrays):
 
     @contextmanager
     def _half(self, number: int) -> Iterator[int]:
-        """Wait until what has been put into that half of the room two rounds ago has been copied."""
+        """Wait until the copy from this half of the buffer two rounds ago has finished."""
         half = number % 2
         if number > 1:
             self._wait_for(self._copied[half])
@@ -290,14 +282,14 @@ def take_reads(
     offsets: NDArray[np.int64],
     pool: WorkerPool,
 ) -> None:
-    """Copy what reads have many of from a host array to the batch's, as bytes: so arrays of all types have one code.
+    """Copy concatenated per-read values from a host array to the batch's, as bytes: so all types share one kernel.
 
     Parameters
     ----------
     gathered_offsets : int64, shape (>= len(reads),)
-        Where each of `reads` begins in it.
+        Start of each of `reads` in `gathered`.
     values : array
-        Of elements of the same size. Filled for `reads`: from ``offsets[i]`` up to ``offsets[i + 1]`` for read i.
+        Filled: ``values[offsets[i]:offsets[i + 1]]`` for read i; items as large as those of `gathered`.
     """
     from f5py.compute.gpu._packing_numba import scatter
 
@@ -306,7 +298,7 @@ def take_reads(
 
 
 def copied(*arrays: NDArray) -> list[Any]:
-    """Copy arrays to the current device, for kernels of all streams: they are there then."""
+    """Copy arrays to the current device, and wait."""
     import cupy
 
     made = [cupy.asarray(values) for values in arrays]
@@ -315,19 +307,19 @@ def copied(*arrays: NDArray) -> list[Any]:
 
 
 class Tables:
-    """Device arrays that are made once: of pore models and motifs, of which a run has few."""
+    """Cache of device arrays of pore models and motifs."""
 
     def __init__(self) -> None:
         self._arrays: dict[Hashable, Any] = {}
 
     def kept(self, key: Hashable, values: Callable[[], NDArray]) -> Any:
-        """Return the array of that key, made of `values` if it is new."""
+        """Return the array of that key, created from `values` on first use."""
         if key not in self._arrays:
             (self._arrays[key],) = copied(values())
         return self._arrays[key]
 
     def levels(self, model: PoreModel) -> Any:
-        """Level, stdv, ln(stdv) and nothing of each rank; float32, shape (n, 4)."""
+        """Level, stdv, ln(stdv) and padding of each rank; float32, shape (n, 4)."""
 
         def values() -> NDArray[np.float32]:
             table = np.zeros((len(model.level_mean), 4), np.float32)
@@ -338,7 +330,7 @@ class Tables:
 
 
 def _transferred(size: ArenaSize) -> tuple[tuple[str, int, type], ...]:
-    """Names, numbers of elements and types of the arrays that are copied."""
+    """Names, sizes and types of the copied arrays."""
     further = size.reads if size.scores or size.rows else 0
     row_reads, row_events = (size.reads, size.events) if size.rows else (0, 0)
     return (

@@ -1,4 +1,4 @@
-"""Finding a usable GPU, and saying why there is none."""
+"""Detection of a usable GPU, and the errors of missing ones."""
 
 from __future__ import annotations
 
@@ -36,32 +36,32 @@ MIN_COMPUTE_CAPABILITY = (7, 2)
 
 
 def is_present() -> bool:
-    """Return whether the machine seems to have a GPU, as far as can be told without its libraries."""
+    """Return whether a GPU seems present, without loading its libraries."""
     return any(map(os.path.exists, _DEVICES))
 
 
 def n_devices_likely() -> int:
-    """Count the GPUs as far as can be told without their libraries; at least one."""
+    """Count GPUs without loading their libraries; at least one."""
     if visible := os.environ.get("CUDA_VISIBLE_DEVICES", ""):
         return visible.count(",") + 1
     return max(sum(path.name[len("nvidia") :].isdigit() for path in Path("/dev").glob("nvidia[0-9]*")), 1)
 
 
 class GpuUnavailableError(F5pyError):
-    """No GPU can be used; the message says why and what to do."""
+    """No GPU is usable; the message has reason and remedy."""
 
 
 class NoGpuError(GpuUnavailableError):
-    """There is no GPU, or nothing to use one with."""
+    """GPU or CuPy is missing."""
 
 
 class GpuFailure(F5pyError):
-    """Something on the way to the GPU and back has failed."""
+    """A GPU operation failed."""
 
 
 @dataclass(frozen=True)
 class GpuDevice:
-    """A GPU that can run the aligner."""
+    """A usable CUDA device."""
 
     number: int  # CUDA device number
     name: str
@@ -73,19 +73,14 @@ class GpuDevice:
 
 
 def load_cupy() -> Any:
-    """Import CuPy, in one thread at a time: others can meet a part of it before the whole is there."""
+    """Import CuPy under a lock: concurrent imports can see it half initialized."""
     with _loading:
         import cupy
     return cupy
 
 
 def count_devices() -> int:
-    """Count the CUDA devices, at least one.
-
-    Raises
-    ------
-    GpuUnavailableError
-    """
+    """Count the CUDA devices, at least one. Raises `GpuUnavailableError`."""
     if importlib.util.find_spec("cupy") is None:
         raise NoGpuError(NO_CUPY)
     try:
@@ -99,12 +94,7 @@ def count_devices() -> int:
 
 
 def open_device(number: int) -> GpuDevice:
-    """Make CUDA device `number` the current one of this thread.
-
-    Raises
-    ------
-    GpuUnavailableError
-    """
+    """Make CUDA device `number` current in this thread. Raises `GpuUnavailableError`."""
     n_devices = count_devices()
     if number >= n_devices:
         raise GpuUnavailableError(f"there is no CUDA device {number} (--cuda-dev-id); there are {n_devices}")
@@ -128,7 +118,7 @@ def open_device(number: int) -> GpuDevice:
 
 
 def remedy(problem: Exception) -> str:
-    """Say what went wrong on a GPU, in one line, with what helps."""
+    """Format a GPU error as one line with a remedy."""
     what = first_line(problem)
     if isinstance(problem, GpuUnavailableError):
         return what
@@ -143,17 +133,16 @@ def remedy(problem: Exception) -> str:
 
 
 def is_out_of_memory(problem: Exception) -> bool:
-    """Return whether there was no memory left, on the device or pinned on the host."""
+    """Return whether device or pinned memory is exhausted."""
     return isinstance(problem, MemoryError) or any(sign in str(problem) for sign in _NO_MEMORY)
 
 
 def first_line(problem: Exception) -> str:
-    """Return the first line of an error's message."""
     return (str(problem).strip() or type(problem).__name__).splitlines()[0]
 
 
 def guarded(number: int, function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function that uses device `number`; whatever it raises is a `GpuFailure`."""
+    """Call a function on device `number`, turning every exception into `GpuFailure`."""
     import cupy
 
     try:
@@ -164,7 +153,7 @@ def guarded(number: int, function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def free_pools() -> None:
-    """Give the memory that cupy keeps for later back to the device and the system."""
+    """Free CuPy's memory pools."""
     import cupy
 
     cupy.get_default_memory_pool().free_all_blocks()

@@ -1,4 +1,4 @@
-"""Expected work of a run, as far as the sizes of the inputs tell before it begins."""
+"""Expected work of a run, estimated from file sizes."""
 
 from __future__ import annotations
 
@@ -27,32 +27,32 @@ _MOST_FILES = 2000
 
 
 def starts_gpu_at_once(options: AlignmentOptions, of_all: bool = True) -> bool:
-    """Return whether a run that finds GPUs starts them when it begins, as far as its options and sizes tell.
+    """Return whether a run with GPUs should start them immediately, by its options and input sizes.
 
     Parameters
     ----------
     of_all : bool
-        The whole input is to be computed, not some parts.
+        The run covers the whole input, not some parts.
     """
     return options.gpu_use == "on" or (of_all and is_worth_a_start(seconds_of_threads(options)))
 
 
 def is_worth_a_start(seconds: float | None) -> bool:
-    """Return whether a GPU is started at once for what takes the CPU threads so long; None: that cannot be told."""
+    """Return whether work of so many CPU seconds justifies an immediate GPU start; None: unknown."""
     return seconds is not None and seconds >= _WORTH_A_START
 
 
 def seconds_of_threads(options: AlignmentOptions) -> float | None:
-    """Seconds that the CPU threads will need for the whole run, or None if that cannot be told."""
+    """Estimate the CPU seconds of the whole run; None if unknown."""
     bases = expected_bases(options)
     for_sites = _OF_SITES if getattr(options, "per_site", False) else 1.0
     return None if bases is None else bases * _CORE_SECONDS * for_sites / options.threads
 
 
 def expected_bases(options: AlignmentOptions) -> float | None:
-    """Bases of the reads of the whole run, or None if that cannot be told.
+    """Estimate the bases of the reads of the whole run; None if unknown.
 
-    Every input can have more than is asked for, so the one with least decides.
+    The smallest input decides, as each can have more than the run uses.
     """
     if getattr(options, "window", ()):
         return None
@@ -65,7 +65,7 @@ def expected_bases(options: AlignmentOptions) -> float | None:
 
 
 def _bases(path: str | None, rates: _Rates) -> float | None:
-    """Bases of the reads in a file or folder."""
+    """Estimate the bases of the reads in a file or folder."""
     if path is None:
         return None
     if os.path.isdir(path):

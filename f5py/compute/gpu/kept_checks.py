@@ -1,6 +1,6 @@
-"""Notes of which GPUs have computed what the CPU does, so that not every run has to compare them again.
+"""Cache of passed GPU self-checks.
 
-A check holds for this device, driver and code, until the machine is started again.
+An entry is valid for this device, driver and code until the machine reboots.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _anew: ContextVar[bool] = ContextVar("anew", default=False)
 
 @contextmanager
 def anew() -> Iterator[None]:
-    """Let every check be made inside, whatever has been checked."""
+    """Disable the cache of checks."""
     token = _anew.set(True)
     try:
         yield
@@ -31,16 +31,16 @@ def anew() -> Iterator[None]:
 
 
 def once(number: int, what: bytes | None, check: Callable[[], None]) -> None:
-    """Check a device unless that has been done, and remember it.
+    """Run a check unless the cache has it.
 
     Parameters
     ----------
     number : int
-        That of the CUDA device.
+        CUDA device number.
     what : bytes or None
-        What is computed, and with which settings; None is checked every time.
+        Key of computation and settings; None disables the cache.
     check : callable
-        Raises if the device computes something else than the CPU.
+        Raises if the device's results differ from the CPU's.
     """
     file = None if what is None or _anew.get() else _file_of(number, what)
     if file is not None and file.exists():
@@ -53,7 +53,7 @@ def once(number: int, what: bytes | None, check: Callable[[], None]) -> None:
 
 
 def _file_of(number: int, what: bytes) -> Path | None:
-    """Find the file that says that a check has been passed; None if device or machine cannot be told from others."""
+    """Return the cache file of a check; None if device or boot cannot be identified."""
     import cupy
 
     runtime = cupy.cuda.runtime
@@ -70,7 +70,7 @@ def _file_of(number: int, what: bytes) -> Path | None:
 
 
 def _code() -> Iterator[str]:
-    """Tell the state of all files of the package and of the kernels."""
+    """Yield name, size and time of all sources of the package and the kernels."""
     for folder in (_PACKAGE, source_folder()):
         for parent, folders, names in os.walk(folder):
             folders[:] = sorted(name for name in folders if name != "__pycache__")

@@ -1,7 +1,7 @@
-"""Machine code of the kernels, made by CUDA's run-time compiler and kept for the next runs.
+"""Compile the CUDA kernels by NVRTC and cache the machine code.
 
-`cupy.RawModule` would compile them too, but it adds ``-ftz=true`` to everybody's options: numbers below 2 ** -126 would
-be zero. The variance of samples that are all alike is such a number, and events would begin elsewhere than on the CPU.
+`cupy.RawModule` adds ``-ftz=true``, which flushes numbers below 2 ** -126 to zero: the variance of equal samples is
+such a number, and events would differ from the CPU's.
 """
 
 from __future__ import annotations
@@ -15,26 +15,18 @@ from f5py.jit.cache_folder import cache_folder, keep, kept
 
 
 def machine_code(source: str, options: tuple[str, ...], capability: str) -> bytes:
-    """Compile kernels for a GPU, unless an earlier run has.
+    """Compile kernels for a GPU, or load the cached code, for `cupy.cuda.function.Module.load`.
+
+    Raises `GpuUnavailableError` with the compiler's first message.
 
     Parameters
     ----------
     source : str
-        Without files to include: what is kept is found by the text.
+        With all includes expanded, as it is the key of the cache.
     options : tuple of str
         For NVRTC.
     capability : str
-        Of the GPU, such as ``"90"``.
-
-    Returns
-    -------
-    bytes
-        What `cupy.cuda.function.Module.load` takes.
-
-    Raises
-    ------
-    GpuUnavailableError
-        The compiler refuses the source; the message begins with its first complaint.
+        Compute capability, such as ``"90"``.
     """
     from cupy.cuda import nvrtc
 

@@ -1,4 +1,4 @@
-"""The start of GPUs: all at the same time, each in a thread of its own."""
+"""Start GPUs in parallel, each in its own thread."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _early: threading.Thread | None = None
 
 
 class GpuBackendLike(Backend, Protocol):
-    """A backend on a device, which may fail; it has a name for messages."""
+    """A backend on a named device, which may fail."""
 
     name: str
 
@@ -40,9 +40,9 @@ class GpuBackendLike(Backend, Protocol):
 def opened(
     numbers: list[int] | None, open_one: Callable[[int], GpuBackendLike]
 ) -> Generator[GpuBackendLike | Exception, None, None]:
-    """Open devices at the same time; each comes when it is ready, and why one cannot be used, but not twice the same.
+    """Open devices in parallel; yield each when ready, or the exception that prevents it, equal ones once.
 
-    If the iterator is closed before its end, a device that is being opened then is closed by the thread that does that.
+    Closing the iterator early closes devices that are still being opened.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class _Openers:
                 close_gpu(found)
 
     def give_up(self) -> None:
-        """Close what has been opened and was not taken; what comes later closes itself."""
+        """Close opened devices that nobody claimed, and all that open later."""
         with self._lock:
             self._given_up = True
         with suppress(queue.Empty):
@@ -114,7 +114,7 @@ class _Openers:
 
 
 def close_gpu(gpu: GpuBackendLike) -> None:
-    """Close a device; a warning if that fails."""
+    """Close a device; warn on failure."""
     try:
         gpu.close()
     except Exception as problem:
@@ -122,20 +122,19 @@ def close_gpu(gpu: GpuBackendLike) -> None:
 
 
 def is_starting() -> bool:
-    """Return whether a GPU is being started in a thread, which cannot be interrupted."""
+    """Return whether a thread is starting a GPU, which cannot be interrupted."""
     return any(thread.name == START_THREAD for thread in threading.enumerate())
 
 
 def may_be_there(options: GpuOptions) -> bool:
-    """Return whether GPUs may be used, and seem to be there, as far as can be told without their libraries."""
+    """Return whether GPUs are allowed and seem present, without loading their libraries."""
     return options.gpu_use != "off" and is_present() and importlib.util.find_spec("cupy") is not None
 
 
 def load_early(options: GpuOptions, is_wanted: Callable[[], bool]) -> bool:
-    """Load the CUDA libraries and make contexts in threads, while the run reads its indices; says nothing.
+    """Load CUDA libraries and create contexts in threads while the run reads its indices.
 
-    The context of the first device comes first. Return whether that is done: there is a GPU that may be used, and it is
-    wanted, which is asked last.
+    Return whether that has begun: a GPU is allowed, seems present, and `is_wanted` returns true.
     """
     if not may_be_there(options) or not is_wanted():
         return False
@@ -163,7 +162,7 @@ def load_early(options: GpuOptions, is_wanted: Callable[[], bool]) -> bool:
 
 
 def _make_contexts(driver: Any, numbers: Sequence[int] | None) -> None:
-    """Make the contexts that CUDA's runtime uses; unlike calls of CuPy this leaves the interpreter to others.
+    """Create the primary contexts through the driver API, which releases the GIL, unlike CuPy.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
-"""Parts of a GPU's memory: how all work that uses them takes them, uses them in turn and gives them up.
+"""Pool of the parts of a GPU's memory.
 
-Batches come from several threads, and each takes a part for itself, so that one is packed while kernels work on
-another. Whatever fails on the device, the CPU threads do what it was given, and all that follows.
+Batches come from several threads, and each uses a part, so that one is packed while kernels work on another. After a
+failure of the device the CPU threads do its work.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ Made = TypeVar("Made")
 
 
 class PartsOfGpu(Generic[Part]):
-    """Parts of a device's memory that batches take turns in.
+    """Parts of a device's memory for concurrent batches.
 
     Parameters
     ----------
     device : GpuDevice
         The current device of the calling thread.
     who : str
-        Whose messages are printed.
+        Source of the messages.
     goes_on : str
-        What goes on without the device if that fails.
+        Work that continues on the CPU after a failure, for messages.
     room_for : str
-        What there may be too little memory for, if that is to be said.
+        Object that memory may be too small for, for messages.
     option : str
-        Lowering it takes less memory.
+        Option that reduces the memory.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class PartsOfGpu(Generic[Part]):
         self._free: queue.SimpleQueue[Part] = queue.SimpleQueue()
 
     def _unavailable(self, problem: Exception) -> GpuUnavailableError:
-        """Make the error of a problem with the start."""
+        """Make the error of a failed start."""
         name = self.device.name
         if is_out_of_memory(problem):
             what = f"{name} for {self._room_for}" if self._room_for else name
@@ -72,7 +72,7 @@ class PartsOfGpu(Generic[Part]):
         return GpuUnavailableError(f"{name} does not work: {remedy(problem)}")
 
     def _started(self, start: Callable[[], Made]) -> Made:
-        """Call what prepares the device; `GpuUnavailableError` for whatever it raises."""
+        """Call `start`, turning every exception into `GpuUnavailableError`."""
         try:
             return start()
         except GpuUnavailableError:
@@ -84,20 +84,16 @@ class PartsOfGpu(Generic[Part]):
         self, n_parts: int, most: int, fewest: int, make: Callable[[int], Part],
         tell_smaller: Callable[[int, Exception], object] = lambda size, problem: None,
     ) -> int:  # fmt: skip
-        """Make all parts, smaller ones if there is no memory for them; return their size.
+        """Allocate all parts, shrinking them while memory does not suffice; return their size.
+
+        Raises `GpuUnavailableError`.
 
         Parameters
         ----------
         most, fewest : int
-            Sizes to begin with and to end with.
-        make : callable
-            Makes a part of a size.
+            Sizes to begin and to end with.
         tell_smaller : callable
-            Called with a size that does not fit, and why.
-
-        Raises
-        ------
-        GpuUnavailableError
+            Called with a size that does not fit, and the exception.
         """
         size = most
         while size >= fewest:
@@ -125,13 +121,7 @@ class PartsOfGpu(Generic[Part]):
         )
 
     def _checked(self, check: Callable[[], None], what: bytes | None = None) -> None:
-        """Compare made-up work with the CPU threads' unless that has been done; give everything back if it raises.
-
-        Parameters
-        ----------
-        what : bytes, optional
-            The settings that it is computed with. By default nobody remembers that it has been done.
-        """
+        """Run a self-check unless the cache has it under `what`; release the device if it raises."""
         try:
             try:
                 of = None if what is None else b"%s %s" % (type(self).__name__.encode(), what)
@@ -144,14 +134,14 @@ class PartsOfGpu(Generic[Part]):
             raise
 
     def _differs(self, what: str) -> GpuUnavailableError:
-        """Make the error if the device's results are not the CPU's."""
+        """Make the error for results that differ from the CPU's."""
         return GpuUnavailableError(
             f"{self.device.name} {what}; please report this, with the versions of the driver and of cupy"
         )
 
     @contextmanager
     def _part(self) -> Iterator[Part]:
-        """Lend a part that nobody else uses meanwhile."""
+        """Borrow a free part."""
         part = self._free.get()
         try:
             yield part
@@ -160,23 +150,23 @@ class PartsOfGpu(Generic[Part]):
 
     @property
     def is_broken(self) -> bool:
-        """Whether the device has failed; the CPU threads then do what it is given."""
+        """Whether the device has failed, so that the CPU threads do its work."""
         return self._broken
 
     def give_up(self, problem: Exception) -> None:
-        """Use the device no more, and say why, once."""
+        """Stop using the device, with one message."""
         with self._lock:
             if not self._broken:
                 console.warning(self._who, f"{self.name} failed: {problem}; {self._goes_on} goes on without it")
             self._broken = True
 
     def close(self) -> None:
-        """Free the memory; no batch may be under way."""
+        """Free the memory; no batch may be in progress."""
         with suppress(GpuFailure) if self._broken else nullcontext():
             guarded(self.device.number, self._release)
 
     def _release(self) -> None:
-        """Give back what the device holds."""
+        """Free the device's resources."""
         self._free = queue.SimpleQueue()
         parts, self._parts = self._parts, []
         _close(parts)
@@ -191,14 +181,14 @@ def _close(parts: list[Part]) -> None:
 def rounds(
     order: NDArray[np.int64], sizes: NDArray[np.int64], most_of_sizes: int, most: int
 ) -> Iterator[NDArray[np.int64]]:
-    """Divide work into rounds that there is room for.
+    """Divide work into rounds that fit.
 
     Parameters
     ----------
     order : int64, shape (n,)
-        What is to be done, in this order.
+        Items, in order.
     sizes : int64
-        Of everything, each at most `most_of_sizes`.
+        Of all items, each at most `most_of_sizes`.
     most_of_sizes, most : int
         Sum of the sizes, and number, of a round.
     """

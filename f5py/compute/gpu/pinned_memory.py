@@ -1,4 +1,4 @@
-"""Memory of the host that a GPU copies from and to by itself."""
+"""Pinned host memory."""
 
 from __future__ import annotations
 
@@ -20,20 +20,12 @@ _never_freed: list[NDArray[np.uint8]] = []
 
 
 def room(count: int, dtype: np.dtype) -> int:
-    """Bytes of an array, up to where the next one may begin."""
+    """Size of an array rounded up to the alignment."""
     return -(-count * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
 
 
 class PinnedMemory:
-    """Memory of the host that the device can copy from and to while the CPU does other things.
-
-    It takes a third of the time that CUDA needs to allocate such memory itself.
-
-    Parameters
-    ----------
-    size : int
-        Bytes.
-    """
+    """A block of pinned host memory, registered rather than allocated by CUDA, which takes three times as long."""
 
     def __init__(self, size: int) -> None:
         import cupy
@@ -50,14 +42,14 @@ class PinnedMemory:
         self._unregister = cupy.cuda.runtime.hostUnregister  # whoever collects garbage may be importing something
 
     def take(self, count: int, dtype: np.dtype) -> NDArray:
-        """Take an array in the next part of the memory."""
+        """Allocate an array in the block."""
         assert self._bytes is not None
         first = self._used
         self._used += room(count, dtype)
         return self._bytes[first : first + count * dtype.itemsize].view(dtype)
 
     def close(self) -> None:
-        """Take the memory from the device; it goes with the last array in it. May be called twice."""
+        """Unregister the memory; the last array in it frees it. May be called twice."""
         held, self._bytes = self._bytes, None
         if held is None:
             return
@@ -72,7 +64,7 @@ class PinnedMemory:
 
 
 def _take_from_system(memory: NDArray[np.uint8]) -> None:
-    """Write to all pages, in several threads: CUDA would take them one by one, with the interpreter in its hands."""
+    """Touch all pages in several threads: CUDA would do so in one, holding the GIL."""
     first, size = memory.ctypes.data, len(memory)
     with ThreadPoolExecutor(_TAKING, "f5py-pages") as threads:
         for at in range(0, size, _TAKEN):

@@ -1,4 +1,4 @@
-"""Placement of a batch's reads on a GPU and on the CPU threads."""
+"""Placement of a batch's reads on a GPU and the CPU threads."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ THROUGHPUT_RATIO = 0.02
 
 
 class Backend(Protocol):
-    """Interface of what computes a batch: of signals, from the samples to the recalibrated alignment."""
+    """Interface of a processor of batches."""
 
     def compute(self, batch: Any) -> None:
-        """Fill the batch's arrays. May be called in several threads, with a batch in each."""
+        """Fill the batch's arrays; thread-safe for distinct batches."""
         ...
 
     def close(self) -> None:
-        """Give back what it holds."""
+        """Release its resources."""
         ...
 
 
 class Reason(IntEnum):
-    """Reasons for giving a read to the GPU or to the CPU."""
+    """Reasons for placing a read on the GPU or the CPU."""
 
     GPU = 0
     LONG = 1  # not shorter than max-lf times the batch's mean length
@@ -52,28 +52,20 @@ class Placement:
         return self.reads[self.reason == reason]
 
     def count(self, reason: Reason) -> int:
-        """Count the reads placed for that reason."""
         return int((self.reason == reason).sum())
 
     def move(self, moved: NDArray[np.bool_], reason: Reason) -> None:
-        """Place those of the GPU's reads for which `moved` is true for another reason."""
+        """Change the reason of the GPU's reads in the mask `moved`."""
         self.reason[np.flatnonzero(self.reason == Reason.GPU)[moved]] = reason
 
 
 def place(
     batch: ReadBatch, reads: NDArray[np.int64], k: int, max_lf: float, size: ArenaSize, n_threads: int
 ) -> Placement:
-    """Divide `reads` between the GPU and the CPU by what is known before there are events.
+    """Divide `reads`, in order, between GPU and CPU by their numbers of bases.
 
-    A read goes to the GPU if it has a k-mer, if it is shorter than `max_lf` times the mean length of the batch or would
-    make the GPU end no later than the CPU threads, and if it and those before it fit the arena.
-
-    Parameters
-    ----------
-    reads : int64
-        In order.
-    n_threads : int
-        CPU threads.
+    The GPU gets a read with a k-mer if it fits the arena and either is shorter than `max_lf` times the batch's mean or
+    would not delay the batch beyond the CPU threads.
     """
     lengths = batch.read_length[reads]
     reason = np.full(len(reads), Reason.GPU, np.uint8)
@@ -91,14 +83,13 @@ def place(
 
 
 def _longest_for_gpu(lengths: NDArray[np.int64], is_long: NDArray[np.bool_], n_threads: int) -> int:
-    """Find the length up to which reads go to the GPU, so that it and the CPU threads end as early as possible.
+    """Find the length limit for the GPU that ends GPU and CPU threads as early as possible.
 
     Either takes as long as its longest read, on one thread or in one warp, or as all of its reads on all threads or
     multiprocessors.
 
     Parameters
     ----------
-    lengths : int64, shape (n,)
     is_long : bool, shape (n,)
         Reads that may go to the CPU; the others go to the GPU.
     """

@@ -1,4 +1,4 @@
-"""Choice of where a batch is computed: by the CPU threads, or by one of the GPUs, once these are started."""
+"""Scheduling of batches on the CPU threads and on GPUs that start during the run."""
 
 from __future__ import annotations
 
@@ -38,14 +38,12 @@ _RETRY = 32
 
 
 class BatchSource(Protocol):
-    """Interface of what gives batches.
+    """A producer of batches whose limits tuning may change.
 
     Attributes
     ----------
-    batch_size, max_bases : int
-        What the tuning may change.
     tells_share : bool
-        Say of each batch which share of the input it ends, if that can be told.
+        Label each batch with the fraction of the input that it ends, if known.
     """
 
     batch_size: int
@@ -55,7 +53,7 @@ class BatchSource(Protocol):
 
 @dataclass(eq=False)
 class _Lane:
-    """A backend and what is known of its speed."""
+    """A backend and its measured speed."""
 
     backend: Backend
     name: str
@@ -67,11 +65,11 @@ class _Lane:
     n_under_way: int = 0  # batches that it has and that are not finished
 
     def seconds_for(self, samples: int) -> float:
-        """Compute when it would be done with another batch."""
+        """Predict the seconds until it would finish another batch."""
         return (self.rate or 0.0) * (self.waiting + samples)
 
     def done(self, samples: int, ahead: int, seconds: float) -> None:
-        """Take note of a finished batch that had so many samples before it."""
+        """Update the rate by a finished batch with `ahead` samples queued before it."""
         self.waiting -= samples
         self.n_under_way -= 1
         rate = seconds / max(ahead + samples, 1)
@@ -79,13 +77,7 @@ class _Lane:
 
 
 def may_use_gpus(use: str) -> bool:
-    """Return whether GPUs may be used, as far as can be told before one is started; say what is missing.
-
-    Parameters
-    ----------
-    use : str
-        The option ``--gpu``.
-    """
+    """Return whether ``--gpu`` allows GPUs and CuPy is installed; report a missing one."""
     if use == "off":
         return False
     if importlib.util.find_spec("cupy") is None:
@@ -96,14 +88,14 @@ def may_use_gpus(use: str) -> bool:
 
 
 def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
-    """Say why a GPU is not used; that there is none deserves a warning only if the user has asked for one."""
+    """Report why a GPU is not used; a missing one is a warning only if requested."""
     say = console.info if isinstance(problem, NoGpuError) and not is_asked_for else console.warning
     say(WHO, f"no GPU is used: {remedy(problem)}; the CPU threads compute all")
 
 
 @dataclass(frozen=True)
 class Work:
-    """Work that is done to batches, for those who choose where."""
+    """Measure of the work on batches, for scheduling."""
 
     size_of: Callable[[Any], int]  # size of a batch, which its time grows with
     verb: str = "computed"  # for messages
@@ -115,29 +107,25 @@ SIGNALS = Work(lambda batch: int(batch.n_samples.sum()))
 
 
 class GpusWhenTheyPay:
-    """Computes on the CPU until GPUs, started in a thread meanwhile, are ready; then where a batch is finished first.
+    """Compute on the CPU until GPUs are ready, then wherever a batch finishes first.
 
-    All give the same result. A GPU that fails, when it is started or later, is left out from then on; the user is told
-    why, and what helps.
+    All give the same result. A GPU that fails is not used again, with a message.
 
     Parameters
     ----------
     gpus : iterator of backends or exceptions
-        Each comes when it is ready, or the reason why it cannot be used; nothing is started before the first one is
-        asked for.
+        Yields each GPU when ready, or its error; the first request starts them.
     at_once : bool
-        Start them now, rather than when the run has proved long enough. If that takes long, the CPU threads get batches
-        until the first one is ready, as many as keep them busy, and afterwards only if the GPUs are slow.
+        Start the GPUs now rather than when the run has proved long. The CPU threads get batches until the first one is
+        ready, and later only if the GPUs are slow.
     alone : bool
-        The same, but afterwards the CPU threads get nothing that the GPUs do not leave, and before only if `meanwhile`
-        says so.
+        As `at_once`, but the CPU threads get only what the GPUs leave, and until then `meanwhile`.
     expects_little : bool
-        The inputs are so small that a GPU will hardly pay; it is started only if that proves wrong.
+        The inputs are so small that a GPU hardly pays.
     clock : callable
-        Seconds.
+        Returns seconds.
     meanwhile : int, optional
-        Batches that the CPU threads compute at a time until the first GPU is ready, where they are started now. By
-        default a few, but none if `alone`.
+        Batches on the CPU threads at a time until the first GPU is ready; by default a few, none if `alone`.
     """
 
     def __init__(
@@ -171,7 +159,6 @@ class GpusWhenTheyPay:
             self._start_gpus()
 
     def compute(self, batch: Any) -> None:
-        """See `Backend.compute`."""
         samples = self._work.size_of(batch)
         with self._lock:
             if self._waits and not self._prefers_gpus:
@@ -194,7 +181,7 @@ class GpusWhenTheyPay:
                 self._gpus.remove(lane)
 
     def close(self) -> None:
-        """Close all GPUs; one that is being started is not waited for, and closed by the thread that does that."""
+        """Close all GPUs; one that is starting is closed by its thread."""
         with self._lock:
             self._closing = True
             lanes = self._opened.copy()
@@ -209,17 +196,17 @@ class GpusWhenTheyPay:
             close_gpu(lane.backend)  # type: ignore[arg-type]
 
     def _patience_left(self) -> float:
-        """Return for how many seconds the first GPU is waited for before the CPU threads get batches."""
+        """Return the seconds left to wait for the first GPU before the CPU threads get batches."""
         if self._patient_until is None:
             self._patient_until = self._clock() + _GRACE_SECONDS
         return max(self._patient_until - self._clock(), 0.0)
 
     def _may_choose(self) -> bool:
-        """Return whether a batch may go to the CPU threads before the first GPU is there, unless they are left out."""
+        """Return whether a lane may be chosen now, before the first GPU is ready."""
         return self._has_one or not self._waits or self._cpu.n_under_way < self._meanwhile
 
     def _choose(self, samples: int) -> _Lane:
-        """Choose the lane that is done first; one that nothing is known of, and one long passed over, is tried."""
+        """Choose the lane that finishes first; retry one without a rate or long unused."""
         idle = [lane for lane in self._gpus if lane.waiting == 0]
         untried = [lane for lane in idle if lane.rate is None or lane.passed_over >= _RETRY]
         known = [lane for lane in self._gpus if lane.rate is not None or self._waits]
@@ -238,11 +225,11 @@ class GpusWhenTheyPay:
 
     @property
     def _spent(self) -> float:
-        """Seconds that the CPU threads have spent on batches."""
+        """Seconds of the CPU threads on batches."""
         return self._cpu_time.seconds if self._work.seconds is None else self._work.seconds()
 
     def _start_pays(self, share: float | None) -> bool:
-        """Return whether GPUs are worth their start, when a batch is computed that ends this share of the input."""
+        """Return whether GPUs are worth their start at this fraction of the input."""
         spent = self._spent
         if share is None:
             return spent >= _START_SECONDS * self._patience
@@ -275,7 +262,7 @@ class GpusWhenTheyPay:
                 break
 
     def _take(self, gpu: GpuBackendLike) -> None:
-        """Let a GPU that is ready have batches, or close it if the run is over."""
+        """Add a ready GPU to the lanes, or close it if the run is over."""
         lane = _Lane(gpu, gpu.name)
         with self._lock:
             is_over = self._closing

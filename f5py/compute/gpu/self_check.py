@@ -1,4 +1,4 @@
-"""A small made-up batch, by which a GPU shows that it computes what the CPU threads compute."""
+"""Synthetic batch for comparing a GPU with the CPU threads."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _OF_ROWS = ("rows.event", "rows.position", "rows.state")
 
 
 def made_batch(model: PoreModel, rna: bool) -> ReadBatch:
-    """Make reads of a few hundred bases as the loader does, the same ones every time.
+    """Make a fixed batch of reads of a few hundred bases.
 
     One of them is noise, one has spikes, and their bases have a site now and then.
     """
@@ -74,7 +74,7 @@ def made_batch(model: PoreModel, rna: bool) -> ReadBatch:
 
 
 def differences(one: ReadBatch, other: ReadBatch) -> list[str]:
-    """Names of the arrays that are not the same to the last bit; unused slots of calls do not count."""
+    """Return the names of the arrays that differ in any bit; unused slots do not count."""
     compared: list[tuple[str, Any]] = [(name, slice(None)) for name in _FIELDS]
     if len(other.calls.n):
         compared += [(name, used_elements(other.calls.offsets, other.calls.n)) for name in _OF_CALLS]

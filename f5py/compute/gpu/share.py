@@ -1,8 +1,8 @@
-"""The reads of a batch that a GPU computes, from their samples to the recalibrated alignment.
+"""Reads of a batch on a GPU, from their samples to the recalibrated alignment.
 
-Samples are copied to the device once. The numbers of events come back first, since what follows is laid out by them;
-then bases go in, and events, scaling and alignment stay where they are until all is done. Every step is queued in the
-stream of one part of the arena, so that the CPU threads work on their share meanwhile.
+Samples are uploaded once. The numbers of events come back first, as they decide the layout; then bases are uploaded,
+and events, scaling and alignment stay on the device. Every step is queued in the stream of one arena part, so that the
+CPU threads work on their reads meanwhile.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ _OF_READS = ("n_pairs", "span", "verdict", "n_used", "shift", "scale", "fit_shif
 
 @dataclass
 class BatchTiming:
-    """Seconds that the parts of one batch took; `gpu` runs beside the others.
+    """Seconds of a batch's steps; `gpu` overlaps with the others.
 
-    Of `total`, which is all of the batch with what has been made of it, the thread has waited for the GPU for `waited`.
+    `total` includes the results, `waited` the time blocked on the GPU.
     """
 
     pack: float = 0.0
@@ -53,7 +53,7 @@ class BatchTiming:
 
 
 class Device(NamedTuple):
-    """Parts that all batches on a GPU share."""
+    """Resources that all batches on a GPU share."""
 
     number: int  # that of the CUDA device
     functions: dict[str, Any]
@@ -62,18 +62,18 @@ class Device(NamedTuple):
 
 
 class GpuShare:
-    """See `f5py.compute.cpu.Share`.
+    """Implementation of `f5py.compute.cpu.Share`.
 
     Parameters
     ----------
     device : Device
-        Its number is that of the calling thread's current device.
+        Of the calling thread's current device.
     part : ArenaPart
-        Nobody else uses it.
+        For exclusive use.
     placement : Placement
-        The reads with `Reason.GPU`; those that turn out not to fit are placed elsewhere.
+        The reads with `Reason.GPU`; those that do not fit are placed elsewhere.
     max_events_per_base : float
-        Reads with more are given back.
+        Reads with more are returned to the CPU.
 
     Attributes
     ----------
@@ -115,13 +115,13 @@ class GpuShare:
         self._part.launch(self._device.functions[name], *arguments)
 
     def _put(self, name: str, reads: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Send an array of the batch that reads have many of; return the offsets in the part."""
+        """Upload a per-read array of the batch; return its offsets in the part."""
         batch = self._batch
         packed = batch.packed if name == "samples" else None
         return self._part.put_reads(name, getattr(batch, name), offsets, reads, self._stages.pool, packed)
 
     def _find_events(self) -> None:
-        """Send the samples, and queue the search for events."""
+        """Upload the samples, and queue event detection."""
         started = time.perf_counter()
         batch, part, parameters = self._batch, self._part, self._stages.parameters
         reads = self._placement.having(Reason.GPU)
@@ -153,7 +153,6 @@ class GpuShare:
         self.timing.pack += time.perf_counter() - started
 
     def count(self) -> NDArray[np.int64]:
-        """See `EventOffload.count`."""
         batch, part = self._batch, self._part
         part.wait()
         n_events = part.host["n_events"][: len(self._found)].astype(np.int64)
@@ -169,7 +168,6 @@ class GpuShare:
         return self._n_events
 
     def align(self, batch: ReadBatch) -> None:
-        """See `Share.align`."""
         started = time.perf_counter()
         part, k = self._part, self._stages.model.k
         self._aligned = reads = np.flatnonzero(self.reads & (batch.status == ReadStatus.OK))
@@ -227,7 +225,6 @@ class GpuShare:
         )  # fmt: skip
 
     def fetch_maps(self, batch: ReadBatch) -> None:
-        """See `Share.fetch_maps`."""
         import cupy
 
         from f5py.compute.gpu._packing_numba import scatter_maps
@@ -252,7 +249,6 @@ class GpuShare:
         self.timing.unpack = time.perf_counter() - started
 
     def fetch_fit(self, batch: ReadBatch) -> None:
-        """See `Share.fetch_fit`."""
         is_aligned = batch.status[self._aligned] == ReadStatus.OK
         reads, at = self._aligned[is_aligned], np.flatnonzero(is_aligned)
         host = self._part.host
@@ -266,7 +262,6 @@ class GpuShare:
         return reads_that_fit(batch, self._aligned, wanted, self._part)
 
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
-        """See `f5py.methylation.calls.ScoredElsewhere`."""
         if self._scores is None or not can_be_scored(motifs, self._part.size.site_scores):
             self._fetch_left(batch, self.reads)
             return np.zeros(len(batch), np.bool_)
@@ -276,7 +271,7 @@ class GpuShare:
         return self._chosen
 
     def view(self, batch: ReadBatch) -> BatchView:
-        """See `ScoredElsewhere`. The maps are read where they came from the device, if they have been left there."""
+        """Return a view of the batch; event maps that stayed on the device are read from the download buffers."""
         if not self._stages.leaves_events:
             return batch.view
         # the reads of the share stand there in the order of the batch
@@ -285,7 +280,7 @@ class GpuShare:
         return batch.view._replace(base_map=maps)
 
     def _fetch_left(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
-        """Fill means of events and maps of those reads of the share that the CPU threads score, if it has kept them."""
+        """Download event means and maps of the reads that the CPU threads score."""
         at = np.flatnonzero((reads & (batch.status == ReadStatus.OK))[self._aligned])
         if not self._stages.leaves_events or not len(at):
             return
@@ -304,7 +299,6 @@ class GpuShare:
         listing: Listing,
         noise: Terms | None,
     ) -> NDArray[np.bool_]:
-        """See `ScoredElsewhere`."""
         assert self._scores is not None
         assert self._chosen is not None
         given_back = self._scores.begin(batch, self._chosen, model, motifs, listing, noise)
@@ -312,14 +306,12 @@ class GpuShare:
         return given_back
 
     def fetch_scores(self, calls: Calls) -> float:
-        """See `ScoredElsewhere`."""
         assert self._scores is not None
         return self._scores.fetch(calls)
 
     def begin_sites(
         self, batch: ReadBatch, reads: NDArray[np.bool_], sites: SiteListing, calls: Calls
     ) -> NDArray[np.bool_]:
-        """See `ScoredElsewhere`."""
         from f5py.compute.gpu.results.site_scores import GpuSites
 
         assert self._scores is not None
@@ -330,11 +322,9 @@ class GpuShare:
         return given_back
 
     def fetch_sites(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """See `ScoredElsewhere`."""
         return self._sites.fetch()
 
     def rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
-        """See `f5py.event_alignment.align.RowOffload`."""
         if not self._part.size.rows:
             return np.zeros(len(batch), np.bool_)
         self._chosen = self._that_fit(batch)
@@ -343,12 +333,10 @@ class GpuShare:
     def begin_rows(
         self, batch: ReadBatch, model: PoreModel, ln_var: NDArray[np.float32], log_transitions: NDArray[np.float32]
     ) -> None:
-        """See `RowOffload`."""
         assert self._chosen is not None
         device = self._device
         self._rows = GpuRows(self._part, device.functions, device.tables, self._aligned, self._stages.pool)
         self._rows.begin(batch, self._chosen, model, ln_var, log_transitions)
 
     def fetch_rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
-        """See `RowOffload`."""
         return self._rows.fetch(batch)

@@ -1,4 +1,4 @@
-"""The CUDA kernels: their source texts and their compiled modules."""
+"""Sources and compiled modules of the CUDA kernels."""
 
 from __future__ import annotations
 
@@ -52,10 +52,7 @@ def source_folder() -> Path:
 
 
 def source(name: str) -> str:
-    """One file of kernels as a single text, the headers put in place of the lines that include them.
-
-    Compilers cache by the text; an included file could change without the cache noticing.
-    """
+    """Return a file of kernels with all includes expanded, as compilers cache by the text."""
     seen: set[str] = set()
 
     def text_of(file: str) -> str:
@@ -69,44 +66,33 @@ def source(name: str) -> str:
 
 
 def compiler_options(name: str) -> tuple[str, ...]:
-    """Return what NVRTC is told of that file, besides its macros."""
+    """Return the NVRTC options of a file, besides its macros."""
     return ("-std=c++14", *(["--fmad=false"] if name in _UNFUSED else []), *(["-ftz=true"] if name in _FLUSHED else []))
 
 
 def functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, Any]:
-    """Load the kernels as callable ``cupy.cuda.function.Function`` objects.
+    """Load the kernels into the current device as ``cupy.cuda.function.Function`` objects.
+
+    Raises `GpuUnavailableError`, see `machine_code`.
 
     Parameters
     ----------
     device : int
-        Number of the calling thread's current CUDA device, which the code is loaded into.
+        Number of the thread's current CUDA device.
     macros : tuple of str
         Definitions for the compiler, such as ``-DW=100``.
     results : str
-        ``calls``, ``sites``, ``rows`` or nothing: kernels that only other results take are left out. ``seeds``,
-        ``chains``, ``joins``, ``alignments``, ``tiles``: those of the mappers.
-
-    Raises
-    ------
-    GpuUnavailableError
-        See `machine_code`.
+        Load only the kernels for ``calls``, ``sites``, ``rows`` or none; or for a mapper's ``seeds``, ``chains``,
+        ``joins``, ``alignments``, ``tiles``.
     """
     with _loading:  # devices are started at the same time, and need the same code
         return _functions(device, macros, results)
 
 
 def compile_for(capability: str) -> None:
-    """Compile all kernels with their usual definitions for GPUs that need not be there, and keep the code.
+    """Compile all kernels for a compute capability, such as ``"87"``, and cache the code; no GPU is needed.
 
-    Parameters
-    ----------
-    capability : str
-        Such as ``"87"``.
-
-    Raises
-    ------
-    GpuUnavailableError
-        CuPy or the compiler is missing, or the kernels do not compile; see `machine_code`.
+    Raises `GpuUnavailableError` if CuPy or the compiler is missing, or the kernels do not compile.
     """
     from f5py.abea.align import macros
 

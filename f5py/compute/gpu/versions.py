@@ -1,4 +1,4 @@
-"""Versions of what GPUs are used with."""
+"""Versions of CuPy and CUDA."""
 
 from __future__ import annotations
 
@@ -6,10 +6,7 @@ from collections.abc import Callable
 
 
 def versions() -> dict[str, str]:
-    """Versions of CuPy, the driver, CUDA's run-time library and NVRTC; a part that fails is said to.
-
-    CuPy has been imported without an error.
-    """
+    """Return the versions of CuPy, the driver, CUDA's run-time library and NVRTC, or the error of each."""
     import cupy
     from cupy.cuda import nvrtc, runtime
 
@@ -29,5 +26,5 @@ def _told(version: Callable[[], str]) -> str:
 
 
 def _dotted(number: int) -> str:
-    """CUDA's 12060 as 12.6."""
+    """Format CUDA's 12060 as 12.6."""
     return f"{number // 1000}.{number % 1000 // 10}"

@@ -1,4 +1,4 @@
-"""Jitted loops that put the site groups of a batch into the order in which the warps of a GPU take them."""
+"""Kernels that sort the site groups of a batch for the warps of a GPU."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ WARPS_OF_PIECE, SLOTS_OF_PIECE = 512, 8192
 
 
 class GroupOrder(NamedTuple):
-    """Groups in their order, and what each warp of `GROUPS` of them needs."""
+    """Sorted groups, and the sizes of each warp of `GROUPS` of them."""
 
     n: NDArray[np.int64]  # shape (1,): number of groups; the arrays have room for more
     # shape (m,): where the batch has each group's calls, the number of the slot, which is below 2 ** 32; plus 2
@@ -37,7 +37,7 @@ class GroupOrder(NamedTuple):
 
 
 def empty_order(most: int, room: NDArray[np.int32] = _NO_ROOM) -> GroupOrder:
-    """Room for so many groups; they are described in this `room`, int32, if there is enough of it."""
+    """Allocate an order for up to `most` groups, described in `room` if it is large enough."""
     n_warps = most // GROUPS + 1
     return GroupOrder(
         np.zeros(1, np.int64),
@@ -61,7 +61,7 @@ def _columns_of(listing, slot, k):
 
 @inner
 def work_elements(columns, rows):
-    """Floats of scratch memory that a warp needs whose problems have up to that many k-mers and events.
+    """Return the floats of scratch memory of a warp with up to that many k-mers and events.
 
     A problem has six numbers a k-mer, two a block of k-mers and two an event.
     """
@@ -70,7 +70,7 @@ def work_elements(columns, rows):
 
 @inner
 def sort_by(keys, from_, to):
-    """Sort what `from_` names by descending `keys`, which are below `BUCKETS`; those of one key keep their order."""
+    """Sort the items in `from_` by descending `keys` below `BUCKETS`; stable."""
     begins = np.zeros(BUCKETS + 1, np.int64)
     for i in range(from_.shape[0]):
         begins[BUCKETS - keys[from_[i]]] += 1
@@ -83,7 +83,7 @@ def sort_by(keys, from_, to):
 
 
 class PartCalls(NamedTuple):
-    """The calls of a part's reads."""
+    """Calls of a part's reads."""
 
     aligned: NDArray[np.int64]  # the batch's number of each read of the part
     # offsets, n: the batch's slots of calls and how many are in use
@@ -92,7 +92,7 @@ class PartCalls(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """Limits that groups must fit."""
+    """Limits on groups."""
 
     k: int
     room: int  # elements of scratch memory that a warp may take
@@ -100,22 +100,18 @@ class Limits(NamedTuple):
 
 @kernel
 def order_groups(turn, one, at, calls, listing, limits, order, given_back):
-    """Order the groups of reads by size, those with most k-mers first, of equals those with most events.
+    """Sort the groups of reads by descending k-mers, then events.
 
-    Number and places are filled in; `describe_groups` does the rest.
+    Fills number and places; `describe_groups` does the rest.
 
     Parameters
     ----------
-    turn, one
-        As of all kernels; there is one turn.
     at : int64, shape (n,)
-        Reads, as the part counts them.
+        Reads, numbered within the part.
     calls : PartCalls
-    listing : Listing
-    limits : Limits
     order : GroupOrder
     given_back : bool
-        Set for reads of the batch that have a group too large for `room`; none of theirs is in the order.
+        Set for reads of the batch with a group too large for `room`; the order has none of theirs.
     """
     aligned, offsets, n_calls = calls
     k, room = limits
@@ -160,14 +156,12 @@ def order_groups(turn, one, at, calls, listing, limits, order, given_back):
 
 @kernel
 def describe_groups(turn, pieces, listing, k, order):
-    """Fill what the order says of its groups, and of its warps, whose work is not added up yet.
+    """Fill the descriptions of the groups, and of the warps except the sums of their work.
 
     Parameters
     ----------
-    turn, pieces
-        See `f5py.threads.pool`; piece i has the `WARPS_OF_PIECE` warps from ``i * WARPS_OF_PIECE`` on.
-    listing : Listing
-    k : int
+    pieces
+        Piece i has `WARPS_OF_PIECE` warps from ``i * WARPS_OF_PIECE``; see `f5py.threads.pool`.
     order : GroupOrder
         Filled.
     """
@@ -192,18 +186,18 @@ def describe_groups(turn, pieces, listing, k, order):
 
 @kernel
 def put_back(turn, pieces, places, scores, calls):
-    """Make log-likelihoods of the scores of groups in their order.
+    """Convert the scores of sorted groups to log-likelihoods.
 
     Parameters
     ----------
-    turn, pieces
-        See `f5py.threads.pool`; piece i has the `SLOTS_OF_PIECE` places from ``i * SLOTS_OF_PIECE`` on.
+    pieces
+        Piece i has `SLOTS_OF_PIECE` places from ``i * SLOTS_OF_PIECE``; see `f5py.threads.pool`.
     places : int64, shape (n,)
         See `GroupOrder`.
     scores : float32, shape (>= 4 * n,)
-        What `log_score` takes, of each group with its sites methylated and with none.
+        Arguments of `log_score` for each group, methylated and unmethylated.
     calls : f5py.core.batch.Calls
-        Its log-likelihoods are filled at these slots.
+        Log-likelihoods are filled at these slots.
     """
     for piece in own_turns(counter(turn), pieces.shape[0]):
         first = pieces[piece] * SLOTS_OF_PIECE

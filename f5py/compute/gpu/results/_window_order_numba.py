@@ -1,4 +1,4 @@
-"""Jitted loops that put the windows of a batch's sites into the order in which the warps of a GPU take them."""
+"""Kernels that sort the windows of a batch's sites for the warps of a GPU."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WINDOWS_OF_PIECE = 2048
 
 
 class WindowOrder(NamedTuple):
-    """Windows in their order, and what each warp of them needs."""
+    """Sorted windows, and the sizes of each warp of them."""
 
     n: NDArray[np.int64]  # shape (3,): numbers of windows, sites and warps; the arrays have room for more
     slots: NDArray[np.int64]  # shape (m,): where the batch has the calls of each window's group
@@ -35,7 +35,7 @@ class WindowOrder(NamedTuple):
 
 
 def empty_order(n_windows: int, n_sites: int) -> WindowOrder:
-    """Room for so many windows and sites."""
+    """Allocate an order for so many windows and sites."""
     return WindowOrder(
         np.zeros(3, np.int64), np.empty(n_windows, np.int64), np.empty((n_windows, 7), np.int32),
         np.empty(n_sites, np.int32), np.empty((n_windows + 1, 7), np.int32), np.zeros(n_windows + 1, np.int64),
@@ -43,7 +43,7 @@ def empty_order(n_windows: int, n_sites: int) -> WindowOrder:
 
 
 class GroupsOfPart(NamedTuple):
-    """The groups of a part's reads."""
+    """Groups of a part's reads."""
 
     aligned: NDArray[np.int64]  # the batch's number of each read of the part
     # offsets, n: the batch's slots of groups and how many are in use
@@ -54,7 +54,7 @@ class GroupsOfPart(NamedTuple):
 
 
 class SiteLimits(NamedTuple):
-    """Limits that windows must fit."""
+    """Limits on windows."""
 
     k: int
     is_correlated: bool
@@ -64,7 +64,7 @@ class SiteLimits(NamedTuple):
 
 @inner
 def work_elements(columns, rows, slots, is_correlated):
-    """Floats of scratch memory that a warp needs whose windows have up to so many k-mers, events and slots.
+    """Return the floats of scratch memory of a warp with windows of up to so many k-mers, events and slots.
 
     A lane has doubles for three or four states of each k-mer, for two numbers of each event, for two or three flows of
     each event and slot and for a mass of each slot and of the ends; and three floats a k-mer.
@@ -83,24 +83,20 @@ def _size_of(listing, sites, n_sites, slot, k):
 
 @kernel
 def order_windows(turn, one, at, groups, sites, limits, order, given_back):
-    """Order the windows of reads by width and size, the largest first.
+    """Sort the windows of reads by descending width and size.
 
-    Their number, their slots and their reads are filled in; `describe_windows`, `divide_windows` and `list_places` do
-    the rest.
+    Fills number, slots and reads; `describe_windows`, `divide_windows` and `list_places` do the rest.
 
     Parameters
     ----------
-    turn, one
-        As of all kernels; there is one turn.
     at : int64, shape (n,)
-        Reads, as the part counts them.
+        Reads, numbered within the part.
     groups : GroupsOfPart
     sites : f5py.methylation._site_list_numba.SiteListing
-    limits : SiteLimits
     order : WindowOrder
         Filled.
     given_back : bool
-        Set for reads of the batch that have a window which is too large; none of theirs is in the order.
+        Set for reads of the batch with a window that is too large; the order has none of theirs.
     """
     aligned, offsets, n_groups, n_sites, listing = groups
     widths, windows, ordered = sites.width, order.windows, order.slots
@@ -139,14 +135,12 @@ def order_windows(turn, one, at, groups, sites, limits, order, given_back):
 
 @kernel
 def describe_windows(turn, pieces, groups, sites, order):
-    """Fill what the order says of its windows, but for their places: in place of these, the width.
+    """Fill the descriptions of the windows; the field of places has the width until `list_places`.
 
     Parameters
     ----------
-    turn, pieces
-        See `f5py.threads.pool`; piece i has the `WINDOWS_OF_PIECE` windows from ``i * WINDOWS_OF_PIECE`` on.
-    groups, sites
-        Those of `order_windows`.
+    pieces
+        Piece i has `WINDOWS_OF_PIECE` windows from ``i * WINDOWS_OF_PIECE``; see `f5py.threads.pool`.
     order : WindowOrder
         Filled.
     """
@@ -167,13 +161,10 @@ def describe_windows(turn, pieces, groups, sites, order):
 
 @kernel
 def divide_windows(turn, one, limits, order):
-    """Divide the windows among warps, and find where their places begin.
+    """Divide the windows among warps, and set the offsets of their places.
 
     Parameters
     ----------
-    turn, one
-        As of `order_windows`.
-    limits : SiteLimits
     order : WindowOrder
         Filled.
     """
@@ -212,11 +203,9 @@ def list_places(turn, pieces, sites, order):
 
     Parameters
     ----------
-    turn, pieces
-        As of `describe_windows`.
+    pieces
+        See `describe_windows`.
     sites : f5py.methylation._site_list_numba.SiteListing
-    order : WindowOrder
-        Filled.
     """
     place, firsts = sites.place, sites.first
     slots, windows, places, n = order.slots, order.windows, order.places, order.n[0]
@@ -229,7 +218,7 @@ def list_places(turn, pieces, sites, order):
 
 
 class SitesOfChunk(NamedTuple):
-    """What a GPU has found for some windows."""
+    """Results of a GPU for some windows."""
 
     slots: NDArray[np.int64]  # shape (n,): see `WindowOrder`
     windows: NDArray[np.int32]  # shape (n, 7): see `WindowOrder`
@@ -239,13 +228,12 @@ class SitesOfChunk(NamedTuple):
 
 @kernel
 def put_sites_back(turn, pieces, chunk, first, sites, exponents):
-    """Put what has been found to the slots of sites and groups.
+    """Copy the results of windows to the slots of sites and groups.
 
     Parameters
     ----------
-    turn, pieces
-        As of `describe_windows`.
-    chunk : SitesOfChunk
+    pieces
+        See `describe_windows`.
     first : int64, shape (n_group_slots,)
         See `f5py.methylation._site_list_numba.SiteListing`.
     sites : float64, shape (n_site_slots, 2)

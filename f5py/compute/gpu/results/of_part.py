@@ -1,4 +1,4 @@
-"""What all results of a part of a batch on a GPU are made with."""
+"""Base class of the results of an arena part."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from f5py.threads.pool import CallingThread, WorkerPool
 
 
 class OfPart:
-    """Something that is found for the reads of a part while their events are still there.
+    """Results for the reads of a part while their events are on the device.
 
     Parameters
     ----------
     part : ArenaPart
-        With the events and the fits of `aligned`, and room for what is found.
-    tables : Tables
-        Device arrays of models and motifs that have been used.
+        With events and fits of `aligned`, and room for the results.
+    functions : dict of str to cupy.cuda.function.Function
     aligned : int64
-        Reads in the order in which the part has them.
+        Reads in the order of the part.
     """
 
     def __init__(
@@ -31,9 +30,9 @@ class OfPart:
         self._aligned = aligned
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
-        """Run a kernel of one turn here: those of the pool may be busy for longer than it takes."""
+        """Run a kernel of one item in this thread, as the pool's may be busy for longer."""
         CallingThread().run(kernel, np.zeros(1, np.int64), *arguments)
 
     def _run_pieces(self, kernel: Any, n: int, of_piece: int, *arguments: Any) -> float:
-        """Let the threads of the pool run a kernel that takes n things in pieces of so many; return their seconds."""
+        """Run a kernel of n items in pieces by the pool; return the thread seconds."""
         return self._pool.run(kernel, np.arange(-(-n // of_piece)), *arguments)

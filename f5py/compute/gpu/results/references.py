@@ -1,4 +1,4 @@
-"""Reference segments of a batch's reads on a GPU, for what follows the alignment to the read's bases."""
+"""Reference segments of a batch's reads on a GPU."""
 
 from __future__ import annotations
 
@@ -14,14 +14,7 @@ from f5py.threads.pool import WorkerPool
 def reads_that_fit(
     batch: ReadBatch, aligned: NDArray[np.int64], wanted: NDArray[np.bool_], part: ArenaPart
 ) -> NDArray[np.bool_]:
-    """Those of the `wanted` reads (a mask) whose reference segments and CIGARs the part has room for.
-
-    Parameters
-    ----------
-    aligned : int64
-        Reads in the order in which the part has them.
-    wanted : bool, shape (n,)
-    """
+    """Return the mask of the `wanted` reads whose reference segments and CIGARs fit the part."""
     fits = np.cumsum(np.diff(batch.reference_offsets)[aligned] * wanted[aligned]) <= part.size.references
     if part.size.cigars:
         fits &= np.cumsum(np.diff(batch.cigar_offsets)[aligned] * wanted[aligned]) <= part.size.cigars
@@ -38,7 +31,7 @@ def put_segments(
     chosen: NDArray[np.bool_],
     pool: WorkerPool,
 ) -> None:
-    """Send an array of the batch that reads have many of, and its offsets; reads not `chosen` (a mask) have nothing."""
+    """Upload a per-read array of the batch with its offsets; empty for reads not in the mask `chosen`."""
     offsets = getattr(batch, f"{name}_offsets")
     part.put_reads(name, getattr(batch, name), offsets, aligned[chosen[aligned]], pool)
     part.put(f"{name}_offsets", offsets_of(np.diff(offsets)[aligned] * chosen[aligned]))

@@ -1,4 +1,4 @@
-"""The alignment of a batch's events to the reference on a GPU, where they still are."""
+"""Alignment of a batch's events to the reference on a GPU."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _ROWS = ("row_event", "row_position", "row_state")
 
 
 class GpuRows(OfPart):
-    """The rows of the events of reads."""
+    """Rows of the events of reads."""
 
     def begin(
         self,
@@ -56,7 +56,7 @@ class GpuRows(OfPart):
             part.download("n_rows", len(aligned))
 
     def fetch(self, batch: ReadBatch) -> NDArray[np.bool_]:
-        """Wait, and fill the rows; return which reads could not be done."""
+        """Wait, and fill the rows; return the mask of reads left to the CPU."""
         host = self._part.host
         self._part.wait()
         reads, n_rows = self._aligned[self._at], host["n_rows"][self._at]

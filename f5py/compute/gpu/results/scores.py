@@ -1,4 +1,4 @@
-"""Scores of the site groups of a batch's reads on a GPU, whose events are still there."""
+"""Scores of the site groups of a batch's reads on a GPU."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from f5py.pore_model.model import PoreModel
 
 
 class Scoring(NamedTuple):
-    """What the groups of a motif are scored with, and their sites."""
+    """Models, noise and sites of a motif's groups."""
 
     model: Any  # see `Tables.levels`
     motifs: Any  # see `f5py.methylation.hmm_gpu.motif_table`
@@ -28,12 +28,12 @@ class Scoring(NamedTuple):
 
 
 class GpuScores(OfPart):
-    """The groups of one motif.
+    """Groups of one motif.
 
     Attributes
     ----------
     scoring : Scoring
-        Of the motif that `begin` was called with last.
+        Of the latest `begin`.
     """
 
     def begin(
@@ -45,9 +45,9 @@ class GpuScores(OfPart):
         listing: Listing,
         noise: Terms | None,
     ) -> NDArray[np.bool_]:
-        """Queue the scoring of the groups of `reads`; what does not fit at once, `fetch` has scored.
+        """Queue the scoring of the groups of `reads`; `fetch` queues those that do not fit at once.
 
-        Return which reads have a group of so many events that it does not fit at all.
+        Return the mask of reads with a group of too many events.
         """
         from f5py.compute.gpu.results._group_order_numba import (
             GROUPS,
@@ -81,7 +81,7 @@ class GpuScores(OfPart):
         return given_back
 
     def fetch(self, calls: Calls) -> float:
-        """Wait, and fill the log-likelihoods of the groups; return the seconds that all threads have worked."""
+        """Wait, and fill the log-likelihoods of the groups; return the thread seconds."""
         from f5py.compute.gpu.results._group_order_numba import SLOTS_OF_PIECE, put_back
 
         host, seconds = self._part.host["found"], 0.0
@@ -95,14 +95,14 @@ class GpuScores(OfPart):
             self._queue_chunk()
 
     def put_reads(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
-        """Send the reference segments and strands of reads, before `begin`; it can be long before their events."""
+        """Upload reference segments and strands of reads; may precede `begin` by far."""
         part, aligned = self._part, self._aligned
         with part.stream:
             put_segments(part, "reference", batch, aligned, reads, self._pool)
             part.put("is_reverse", batch.reverse[aligned])
 
     def _put_numbers(self, batch: ReadBatch, noise: Terms | None) -> None:
-        """Send the numbers of reads, which depend on the noise."""
+        """Upload the scaling of reads, which depends on the noise."""
         from f5py.methylation._group_list_numba import numbers_of_reads
 
         aligned = self._aligned
@@ -113,7 +113,7 @@ class GpuScores(OfPart):
             self._part.put("numbers", numbers.reshape(-1))
 
     def _queue_chunk(self) -> None:
-        """Queue as many of the groups that are left as fit."""
+        """Queue as many of the remaining groups as fit."""
         from f5py.compute.gpu.results._group_order_numba import GROUPS
 
         part, order, first = self._part, self._order, self._next
@@ -151,14 +151,14 @@ class GpuScores(OfPart):
 
 
 def can_be_scored(motifs: tuple[MotifCodes, MotifCodes], per_site: bool) -> bool:
-    """Return whether the kernels take that motif.
+    """Return whether the kernels support the motif.
 
-    Of sites that overlap each other they score the first; on the CPU each of them is a call of `per_site`.
+    Of overlapping sites they score the first; on the CPU each of them is a call of `per_site`.
     """
     return len(motifs[0].masks) <= MAX_MOTIF and not (per_site and any(_may_overlap(codes) for codes in motifs))
 
 
 def _may_overlap(motif: MotifCodes) -> bool:
-    """Return whether an occurrence of the motif may begin inside of another one."""
+    """Return whether occurrences of the motif can overlap."""
     masks = motif.masks
     return any(bool((masks[i:] & masks[:-i]).all()) for i in range(1, len(masks)))

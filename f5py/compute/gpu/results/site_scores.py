@@ -1,4 +1,4 @@
-"""Scores of the single sites of a batch's groups on a GPU, whose events are still there."""
+"""Scores of the single sites of a batch's groups on a GPU."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from f5py.methylation.hmm_gpu import LANES, constants
 
 
 class GpuSites(OfPart):
-    """The sites of one motif, in groups of several; `GpuScores` has begun with the groups and sent what both need."""
+    """Sites of one motif in multi-site groups; `GpuScores` has uploaded the common inputs."""
 
     def begin(
         self, batch: ReadBatch, reads: NDArray[np.bool_], scoring: Scoring, sites: SiteListing, calls: Calls
     ) -> NDArray[np.bool_]:
-        """Queue the scoring of the sites of `reads`; what does not fit at once, `fetch` has scored.
+        """Queue the scoring of the sites of `reads`; `fetch` queues those that do not fit at once.
 
-        Return which reads have a window that is too large, or whose sites are too close to each other.
+        Return the mask of reads with a window that is too large or sites that are too close.
         """
         from f5py.compute.gpu.results._window_order_numba import (
             WINDOWS_OF_PIECE,
@@ -58,7 +58,7 @@ class GpuSites(OfPart):
         return given_back
 
     def fetch(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Wait; return the sites and exponents that `FoundSites` has."""
+        """Wait; return sites and exponents of `FoundSites`."""
         from f5py.compute.gpu.results._window_order_numba import WINDOWS_OF_PIECE, SitesOfChunk, put_sites_back
 
         host, order = self._part.host, self._order
@@ -74,7 +74,7 @@ class GpuSites(OfPart):
             self._queue_chunk()
 
     def _queue_chunk(self) -> None:
-        """Queue the windows of as many of the warps that are left as fit."""
+        """Queue the windows of as many of the remaining warps as fit."""
         part, order, warp = self._part, self._order, self._next
         work, warps = order.work, order.warps[: self._n_warps]
         # the first window of each warp and the first site of each window, with the ends of all
@@ -117,6 +117,6 @@ def _transitions() -> NDArray[np.float64]:
 
 
 def _stay_probabilities(events_per_base: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Probability that the next event belongs to the same k-mer; see `f5py.methylation._hmm_numba.stay_probability`."""
+    """Return the stay probabilities; see `f5py.methylation._hmm_numba.stay_probability`."""
     with np.errstate(divide="ignore"):
         return np.where(events_per_base > 0.0, np.maximum(1.0 - 1.0 / events_per_base, MIN_STAY), MIN_STAY)
