@@ -10,8 +10,8 @@ from f5py.comparison.event_rows import LevelCollector, Levels, read_events
 from f5py.comparison.samples import compare_samples
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.arrow.arrow import import_arrow
+from f5py.io.arrow.text_input import check_read_once, size_of
 from f5py.io.bytes.bgzip_output import is_bgzip_name
-from f5py.io.bytes.byte_input import check_read_once, size_of
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import shown_output
 from f5py.io.files.table_output import complete_table

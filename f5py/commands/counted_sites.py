@@ -11,10 +11,10 @@ from typing import BinaryIO, NamedTuple, cast
 
 from f5py.core.motifs import Motif
 from f5py.errors import InputFileError, UsageError
+from f5py.io.arrow.joined_tables import open_tables
+from f5py.io.arrow.text_input import beginning_of_input, open_bytes, shown_name, size_of
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.modifications.modified_sites import TagCounts, WantedSites
-from f5py.io.bytes.byte_input import beginning_of_input, open_bytes, shown_name, size_of
-from f5py.io.bytes.joined_tables import open_tables
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from f5py.io.bytes.byte_input import check_read_once
+from f5py.io.arrow.text_input import check_read_once
 from f5py.io.files.output import shown_output
 from f5py.messages import console
 from f5py.options.map_commands import MapOptions

@@ -11,8 +11,8 @@ from typing import Any
 from f5py.commands.counted_sites import CALLS, Inputs, check_source, counts_of_bedmethyl, counts_of_sites, opened_tables
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.errors import InputFileError, UsageError
+from f5py.io.arrow.text_input import check_read_once, open_bytes, shown_name, size_of
 from f5py.io.bytes.bgzip_output import is_bgzip_name
-from f5py.io.bytes.byte_input import check_read_once, open_bytes, shown_name, size_of
 from f5py.io.files.inputs_in_use import inputs_in_use
 from f5py.io.files.output import shown_output
 from f5py.io.files.table_output import complete_table

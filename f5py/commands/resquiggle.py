@@ -16,9 +16,9 @@ from f5py.compute.counts import RunCounts
 from f5py.compute.diagnosis import advice, all_failed
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.errors import FailedRunError, SignalError, UsageError
+from f5py.io.arrow.text_input import check_read_once
 from f5py.io.bam.alignments import RecordCounts
 from f5py.io.bam.record_ranges import RecordRanges
-from f5py.io.bytes.byte_input import check_read_once
 from f5py.io.reads.read_list import ReadList
 from f5py.io.signals import open_any
 from f5py.messages import console

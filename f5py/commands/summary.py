@@ -12,7 +12,7 @@ from f5py.evaluation.call_table import read_calls
 from f5py.evaluation.ratios import THRESHOLDS, RatioCounts
 from f5py.evaluation.summary import N_READ_BINS, WANTED, CallSummary
 from f5py.evaluation.threshold_advice import ErrorEstimates, advise
-from f5py.io.bytes.byte_input import check_read_once, shown_name, size_of
+from f5py.io.arrow.text_input import check_read_once, shown_name, size_of
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import obeys_strict

@@ -19,8 +19,8 @@ from f5py.evaluation.known_sites import KnownSites, columns_of, read_sites
 from f5py.evaluation.modbam_calls import read_modbam
 from f5py.evaluation.ratios import THRESHOLDS
 from f5py.evaluation.truth import MIXED, READ_TRUTH_HEADER, UNKNOWN, Truth, read_truth_of_reads, truth_of_sites
+from f5py.io.arrow.text_input import open_bytes
 from f5py.io.bam.modifications.modified_sites import TagCounts
-from f5py.io.bytes.byte_input import open_bytes
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import obeys_strict

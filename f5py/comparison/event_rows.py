@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow, read_rows
 from f5py.io.arrow.parquet_table import MAGIC, ParquetTable
+from f5py.io.arrow.text_input import open_bytes, shown_name
 from f5py.io.bounds import POSITION_BITS, check_positions
-from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.bytes.byte_pieces import whole_lines
 from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from f5py.core.motifs import Motif
 from f5py.errors import InputFileError
+from f5py.io.arrow.text_input import open_bytes
 from f5py.io.bounds import POSITION_BITS, check_bounds, check_positions
-from f5py.io.bytes.byte_input import open_bytes
 
 #: Bounds of frequencies of sites with the same state in all reads.
 UNMETHYLATED, METHYLATED = 0.05, 0.95

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from f5py.errors import InputFileError
 from f5py.evaluation.known_sites import METHYLATED, UNMETHYLATED, KnownSites
 from f5py.io.arrow.arrow import import_arrow
+from f5py.io.arrow.text_input import open_bytes
 from f5py.io.bounds import POSITION_BITS, check_bounds, check_positions
-from f5py.io.bytes.byte_input import open_bytes
 
 READ_TRUTH_HEADER = b"read_name\tchromosome\tstrand\tposition\tmethylated"
 _PIECE = 1 << 24

@@ -108,7 +108,7 @@ class Option:
     writes: Written | None = None  # what that file is, so that it cannot have the name of something else
     # says how a run works, but not what comes out, so that a resumed run may change it; see `is_free`
     free: bool = False
-    # the value may be a URL; by which method of `f5py.io.remote.inputs.RemoteInputs` it is read then
+    # the value may be a URL; by which method of `f5py.pipeline.remote_inputs.RemoteInputs` it is read then
     url: str | None = None
     see: str | None = None  # where the documents say more: a file below docs/, and a heading in it
     # the same as `help` in a few words, for ``--help``; that of a command with many options leaves out those without it

@@ -12,9 +12,9 @@ from f5py.compute.chemistry import Chemistry, chemistry_of
 from f5py.compute.gpu.device import is_present
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
+from f5py.io.arrow.text_input import check_read_once
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.record_reads import RecordReads
-from f5py.io.bytes.byte_input import check_read_once
 from f5py.io.files.inputs_in_use import check_can_be_output
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.reads.read_list import ReadList
@@ -175,7 +175,7 @@ def with_local_inputs(options: MappedOptions, inputs: ExitStack) -> MappedOption
     """Put files of this machine in the place of inputs that are named by URLs; these go with `inputs`."""
     if not urls(options):
         return options
-    from f5py.io.remote.inputs import RemoteInputs
+    from f5py.pipeline.remote_inputs import RemoteInputs
 
     remote = inputs.enter_context(RemoteInputs())
 

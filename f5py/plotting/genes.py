@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import InputFileError, UsageError
-from f5py.io.bytes.byte_input import open_bytes
+from f5py.io.arrow.text_input import open_bytes
 from f5py.io.bytes.byte_pieces import whole_lines
 from f5py.plotting.packing import pack_rows
 

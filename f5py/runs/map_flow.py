@@ -20,9 +20,9 @@ from f5py.compute.mapping_statistics import MapStatistics
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.errors import InputFileError
+from f5py.io.arrow.text_input import size_of
 from f5py.io.bam.headers import HeaderLines, field_of, header_of_text
 from f5py.io.bam.sorting.sorted_bam import SortedRecords
-from f5py.io.bytes.byte_input import size_of
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.reads.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers
 from f5py.mapping.index.reference_index import ReferenceIndex

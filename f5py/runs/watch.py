@@ -22,7 +22,7 @@ from f5py.compute.counts import RunCounts
 from f5py.core.batch import Cause
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges
-from f5py.io.signals.content import Kind
+from f5py.io.files.signal_format import Kind
 from f5py.io.signals.run_folder import FinishedFiles, RunFolder
 from f5py.messages import console
 from f5py.messages.strict import input_warning

@@ -16,12 +16,12 @@ from numpy.typing import NDArray
 
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
+from f5py.io.arrow.text_input import shown_name
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_index import BamIndex, find_index, read_index
 from f5py.io.bam.opening import opened, reason_of
 from f5py.io.bam.record_cursor import RecordCursor
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges, range_file, split_records
-from f5py.io.bytes.byte_input import shown_name
 from f5py.io.bytes.file_state import FileState, changed_file
 from f5py.io.bytes.watched_pipe import WatchedPipe
 from f5py.io.reads.read_list import ReadList

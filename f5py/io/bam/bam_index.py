@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
 from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC
-from f5py.io.bytes.byte_input import read_at
+from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.remote import need, ranged_file
 
 _BAI_MAGIC, _CSI_MAGIC = b"BAI\x01", b"CSI\x01"

@@ -7,8 +7,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from f5py.io.bam.bam_index import find_index
-from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, is_bgzf
-from f5py.io.bytes.byte_input import GZIP_MAGIC
+from f5py.io.bytes.bgzf_blocks import GZIP_MAGIC, MAX_BLOCK, is_bgzf
 from f5py.io.bytes.watched_pipe import WatchedPipe
 from f5py.messages.strict import NO_LAST_LINE_END, input_warning
 

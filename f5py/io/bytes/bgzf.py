@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START, MAX_BLOCK
-from f5py.io.bytes.byte_input import read_at
+from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.bytes.c_functions import Zlib, pread_function, zlib_functions
 from f5py.io.bytes.file_state import FileState
 from f5py.threads.pool import CallingThread, WorkerPool

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+GZIP_MAGIC = b"\x1f\x8b"
 #: Every block begins so: gzip magic, deflate, extra field.
 BLOCK_MAGIC = b"\x1f\x8b\x08\x04"
 #: Bytes of a block at most, compressed or not.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -35,3 +36,13 @@ def whole_lines(source: BinaryIO, size: int) -> Iterator[bytes]:
             yield whole + newline
     if left:
         yield left
+
+
+def read_at(descriptor: int, size: int, place: int) -> bytes:
+    """Read `size` bytes of an open file at an offset, fewer only at its end."""
+    pieces = []
+    while size > 0 and (piece := os.pread(descriptor, size, place)):
+        pieces.append(piece)
+        size -= len(piece)
+        place += len(piece)
+    return b"".join(pieces)

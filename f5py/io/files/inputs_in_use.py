@@ -9,7 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from f5py.errors import UsageError
-from f5py.io.signals.content import file_kind
+from f5py.io.files.signal_format import file_kind
 
 
 class _Inputs(NamedTuple):

@@ -15,7 +15,7 @@ from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes.bgzf import BlockReader
-from f5py.io.bytes.mapped_file import MappedFile
+from f5py.io.files.mapped_file import MappedFile
 from f5py.threads.pool import WorkerPool
 
 #: Characters that may stand in a sequence.

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from f5py.core.names import Names
 from f5py.errors import InputFileError, blamed_on
-from f5py.io.bytes.mapped_file import MappedFile
+from f5py.io.files.mapped_file import MappedFile
 from f5py.io.remote import is_url
 from f5py.messages import console
 from f5py.messages.strict import input_warning

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.core.names import Names
 from f5py.errors import InputFileError
-from f5py.io.bytes.byte_input import open_bytes, shown_name
+from f5py.io.arrow.text_input import open_bytes, shown_name
 from f5py.io.reads.indexed_fasta import FastaIndex
 from f5py.messages.strict import input_warning
 

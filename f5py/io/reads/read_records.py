@@ -15,9 +15,9 @@ from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import gathered, offsets_of
 from f5py.errors import InputFileError
+from f5py.io.arrow.text_input import open_bytes, shown_name
 from f5py.io.bam.headers import KINDS_OF_READS, TagChanges
 from f5py.io.bam.opening import SAM_HEADERS, is_alignment_file, opened, reason_of
-from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.bytes.file_state import FileState
 from f5py.io.reads.memory_reads import reads_in_memory
 from f5py.io.reads.read_index import ReadIndex

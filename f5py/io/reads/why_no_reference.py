@@ -7,8 +7,7 @@ import os
 import zlib
 
 from f5py.errors import InputFileError
-from f5py.io.bytes.bgzf_blocks import is_bgzf
-from f5py.io.bytes.byte_input import GZIP_MAGIC
+from f5py.io.bytes.bgzf_blocks import GZIP_MAGIC, is_bgzf
 
 #: Lines that are looked at.
 _MOST_BYTES = 1 << 30

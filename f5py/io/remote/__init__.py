@@ -1,9 +1,7 @@
-"""Inputs that are named by URLs: S3 and whatever else fsspec knows.
+"""Inputs named by URLs: S3 and the other file systems of fsspec.
 
-A command that is given URLs has a folder for the time of its run in which each of them is a file
-(`f5py.io.remote.inputs.RemoteInputs`). Files that are read here and there (BAM, BLOW5, POD5) have nothing but holes
-there at first, and `need` fetches what is read of them; others are whole copies, which are kept for later runs within
-a limit.
+`f5py.pipeline.remote_inputs.RemoteInputs` gives each run a folder with a local file per URL. BAM, BLOW5 and POD5 are
+sparse files, and `need` fetches the ranges that are read. Others are whole copies, cached for later runs.
 """
 
 from f5py.io.remote.ranged_file import is_remote, need, ranged_file, shown

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from f5py.io.bytes.byte_input import read_at
+from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.remote.urls import cannot_be_kept, pieces
 from f5py.messages import console
 

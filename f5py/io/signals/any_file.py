@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from f5py.core.large_arrays import recycled_array
-from f5py.io.signals.content import Kind, file_kind
+from f5py.io.files.signal_format import Kind, file_kind
 from f5py.io.signals.recent import Recent
 from f5py.io.signals.source import BlockBuilder, FileReader, Room, SignalBlock, merge_blocks
 

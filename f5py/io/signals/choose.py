@@ -8,8 +8,8 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from f5py.errors import MissingDependencyError, SignalError, UsageError
+from f5py.io.files.signal_format import Kind
 from f5py.io.remote import is_remote
-from f5py.io.signals.content import Kind
 from f5py.io.signals.joined_source import JoinedSource
 from f5py.io.signals.search import check_kind, kind_of_file, kind_of_folder, slow5_files
 from f5py.io.signals.side_by_side import SideBySide

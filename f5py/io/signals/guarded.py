@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 
 import numpy as np
 
-from f5py.io.signals.content import Kind
+from f5py.io.files.signal_format import Kind
 from f5py.io.signals.helper_process import CPU_SECONDS
 from f5py.io.signals.processes import ParallelSource, ReaderDiedError
 from f5py.io.signals.source import FIELDS, FileReader, IndexedSource, SignalBlock, merge_blocks, paths_of

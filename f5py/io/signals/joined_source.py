@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.io.signals.content import Kind
+from f5py.io.files.signal_format import Kind
 from f5py.io.signals.source import NO_FILE, BlockBuilder, SignalBlock, SignalSource, merge_blocks
 from f5py.threads.pool import WorkerPool
 

@@ -16,8 +16,8 @@ from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.errors import SignalError
 from f5py.io.files.memory_file import memory_descriptor
+from f5py.io.files.signal_format import Kind
 from f5py.io.signals._reader_process import SharedSamples, serve
-from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5.reader import Fast5Reader
 from f5py.io.signals.helper_process import CPU_SECONDS, HUNG_UP, LOOK_EVERY, HelperProcess, send, signal_name
 from f5py.io.signals.source import FIELDS, FileReader, IndexedSource, SignalBlock, paths_of

@@ -6,7 +6,7 @@ import os
 from typing import NamedTuple
 
 from f5py.io.bytes.bgzf_blocks import END_BLOCK
-from f5py.io.signals.content import KIND_OF_ENDING, POD5_MAGIC, Kind
+from f5py.io.files.signal_format import KIND_OF_ENDING, POD5_MAGIC, Kind
 from f5py.io.signals.search import walked
 
 _READS = (".fastq", ".fq", ".fastq.gz", ".fq.gz")

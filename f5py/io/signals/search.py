@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from f5py.errors import SignalError
-from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
+from f5py.io.files.signal_format import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 
 
 def files_below(folder: str, is_wanted: Callable[[str], bool]) -> list[str]:

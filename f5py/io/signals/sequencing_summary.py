@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from f5py.errors import InputFileError
-from f5py.io.bytes.byte_input import open_bytes
+from f5py.io.arrow.text_input import open_bytes
 from f5py.messages.strict import input_warning
 
 #: Reads per file that are believed when too few files agree on a number.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
 from f5py.errors import SignalError
-from f5py.io.signals.content import Kind
+from f5py.io.files.signal_format import Kind
 from f5py.io.signals.source import IndexedSource, SignalBlock, SignalSource
 
 #: Seconds for which the others are waited for before one more is started: some batches that a single one reads.

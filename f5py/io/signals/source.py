@@ -14,8 +14,8 @@ from numpy.typing import DTypeLike, NDArray
 from f5py.core.batch import PackedSamples, StoredSamples
 from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
+from f5py.io.files.signal_format import Kind, file_kind
 from f5py.io.remote import shown
-from f5py.io.signals.content import Kind, file_kind
 from f5py.threads.pool import CallingThread, WorkerPool
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from f5py.errors import InputFileError
-from f5py.io.bytes.byte_input import open_bytes, shown_name
+from f5py.io.arrow.text_input import open_bytes, shown_name
 from f5py.outputs.sites.bedmethyl import write_totals
 from f5py.site_frequencies.bedmethyl_rows import bedmethyl_rows
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts

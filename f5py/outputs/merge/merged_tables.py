@@ -11,7 +11,7 @@ from f5py.compute.facts import ENTRY, metadata_in_common
 from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.arrow.table import Fields, ParquetOutput
-from f5py.io.bytes.byte_input import open_bytes, shown_name
+from f5py.io.arrow.text_input import open_bytes, shown_name
 from f5py.io.bytes.byte_pieces import whole_lines
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.output import TextOutput

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from f5py.io.remote import ranged_file
-from f5py.io.remote.inputs import RemoteInputs
 from f5py.io.signals import open_signals
+from f5py.pipeline.remote_inputs import RemoteInputs
 
 from ...made_data import write_signals
 from ..signals.made_pod5 import write_pod5

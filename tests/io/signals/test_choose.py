@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from f5py.errors import InputFileError, SignalError
+from f5py.io.files.signal_format import file_kind
 from f5py.io.signals import choose, guarded, open_any, open_signals, open_source
 from f5py.io.signals.choose import reader_processes
-from f5py.io.signals.content import file_kind
 from f5py.io.signals.guarded import GuardedSource
 from f5py.io.signals.source import FileSource
 

@@ -12,9 +12,9 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.io.bytes.byte_input import read_at
+from f5py.io.bytes.byte_pieces import read_at
+from f5py.io.files.signal_format import POD5_MAGIC
 from f5py.io.remote.ranged_file import RangedFile
-from f5py.io.signals.content import POD5_MAGIC
 
 _MARKER_SIZE = 16
 #: Fields of the footers, counted from 0, and what the contents of an Arrow file are numbered if they are signals.

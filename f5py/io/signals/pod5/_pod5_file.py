@@ -24,9 +24,9 @@ from numpy.typing import NDArray
 from f5py.core.offsets import elements_of, offsets_of
 from f5py.errors import F5pyError
 from f5py.io.files.memory_file import memory_file
+from f5py.io.files.signal_format import POD5_MAGIC
 from f5py.io.remote import ranged_file
 from f5py.io.remote.ranged_file import Stretches
-from f5py.io.signals.content import POD5_MAGIC
 from f5py.io.signals.pod5._pod5_extents import fetch_all_but_signals
 from f5py.io.signals.pod5._pod5_tables import PiecePlaces, ReadTable, SignalTable, keys_of_table
 from f5py.io.signals.recent import Recent

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import OutputFileError, SignalError
-from f5py.io.bytes.byte_input import read_at
+from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import need
 from f5py.io.signals.slow5._slow5_functions import Functions, functions

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.io.files.complete_file import complete_output
-from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC
+from f5py.io.files.signal_format import BINARY_HEADER_AT, BLOW5_MAGIC
 from f5py.io.signals.source import Calibration
 
 _VERSION = bytes([0, 2, 0])

@@ -18,8 +18,8 @@ from f5py.core.batch import StoredSamples
 from f5py.core.large_arrays import recycled_array
 from f5py.core.names import Names
 from f5py.errors import SignalError
+from f5py.io.files.signal_format import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
 from f5py.io.remote import ranged_file
-from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
 from f5py.io.signals.source import FIELDS, Packed, SignalBlock, SignalSource
 from f5py.messages.strict import input_warning
 from f5py.threads.lent_pool import LentPool

@@ -18,12 +18,11 @@ import numpy as np
 from f5py.errors import InputFileError, UsageError, unavailable
 from f5py.io.arrow.parquet_table import MAGIC
 from f5py.io.arrow.parquet_text import ParquetText
-from f5py.io.bytes.bgzf_blocks import END_BLOCK, HEADER_START, is_bgzf
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, GZIP_MAGIC, HEADER_START, is_bgzf
 from f5py.io.bytes.byte_pieces import BytePieces
 from f5py.io.bytes.file_state import FileState
 from f5py.messages.strict import NO_LAST_LINE_END, input_warning
 
-GZIP_MAGIC = b"\x1f\x8b"
 _BZIP2_MAGIC, _XZ_MAGIC, _ZSTD_MAGIC = b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 #: What some editors write before text in UTF-8.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
@@ -163,16 +162,6 @@ def beginning_of_input(size: int) -> tuple[bytes, bytes]:
     except OSError as problem:
         raise InputFileError(f"{shown_name('-')}: cannot be read ({problem.strerror})") from problem
     return beginning, content
-
-
-def read_at(descriptor: int, size: int, place: int) -> bytes:
-    """Read so many bytes of an open file, fewer only at its end: a single call may give less."""
-    pieces = []
-    while size > 0 and (piece := os.pread(descriptor, size, place)):
-        pieces.append(piece)
-        size -= len(piece)
-        place += len(piece)
-    return b"".join(pieces)
 
 
 class _Source(io.RawIOBase):

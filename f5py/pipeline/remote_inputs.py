@@ -19,10 +19,10 @@ from f5py.io.bam.bam_records import header_size
 from f5py.io.bam.record_ranges import range_file
 from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 from f5py.io.files.disk import remove_folder
+from f5py.io.files.signal_format import BINARY_HEADER_AT, BLOW5_MAGIC, POD5_MAGIC
 from f5py.io.remote.copies import copy_into, limit
 from f5py.io.remote.ranged_file import RangedFile, RangedFiles, show_urls_below, shown
 from f5py.io.remote.urls import file_system, reading, without_secrets
-from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, POD5_MAGIC
 from f5py.jit.cache_folder import cache_folder
 from f5py.messages import console
 

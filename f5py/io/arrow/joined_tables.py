@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import BinaryIO
 
-from f5py.io.bytes.byte_input import check_read_once, open_bytes, shown_name
+from f5py.io.arrow.text_input import check_read_once, open_bytes, shown_name
 from f5py.io.bytes.byte_pieces import BytePieces
 
 
@@ -20,7 +20,7 @@ class JoinedTables(BytePieces):
     paths : sequence of str
         ``-`` is standard input, which can be there once.
     advance : function
-        See `f5py.io.bytes.byte_input.open_bytes`.
+        See `f5py.io.arrow.text_input.open_bytes`.
     beginning : bytes, optional
         What has been read of standard input already.
 
