@@ -1,4 +1,4 @@
-"""Numbers from files, held to the range that they are computed with."""
+"""Range checks of numbers from files."""
 
 from __future__ import annotations
 
@@ -7,19 +7,12 @@ from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
 
-#: A position has fewer bits, so that it can be packed with the number of its contig.
+#: Bits of a position, which is packed with a contig number.
 POSITION_BITS = 40
 
 
 def check_bounds(values: NDArray, least: float, most: float, shown: str, column: str) -> None:
-    """Raise `InputFileError` unless all values of a column are numbers from `least` to `most`.
-
-    Parameters
-    ----------
-    values : numbers
-    shown : str
-        Name of the file.
-    """
+    """Raise `InputFileError` unless all values of a column are from `least` to `most`; `shown` names the file."""
     fits = (values >= least) & (values <= most)
     if not fits.all():
         wrong = values[np.flatnonzero(~fits)[0]]

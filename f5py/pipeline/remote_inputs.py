@@ -1,4 +1,4 @@
-"""A folder in which the inputs of a run that are named by URLs are files."""
+"""Local folder of a run's remote inputs."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from f5py.io.remote.urls import file_system, reading, without_secrets
 from f5py.jit.cache_folder import cache_folder
 from f5py.messages import console
 
-#: Bytes of a file's beginning and end that are looked at first.
+#: Bytes fetched first, at a file's start and at a POD5 file's end.
 _BEGINNING, _POD5_END = 1 << 16, 1 << 18
-#: No more of the files that are read here and there is kept at a time.
+#: Largest size of cached ranges.
 _MOST_KEPT = 1 << 30
 _LOCK = "lock"
 
 
 class RemoteInputs(AbstractContextManager["RemoteInputs"]):
-    """Makes files of URLs; they go when the block is left. Raises `UsageError`: see `f5py.io.remote.copies.limit`."""
+    """Local files for URLs, removed at the end. Raises `UsageError` as `f5py.io.remote.copies.limit`."""
 
     def __init__(self) -> None:
         limit()
@@ -48,7 +48,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
                 f"{runs}: cannot write: {problem.strerror}; name another folder with XDG_CACHE_HOME"
             ) from None
         self._folder = os.path.join(runs, secrets.token_hex(8))
-        with open(os.path.join(kept, _LOCK), "w") as lock:  # nobody takes a new folder for one that was left
+        with open(os.path.join(kept, _LOCK), "w") as lock:  # protects the new folder from `_remove_left`
             _lock(lock)
             _remove_left(runs)
             os.mkdir(self._folder, 0o700)
@@ -56,8 +56,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
             _lock(self._lock)
         show_urls_below(runs)
         self._groups: list[RangedFiles] = []
-        #: Inputs so far: each is in a folder of its own.
-        self._n_inputs = 0
+        self._n_inputs = 0  # each has its own folder
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, *_: object) -> None:
         if isinstance(problem, F5pyError):
@@ -68,12 +67,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         self._lock.close()
 
     def file(self, url: str, beside: Sequence[str] = ()) -> str:
-        """Copy a file, and those that have its name with another ending and are there; return the path.
-
-        Raises
-        ------
-        InputFileError, OutputFileError, MissingDependencyError
-        """
+        """Copy a file, and existing files with its name and one of these suffixes; return the path."""
         self._n_inputs += 1
         path = self._path(url)
         copy_into(self._copies, url, self._about(url), path)
@@ -82,7 +76,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         return path
 
     def alignments(self, url: str) -> str:
-        """Make a local stand-in for a BAM file, which is read in ranges, or a copy of another one; with any index."""
+        """Make a sparse file for BAM, or a copy for other formats, with any index; return the path."""
         self._n_inputs += 1
         about = self._about(url)
         file = self._ranged(url, [(url, about)])[0]
@@ -99,7 +93,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         return file.path
 
     def slow5(self, url: str) -> str:
-        """Make a local stand-in for a BLOW5 file with an index, which is read in ranges, or a copy of another one."""
+        """Make a sparse file for indexed BLOW5, or a copy for other files; return the path."""
         self._n_inputs += 1
         about = self._about(url)
         index = f"{without_secrets(url)}.idx"
@@ -110,14 +104,14 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         file.need(0, _BEGINNING, stay=True)
         with open(file.path, "rb") as opened:
             start = opened.read(BINARY_HEADER_AT + 4)
-        if not start.startswith(BLOW5_MAGIC):  # text, which the library reads by lines
+        if not start.startswith(BLOW5_MAGIC):  # SLOW5 text
             self._give_up(file)
             return self.file(url)
         file.need(0, len(start) + int.from_bytes(start[BINARY_HEADER_AT:], "little"), stay=True)
         return file.path
 
     def pod5(self, url: str) -> str:
-        """Make local stand-ins for a POD5 file, or a folder of such, which are read in ranges."""
+        """Make sparse files for a POD5 file or a folder of them; return the path."""
         self._n_inputs += 1
         found = self._below(url, ".pod5")
         files = self._ranged(url, found)
@@ -126,7 +120,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         return self._path(url)
 
     def fast5(self, url: str) -> str:
-        """Copy a fast5 file or those in a folder; HDF5 cannot be read in ranges."""
+        """Copy a fast5 file or a folder of them, because HDF5 cannot be read by ranges; return the path."""
         self._n_inputs += 1
         found = self._below(url, ".fast5")
         size = sum(about["size"] for _, about in found)
@@ -140,7 +134,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         return self._path(url)
 
     def _below(self, url: str, ending: str) -> list[tuple[str, dict[str, Any]]]:
-        """List a file, or those below a folder whose names have the ending; with what is known of each."""
+        """List a file, or the files below a folder with this suffix, with their descriptions."""
         system, name = file_system(url)
         with reading(url):
             if system.isfile(name):
@@ -175,7 +169,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         ]
 
     def _give_up(self, file: RangedFile) -> None:
-        """Do not read a file here and there, which was the last one."""
+        """Drop the last sparse file."""
         self._groups.pop().close()
         os.unlink(file.path)
 
@@ -188,7 +182,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         return True
 
     def _path(self, url: str) -> str:
-        """Choose the place of a URL's file: its name is that of the URL, so that `shown` knows it."""
+        """Return the local path of a URL; it contains the URL's parts, so that `shown` can restore them."""
         parts = without_secrets(url).rstrip("/").split("/")
         if ".." in parts:
             raise UsageError(f"{without_secrets(url)}: leads out of its folder; name the file directly")
@@ -196,7 +190,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
 
 
 def _header_end(path: str) -> int | None:
-    """About where in a BAM file the header ends; None of another file."""
+    """Return about the file offset of a BAM header's end; None for other files."""
     with range_file(path, None) as file:
         try:
             header_size(file)
@@ -206,13 +200,13 @@ def _header_end(path: str) -> int | None:
 
 
 def _lock(file: IO[str]) -> None:
-    """Lock a file, where there are locks; where there are none, nobody removes the folders of other runs."""
+    """Lock a file; without locks no run removes the folders of others."""
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def _remove_left(runs: str) -> None:
-    """Remove the folders of runs that have been killed."""
+    """Remove the folders of killed runs."""
     for entry in os.scandir(runs):
         with suppress(OSError), open(os.path.join(entry.path, _LOCK)) as lock:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""The optional library that reads and writes Arrow, Parquet and CSV."""
+"""Access to pyarrow, an optional package."""
 
 from __future__ import annotations
 
@@ -11,12 +11,7 @@ from f5py.errors import InputFileError, unavailable
 def import_arrow(what: str = "Parquet and Arrow tables") -> tuple[Any, Any]:
     """Return the modules ``pyarrow`` and ``pyarrow.parquet``.
 
-    Raises `MissingDependencyError` if they are not installed.
-
-    Parameters
-    ----------
-    what : str
-        What needs them, for the message.
+    Raises `MissingDependencyError` if they are not installed; `what` names the feature in the message.
     """
     try:
         import pyarrow
@@ -34,15 +29,13 @@ def read_rows(
     wanted: Sequence[str],
     null_values: Sequence[str] = (),
 ) -> Iterator[Any]:
-    """Read tab-separated rows, in pieces of whole lines, as columns.
+    """Parse tab-separated rows, given as whole lines without the header, into `pyarrow.Table`.
 
-    pyarrow's own reader of streams would do, but its thread may outlive an error and bring the interpreter down at its
-    end. Raises `InputFileError` if a row has another number of columns, or a value is not of its column's type.
+    pyarrow's own stream reader is not used: its thread may outlive an error and crash the interpreter at exit. Raises
+    `InputFileError` for a wrong number of columns or a value of the wrong type.
 
     Parameters
     ----------
-    pieces : iterable of bytes
-        Without the header.
     shown : str
         Name of the table, for messages.
     names : sequence of str
@@ -50,13 +43,9 @@ def read_rows(
     types : mapping of str to pyarrow.DataType
         Of the wanted columns.
     wanted : sequence of str
-        Columns to read, of which the table may lack some.
+        Columns to read; missing ones are skipped.
     null_values : sequence of str
-        What stands for a number that is missing.
-
-    Yields
-    ------
-    pyarrow.Table
+        Texts for a missing number.
     """
     import pyarrow
     import pyarrow.csv

@@ -1,4 +1,4 @@
-"""Several tables of text as one stream of bytes, as ``cat`` would make it."""
+"""Concatenation of text tables into one stream."""
 
 from __future__ import annotations
 
@@ -13,23 +13,9 @@ from f5py.io.bytes.byte_pieces import BytePieces
 
 
 class JoinedTables(BytePieces):
-    """Tables, plain or gzip, one after the other; each is opened when it is needed.
+    """Stream over tables, plain or compressed, opened one after the other; ``-`` is standard input.
 
-    Parameters
-    ----------
-    paths : sequence of str
-        ``-`` is standard input, which can be there once.
-    advance : function
-        See `f5py.io.arrow.text_input.open_bytes`.
-    beginning : bytes, optional
-        What has been read of standard input already.
-
-    Raises
-    ------
-    UsageError
-        Standard input is named twice.
-    InputFileError
-        While it is read: a file cannot be opened or is damaged.
+    Raises `UsageError` if standard input is named twice; reading raises as `f5py.io.arrow.text_input.open_bytes`.
     """
 
     def __init__(
@@ -44,7 +30,7 @@ class JoinedTables(BytePieces):
         super().__init__(self._read())
 
     def place(self, line: int) -> str:
-        """Name the table, and the line of it counted from 1, that a line of the stream comes from."""
+        """Return the table and its 1-based line of a 1-based line of the stream."""
         at = bisect_right(self._first_line, line) - 1
         return f"{shown_name(self._paths[at])}, line {line - self._first_line[at] + 1}"
 
@@ -76,7 +62,7 @@ class JoinedTables(BytePieces):
 def open_tables(
     paths: Sequence[str], advance: Callable[[int], object] = lambda size: None, beginning: bytes = b""
 ) -> Iterator[tuple[BinaryIO, Callable[[int], str]]]:
-    """Open tables as one; yield the stream, and what says which line of which table a line of it is."""
+    """Open tables as one stream; also yield a function that maps its line numbers to tables and lines."""
     if len(paths) == 1:
         with open_bytes(paths[0], advance, beginning) as source:
             yield source, lambda line: f"{shown_name(paths[0])}, line {line}"

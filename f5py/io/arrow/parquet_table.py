@@ -1,4 +1,4 @@
-"""Parquet tables of any origin, held to what tables of f5py have in them before anything is computed from them."""
+"""Validated reading of Parquet tables of any origin."""
 
 from __future__ import annotations
 
@@ -11,32 +11,21 @@ from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow
 
 MAGIC = b"PAR1"
-#: What the library raises over damage, besides errors of its own.
+#: Errors of the library for damaged files, besides its own classes.
 _PROBLEMS = (OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError, MemoryError)
 
 
 class ParquetTable(AbstractContextManager["ParquetTable"]):
-    """The columns of a Parquet file; a context manager.
+    """Columns of a Parquet file; a context manager. An open file stays open.
 
-    Parameters
-    ----------
-    file : str or binary file
-        An open file stays open.
-    what : str
-        What needs pyarrow, for the message.
+    Raises `MissingDependencyError` without pyarrow, `InputFileError` if the file is damaged or its column names are not
+    unique. `what` names the feature that needs pyarrow.
 
     Attributes
     ----------
     path : str
     names : list of str
-        All columns; each once.
-
-    Raises
-    ------
-    MissingDependencyError
-        pyarrow is not installed.
-    InputFileError
-        The file is damaged, has no columns, or two of one name.
+        All columns.
     """
 
     def __init__(self, file: str | BinaryIO, what: str = "Parquet and Arrow tables") -> None:
@@ -61,33 +50,28 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
         self._file.close()
 
     def about(self, entry: str) -> bytes | None:
-        """Return an entry of what the file says of itself."""
+        """Return an entry of the file's metadata."""
         found: bytes | None = (self._schema.metadata or {}).get(entry.encode())
         return found
 
     def kinds(self, with_lists: bool = False) -> list[tuple[str, str]]:
-        """Names and types of all columns, as `f5py.io.arrow.table.Fields` has them.
+        """Return names and types of all columns, as in `f5py.io.arrow.table.Fields`.
 
-        Raises `InputFileError` if a column is of another type than columns of f5py.
-
-        Parameters
-        ----------
-        with_lists : bool
-            Whether lists of numbers are taken, too.
+        Raises `InputFileError` for a type that no f5py table has; `with_lists` accepts lists of numbers.
         """
         return [(name, self._kind(name, with_lists)) for name in self.names]
 
     def batches(self, n_rows: int, types: Mapping[str, Any] | None = None, with_lists: bool = False) -> Iterator[Any]:
-        """Yield the rows as `pyarrow.RecordBatch` of at most so many.
+        """Yield the rows as `pyarrow.RecordBatch` of at most `n_rows`.
 
-        Missing values of columns of fractions are NaN, as pandas writes them. Raises `InputFileError` if the file is
-        damaged, or a column that is read is of another type than columns of f5py, or lacks a value that is no fraction,
-        or has one that is not of the type.
+        Missing values of float columns become NaN, as pandas writes them. Raises `InputFileError` if the file is
+        damaged, a
+        column has an unsupported type, or a value is missing or not of its type.
 
         Parameters
         ----------
         types : mapping of str to pyarrow.DataType, optional
-            The columns to read, and what their values are given as; all as they are if None.
+            The columns to read with their result types; all columns as they are if None.
         with_lists : bool
             See `kinds`.
         """
@@ -133,7 +117,7 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
 
     @contextmanager
     def _told(self) -> Iterator[None]:
-        """Errors of the library as one line."""
+        """Turn errors of the library into an `InputFileError`."""
         try:
             yield
         except (*_PROBLEMS, self._arrow.ArrowException) as problem:
@@ -144,7 +128,7 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
 
 
 def _kind_of(types: Any, kind: Any) -> str:
-    """Return the name that `f5py.io.arrow.table.Fields` has for a type; "" for one that no column has."""
+    """Return the name of a type in `f5py.io.arrow.table.Fields`, "" for an unsupported one."""
     if types.is_dictionary(kind):
         return "names" if types.is_string(kind.value_type) or types.is_large_string(kind.value_type) else ""
     if types.is_list(kind):
@@ -156,7 +140,7 @@ def _kind_of(types: Any, kind: Any) -> str:
 
 
 def _lacks_values(arrow: Any, column: Any) -> bool:
-    """Return whether a column, or what it is made of, has nulls."""
+    """Return whether a column, its dictionary or its lists have nulls."""
     if arrow.types.is_dictionary(column.type):
         return bool(column.null_count or column.dictionary.null_count)
     return bool(column.null_count or (arrow.types.is_list(column.type) and column.flatten().null_count))

@@ -1,4 +1,4 @@
-"""Parquet tables of f5py as the text that they would have been, so that they can be read wherever that can."""
+"""Parquet tables of f5py as the equivalent tab-separated text."""
 
 from __future__ import annotations
 
@@ -10,19 +10,14 @@ from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.bytes.byte_pieces import BytePieces
 
 _ROWS_AT_ONCE = 1 << 16
-#: Decimals of the text table for columns whose values matter; Parquet has all digits.
+#: Decimals of columns in the text table; Parquet has all digits.
 _DECIMALS = {"log_lik_ratio": 2}
 
 
 class ParquetText(BytePieces):
-    """Reads a Parquet file as tab-separated text with a header.
+    """Stream of a Parquet file as tab-separated text with a header.
 
-    Raises
-    ------
-    MissingDependencyError
-        pyarrow is not installed.
-    InputFileError
-        The file is damaged, or has columns that cannot be text; also while it is read.
+    Raises `MissingDependencyError` without pyarrow, `InputFileError` if the file is damaged or has no text form.
     """
 
     def __init__(self, path: str) -> None:
@@ -62,7 +57,7 @@ class ParquetText(BytePieces):
 
 
 def _as_printed(field: Any, column: Any) -> Any:
-    """Round a column as the text table shows it; the products are exact, so that they are rounded as printf does."""
+    """Round a column as the text table does; the products are exact, so rounding equals printf's."""
     import numpy as np
     import pyarrow
 

@@ -1,4 +1,4 @@
-"""Columns of arrays as Arrow tables and Parquet files, through pyarrow, which is an optional package."""
+"""Arrow tables and Parquet files from columns of arrays."""
 
 from __future__ import annotations
 
@@ -19,22 +19,19 @@ from f5py.threads.ordered import OrderedWork
 #: Names and Arrow types of columns; the type ``"names"`` is a dictionary of strings with int32 indices, and
 #: ``"list:T"`` are lists of the type T.
 Fields = Sequence[tuple[str, str]]
-#: Unless a table says otherwise.
 ROWS_PER_GROUP = 1 << 18
-#: Row groups that may wait for the one that is being encoded.
+#: Row groups that may wait for encoding.
 _GROUPS_WAITING = 2
 _ROWS_AT_ONCE = 1 << 16
 
 
 def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: NDArray[np.uint8]) -> Any:
-    """Arrow array of n large strings, whose sizes may add up to more than 2 GiB, that are pieces of one text.
+    """Make an Arrow array of n large strings that are slices of one UTF-8 text.
 
     Parameters
     ----------
-    starts, sizes : int64, integers; shape (n,)
+    starts, sizes : integers, shape (n,)
         In bytes.
-    text : uint8
-        UTF-8.
     """
     pyarrow, _ = import_arrow()
     pieces, offsets = gathered(text, starts, sizes)
@@ -42,13 +39,7 @@ def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: N
 
 
 def short_strings(letters: NDArray[np.uint8]) -> Any:
-    """Arrow array of n strings of one length.
-
-    Parameters
-    ----------
-    letters : uint8, shape (n, length)
-        ASCII.
-    """
+    """Make an Arrow array of n strings from ASCII letters of shape (n, length)."""
     pyarrow, _ = import_arrow()
     n, length = letters.shape
     offsets = np.arange(n + 1, dtype=np.int32) * np.int32(length)
@@ -56,9 +47,9 @@ def short_strings(letters: NDArray[np.uint8]) -> Any:
 
 
 def dictionary_column(indices: NDArray[np.int32], values: Sequence[str] | Any) -> Any:
-    """Arrow dictionary array: `values`, str or an Arrow array of them, by index.
+    """Make an Arrow dictionary array of `values`, strings or an Arrow array of them, by index.
 
-    Equal values become one, as pandas' categories must differ.
+    Equal values are merged, because pandas' categories must differ.
     """
     pyarrow, _ = import_arrow()
     distinct = pyarrow.array(values, pyarrow.string()).dictionary_encode()
@@ -68,22 +59,22 @@ def dictionary_column(indices: NDArray[np.int32], values: Sequence[str] | Any) -
 
 
 def distinct_column(indices: NDArray[np.int32], values: Any) -> Any:
-    """Arrow dictionary array of an Arrow array of values that are known to differ: these need not be hashed."""
+    """Make an Arrow dictionary array of distinct values, without hashing them."""
     pyarrow, _ = import_arrow()
     return pyarrow.DictionaryArray.from_arrays(indices, values)
 
 
 def list_column(offsets: NDArray[np.int64], values: NDArray) -> Any:
-    """Arrow array of lists: list i holds ``values[offsets[i]:offsets[i + 1]]``."""
+    """Make an Arrow array of lists ``values[offsets[i]:offsets[i + 1]]``."""
     pyarrow, _ = import_arrow()
     return pyarrow.ListArray.from_arrays(offsets.astype(np.int32), values)
 
 
 class ArrowSink(Protocol):
-    """A taker of rows; a context manager."""
+    """Protocol of sinks for rows; a context manager."""
 
     def write(self, columns: Sequence[Any]) -> None:
-        """Take rows: one array per field, of NumPy or Arrow, all of one length."""
+        """Write rows: one array per field, of NumPy or Arrow, all of one length."""
         ...
 
     def __enter__(self) -> Any: ...
@@ -105,7 +96,7 @@ def _schema(fields: Fields) -> Any:
 
 
 def table_of(columns: Sequence[Any], schema: Any) -> Any:
-    """Make a `pyarrow.Table` of a schema: one array per field, of NumPy or Arrow, all of one length."""
+    """Make a `pyarrow.Table` from one NumPy or Arrow array per field."""
     arrow, _ = import_arrow()
     arrays = [
         arrow.array(column, field.type) if isinstance(column, np.ndarray) else column
@@ -115,10 +106,7 @@ def table_of(columns: Sequence[Any], schema: Any) -> Any:
 
 
 class ArrowTables(AbstractContextManager["ArrowTables"]):
-    """Hands rows on as `pyarrow.Table`; a context manager like `ParquetOutput`.
-
-    At the end of a run without rows it hands on one table without rows, as that has the columns.
-    """
+    """Sink that passes rows to a function as `pyarrow.Table`; without rows it passes one empty table."""
 
     def __init__(self, take: Callable[[Any], None], fields: Fields) -> None:
         self._take = take
@@ -130,29 +118,28 @@ class ArrowTables(AbstractContextManager["ArrowTables"]):
             self._take(self._schema.empty_table())
 
     def write(self, columns: Sequence[Any]) -> None:
-        """Hand on a table of these columns."""
         self._has_handed_on = True
         self._take(table_of(columns, self._schema))
 
 
 class ParquetOutput(AbstractContextManager["ParquetOutput"]):
-    """Writes tables of columns one after the other into one Parquet file, compressed with zstd; a context manager.
+    """Parquet file, compressed with zstd, written as a sequence of tables; a context manager.
 
-    The file depends on the rows only, not on how they come in tables: row groups have equal sizes, and each has the
-    values of its dictionaries in the order in which they first occur. A thread encodes the groups.
+    The file depends on the rows only, not on their division into tables: row groups have equal sizes, and dictionaries
+    have their values in order of first occurrence. A thread encodes the groups.
 
     Parameters
     ----------
     out : binary file
-        Stays open. It is complete after the context is left without an error.
+        Stays open; complete when the context ends without an error.
     encodings : mapping of str to str, optional
-        Encodings of columns; all others get a dictionary where that is smaller.
+        Encodings of columns; others get a dictionary where that is smaller.
     ranges_of : sequence of str, optional
-        Columns of which each row group has the smallest and the largest value; all by default.
+        Columns with minimum and maximum per row group; all by default.
     rows_per_group : int
-        Rows that are collected, compressed and written together; the last group may have fewer.
+        Rows of a group; the last one may have fewer.
     metadata : mapping of str to str, optional
-        Entries of the file's metadata.
+        Of the file.
     """
 
     def __init__(
@@ -198,26 +185,23 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
             self._writer.close()
 
     def write(self, columns: Sequence[Any]) -> None:
-        """Take rows: one array per field, of NumPy or Arrow, all of one length."""
+        """Write rows: one array per field, of NumPy or Arrow, all of one length."""
         self._tables.append(table_of(columns, self.schema))
         self._n_rows += len(self._tables[-1])
         while self._n_rows >= self._rows_per_group:
             self._add_group(self._rows_per_group)
 
     def append(self, table: ParquetTable) -> None:
-        """Take the rows of another table.
-
-        Raises `InputFileError` if it is damaged, or has other columns.
-        """
+        """Write the rows of another table; raise `InputFileError` if it is damaged or has other columns."""
         if table.kinds(with_lists=True) != self.fields:
             raise InputFileError(f"{table.path}: has other columns than the table that it is a part of")
         for batch in table.batches(_ROWS_AT_ONCE, with_lists=True):
-            # dictionaries of another library may have other types of numbers
+            # dictionaries of other libraries may have other index types
             columns = zip(batch.columns, self.schema, strict=True)
             self.write([column.cast(field.type) for column, field in columns])
 
     def _add_group(self, n_rows: int) -> None:
-        """Let the first `n_rows` of the rows at hand be encoded."""
+        """Queue the first `n_rows` buffered rows for encoding."""
         taken, missing = [], n_rows
         while missing:
             table = self._tables.popleft()
@@ -239,7 +223,7 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
 
 
 class _UnlessFailed:
-    """Binary file for a Parquet writer, which completes its file whenever it is closed: not after an error."""
+    """File for a Parquet writer, which would complete its file on closing even after an error."""
 
     closed = False
 
@@ -249,39 +233,37 @@ class _UnlessFailed:
         self.has_failed = False
 
     def write(self, piece: Any) -> None:
-        """Write a piece, unless the output has failed."""
         if not self.has_failed:
             self._out.write(piece)
         self._size += len(piece)
 
     def tell(self) -> int:
-        """Return the size so far."""
         return self._size
 
     def flush(self) -> None:
-        """Do nothing: whoever opened the file flushes it."""
+        """Do nothing."""
 
     def close(self) -> None:
         """Do nothing: the file stays open."""
 
 
 def _leaf(name: str, kind: str) -> str:
-    """Return the path of the values of a column."""
+    """Return the path of a column's values."""
     return f"{name}.list.element" if kind.startswith("list:") else name
 
 
 def _by_first_row(column: Any) -> Any:
-    """Renumber a dictionary column of one chunk: values by their first rows, without others."""
+    """Renumber a one-chunk dictionary column by first occurrence, without unused values."""
     arrow, _ = import_arrow()
     (names,) = column.chunks
     codes = names.indices.dictionary_encode()
     return arrow.DictionaryArray.from_arrays(codes.indices, names.dictionary.take(codes.dictionary))
 
 
-#: What rows are given to: a Parquet file, or a function of a pyarrow.Table.
+#: A Parquet file, or a function of a pyarrow.Table.
 RowTarget = BinaryIO | Callable[[Any], None]
 
 
 def arrow_sink(out: RowTarget, fields: Fields, **parquet: Any) -> ArrowSink:
-    """Make a sink that writes rows to a Parquet file or, if `out` is a function, calls it with tables of them."""
+    """Make a sink for a Parquet file or, if `out` is a function, one that calls it with tables."""
     return ArrowTables(out, fields) if callable(out) else ParquetOutput(out, fields, **parquet)

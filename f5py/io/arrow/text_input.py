@@ -1,4 +1,4 @@
-"""Text that may be compressed, from a file or standard input, as a stream of bytes that is checked to be complete."""
+"""Text inputs, plain, compressed or Parquet, as byte streams that are checked for completeness."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from f5py.io.bytes.file_state import FileState
 from f5py.messages.strict import NO_LAST_LINE_END, input_warning
 
 _BZIP2_MAGIC, _XZ_MAGIC, _ZSTD_MAGIC = b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
-#: What some editors write before text in UTF-8.
+#: Written by some editors before UTF-8.
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BUFFER_SIZE = 1 << 20
 
 
 def shown_name(path: str) -> str:
-    """Name an input in messages; ``-`` is standard input."""
+    """Return an input's name for messages; ``-`` is standard input."""
     return "standard input" if path == "-" else path
 
 
@@ -41,7 +41,7 @@ def check_read_once(paths: Sequence[str]) -> None:
 
 
 def size_of(paths: Sequence[str]) -> int | None:
-    """Bytes of some files together, None if one of them is no regular file."""
+    """Return the total size of some files, None if one of them is no regular file."""
     try:
         return sum(os.path.getsize(path) for path in paths) if all(map(os.path.isfile, paths)) else None
     except OSError:
@@ -52,32 +52,27 @@ def size_of(paths: Sequence[str]) -> int | None:
 def open_bytes(
     path: str, advance: Callable[[int], object] = lambda size: None, beginning: bytes = b"", zeros: bool = False
 ) -> Iterator[BinaryIO]:
-    """Open text for reading, plain or compressed (gzip, BGZF, bzip2, xz, zstd), or a Parquet table as text.
+    """Open text for reading: plain, compressed (gzip, BGZF, bzip2, xz, zstd), or a Parquet table as text.
 
-    The content decides whether it is compressed, not the name, so a compressed pipe is read as well; ``-`` is standard
-    input. There is a warning if the last line has no end, as of a file that was cut, unless the text is FASTQ, which
-    shows itself whether it is whole.
+    The content decides the compression; ``-`` is standard input. There is a warning if the last line has no end, unless
+    the
+    text is FASTQ, whose records show truncation.
 
-    Raises
-    ------
-    InputFileError
-        The file cannot be opened. While the block reads from it: it is damaged or truncated, has bytes of zero, or has
-        been changed since it was opened.
-    MissingDependencyError
-        A package is needed to decompress it.
+    Raises `InputFileError` if the file cannot be opened or, while reading, is damaged, truncated, has NUL bytes or has
+    changed; `MissingDependencyError` if decompression needs a package.
 
     Parameters
     ----------
     advance : function, optional
-        Called with the number of bytes of the file, compressed or not, that have been read since its last call.
+        Called with the bytes of the file read since its last call.
     beginning : bytes, optional
-        What has been read of standard input already; see `beginning_of_input`.
+        Bytes already read from standard input; see `beginning_of_input`.
     zeros : bool
-        Let bytes of zero pass: the caller refuses them.
+        Accept NUL bytes, which the caller refuses.
     """
     shown = shown_name(path)
     try:
-        # a file object of our own for standard input: Python's may be replaced or already hold bytes
+        # not sys.stdin, which may be replaced or hold buffered bytes
         file = open(0 if path == "-" else path, "rb", _BUFFER_SIZE, closefd=path != "-")  # noqa: SIM115
     except OSError as problem:
         raise InputFileError(f"{shown}: cannot be opened ({problem.strerror}); check the name") from problem
@@ -101,7 +96,7 @@ def open_bytes(
 
 
 def _decompressed(raw: _Source, start: bytes, shown: str) -> tuple[str, Any]:
-    """Return the kind of compression of a file that begins with `start`, and the stream of its text."""
+    """Return the compression of a file that begins with `start`, and its text stream."""
     source = io.BufferedReader(raw, _BUFFER_SIZE)
     if start.startswith(GZIP_MAGIC):
         from isal import igzip  # three times as fast as zlib
@@ -117,7 +112,7 @@ def _decompressed(raw: _Source, start: bytes, shown: str) -> tuple[str, Any]:
 
 
 def _zstd_pieces(source: BinaryIO, shown: str) -> Iterator[bytes]:
-    """Decompress frame by frame, as the library's files do not tell a truncated one."""
+    """Decompress frame by frame, because the library's files do not detect truncation."""
     try:
         import zstandard
     except ImportError as problem:
@@ -138,17 +133,12 @@ def _zstd_pieces(source: BinaryIO, shown: str) -> Iterator[bytes]:
 
 
 def beginning_of_input(size: int) -> tuple[bytes, bytes]:
-    """Read standard input until it can be told what it is. Raises `InputFileError` if it cannot be read.
-
-    Parameters
-    ----------
-    size : int
-        Bytes that are wanted at least, if there are so many.
+    """Read at least `size` bytes of standard input, if there are so many; raise `InputFileError` if that fails.
 
     Returns
     -------
     beginning, content : bytes
-        What has been read, which must be handed to whoever reads on; and the same uncompressed, if it is gzip.
+        The bytes read, which the next reader needs, and the same decompressed if they are gzip.
     """
     beginning = content = b""
     try:
@@ -157,7 +147,7 @@ def beginning_of_input(size: int) -> tuple[bytes, bytes]:
             content = beginning
             if beginning.startswith(GZIP_MAGIC):
                 content = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(beginning, _BUFFER_SIZE)
-    except zlib.error:  # for the reader to tell
+    except zlib.error:  # the reader will report it
         content = beginning
     except OSError as problem:
         raise InputFileError(f"{shown_name('-')}: cannot be read ({problem.strerror})") from problem
@@ -165,7 +155,7 @@ def beginning_of_input(size: int) -> tuple[bytes, bytes]:
 
 
 class _Source(io.RawIOBase):
-    """The bytes of a file, which may be a pipe: its first ones can be looked at, and its end is checked."""
+    """Bytes of a file or pipe, with a peek at its beginning and a check of its end."""
 
     def __init__(self, file: BinaryIO, shown: str, advance: Callable[[int], object], beginning: bytes) -> None:
         self._file = file
@@ -183,7 +173,7 @@ class _Source(io.RawIOBase):
         return self._seen[:size]
 
     def check_end(self) -> None:
-        """Raise `InputFileError` unless the file, which has been read to its end, is whole and as it was."""
+        """Raise `InputFileError` unless the file, read to its end, is complete and unchanged."""
         if self._state is not None:
             self._state.check()
         if self._is_bgzf and self._end != END_BLOCK:
@@ -209,7 +199,7 @@ class _Source(io.RawIOBase):
 
 
 class _Text(io.RawIOBase):
-    """Decompressed text, whose reading errors name the file, and which must be whole at its end."""
+    """Decompressed text, checked for damage and completeness."""
 
     def __init__(self, file: BinaryIO, source: _Source, name: str, kind: str, zeros: bool) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""Jitted loops over the blocks of blocked gzip (BGZF): SAM specification, section 4.1."""
+"""Kernels for BGZF blocks (SAM specification, section 4.1)."""
 
 import numpy as np
 
@@ -14,15 +14,15 @@ from f5py.jit.c_memory import (
 )
 from f5py.jit.kernel import exact_kernel
 
-#: Bytes of a header before its extra field, and of that field before its contents.
+#: Sizes of a block header before its extra field and of a subfield header.
 _FIXED_HEADER, _FIELD = 12, 4
 _MAGIC = 0x04088B1F
 _BC = 0x4342
-#: zlib's stream, in words, and the places in it of what is set here; zlib.h.
+#: Size of zlib's z_stream in words, and the words that are set here (zlib.h).
 _STREAM_WORDS, _NEXT_IN, _AVAIL_IN, _NEXT_OUT, _AVAIL_OUT, _TOTAL_OUT = 14, 0, 1, 3, 4, 5
 _RAW, _FINISH, _END = -15, 4, 1
 _LOW = 0xFFFFFFFF
-#: What a place in a file may hold instead of a whole block.
+#: Return codes of `block_at`.
 NOT_WHOLE, DAMAGED = -1, -2
 
 
@@ -33,9 +33,8 @@ def block_at(data, at, block):
     Parameters
     ----------
     data : uint8
-    at : int
     block : int64, shape (3,)
-        Gets the places where the packed text begins, where the footer begins and where the block ends.
+        Filled with the offsets of the compressed text, of the footer and of the block's end.
     """
     n = data.shape[0]
     if n - at < _FIXED_HEADER:
@@ -63,7 +62,7 @@ def block_at(data, at, block):
 
 @exact_kernel
 def list_blocks(data, blocks):
-    """Find the whole blocks that `data` begin with; return their number, and whether what follows is damaged.
+    """List the whole blocks at the start of `data`; return their number and whether the next one is damaged.
 
     Parameters
     ----------
@@ -83,9 +82,7 @@ def list_blocks(data, blocks):
 
 @exact_kernel
 def text_offsets(data, blocks, offsets):
-    """Fill where the texts of blocks begin, one after the other, by their footers.
-
-    Return the number of blocks before the first whose text is longer than a block's may be.
+    """Fill the offsets of the blocks' texts; return the number of blocks before the first oversized text.
 
     Parameters
     ----------
@@ -105,7 +102,7 @@ def text_offsets(data, blocks, offsets):
 
 @exact_kernel
 def inflate_blocks(zlib, data, blocks, offsets, text):
-    """Inflate blocks, and compare them with their footers; return the number of those before the first damaged one.
+    """Inflate blocks and check them against their footers; return the number before the first damaged one.
 
     Parameters
     ----------
@@ -113,7 +110,7 @@ def inflate_blocks(zlib, data, blocks, offsets, text):
     data : uint8
     blocks : int64, shape (n, 3)
     offsets : int64, shape (n + 1,)
-        As `text_offsets` fills them.
+        From `text_offsets`.
     text : uint8, shape (offsets[n],)
         Filled.
     """
@@ -128,7 +125,7 @@ def inflate_blocks(zlib, data, blocks, offsets, text):
         call_with_one(zlib.reset, handle)
         stream[_NEXT_IN], stream[_AVAIL_IN] = packed + begin, footer - begin
         stream[_NEXT_OUT], stream[_AVAIL_OUT] = target + offsets[i], size
-        # Without room for a byte zlib cannot tell that an empty text ends.
+        # zlib needs an output byte to detect the end of an empty text
         if size == 0:
             stream[_NEXT_OUT], stream[_AVAIL_OUT] = handle + 8 * (_STREAM_WORDS - 1), 1
         code = call_with_two(zlib.inflate, handle, _FINISH) & _LOW
@@ -150,13 +147,13 @@ def inflate_places(turn, wanted, file, places, offsets, text, is_sound):
         See `f5py.threads.pool`.
     file : f5py.io.bytes.bgzf.OpenFile
     places : int64, shape (n, 2)
-        Where each block begins and ends.
+        File offsets of each block's start and end.
     offsets : int64, shape (n + 1,)
-        Of the blocks' texts.
+        Text offsets of the blocks.
     text : uint8, shape (offsets[n],)
         Filled.
     is_sound : bool, shape (n,)
-        Set for blocks that are where they should be and have texts of these sizes.
+        Set for whole blocks with texts of the expected sizes.
     """
     packed = np.empty(MAX_BLOCK, np.uint8)
     block = np.empty((1, 3), np.int64)

@@ -1,7 +1,4 @@
-"""Blocked gzip (BGZF) with its ``.gzi`` block index, read at random places.
-
-The format is that of the SAM specification, section 4.1, as htslib writes it.
-"""
+"""Random access to BGZF files through their ``.gzi`` block index (SAM specification, section 4.1)."""
 
 from __future__ import annotations
 
@@ -20,12 +17,12 @@ from f5py.io.bytes.c_functions import Zlib, pread_function, zlib_functions
 from f5py.io.bytes.file_state import FileState
 from f5py.threads.pool import CallingThread, WorkerPool
 
-#: So few blocks are inflated without compiled code, which need not be loaded then.
+#: Up to this many blocks are inflated without loading compiled code.
 _FEW = 8
 
 
 class OpenFile(NamedTuple):
-    """A file for compiled code: its descriptor, and the addresses of the functions that read and inflate."""
+    """Descriptor of a BGZF file and the C functions that read and inflate it."""
 
     descriptor: int
     pread: int
@@ -33,21 +30,14 @@ class OpenFile(NamedTuple):
 
 
 class BlockReader:
-    """Read ranges of the text of a BGZF file. For one thread at a time.
+    """Reader of text ranges of a BGZF file. For one thread at a time.
 
-    Raises `InputFileError` if a file is not what it should be, or the two do not belong together.
-
-    Parameters
-    ----------
-    path, index_path : str
-        The file and its ``.gzi``, written here or by htslib.
+    Raises `InputFileError` if a file is damaged or the two do not belong together.
 
     Attributes
     ----------
     size : int
-        Bytes of text in the file.
-    state : FileState
-        Tells whether the file has changed since then.
+        Bytes of text.
     """
 
     def __init__(self, path: str, index_path: str) -> None:
@@ -56,7 +46,7 @@ class BlockReader:
         self._descriptor = os.open(path, os.O_RDONLY)
         self.state = FileState(self._descriptor, path)
         try:
-            # the last listed block can only be where the index says if both come from the same run
+            # a mismatch of the last block shows an index of another file
             last = self._inflate(len(self._text_at) - 1)
             self.size = int(self._text_at[-1]) + len(last)
             after = read_at(self._descriptor, MAX_BLOCK, self._last_end)
@@ -75,19 +65,19 @@ class BlockReader:
     def read(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Inflate all blocks that hold some of n ranges of the text, each once.
+        """Inflate all blocks that overlap n ranges of the text, each once.
 
         Parameters
         ----------
         begin, end : int64, shape (n,)
-            Byte ranges within the text; they must lie in the file and hold at least one byte.
+            Non-empty byte ranges of the text.
 
         Returns
         -------
         text : uint8
-            The blocks' text, in the order of the file.
+            Text of the blocks, in file order.
         places : int64, shape (n,)
-            Where in `text` each range begins.
+            Offset of each range in `text`.
         """
         first = np.searchsorted(self._text_at, begin, side="right") - 1
         last = np.searchsorted(self._text_at, end - 1, side="right") - 1
@@ -139,7 +129,7 @@ def inflate_places(
     descriptor: int, places: NDArray[np.int64], offsets: NDArray[np.int64], text: NDArray[np.uint8],
     is_sound: NDArray[np.bool_], pool: WorkerPool | CallingThread,
 ) -> None:  # fmt: skip
-    """Inflate blocks by compiled code; see `f5py.io.bytes._bgzf_numba.inflate_places`."""
+    """Inflate blocks; see `f5py.io.bytes._bgzf_numba.inflate_places`."""
     from f5py.io.bytes import _bgzf_numba
 
     file = OpenFile(descriptor, pread_function(), zlib_functions())
@@ -147,7 +137,7 @@ def inflate_places(
 
 
 def _load_block_index(path: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Read a ``.gzi``: where every block starts in the file and in the text, int64, shape (blocks,) each."""
+    """Read a ``.gzi``: the file offset and text offset of every block, int64, shape (blocks,) each."""
     with blamed_on(path), open(path, "rb") as file:
         raw = file.read()
     listed = len(raw) // 16

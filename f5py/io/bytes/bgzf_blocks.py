@@ -1,7 +1,6 @@
-"""The blocks of blocked gzip (BGZF): SAM specification, section 4.1.
+"""BGZF blocks (SAM specification, section 4.1), compressed by ISA-L at level 3.
 
-They are compressed by ISA-L, not by zlib: at its level 3 that makes files 1 to 3 % larger than zlib does at level 6, at
-200 to 360 megabytes a second instead of 17 to 68 (benchmarks/results/deflating.md).
+Files are 1 to 3 % larger than zlib's at level 6, at several times the speed (benchmarks/results/deflating.md).
 """
 
 from __future__ import annotations
@@ -14,13 +13,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 GZIP_MAGIC = b"\x1f\x8b"
-#: Every block begins so: gzip magic, deflate, extra field.
+#: Gzip magic, deflate, extra field.
 BLOCK_MAGIC = b"\x1f\x8b\x08\x04"
-#: Bytes of a block at most, compressed or not.
+#: Largest block, compressed or not.
 MAX_BLOCK = 1 << 16
-#: Bytes of text in a block, as htslib and bgzip have it: a compressed block then never exceeds 64 KiB.
+#: Bytes of text in a block, as in htslib: a compressed block never exceeds 64 KiB.
 BLOCK_BYTES = 0xFF00
-#: Our blocks: the magic; no time; unknown system; extra field of 6 bytes: "BC", 2 bytes.
+#: The magic; no time; unknown system; extra field of 6 bytes: "BC", 2 bytes.
 HEADER_START = BLOCK_MAGIC + bytes.fromhex("0000000000ff060042430200")
 HEADER_SIZE = 18
 FOOTER_SIZE = 8
@@ -30,18 +29,12 @@ _LEVEL = 3
 
 
 def is_bgzf(start: bytes) -> bool:
-    """Return whether bytes are the beginning of blocked gzip, not of other gzip."""
+    """Return whether bytes are the beginning of BGZF, not of other gzip."""
     return start[:4] == BLOCK_MAGIC and start[12:16] == HEADER_START[12:16]
 
 
 def bgzf_blocks(text: bytes, block_size: int = BLOCK_BYTES) -> list[bytes]:
-    """Compress text into complete blocks.
-
-    Parameters
-    ----------
-    block_size : int
-        Bytes of text in a block; the last one may have less.
-    """
+    """Compress text into complete blocks of `block_size` bytes of text."""
     view = memoryview(text)
     return [bgzf_block(view[start : start + block_size]) for start in range(0, len(view), block_size)]
 

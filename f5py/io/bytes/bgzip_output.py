@@ -1,4 +1,4 @@
-"""Text written as blocked gzip (bgzip), which tabix, samtools and plain gzip read."""
+"""Output compressed as BGZF, which tabix, samtools and gzip read."""
 
 from __future__ import annotations
 
@@ -15,21 +15,19 @@ _BYTES_PER_JOB = 16 * BLOCK_BYTES
 
 
 class BgzipOutput:
-    """Compresses in threads what is written to it, in order. One thread at a time gets into its methods.
-
-    Raises `ValueError` from `write` and `flush` after the end.
+    """Ordered BGZF compression in threads. For one thread at a time.
 
     Parameters
     ----------
     file : binary file
-        Closed with this object. What has been given to it is flushed, so that it holds whole blocks at any time.
+        Closed with this object; flushed after whole blocks.
     n_threads : int
-        Compression threads. The bytes written do not depend on it.
+        Compression threads; they do not change the bytes.
 
     Attributes
     ----------
     n_written : int
-        Bytes of whole blocks that the file has for certain.
+        Bytes of whole blocks in the file.
     """
 
     def __init__(self, file: BinaryIO, n_threads: int) -> None:
@@ -42,21 +40,21 @@ class BgzipOutput:
         self._lock = threading.Lock()
 
     def write(self, text: Any) -> None:
-        """Take text; whole groups of blocks are compressed."""
+        """Append text; raise `ValueError` after the end."""
         with self._lock:
             self._check_open()
-            self._pending += memoryview(text)  # an array would be added to, not appended
+            self._pending += memoryview(text)
             while len(self._pending) >= _BYTES_PER_JOB:
                 self._compressor.add(self._first_pending())
 
     def flush(self) -> None:
-        """Write what has been compressed."""
+        """Write all compressed blocks; raise `ValueError` after the end."""
         with self._lock:
             self._check_open()
             self._compressor.finish()
 
     def close(self) -> None:
-        """Compress the rest, mark the end, and close the file. May be called twice."""
+        """Compress the rest, write the end block and close the file. May be called twice."""
         with self._lock:
             if self._closed:
                 return
@@ -69,7 +67,7 @@ class BgzipOutput:
                 self._end()
 
     def end_early(self) -> None:
-        """Compress the rest and close the file, without the mark of a complete one. May be called after an error."""
+        """Compress the rest and close the file without an end block. May be called after an error."""
         with self._lock:
             if self._closed:
                 return
@@ -79,7 +77,7 @@ class BgzipOutput:
             self._end()
 
     def abandon(self) -> None:
-        """Close a file that cannot be written further, without the mark of a complete one. May be called twice."""
+        """Close the file without the rest and without an end block. May be called twice."""
         with self._lock:
             self._end()
 
@@ -94,7 +92,7 @@ class BgzipOutput:
 
     def _put(self, blocks: list[bytes]) -> None:
         if self._is_broken:
-            return  # there may be a part of a block, after which nothing can follow
+            return  # the file may end within a block
         text = b"".join(blocks)
         self._is_broken = True
         self._file.write(text)
@@ -110,5 +108,5 @@ class BgzipOutput:
 
 
 def is_bgzip_name(path: str) -> bool:
-    """Return whether output of that name is to be compressed."""
+    """Return whether the name of an output asks for compression."""
     return os.fspath(path).endswith(PACKED)

@@ -1,4 +1,4 @@
-"""Pieces of bytes as a stream."""
+"""Byte streams: from an iterator, by whole lines, at an offset."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import BinaryIO
 
 
 class BytePieces(io.RawIOBase):
-    """Reads what an iterator yields; an empty piece ends it."""
+    """Stream over an iterator of bytes; an empty piece ends it."""
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
         self._pieces = pieces
@@ -28,7 +28,7 @@ class BytePieces(io.RawIOBase):
 
 
 def whole_lines(source: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield about `size` bytes at a time, always whole lines; the file's last one may lack its end."""
+    """Yield about `size` bytes at a time as whole lines; only the last one may lack its line end."""
     left = b""
     while piece := source.read(size):
         whole, newline, left = (left + piece).rpartition(b"\n")

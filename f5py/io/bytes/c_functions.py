@@ -1,4 +1,4 @@
-"""Addresses of C functions for compiled code: zlib's, and what finds those of other libraries."""
+"""Addresses of C functions for compiled code."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import Any, NamedTuple
 
 
 class Zlib(NamedTuple):
-    """Addresses of zlib's functions, and of its version's name, which one of them asks for."""
+    """Addresses of zlib's functions and of its version string."""
 
-    # begin, inflate, reset, end: ``inflateInit2_``, ``inflate``, ``inflateReset`` and ``inflateEnd``
-    begin: int
+    begin: int  # of inflateInit2_
     inflate: int
     reset: int
     end: int
@@ -21,7 +20,6 @@ class Zlib(NamedTuple):
 
 @cache
 def zlib_functions() -> Zlib:
-    """Find what compiled code calls to inflate."""
     library = zlib_library()
     library.zlibVersion.restype = ctypes.c_void_p
     return Zlib(
@@ -32,7 +30,6 @@ def zlib_functions() -> Zlib:
 
 @cache
 def pread_function() -> int:
-    """Return the address of ``pread``."""
     return address_of(ctypes.CDLL(None).pread)
 
 
@@ -44,15 +41,14 @@ def clock_function() -> int:
 
 @cache
 def zlib_library() -> Any:
-    """Open the zlib that pysam needs itself."""
+    """Open the system's zlib, or the one in pysam's wheel."""
     try:
         return ctypes.CDLL("libz.so.1")
-    except OSError:  # where the system has none, pysam brings its own, which is found through what needs it
+    except OSError:
         import pysam.libchtslib
 
         return ctypes.CDLL(pysam.libchtslib.__file__)
 
 
 def address_of(function: Any) -> int:
-    """Return the address of a function of a library."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0

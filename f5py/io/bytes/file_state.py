@@ -1,4 +1,4 @@
-"""Size and time of an input, which must stay as they are while it is read."""
+"""Detection of changes of an input file while it is read."""
 
 from __future__ import annotations
 
@@ -8,18 +8,16 @@ from f5py.errors import InputFileError
 
 
 def changed_file(path: str) -> InputFileError:
-    """Make the error for a file that was changed during the run."""
     return InputFileError(f"{path}: has been changed while it was read, so that results may be wrong; run again")
 
 
 class FileState:
-    """Size and time of a file, by which it is seen whether somebody changes it.
+    """Size and modification time of a file, to detect changes.
 
     Parameters
     ----------
     file : int or str
-        Descriptor, which stays open as long as it is asked about; or name of a file that is opened several times, whose
-        replacement is a change as well.
+        Descriptor that stays open, or a name, whose replacement counts as a change.
     path : str
         For messages.
     """
@@ -30,14 +28,14 @@ class FileState:
         self._state = self._now()
 
     def has_changed(self) -> bool:
-        """Return whether the file has another size or time, or cannot be asked."""
+        """Return whether size or time differ, or the file is gone."""
         try:
             return self._now() != self._state
         except OSError:
             return True
 
     def check(self) -> None:
-        """Raise `InputFileError` if the file has changed, so that what has been read from it may be wrong."""
+        """Raise `InputFileError` if the file has changed."""
         if self.has_changed():
             raise changed_file(self._path)
 

@@ -1,4 +1,4 @@
-"""A pipe that is passed on to a library, and how it ended."""
+"""Forwarding of a non-seekable BGZF stream to a library, with a check of its end block."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ _CHUNK_BYTES = 1 << 18
 
 
 class WatchedPipe:
-    """Passes on what can be read once, and sees whether a BGZF stream, such as BAM, has its end mark.
+    """Forward a non-seekable stream and check for the BGZF end block.
 
-    A library that reads a pipe cannot tell a stream whose writer has died between two blocks from a complete one.
-    Raises `OSError` if it cannot be opened.
+    Libraries cannot tell a stream whose writer died between two blocks from a complete one. Raises `OSError` if it
+    cannot
+    be opened.
 
     Parameters
     ----------
     path : str
         A pipe; ``-`` is standard input.
-    beginning : bytes, optional
-        What has been read of it already.
+    beginning : bytes
+        Bytes already read from it.
 
     Attributes
     ----------
     descriptor : int
-        Where the library can read the same bytes.
+        Pipe with the same bytes, for the library.
     problem : OSError or None
-        Once its end has been read: why it is not whole.
+        After the end: the reason for an incomplete stream.
     """
 
     def __init__(self, path: str, beginning: bytes = b"") -> None:
@@ -39,7 +40,7 @@ class WatchedPipe:
         threading.Thread(target=self._pass_on, args=(source, sink, beginning), name="f5py-pipe", daemon=True).start()
 
     def close_descriptor(self) -> None:
-        """Close `descriptor`, when the library has one of its own."""
+        """Close `descriptor` once the library has duplicated it."""
         os.close(self.descriptor)
 
     def _pass_on(self, source: int, sink: int, chunk: bytes) -> None:
@@ -54,7 +55,7 @@ class WatchedPipe:
                 chunk = b""
             if beginning == BLOCK_MAGIC and end != END_BLOCK:
                 self.problem = OSError("it has no end mark")
-        except OSError as problem:  # it cannot be read; or nobody reads any more, and nobody will ask
+        except OSError as problem:
             self.problem = problem
         finally:
             for descriptor in (sink, source):

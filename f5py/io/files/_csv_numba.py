@@ -1,4 +1,4 @@
-"""Jitted loop of `f5py.io.files.table_output`."""
+"""Kernel of `f5py.io.files.table_output`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ _TAB, _LINE_FEED, _RETURN, _QUOTE, _COMMA = 9, 10, 13, 34, 44
 
 @exact_kernel
 def quote_fields(rows, out):
-    """Write rows with tabs between columns as CSV; return how many bytes that are.
+    """Convert tab-separated rows to CSV; return the number of bytes.
 
     Parameters
     ----------
     rows : uint8, shape (n,)
     out : uint8
-        Has room for two quotes around each field and for every quote twice.
+        Filled; large enough for two quotes around each field and every quote doubled.
     """
     n = rows.shape[0]
     size = 0

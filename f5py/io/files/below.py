@@ -1,4 +1,4 @@
-"""Files below a folder that may be from elsewhere: links in it are not followed, and only regular files are opened."""
+"""Access to files below an untrusted folder: no links are followed, only regular files are opened."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from f5py.errors import InputFileError
 def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int:
     """Open a regular file below a folder; return its descriptor.
 
-    Raises `OSError` if the file cannot be opened, is not a regular one, or there is a link on the way.
+    Raises `OSError` if the file cannot be opened, is not a regular one, or a link is on the way.
 
     Parameters
     ----------
     folder : Path or str
-        May be a link, as its name comes from the user.
+        May be a link.
     names : str
-        Of folders, each in the one before, and of the file; none may be a link or have a slash.
+        Nested folder names, then the file name, none with a slash.
     flags : int
         As for `os.open`.
     """
@@ -33,7 +33,7 @@ def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int
             below = _opened(name, os.O_RDONLY | os.O_DIRECTORY, at)
             os.close(at)
             at = below
-        # a pipe would let the process wait
+        # opening a pipe would block
         descriptor = _opened(names[-1], flags | os.O_NONBLOCK, at)
     finally:
         os.close(at)
@@ -44,10 +44,7 @@ def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int
 
 
 def read_below(folder: Path | str, *names: str, most: int) -> bytes:
-    """Read a file below a folder, see `open_below`, which has at most so many bytes.
-
-    Raises `OSError` if it cannot be read, or is longer.
-    """
+    """Read a file below a folder (see `open_below`); raise `OSError` if it exceeds `most` bytes."""
     with open(open_below(folder, *names), "rb") as file:
         if os.fstat(file.fileno()).st_size > most:
             raise OSError(errno.EFBIG, f"is longer than {most:,} bytes")
@@ -55,14 +52,14 @@ def read_below(folder: Path | str, *names: str, most: int) -> bytes:
 
 
 def check_own_folder(folder: Path, name: str) -> None:
-    """Raise `InputFileError` if what has this name in a folder is a link, or is not a folder; it may not be there."""
+    """Raise `InputFileError` if `name` in a folder exists and is not a folder."""
     with suppress(FileNotFoundError):
         if not stat.S_ISDIR(os.lstat(folder / name).st_mode):
             raise InputFileError(f"{folder / name}: is a link or a file, where f5py makes a folder; remove it")
 
 
 def is_folder(path: Path) -> bool:
-    """Return whether there is a folder, and not a link to one."""
+    """Return whether a path is a folder and not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:

@@ -1,4 +1,4 @@
-"""An output file that appears only when it is complete."""
+"""Output files that appear under their names only when they are complete."""
 
 from __future__ import annotations
 
@@ -14,24 +14,18 @@ from f5py.io.files.unfinished_file import UnfinishedFile, is_special
 
 @contextmanager
 def complete_output(path: str, is_index: bool = False, is_text: bool = False) -> Iterator[BinaryIO]:
-    """Give a binary file that takes the place of `path` when the block ends without an error.
+    """Open a binary file that replaces `path` when the block ends without an error.
 
-    An earlier file of that name stays as it is until then. Standard output (``-``), devices and pipes are written
-    directly.
+    Standard output (``-``), devices and pipes are written directly. Raises `UsageError` if a running command reads the
+    file,
+    `OutputFileError` if it cannot be written; a missing or read-only folder is noticed before the block starts.
 
     Parameters
     ----------
     is_index : bool
-        It is an index of an input, which is made again if it does not fit, though it is an input too.
+        An index of an input, which may be rebuilt although it is an input.
     is_text : bool
-        What is written has rows, of which a pipe is to get whole ones.
-
-    Raises
-    ------
-    UsageError
-        It is an input of a command that is running.
-    OutputFileError
-        The file cannot be written. That its folder is missing or read-only is noticed before the block starts.
+        Pipes get whole rows.
     """
     if path == "-" or is_special(path):
         with open_output(path, is_text=is_text) as out:
@@ -43,7 +37,7 @@ def complete_output(path: str, is_index: bool = False, is_text: bool = False) ->
         unfinished.put_in_place()
     except BaseException as problem:
         unfinished.discard()
-        # a failing write has a number but no other file's name; other errors from the block concern other files
+        # errors from the block may concern other files
         if isinstance(problem, OSError) and problem.errno and problem.filename in (None, path, unfinished.path):
             raise OutputFileError(f"{path}: cannot write: {problem.strerror}; no file was made") from problem
         raise
@@ -53,14 +47,12 @@ def complete_output(path: str, is_index: bool = False, is_text: bool = False) ->
 def complete_text_output(
     path: str, n_threads: int, before_naming: Callable[[str], None] | None = None
 ) -> Iterator[TextOutput]:
-    """Give a `complete_output` for text, which is compressed as bgzip does it if the name asks for that.
-
-    Raises `OutputFileError` as for `complete_output`.
+    """Open a `complete_output` for text, compressed with BGZF if the name asks for it.
 
     Parameters
     ----------
     before_naming : function of a file's name, optional
-        Called with the complete compressed file before that takes its place, which it does not if this raises.
+        Called with the complete compressed file before it gets its name.
     """
     with complete_output(path, is_text=True) as file:
         if path == "-" or not is_bgzip_name(path):

@@ -1,4 +1,4 @@
-"""Services of a file system that not every one has, or lets everybody use; results do not depend on them."""
+"""Optional services of file systems: syncing, free space, temporary folders."""
 
 from __future__ import annotations
 
@@ -12,15 +12,12 @@ from contextlib import contextmanager, suppress
 
 from f5py.messages import console
 
-#: What file systems say that do not know of disks, or leave them to others.
+#: Errors of file systems without fsync.
 _NO_SUCH_SERVICE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EACCES, errno.EROFS)
 
 
 def to_disk(descriptor: int) -> None:
-    """Let what has been written to an open file, or the names in an open folder, reach the disk, where that can be.
-
-    Raises `OSError` if the disk has failed, or is full.
-    """
+    """Sync an open file or folder, if the file system can; raise `OSError` if the disk fails or is full."""
     try:
         os.fsync(descriptor)
     except OSError as problem:
@@ -29,14 +26,14 @@ def to_disk(descriptor: int) -> None:
 
 
 def free_bytes(folder: str | os.PathLike[str]) -> int | None:
-    """Return the free space where a folder is; None if the system does not tell."""
+    """Return the free space on a folder's file system, None if it is unknown."""
     with suppress(OSError):
         return shutil.disk_usage(folder).free
     return None
 
 
 def remove_folder(folder: str | os.PathLike[str]) -> None:
-    """Remove a folder of temporary files with all that it has; what cannot be removed is told."""
+    """Remove a temporary folder; warn if it cannot be removed."""
     try:
         shutil.rmtree(folder)
     except FileNotFoundError:
@@ -51,9 +48,9 @@ def remove_folder(folder: str | os.PathLike[str]) -> None:
 
 @contextmanager
 def temporary_folder(prefix: str, beside: str | os.PathLike[str] | None = None) -> Iterator[str]:
-    """Give a new folder, in the folder for temporary files or another one, that goes at the end.
+    """Create a folder, by default in the system's temporary one, and remove it at the end.
 
-    Those of the same prefix that killed processes have left are removed. Raises `OSError` if it cannot be made.
+    Folders with the same prefix from killed processes are removed. Raises `OSError` if it cannot be created.
     """
     where = os.fspath(beside or tempfile.gettempdir())
     for name in os.listdir(where):
@@ -69,13 +66,13 @@ def temporary_folder(prefix: str, beside: str | os.PathLike[str] | None = None) 
 
 
 def _locked_folder(prefix: str, beside: str | os.PathLike[str] | None) -> tuple[str, int | None]:
-    """Make a folder and lock it as long as this process lives; also return what has the lock, if it can be locked."""
+    """Create a folder locked by this process; return it and the lock's descriptor, None without locks."""
     while True:
         folder = tempfile.mkdtemp(prefix=prefix, dir=beside)
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:  # another process takes it for a left one
+        except BlockingIOError:  # another process is removing it
             os.close(lock)
             continue
         except OSError:  # file systems without locks
@@ -87,7 +84,7 @@ def _locked_folder(prefix: str, beside: str | os.PathLike[str] | None) -> tuple[
 
 
 def _remove_if_left(folder: str) -> None:
-    """Remove a folder of temporary files if it is this user's and the process that made it has ended."""
+    """Remove a temporary folder of this user whose process has ended."""
     with suppress(OSError):
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:

@@ -1,4 +1,4 @@
-"""The inputs of the commands that are running, which no output may take the place of."""
+"""Inputs of running commands, protected from being overwritten."""
 
 from __future__ import annotations
 
@@ -6,40 +6,26 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from typing import NamedTuple
 
 from f5py.errors import UsageError
 from f5py.io.files.signal_format import file_kind
 
-
-class _Inputs(NamedTuple):
-    """Of one command: what the paths lead to, and the files' device and inode, which links share."""
-
-    paths: frozenset[str]
-    files: frozenset[tuple[int, int]]
-
-
-#: Of every command that is running; a process may run several.
-_in_use: list[_Inputs] = []
+#: For each running command the real paths, and device and inode of the files.
+_in_use: list[tuple[set[str], set[tuple[int, int]]]] = []
 
 
 @contextmanager
 def inputs_in_use(paths: Iterable[str]) -> Iterator[None]:
-    """Let nothing be written over these files while the block runs.
-
-    Parameters
-    ----------
-    paths : iterable of str
-        Links are followed; ``-`` is standard input. What is no regular file is left out.
-    """
-    real, files = set(), set()
+    """Refuse outputs over these regular files (``-`` is standard input) while the block runs."""
+    real: set[str] = set()
+    files: set[tuple[int, int]] = set()
     for path in paths:
         with suppress(OSError, ValueError):
             about = os.fstat(0) if path == "-" else os.stat(path)
             if stat.S_ISREG(about.st_mode):
                 files.add((about.st_dev, about.st_ino))
                 real.add(os.path.realpath(path))
-    inputs = _Inputs(frozenset(real), frozenset(files))
+    inputs = real, files
     _in_use.append(inputs)
     try:
         yield
@@ -48,10 +34,9 @@ def inputs_in_use(paths: Iterable[str]) -> Iterator[None]:
 
 
 def check_can_be_output(path: str) -> None:
-    """Raise `UsageError` if a command that is running reads the file, or if it holds raw signals.
+    """Raise `UsageError` if a running command reads the file, or if it holds raw signals.
 
-    The latter may be the only copy. Devices and pipes are no files that could be lost, nor is standard output (``-``)
-    unless it has been redirected into an input.
+    Signal files may be the only copy. Devices, pipes and standard output (``-``) pass unless redirected into an input.
     """
     check_is_not_read(path)
     if path != "-" and _is_signal_file(path):
@@ -59,7 +44,7 @@ def check_can_be_output(path: str) -> None:
 
 
 def check_is_not_read(path: str) -> None:
-    """Raise `UsageError` if a command that is running reads the file; see `check_can_be_output`."""
+    """Raise `UsageError` if a running command reads the file."""
     try:
         about = os.fstat(1) if path == "-" else os.stat(path)
     except (OSError, ValueError):
@@ -67,8 +52,8 @@ def check_is_not_read(path: str) -> None:
     if about is not None and not stat.S_ISREG(about.st_mode):
         return
     real = os.path.realpath(path)
-    for inputs in _in_use:
-        if real in inputs.paths or (about is not None and (about.st_dev, about.st_ino) in inputs.files):
+    for paths, files in _in_use:
+        if real in paths or (about is not None and (about.st_dev, about.st_ino) in files):
             shown = "standard output" if path == "-" else path
             raise UsageError(f"{shown}: is an input as well; give the output another name")
 

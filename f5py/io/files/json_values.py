@@ -1,4 +1,4 @@
-"""Values of JSON that may be damaged or written by others: each is taken with its type and its bounds."""
+"""Validated values of JSON files that may be damaged or foreign."""
 
 from __future__ import annotations
 
@@ -18,16 +18,9 @@ MOST = 2**63 - 1
 
 
 class Values:
-    """The members of a JSON object.
+    """Members of a JSON object, checked for type and bounds.
 
-    Raises `DamagedValueError` if it is not an object; also from every method that takes a value.
-
-    Parameters
-    ----------
-    members : object
-        What the parser has made of it.
-    name : str
-        What it is called in messages; empty for the whole text.
+    All methods raise `DamagedValueError`. `name` is the object's name in messages, empty for the whole text.
     """
 
     def __init__(self, members: Any, name: str = "") -> None:
@@ -47,7 +40,7 @@ class Values:
             raise DamagedValueError(f"is not JSON ({problem})") from None
 
     def check_names(self, names: Iterable[str]) -> None:
-        """Raise unless exactly these members are there."""
+        """Raise unless exactly these members exist."""
         known = set(names)
         if missing := sorted(known - self.members.keys()):
             raise DamagedValueError(f"{self._called(missing[0])} is missing")
@@ -55,14 +48,14 @@ class Values:
             raise DamagedValueError(f"{self._called(unknown[0][:40])} is not known")
 
     def integer(self, name: str, least: int = 0, most: int = MOST) -> int:
-        """Read an integer within bounds."""
+        """Return an integer within bounds."""
         value = self._taken(name)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise self._wrong(name, f"an integer from {least} to {most}")
         return value
 
     def number(self, name: str, least: float = 0.0) -> float:
-        """Read a finite number that is not below a bound."""
+        """Return a finite number that is at least `least`."""
         value = self._taken(name)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise self._wrong(name, "a number")
@@ -71,45 +64,42 @@ class Values:
         return float(value)
 
     def flag(self, name: str) -> bool:
-        """Read a truth value."""
         value = self._taken(name)
         if not isinstance(value, bool):
             raise self._wrong(name, "true or false")
         return value
 
     def text(self, name: str) -> str:
-        """Read a text that can be a path: names that are not UTF-8 are surrogates, as Python has them."""
+        """Return a string that can be a path; bytes that are not UTF-8 are surrogates."""
         value = self._taken(name)
         if not is_text(value):
             raise self._wrong(name, "a text")
         return str(value)
 
     def texts(self, name: str, most: int = MOST) -> list[str]:
-        """Read a list of texts, not longer than a bound."""
+        """Return a list of at most `most` strings."""
         value = self._taken(name)
         if not isinstance(value, list) or len(value) > most or not all(map(is_text, value)):
             raise self._wrong(name, "a list of texts")
         return value
 
     def integers(self, name: str, shape: tuple[int, ...], least: int = 0) -> NDArray[np.int64]:
-        """Integers of an array's shape, in which -1 stands for any length; none below a bound."""
+        """Return integers of an array's shape, with -1 for any length."""
         return _array(self._taken(name), np.int64, shape, least, f"{self._called(name)} does not have integers")
 
     def numbers(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
-        """Finite numbers of an array's shape, in which -1 stands for any length."""
+        """Return finite numbers of an array's shape, with -1 for any length."""
         return _array(self._taken(name), np.float64, shape, -math.inf, f"{self._called(name)} does not have numbers")
 
     def object(self, name: str) -> Values:
-        """Another object."""
         return Values(self._taken(name), self._called(name))
 
     def seconds(self, name: str) -> dict[str, float]:
-        """Read times by name."""
+        """Return durations by name."""
         times = self.object(name)
         return {one: times.number(one) for one in times.members}
 
     def is_null(self, name: str) -> bool:
-        """Return whether a member is null."""
         return self._taken(name) is None
 
     def _taken(self, name: str) -> Any:
@@ -125,7 +115,7 @@ class Values:
 
 
 def is_text(value: object) -> bool:
-    """Return whether a value is a text that the system can take for a name."""
+    """Return whether a value is a string that the file system accepts as a name."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -136,7 +126,7 @@ def is_text(value: object) -> bool:
 
 
 def _array(value: Any, kind: type, shape: tuple[int, ...], least: float, problem: str) -> NDArray[Any]:
-    """Convert a nested list to an array of one shape; `problem` begins what is said if that cannot be done."""
+    """Convert a nested list to an array of one shape; `problem` begins the error message."""
     try:
         array = np.array(value) if value != [] else np.zeros([max(size, 0) for size in shape], kind)
     except (ValueError, OverflowError, RecursionError):

@@ -1,9 +1,7 @@
-"""Files that are mapped into memory, and what is done when somebody changes one meanwhile.
+"""Memory-mapped files, checked for changes while they are in use.
 
-A file that is rewritten in place shows its new bytes at once, and one that becomes shorter ends the process with SIGBUS
-at the first access behind its new end. So whoever has read from a mapped file asks whether it is still the same before
-the result is used, and the signal is turned into an error of one line. A file that is replaced by another of its name
-stays as it was for those who have mapped it.
+A file rewritten in place shows its new bytes at once, and access beyond the end of a truncated file raises SIGBUS.
+Readers call `check` before they use a result, and a handler turns the signal into an error of one line.
 """
 
 from __future__ import annotations
@@ -26,15 +24,13 @@ _HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
 
 
 class MappedFile:
-    """A file in memory: mapped, or, where its file system cannot do that, read.
-
-    Raises `OSError` if the file cannot be opened.
+    """A memory-mapped file, or its content where mapping fails. Raises `OSError` if it cannot be opened.
 
     Attributes
     ----------
     path : str
     size : int
-        Bytes when it was mapped.
+        Bytes at the time of mapping.
     text : uint8, shape (size,)
     """
 
@@ -50,15 +46,14 @@ class MappedFile:
         _mapped.add(self)
 
     def check(self) -> None:
-        """Raise `InputFileError` if the file is not what it was, so that what has been read from it may be wrong."""
+        """Raise `InputFileError` if the file has changed."""
         self._state.check()
 
     def has_changed(self) -> bool:
-        """Return whether the file is not what it was."""
         return self._state.has_changed()
 
     def close(self) -> None:
-        """Let go of the file; the memory goes with the last user of `text`."""
+        """Close the file; the last user of `text` frees the memory."""
         self.text = np.empty(0, np.uint8)
         self._map = None
         _mapped.discard(self)
@@ -78,9 +73,9 @@ _mapped: weakref.WeakSet[MappedFile] = weakref.WeakSet()
 
 @_HANDLER
 def _on_bus_error(_: int) -> None:
-    """End the process with one line that says which file it was.
+    """End the process with one line that names the truncated file.
 
-    The signal comes at an access to memory, where this thread holds no lock, so that Python may be used.
+    The signal comes at a memory access, where this thread holds no lock, so Python code may run.
     """
     with suppress(Exception):
         paths = sorted(file.path for file in _mapped if file.has_changed()) or ["a file that is mapped into memory"]

@@ -1,4 +1,4 @@
-"""Files in memory, for libraries that want a file."""
+"""In-memory files for libraries that need a file."""
 
 from __future__ import annotations
 
@@ -9,14 +9,9 @@ from typing import BinaryIO
 
 
 def memory_descriptor(name: str) -> int:
-    """Return the number of an open file in memory, or, where the system has or allows none, of one without a name.
+    """Open an in-memory file, or else an unnamed temporary one; return its descriptor.
 
-    Raises `OSError` if there is no folder for temporary files either.
-
-    Parameters
-    ----------
-    name : str
-        What the system shows.
+    `name` shows up in the system's lists. Raises `OSError` if there is no temporary folder either.
     """
     if hasattr(os, "memfd_create"):
         with suppress(OSError):  # kernels and sandboxes may refuse it
@@ -26,5 +21,5 @@ def memory_descriptor(name: str) -> int:
 
 
 def memory_file(name: str, buffering: int = -1) -> BinaryIO:
-    """Open a file to be written and read; see `memory_descriptor`."""
+    """Open an in-memory file for reading and writing."""
     return open(memory_descriptor(name), "w+b", buffering)

@@ -1,4 +1,4 @@
-"""Destinations of results: standard output or a file."""
+"""Outputs for results: standard output, pipes or files."""
 
 from __future__ import annotations
 
@@ -17,32 +17,28 @@ from f5py.io.bytes.bgzip_output import BgzipOutput, is_bgzip_name
 from f5py.io.files.inputs_in_use import check_can_be_output
 from f5py.io.files.unfinished_file import UnfinishedFile, is_special
 
-#: What writing ends with, and reading does not.
+#: Errors of writing only.
 _WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EBADF)
 
-#: Copied at a time: what stays in a processor's cache on its way.
+#: Copy unit, which fits a processor cache.
 _COPY_BYTES = 1 << 17
 
 
 class TextOutput(Protocol):
-    """Interface of outputs for lines of text, as bytes."""
+    """Protocol of outputs for lines of text, as bytes."""
 
-    def write(self, text: Any, /) -> Any:
-        """Take text."""
-        ...
+    def write(self, text: Any, /) -> Any: ...
 
-    def flush(self) -> Any:
-        """Let others see what has been written."""
-        ...
+    def flush(self) -> Any: ...
 
 
 def shown_output(path: str) -> str:
-    """Name an output in messages; ``-`` is standard output."""
+    """Return an output's name for messages; ``-`` is standard output."""
     return "standard output" if path == "-" else path
 
 
 def copy_bytes(path: Any, file: Any, n_bytes: int, write: Callable[[bytes], object]) -> None:
-    """Write the next `n_bytes` of a binary file that has this name. Raises `InputFileError` if it has not so many."""
+    """Copy the next `n_bytes` of a file named `path`; raise `InputFileError` if it is shorter."""
     while n_bytes:
         piece = file.read(min(n_bytes, _COPY_BYTES))
         if not piece:
@@ -53,24 +49,18 @@ def copy_bytes(path: Any, file: Any, n_bytes: int, write: Callable[[bytes], obje
 
 @contextmanager
 def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator[TextOutput]:
-    """Open `path` for writing lines of text as bytes; ``-`` is standard output.
+    """Open `path` for writing lines of text; ``-`` is standard output.
 
-    A file whose name ends in ``.gz`` is compressed as bgzip does it, in `n_threads` threads. Everything is flushed
-    at the end, so that a full disk is noticed while the command can still report it.
+    Names that end in ``.gz`` are compressed with BGZF in `n_threads` threads. All is flushed at the end.
 
-    A file gets its name when the block ends without an error. Else its whole rows, or whole blocks of a compressed one,
-    stay under the name of an unfinished file, which errors name; see `f5py.io.files.unfinished_file.kept_rows` for
-    interrupts. Devices and pipes are written directly; a pipe gets whole rows even if the process ends while it writes,
-    as far as rows are not longer than what the system writes at once.
+    A file gets its name when the block ends without an error. Otherwise its whole rows, or whole compressed blocks,
+    stay
+    under a temporary name, which errors state; see `f5py.io.files.unfinished_file.kept_rows` for interrupts. Devices
+    and
+    pipes are written directly; pipes get whole rows up to `select.PIPE_BUF` bytes.
 
-    Raises
-    ------
-    UsageError
-        The output is an input of a command that is running.
-    OutputFileError
-        The output cannot be opened or written.
-    BrokenPipeError
-        The reader of the output has gone away.
+    Raises `UsageError` if the output is an input of a running command, `OutputFileError` if it cannot be written, and
+    `BrokenPipeError` if its reader has gone.
     """
     name = shown_output(path)
     unfinished = None if path == "-" or is_special(path) else UnfinishedFile(path, keeps_rows=True)
@@ -83,7 +73,7 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
         if bgzip is not None:
             bgzip.close()
         elif path != "-":
-            out.close()  # which may be when a disk elsewhere says that it is full
+            out.close()  # network disks may report here that they are full
         else:
             out.flush()
         if unfinished is not None:
@@ -92,7 +82,7 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
         if bgzip is not None:
             bgzip.end_early()
         elif path != "-":
-            with suppress(OSError):  # only if an earlier flush has failed, which is being reported
+            with suppress(OSError):
                 out.close()
         kept = None if unfinished is None else unfinished.keep_rows()
         rows = "" if kept is None else f"; the rows until then are in {kept}"
@@ -100,7 +90,7 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
             raise type(problem)(f"{problem}{rows}") from problem
         if not isinstance(problem, OSError):
             raise
-        # A failing write has no other file's name, and one of few numbers; other errors from the block concern others.
+        # errors from the block may concern other files
         ours = (path,) if unfinished is None else (path, unfinished.path)
         is_ours = problem.filename in ours or (problem.filename is None and problem.errno in _WRITE_ERRORS)
         if problem.errno in (None, errno.EPIPE) or not is_ours:
@@ -111,15 +101,7 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
 
 
 class _PipeOfRows(io.RawIOBase):
-    """A pipe that never gets a part of a row, unless the row alone is longer than what the system writes at once.
-
-    Up to `select.PIPE_BUF` bytes are written as a whole or not at all, also if a signal ends the process meanwhile.
-
-    Parameters
-    ----------
-    closes : bool
-        Close it at the end.
-    """
+    """Pipe that gets whole rows even if a signal ends the process, for rows of up to `select.PIPE_BUF` bytes."""
 
     def __init__(self, descriptor: int, closes: bool) -> None:
         super().__init__()
@@ -133,7 +115,6 @@ class _PipeOfRows(io.RawIOBase):
         return self._descriptor
 
     def write(self, text: Any, /) -> int:
-        """Write all of it."""
         whole = memoryview(text).cast("B")
         at = 0
         while at < len(whole):
@@ -141,7 +122,7 @@ class _PipeOfRows(io.RawIOBase):
             if len(piece) == select.PIPE_BUF:
                 piece = piece[: piece.rfind(b"\n") + 1] or piece
             at += len(piece)
-            while piece:  # a pipe that does not block takes less
+            while piece:  # non-blocking pipes accept parts
                 piece = piece[os.write(self._descriptor, piece) :]
         return len(whole)
 
@@ -152,7 +133,7 @@ class _PipeOfRows(io.RawIOBase):
 
 
 def _open(path: str, is_text: bool) -> BinaryIO:
-    """Open a device, a pipe, or standard output."""
+    """Open a device, a pipe or standard output."""
     if path != "-":
         try:
             file = open(path, "wb")  # noqa: SIM115 - closed by the caller
@@ -166,11 +147,11 @@ def _open(path: str, is_text: bool) -> BinaryIO:
         raise OutputFileError("standard output: is closed; name a file with -o")
     check_can_be_output(path)
     out = sys.stdout.buffer
-    with suppress(OSError, ValueError):  # tests have a standard output that is no file
+    with suppress(OSError, ValueError):  # standard output may be no file
         if is_text and _is_pipe(out.fileno()):
             out.flush()
             return cast(BinaryIO, _PipeOfRows(out.fileno(), False))
-    if isinstance(out, io.RawIOBase):  # with python -u; it may write a part only
+    if isinstance(out, io.RawIOBase):  # with python -u, which may write only a part
         return open(out.fileno(), "wb", closefd=False)
     return out
 

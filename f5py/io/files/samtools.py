@@ -1,4 +1,4 @@
-"""Commands of samtools, as pysam has them."""
+"""Runner of pysam's samtools commands."""
 
 from __future__ import annotations
 
@@ -9,22 +9,10 @@ from typing import Any
 
 
 def run_samtools(command: Callable[..., Any], *arguments: str, target: str) -> None:
-    """Run a command of samtools; pysam keeps what it says in temporary files, which may be anywhere.
+    """Run a samtools command of pysam, which captures its messages in temporary files.
 
-    Parameters
-    ----------
-    command : callable
-        Of pysam.
-    arguments : str
-    target : str
-        What the command writes. If the folder for temporary files refuses them, they are in this one's.
-
-    Raises
-    ------
-    pysam.SamtoolsError
-        The command has failed.
-    OSError
-        There can be no temporary files in either folder.
+    They go to the folder of `target`, the command's output, if the system's temporary folder fails. Raises
+    `pysam.SamtoolsError`, or `OSError` if neither folder can be written.
     """
     try:
         command(*arguments)

@@ -1,4 +1,4 @@
-"""Tables of text as outputs: with tabs between columns, or as CSV."""
+"""Table outputs: tab-separated or CSV."""
 
 from __future__ import annotations
 
@@ -13,29 +13,24 @@ from f5py.io.files.output import TextOutput, open_output
 from f5py.options.output_names import is_csv_name
 
 _COMMAS = bytes.maketrans(b"\t", b",")
-#: What is said of a CSV table in place of one with tabs.
+#: Complaint about a CSV table in place of a tab-separated one.
 CSV_GIVEN = "has commas between its columns; give the table as .tsv or Parquet"
-#: What a field of CSV can have in quotes only.
+#: Characters of CSV fields that need quotes.
 _NEED_QUOTES = (b",", b'"', b"\r")
 
 
 class CsvOutput:
-    """A `TextOutput` that takes rows with tabs between columns and writes them as CSV (RFC 4180).
+    """A `TextOutput` that converts tab-separated rows to CSV (RFC 4180).
 
-    Fields with a comma, a quote or a carriage return are quoted, others are as they are; rows end with a line feed.
-
-    Parameters
-    ----------
-    out : TextOutput
-        Gets whole rows.
+    Fields with a comma, a quote or a carriage return are quoted; rows end with a line feed. `out` gets whole rows.
     """
 
     def __init__(self, out: TextOutput) -> None:
         self._out = out
-        self._begun: list[bytes] = []  # pieces of a row whose end has not come
+        self._begun: list[bytes] = []  # pieces of an incomplete row
 
     def write(self, text: Any, /) -> None:
-        """Take text, which may end within a row."""
+        """Append text, which may end within a row."""
         given = bytes(text)
         end = given.rfind(b"\n") + 1
         if end:
@@ -46,18 +41,17 @@ class CsvOutput:
             self._begun.append(given[end:])
 
     def flush(self) -> None:
-        """Let others see the whole rows that have been written."""
         self._out.flush()
 
     def finish(self) -> None:
-        """Write a last row without an end."""
+        """Write a last row without a line end."""
         if self._begun:
             self._out.write(as_csv(b"".join(self._begun)))
             self._begun = []
 
 
 def as_csv(rows: bytes) -> bytes | memoryview:
-    """Return rows with tabs between columns as CSV."""
+    """Convert tab-separated rows to CSV."""
     if not any(sign in rows for sign in _NEED_QUOTES):
         return rows.translate(_COMMAS)
     from f5py.io.files._csv_numba import quote_fields
@@ -68,20 +62,15 @@ def as_csv(rows: bytes) -> bytes | memoryview:
 
 
 def is_csv_header(line: bytes) -> bool:
-    """Tell whether the first line of a table has commas between the names of columns."""
+    """Return whether the first line of a table is comma-separated."""
     return b"," in line and b"\t" not in line
 
 
 @contextmanager
 def open_table(path: str, n_threads: int = 1, is_csv: bool | None = None) -> Iterator[TextOutput]:
-    """Open a table like `f5py.io.files.output.open_output`; what it takes has tabs, also if it is written as CSV.
+    """Open a table with `f5py.io.files.output.open_output`; rows are given tab-separated.
 
-    Parameters
-    ----------
-    n_threads : int
-        Compression threads.
-    is_csv : bool, optional
-        Write CSV; by default the name says it.
+    `is_csv` selects CSV; by default the name decides.
     """
     with open_output(path, n_threads) as out, _as_table(out, _is_csv(path, is_csv)) as table:
         yield table
@@ -89,7 +78,7 @@ def open_table(path: str, n_threads: int = 1, is_csv: bool | None = None) -> Ite
 
 @contextmanager
 def complete_table(path: str, n_threads: int, is_csv: bool | None = None) -> Iterator[TextOutput]:
-    """Give a table like `f5py.io.files.complete_file.complete_text_output`; see `open_table`."""
+    """Open a table with `f5py.io.files.complete_file.complete_text_output`; see `open_table`."""
     with complete_text_output(path, n_threads) as out, _as_table(out, _is_csv(path, is_csv)) as table:
         yield table
 

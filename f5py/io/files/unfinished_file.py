@@ -1,7 +1,7 @@
-"""Files that are written under another name until they are complete.
+"""Files written under temporary names until they are complete.
 
-The other name follows from the file's, so that what a killed run has left is taken up by the next one; a lock keeps two
-runs apart that write the same file at the same time.
+The temporary name follows from the file's, so that the next run reuses the leftover of a killed one; a lock keeps apart
+two runs that write the same file.
 """
 
 from __future__ import annotations
@@ -23,37 +23,33 @@ from f5py.io.files.inputs_in_use import check_can_be_output
 _PREFIX = ".unfinished-"
 _MOST_NAME = 255
 _CHUNK_BYTES = 65536
-#: Files that have not got their names yet.
+#: Files without their final names.
 _open_files: set[UnfinishedFile] = set()
-#: Files that will not get them, as their runs have failed, but have rows.
+#: Incomplete files with rows, of failed runs.
 _kept: list[str] = []
 
 
 class UnfinishedFile:
-    """A file that gets its name later.
+    """A file that gets its name when it is complete.
+
+    Raises `UsageError` if a running command reads the file, `OutputFileError` if it cannot be written or another run is
+    writing it.
 
     Parameters
     ----------
     path : str
-        That name, or a link to the file that is meant. An earlier file of that name stays as it is until then.
+        The final name, or a link to it. An earlier file of that name stays until then.
     keeps_rows : bool
-        It is text whose whole lines are worth something before it is complete.
+        Text whose whole lines are useful before it is complete.
     is_index : bool
-        It is an index of an input, and may be one of the inputs that are in use.
+        An index of an input, which may be one of the inputs in use.
 
     Attributes
     ----------
     path : str
-        Name until then.
+        The temporary name.
     size_of_whole_blocks : function, optional
-        Returns how many bytes of a compressed file are whole blocks.
-
-    Raises
-    ------
-    UsageError
-        It is an input of a command that is running.
-    OutputFileError
-        The file cannot be written, or another run is writing it.
+        Returns the bytes of whole blocks of a compressed file.
     """
 
     def __init__(self, path: str, keeps_rows: bool = False, is_index: bool = False) -> None:
@@ -76,10 +72,7 @@ class UnfinishedFile:
         _open_files.add(self)
 
     def put_in_place(self) -> None:
-        """Close the file and give it its name.
-
-        Raises `OSError` if it cannot be closed or renamed; it still has the other name.
-        """
+        """Close the file and rename it; raise `OSError` if that fails."""
         try:
             self.file.close()
             _replace(self.path, self._target)
@@ -88,7 +81,7 @@ class UnfinishedFile:
             _open_files.discard(self)
 
     def discard(self) -> None:
-        """Close and remove the file, unless it has its name: the other one may be that of another run's by now."""
+        """Close and remove the file unless it has its final name."""
         if self._is_in_place:
             return
         with suppress(OSError):
@@ -98,10 +91,9 @@ class UnfinishedFile:
         _open_files.discard(self)
 
     def keep_rows(self) -> str | None:
-        """Close a file that will not be complete, and keep its whole rows under the name that it has.
+        """Close an incomplete file and keep its whole rows under the temporary name.
 
-        Returns that name; None if there are no rows, only a header, or the file has its final name: nothing is kept
-        then.
+        Returns that name; None if there are no rows, only a header, or the file has its final name.
         """
         if self._is_in_place:
             return None
@@ -113,7 +105,7 @@ class UnfinishedFile:
             _open_files.discard(self)
 
     def _drop_incomplete(self) -> None:
-        """Drop what comes after the last line end, or after the last whole block if it is compressed."""
+        """Truncate after the last line end, or after the last whole block if it is compressed."""
         if self.size_of_whole_blocks is not None:
             os.truncate(self.path, self.size_of_whole_blocks())
             return
@@ -129,16 +121,16 @@ class UnfinishedFile:
             file.truncate(line_end)
 
     def _has_rows(self) -> bool:
-        """Return whether there is more than a header."""
+        """Return whether the file has more than a header."""
         opened = gzip.open if self.size_of_whole_blocks is not None else open
         with suppress(EOFError), opened(self.path, "rb") as file:
             return bool(file.readline() and file.readline())
         return False
 
     def settle(self) -> str | None:
-        """Leave the file as it should be found if it will not be complete, while a thread may still write to it.
+        """Truncate to whole rows, or remove, a file that will not be complete, even while a thread writes to it.
 
-        Returns the name of a file that is kept, as its rows are worth something.
+        Returns the name of a file that is kept for its rows.
         """
         with suppress(OSError):
             if self._keeps_rows:
@@ -151,7 +143,7 @@ class UnfinishedFile:
         return None
 
     def _opened(self) -> int:
-        """Open and lock the file; empty, and no one else's."""
+        """Open and lock the temporary file, empty and owned by this user."""
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         while True:
             try:
@@ -173,28 +165,29 @@ class UnfinishedFile:
                 pass
             with suppress(FileNotFoundError):
                 if os.path.samestat(os.lstat(self.path), about):
-                    if os.fstat(descriptor).st_size:  # what a killed run has left
+                    if os.fstat(descriptor).st_size:  # left by a killed run
                         os.ftruncate(descriptor, 0)
                     return descriptor
-            os.close(descriptor)  # another run has just completed it
+            os.close(descriptor)  # another run has just renamed it
 
     def _opened_elsewhere(self, flags: int) -> int:
-        """Open a file of a name that nobody can foresee: something of that other name is not ours."""
+        """Open a file of an unpredictable name, because the usual one is taken."""
         self.path = _new_name(self.path)
         return os.open(self.path, flags | os.O_EXCL, 0o666)
 
 
 def linked_in_place(path: str | int, output: str, about: os.stat_result) -> bool:
-    """Give a complete file a second name, that of an output, whose mode it takes over from a file of that name.
+    """Link a complete file to an output's name; keep the mode of an existing file there.
 
-    Returns False, and changes nothing, if that file is write-protected, the file system has no such links, or `path` is
-    not the file that `about` describes. A link that a killed process has left under the unfinished name is taken up.
-    Raises `UsageError` if the output is an input of a command that is running.
+    Returns False, and changes nothing, if that file is write-protected, links fail, or `path` is not the file described
+    by
+    `about`. A leftover link under the temporary name is reused. Raises `UsageError` if a running command reads the
+    output.
 
     Parameters
     ----------
     path : str or int
-        Name of the file, or the descriptor of one that has no name; this gets its first.
+        Name of the file, or the descriptor of an unnamed one.
     """
     check_can_be_output(output)
     target = os.path.realpath(output)
@@ -220,10 +213,7 @@ def linked_in_place(path: str | int, output: str, about: os.stat_result) -> bool
 
 
 def nameless_file(output: str) -> int | None:
-    """Open a file in the folder of an output that has no name, and goes with the process unless it gets one.
-
-    Returns its descriptor; None if the file system has no such files.
-    """
+    """Open an unnamed file in an output's folder; return its descriptor, None if the file system has no such files."""
     with suppress(OSError):
         folder = os.path.dirname(os.path.realpath(output))
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)
@@ -232,14 +222,14 @@ def nameless_file(output: str) -> int | None:
 
 def _link(path: str | int, name: str) -> None:
     if isinstance(path, int):
-        # with a descriptor beside it, which an absolute path has no use for, the link that this is is followed
+        # src_dir_fd makes Python follow the link
         os.link(f"/proc/self/fd/{path}", name, src_dir_fd=path)
     else:
         os.link(path, name)
 
 
 def _linked(path: str | int, target: str, about: os.stat_result) -> str:
-    """Make a second name for a file beside a target."""
+    """Link a file to a temporary name beside the target."""
     name = unfinished_name(target)
     try:
         _link(path, name)
@@ -255,7 +245,7 @@ def _linked(path: str | int, target: str, about: os.stat_result) -> str:
 
 
 def unfinished_name(target: str) -> str:
-    """Name a file until it is complete."""
+    """Return the temporary name of an output."""
     folder, name = os.path.split(target)
     if len(os.fsencode(name)) > _MOST_NAME - len(_PREFIX):
         name = hashlib.sha256(os.fsencode(name)).hexdigest()
@@ -263,33 +253,32 @@ def unfinished_name(target: str) -> str:
 
 
 def _new_name(target: str) -> str:
-    """Make up a name beside a file that nobody can foresee."""
+    """Return an unpredictable name beside a file."""
     return os.path.join(os.path.dirname(target), _PREFIX + secrets.token_hex(16))
 
 
 def _replace(path: str, target: str) -> None:
-    """Give a file the name, and the mode, of another one, if there is one."""
+    """Rename a file over another one and keep that one's mode."""
     with suppress(FileNotFoundError):
         mode = stat.S_IMODE(os.stat(target).st_mode)
         if mode != stat.S_IMODE(os.stat(path).st_mode):
-            with suppress(OSError):  # file systems with rules of their own refuse that; the rows are worth more
+            with suppress(OSError):  # some file systems refuse
                 os.chmod(path, mode)
     os.replace(path, target)
 
 
 def settle_unfinished() -> None:
-    """Let every unfinished file be found as it should, for a process that will end while a thread may write to them."""
+    """Settle every incomplete file of a process that ends while threads may still write."""
     for unfinished in list(_open_files):
         unfinished.settle()
 
 
 def kept_rows() -> list[str]:
-    """List the unfinished files with rows that failed runs of this process have left."""
+    """List the incomplete files with rows left by failed runs of this process."""
     return _kept.copy()
 
 
 def forget_kept_rows() -> None:
-    """Begin anew, for another run of this process."""
     _kept.clear()
 
 

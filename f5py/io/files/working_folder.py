@@ -1,4 +1,4 @@
-"""The folder that relative names start from."""
+"""Change of the working folder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def working_folder(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Work in a folder, and go back to the one before; as `contextlib.chdir`, which Python 3.10 does not have."""
+    """Work in a folder within the block, as `contextlib.chdir`, which Python 3.10 lacks."""
     before = os.getcwd()
     os.chdir(path)
     try:

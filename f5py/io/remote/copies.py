@@ -1,4 +1,4 @@
-"""Whole copies of files that are named by URLs, kept for later runs as long as there is room for them."""
+"""Cache of whole copies of remote files."""
 
 from __future__ import annotations
 
@@ -12,19 +12,16 @@ from typing import Any
 from f5py.errors import InputFileError, OutputFileError, UsageError
 from f5py.io.remote.urls import cannot_be_kept, file_system, identity, reading, without_secrets
 
-#: Names the number of bytes that may be kept.
+#: Environment variable with the size limit.
 LIMIT_VARIABLE = "F5PY_REMOTE_CACHE"
 _LIMIT = 64 << 30
-#: What file systems say that have no second names for files, or allow none.
+#: Errors of file systems without hard links.
 _NO_LINKS = (errno.EPERM, errno.EACCES, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)
 _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def limit() -> int:
-    """Choose how many bytes may be kept on the disk.
-
-    Raises `UsageError` if the environment says something else than a number.
-    """
+    """Return the cache's size limit in bytes; raise `UsageError` for a malformed environment variable."""
     given = os.environ.get(LIMIT_VARIABLE, "")
     text = given.strip().upper().removesuffix("B")
     if not text:
@@ -36,21 +33,16 @@ def limit() -> int:
 
 
 def copy_into(folder: str, url: str, about: dict[str, Any], path: str) -> None:
-    """Let `path` be a copy of a file.
+    """Make `path` a copy of a remote file, through the cache.
+
+    Raises `InputFileError` if the file cannot be read or exceeds the limit, `OutputFileError` if the disk is full.
 
     Parameters
     ----------
     folder : str
-        Where copies are kept, on the same file system as `path`.
+        The cache, on the file system of `path`.
     about : dict
-        What the file system says of the file.
-
-    Raises
-    ------
-    InputFileError
-        The file cannot be read, or is larger than what may be kept.
-    OutputFileError
-        The disk is full.
+        Description of the file by its file system.
     """
     system, name = file_system(url)
     shown = without_secrets(url)
@@ -95,7 +87,7 @@ def _download(system: Any, name: str, path: str) -> None:
 
 
 def _has_linked(kept: str, path: str) -> bool:
-    """Give a copy that is kept another name, if there is one."""
+    """Link a cached copy to `path`, if there is one."""
     try:
         os.link(kept, path)
     except FileNotFoundError:
@@ -105,12 +97,12 @@ def _has_linked(kept: str, path: str) -> bool:
             raise
         return False
     with suppress(OSError):
-        os.utime(kept)  # what was used last goes last
+        os.utime(kept)
     return True
 
 
 def _make_room(folder: str, most: int) -> None:
-    """Remove the copies that have not been used for the longest time, until no more than so many bytes are kept."""
+    """Remove the least recently used copies until at most `most` bytes are cached."""
     found = []
     for entry in os.scandir(folder):
         with suppress(FileNotFoundError):
@@ -120,6 +112,6 @@ def _make_room(folder: str, most: int) -> None:
     for _, n_bytes, path in sorted(found):
         if size <= most:
             break
-        with suppress(OSError):  # another run has removed it, or nobody may
+        with suppress(OSError):
             os.unlink(path)
             size -= n_bytes

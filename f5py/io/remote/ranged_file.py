@@ -1,4 +1,4 @@
-"""Files that are read here and there through a URL: what is read is fetched before."""
+"""Sparse local files of which ranges are fetched through URLs before they are read."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from f5py.messages import console
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-#: Files are fetched in multiples of this, in bytes.
+#: Fetch unit in bytes.
 _BLOCK = 1 << 14
-#: Stretches that are as near to each other are fetched as one, and long ones in pieces, which come at the same time.
+#: Largest gap within one fetch, and largest piece of a long range, whose pieces are fetched together.
 _GAP = 1 << 16
 _PIECE = 1 << 23
-#: Bytes that are fetched before they are written.
+#: Bytes fetched before they are written.
 _AT_ONCE = 1 << 27
-#: So many times what is read from front to back is fetched.
+#: Prefetch of sequential reads, as a multiple of the read.
 _AHEAD = 8
 _KEEP_SIZE_PUNCH_HOLE = 0x1 | 0x2
 
-#: What is fetched of each file: the bytes from each of the first numbers to the second.
+#: A file with the beginnings and ends of ranges to fetch.
 Stretches = tuple["RangedFile", NDArray[np.int64], NDArray[np.int64]]
 
 _open: dict[str, RangedFile] = {}
-#: Patterns of the names of files of this machine that stand for URLs.
+#: Patterns of local paths of remote files.
 _folders: dict[str, re.Pattern[str]] = {}
 
 
 class RangedFiles:
-    """Files of one file system, of which no more than `most` bytes are kept, but for those that are read at once."""
+    """Sparse files of one file system that together cache at most `most` bytes between fetches."""
 
     def __init__(self, file_system: AbstractFileSystem, most: int) -> None:
         self._file_system = file_system
@@ -49,24 +49,18 @@ class RangedFiles:
         self.lock = threading.RLock()
 
     def add(self, url: str, name: str, size: int, path: str) -> RangedFile:
-        """Let a file of this machine stand for a file, which the file system calls `name`."""
+        """Create a sparse local file for a remote file that its file system calls `name`."""
         file = RangedFile(self, url, name, size, path)
         self._files.append(file)
         _open[os.path.normpath(path)] = file
         return file
 
     def fetch(self, stretches: Sequence[Stretches], stay: bool = False, goes_on: bool = False) -> None:
-        """Fetch what is not there of some stretches of files, all at the same time.
+        """Fetch the missing bytes of ranges of files, all at the same time.
 
-        What was fetched by calls before may go, unless it was to `stay`, or this is one of those or `goes_on` with what
-        the call before has begun.
-
-        Raises
-        ------
-        InputFileError
-            A file cannot be read, or has become shorter.
-        OutputFileError
-            The disk is full.
+        Bytes of earlier calls may be dropped, unless they were to `stay`, or this call is to stay or `goes_on` with the
+        one
+        before. Raises `InputFileError` if a file cannot be read or is shorter, `OutputFileError` if the disk is full.
         """
         with self.lock:
             wanted = [(file, *ends) for file, *bounds in stretches for ends in file.missing(*bounds)]
@@ -75,7 +69,7 @@ class RangedFiles:
             if not stay and not goes_on and sum(file.n_passing for file in self._files) > self._most:
                 for file in self._files:
                     file.forget()
-                # something of what is wanted may have gone
+                # some of the wanted bytes may be gone
                 wanted = [(file, *ends) for file, *bounds in stretches for ends in file.missing(*bounds)]
             n_before = np.cumsum([end - begin for _, begin, end in wanted]) // _AT_ONCE
             for group in np.split(np.arange(len(wanted)), np.flatnonzero(np.diff(n_before)) + 1):
@@ -87,35 +81,34 @@ class RangedFiles:
             file.store(begin, piece, stay)
 
     def close(self) -> None:
-        """Forget the files."""
         for file in self._files:
             _open.pop(os.path.normpath(file.path), None)
         self._files.clear()
 
 
 class RangedFile:
-    """A file of this machine that has what was fetched of another one, and holes elsewhere.
+    """Sparse local file of a remote one.
 
     Attributes
     ----------
     files : RangedFiles
-        Those that it belongs to.
+        Its group.
     url, name : str
-        The file that it stands for, and what that is called by its file system.
+        The remote file and its name in its file system.
     """
 
     def __init__(self, files: RangedFiles, url: str, name: str, size: int, path: str) -> None:
         self.files, self.url, self.name, self.size, self.path = files, url, name, size, path
         self._has = np.zeros(-(-size // _BLOCK), np.bool_)
         self._stays = np.zeros(-(-size // _BLOCK), np.bool_)
-        #: Bytes that may go.
+        #: Bytes that may be dropped.
         self.n_passing = 0
         os.makedirs(os.path.dirname(path), exist_ok=True)
         with open(path, "xb") as file:
             file.truncate(size)
 
     def missing(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[tuple[int, int]]:
-        """Pieces to fetch, so that all of some stretches are there."""
+        """List the pieces to fetch to complete some ranges."""
         first = np.clip(begins, 0, self.size) // _BLOCK
         after = -(-np.clip(ends, 0, self.size) // _BLOCK)
         order = np.argsort(first, kind="stable")
@@ -131,9 +124,9 @@ class RangedFile:
         return lacking_pieces
 
     def store(self, begin: int, piece: bytes, stay: bool) -> None:
-        """Take what was fetched."""
+        """Write a fetched piece."""
         try:
-            with open(self.path, "r+b", buffering=0) as file:  # not kept open: there may be thousands
+            with open(self.path, "r+b", buffering=0) as file:  # reopened: there may be thousands
                 file.seek(begin)
                 if file.write(piece) != len(piece):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -146,7 +139,7 @@ class RangedFile:
         self._stays[blocks] |= stay
 
     def forget(self) -> None:
-        """Give the room back of all that is not to stay, if the file system can do that; else it stays."""
+        """Free all bytes that are not to stay, if the file system can."""
         if not self.n_passing:
             return
         self.n_passing = 0
@@ -158,11 +151,11 @@ class RangedFile:
                 self._has[first:after] = False
 
     def need(self, begins: ArrayLike, ends: ArrayLike, stay: bool = False) -> None:
-        """Fetch what is not there of some stretches; see `RangedFiles.fetch`."""
+        """Fetch the missing bytes of some ranges; see `RangedFiles.fetch`."""
         self.files.fetch([(self, np.atleast_1d(np.asarray(begins)), np.atleast_1d(np.asarray(ends)))], stay)
 
     def read(self, place: int, size: int) -> bytes:
-        """Read some bytes, fewer only at the end; those after them are fetched as well if these are not there."""
+        """Read bytes, fewer only at the end, and prefetch those after them."""
         with self.files.lock:
             if self.missing(np.array([place]), np.array([place + size])):
                 self.need(place, place + _AHEAD * size)
@@ -171,36 +164,36 @@ class RangedFile:
 
 
 def ranged_file(path: str) -> RangedFile | None:
-    """Return the file that a file of this machine stands for, if it does."""
+    """Return the sparse file at a path, if there is one."""
     return _open.get(os.path.normpath(path)) if _open else None
 
 
 def is_remote(path: str) -> bool:
-    """Return whether a file or folder of this machine stands for others."""
+    """Return whether a local file or folder stands for a remote one."""
     return shown(path) != path
 
 
 def need(path: str, begins: ArrayLike, ends: ArrayLike) -> None:
-    """Let some stretches of a file be there. Those that do not stand for others are whole."""
+    """Fetch some ranges of a file if it is remote."""
     if (file := ranged_file(path)) is not None:
         file.need(begins, ends)
 
 
 def shown(text: str) -> str:
-    """Put URLs in the place of the files of this machine that stand for them in a text."""
+    """Replace paths of sparse files by their URLs in a text."""
     for pattern in _folders.values():
         text = pattern.sub(r"\1://", text)
     return text
 
 
 def show_urls_below(runs: str) -> None:
-    """Let `shown`, and all messages, know the folder of runs: each has numbered folders, in which URLs are paths."""
+    """Make `shown`, and all messages, replace paths below the folder of runs."""
     console.show_through(shown)
     _folders[runs] = re.compile(re.escape(runs) + r"/+[0-9a-f]+/+\d+/+([A-Za-z][A-Za-z0-9+.-]*):/+")
 
 
 def _has_punched(descriptor: int, begin: int, size: int) -> bool:
-    """Give the room of a stretch of a file back, which is read as zeros from then on, where the file system can."""
+    """Free a range of a file, which then reads as zeros; return whether the file system can."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
     if libc.fallocate(descriptor, _KEEP_SIZE_PUNCH_HOLE, begin, size) == 0:

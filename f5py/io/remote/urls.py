@@ -1,4 +1,4 @@
-"""URLs of inputs, and the file systems that they are of."""
+"""URLs of inputs and their file systems."""
 
 from __future__ import annotations
 
@@ -13,33 +13,27 @@ from f5py.errors import F5pyError, InputFileError, MissingDependencyError, Outpu
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
-#: Seconds for a connection, and without a byte, after which a server does not answer; and how often S3 is asked again.
+#: Time limits for a connection and for silence in seconds; retries of S3.
 CONNECT_SECONDS, SILENT_SECONDS, _ATTEMPTS = 10, 20, 3
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
-#: What file systems say of a file that is another one when its content is.
+#: Keys of file systems that change with the content.
 _IDENTITY = ("ETag", "etag", "LastModified", "last_modified", "mtime", "created", "updated")
 
 
 def is_url(path: str | None) -> bool:
-    """Return whether an input is named by a URL."""
     return path is not None and _URL.match(path) is not None
 
 
 def without_secrets(url: str) -> str:
-    """Strip a URL of passwords and, of a web page, of what follows its path, which may be a signature."""
+    """Remove passwords from a URL and, for web pages, the query, which may be a signature."""
     url = re.sub(r"(?<=://)[^/@]*@", "", url)
     return re.split(r"[?#]", url, maxsplit=1)[0] if url.lower().startswith("http") else url
 
 
 def file_system(url: str) -> tuple[AbstractFileSystem, str]:
-    """Open the file system of a URL; also return what the file is called there.
+    """Open the file system of a URL; also return the file's name in it.
 
-    Raises
-    ------
-    MissingDependencyError
-        The package for this kind of URLs is not installed.
-    InputFileError
-        There is none.
+    Raises `MissingDependencyError` if the package for this scheme is not installed, `InputFileError` if there is none.
     """
     shown = without_secrets(url)
     try:
@@ -57,9 +51,9 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
 
 
 def _patience(url: str) -> dict[str, Any]:
-    """Set how long a service is waited for, as its library wants it; what the user has set counts more.
+    """Return the time limits for a service; the user's settings take precedence.
 
-    The libraries' own limits add up to many minutes for S3, and for the web limit all of a file and not only silence.
+    The libraries' own limits add up to many minutes for S3, and for the web limit the whole file instead of silence.
     """
     from fsspec.config import conf
 
@@ -76,7 +70,7 @@ def _patience(url: str) -> dict[str, Any]:
 
 @contextmanager
 def reading(url: str) -> Iterator[None]:
-    """Say of which URL a problem is that a file system has in the block."""
+    """Turn a file system's errors into an `InputFileError` that names the URL."""
     try:
         yield
     except (F5pyError, ImportError):
@@ -88,7 +82,6 @@ def reading(url: str) -> Iterator[None]:
 
 
 def cannot_be_read(url: str, problem: BaseException) -> InputFileError:
-    """Make the error for a URL that cannot be read."""
     reason = " ".join(str(problem).split()) or type(problem).__name__
     return InputFileError(
         f"{without_secrets(url)}: cannot be read ({reason}); check the name, the network and your rights"
@@ -96,7 +89,7 @@ def cannot_be_read(url: str, problem: BaseException) -> InputFileError:
 
 
 def cannot_be_kept(url: str, folder: str, problem: OSError) -> OutputFileError:
-    """Make the error for a file that does not fit on a disk of this machine."""
+    """Make the error for a file that does not fit on the local disk."""
     return OutputFileError(
         f"{without_secrets(url)}: cannot be kept in {folder} ({problem.strerror}); make room there, or name another "
         "folder with XDG_CACHE_HOME"
@@ -104,18 +97,15 @@ def cannot_be_kept(url: str, folder: str, problem: OSError) -> OutputFileError:
 
 
 class About(NamedTuple):
-    """Facts about a file or folder."""
+    """Facts about a remote file or folder."""
 
     size: int  # bytes of all files
-    identity: str  # what changes with the content, as far as the file system knows
-    files: list[tuple[str, int]] | None  # of a folder the files below it and their sizes, in the order of their names
+    identity: str  # version identifiers
+    files: list[tuple[str, int]] | None  # of a folder: names and sizes of the files below it, sorted
 
 
 def about_url(url: str) -> About | None:
-    """Ask what is known of what a URL names; None if there is nothing.
-
-    Raises `InputFileError` if it cannot be asked for.
-    """
+    """Return facts about a remote file or folder, None if it does not exist."""
     system, name = file_system(url)
     with reading(url):
         try:
@@ -130,20 +120,20 @@ def about_url(url: str) -> About | None:
 
 
 def samples(url: str, stretches: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Bytes from each of the first places in a file to the second; raises as `pieces`."""
+    """Fetch byte ranges of a remote file."""
     system, name = file_system(url)
     return pieces(system, [(url, name, begin, end) for begin, end in stretches])
 
 
 def pieces(system: AbstractFileSystem, wanted: Sequence[tuple[str, str, int, int]]) -> list[bytes]:
-    """Pieces of files, all fetched at the same time.
+    """Fetch byte ranges of files, all at the same time.
 
-    Raises `InputFileError` if they cannot be read, or a file has become shorter.
+    Raises `InputFileError` if they cannot be read or a file has become shorter.
 
     Parameters
     ----------
     wanted : sequence of (str, str, int, int)
-        URL, what the file is called by its file system, and where the piece begins and ends.
+        URL, name in the file system, begin and end.
     """
     urls, names, begins, ends = map(list, zip(*wanted, strict=True))
     with reading(urls[0]):
@@ -157,7 +147,7 @@ def pieces(system: AbstractFileSystem, wanted: Sequence[tuple[str, str, int, int
 
 
 def identity(about: dict[str, Any]) -> str:
-    """Identify a file, as far as its file system knows, so that a changed one is noticed."""
+    """Return the version identifiers of a file that its file system knows."""
     return ";".join(f"{key}={about[key]}" for key in _IDENTITY if about.get(key) is not None)
 
 
@@ -166,7 +156,7 @@ def _checksum(texts: Iterable[str]) -> str:
 
 
 def _package(problem: ImportError) -> str:
-    """Name the package that is missing, or that fsspec asks for."""
+    """Name the package that is missing or requested by fsspec."""
     if isinstance(problem, ModuleNotFoundError) and problem.name:
         return problem.name.partition(".")[0]
     found = re.search(r"(?:[Ii]nstall|requires) [\"'`]?([A-Za-z][\w-]*)", str(problem))
@@ -174,10 +164,10 @@ def _package(problem: ImportError) -> str:
 
 
 def _needs_package(shown: str, package: str, problem: BaseException | None) -> MissingDependencyError:
-    """Return the error for a package that is missing, or that is there and cannot be imported because of `problem`."""
+    """Make the error for a package that is missing or fails to import."""
     command = pip_install("s3") if package == "s3fs" else f"pip install fsspec {package}"
     need = f"{shown}: reading it needs the package"
-    is_asked_for = re.search("[Ii]nstall|requires", str(problem))  # by fsspec, which says no other reason
+    is_asked_for = re.search("[Ii]nstall|requires", str(problem))  # by fsspec
     if isinstance(problem, ImportError) and not isinstance(problem, ModuleNotFoundError) and not is_asked_for:
         return not_loaded(problem, need, package, command)
     return MissingDependencyError(f"{need} {package}; install it: {command}")
