@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from f5py.abea.align import AlignmentLimits
@@ -28,8 +29,7 @@ from f5py.signal.scaling import QualityLimits
 from f5py.threads.pool import WorkerPool, part_of_threads
 
 if TYPE_CHECKING:
-    from f5py.compute.gpu.backend import GpuLimits
-    from f5py.compute.gpu.tuning.watch import GpuWatch
+    from f5py.compute.gpu.advice import GpuAdvisor
 
 
 def begin_gpu(options: AlignmentOptions, of_all: bool) -> bool:
@@ -95,8 +95,7 @@ class AlignmentStage:
             after_part=lambda batch: self.after_part(batch),
         )
         self._backend: Backend = self.stages
-        self._watch: GpuWatch | None = None
-        self._limits: GpuLimits | None = None
+        self._advisor: GpuAdvisor | None = None
         self._opening = threading.Lock()
         #: What the run waits for.
         self.waits = Waits()
@@ -137,21 +136,16 @@ class AlignmentStage:
 
     def _open_gpu(self, number: int, source: BatchSource) -> GpuBackendLike:
         """Open a device; called by several threads."""
+        from f5py.compute.gpu.advice import GpuAdvisor
         from f5py.compute.gpu.backend import GpuBackend, GpuLimits
-        from f5py.compute.gpu.tuning.watch import GpuWatch
 
-        options = self._options
-        device = open_device(number)
+        options = replace(self._options, batchsize=source.batch_size, max_bases=source.max_bases)
+        limits = GpuLimits(options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac)
+        gpu = GpuBackend(open_device(number), self.stages, limits, source.batch_size, source.max_bases)
         with self._opening:
-            if self._limits is None:  # what is tuned holds for all
-                self._limits = GpuLimits(
-                    options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac
-                )
-        gpu = GpuBackend(device, self.stages, self._limits, source.batch_size, source.max_bases)
-        with self._opening:
-            if self._watch is None:
-                self._watch = GpuWatch(gpu, source, options)
-        gpu.on_batch = self._watch.observe
+            if self._advisor is None:
+                self._advisor = GpuAdvisor(gpu.capacity, options)
+        gpu.on_batch = self._advisor.observe
         return gpu
 
     def admit(self, batch: ReadBatch) -> None:
@@ -184,8 +178,8 @@ class AlignmentStage:
 
     def close(self) -> None:
         """Close the backend and end the worker threads."""
-        if self._watch is not None:
-            self._watch.summarise(self.waits.bound == "computing")
+        if self._advisor is not None:
+            self._advisor.summarise(self.waits.bound == "computing")
         try:
             self._backend.close()
         finally:

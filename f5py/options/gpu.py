@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from f5py.errors import UsageError
-from f5py.options.declaration import Group, Kind, option, part_of_options
+from f5py.options.declaration import Group, Kind, option, part_of_options, refused
 
 #: When GPUs are used.
 GPU_USES = ("auto", "on", "off")
@@ -57,8 +57,8 @@ class CudaOptions(GpuOptions):
     cuda_block_size: int | None = option("--cuda-block-size", kind=Kind.INTEGER, group=Group.DEVELOPER,
         default_words="none", free=True,
         help="Accepted, but has no effect: the kernels choose their own block size.")  # fmt: skip
-    auto_tune: bool = option("--auto-tune", group=Group.GPU, default=False, ours=True,
-        help="Adjust batch sizes and the GPU's share during the run.")  # fmt: skip
+    auto_tune: bool = refused("--auto-tune", kind=Kind.YES_NO,
+        reason="the line at the end of a run says which of -K, -B and --cuda-max-lf to change")  # fmt: skip
 
 
 def device_numbers(text: str | int) -> list[int] | None:

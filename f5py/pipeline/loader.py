@@ -88,8 +88,7 @@ class Loader:
     reference: Reference
     signals: SignalSource
     windows: Windows | None  # regions to restrict the records to
-    # batch_size, max_bases: a batch is closed when it has that many reads or at least that many bases; the tuning may
-    # change them
+    # batch_size, max_bases: a batch is closed when it has that many reads or at least that many bases
     batch_size: int
     max_bases: int
     settings: LoaderSettings

@@ -140,7 +140,7 @@ def test_what_a_resumed_run_may_change() -> None:
     assert free == {
         "threads", "batchsize", "max_bases", "iop", "profile", "verbose", "profile_cpu", "progress", "strict", "gpu",
         "disable_cuda", "cuda_dev_id", "cuda_max_lf", "cuda_avg_epk", "cuda_max_epk", "cuda_mem_frac",
-        "cuda_block_size", "auto_tune", "plan", "partitions", "resume", "engine", "scheduler", "workers",
+        "cuda_block_size", "plan", "partitions", "resume", "engine", "scheduler", "workers",
         "watch_until_idle", "watch_interval",
     }  # fmt: skip
 

@@ -39,7 +39,7 @@ _MIN_BASES = 100_000
 _DNA_SAMPLES, _RNA_SAMPLES = 16.0, 56.0
 
 
-@dataclass
+@dataclass(frozen=True)
 class GpuLimits:
     """Limits on reads for the GPU, and its memory layout: the ``--cuda-*`` options."""
 

@@ -1,1 +1,0 @@
-"""Advice on GPU runs, and options chosen by themselves."""
