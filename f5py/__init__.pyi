@@ -80,7 +80,6 @@ class _CudaOptions(_GpuOptions, total=False):
     cuda_max_lf: float
     cuda_avg_epk: float
     cuda_max_epk: float
-    auto_tune: bool
 
 class _LimitOptions(TypedDict, total=False):
     min_recalib_events: int
