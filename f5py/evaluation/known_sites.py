@@ -18,13 +18,6 @@ from f5py.io.bounds import POSITION_BITS, check_bounds, check_positions
 UNMETHYLATED, METHYLATED = 0.05, 0.95
 _NAME = "S128"
 _MOST_READS = 1 << 40
-_BEDMETHYL = {
-    "contig": (0, _NAME),
-    "start": (1, np.int64),
-    "strand": (5, "S1"),
-    "n": (9, np.int64),
-    "share": (10, float),
-}
 _COUNTED = {"contig": (0, _NAME), "start": (1, np.int64), "end": (2, np.int64), "n": (4, np.int64), "m": (5, np.int64)}
 _BEDMETHYL = {
     "contig": (0, _NAME), "start": (1, np.int64), "strand": (5, "S1"), "n": (9, np.int64), "share": (10, float),

@@ -1,4 +1,4 @@
-"""Jitted text of `f5py.outputs.stage_tables`."""
+"""Kernels of `f5py.outputs.stage_tables`."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ _DECIMALS = 6
 
 @kernel
 def format_events(start, length, mean, stdv):
-    """``{start,length,mean,stdv}`` and a tab for every event, then a newline; uint8.
+    """Format events as ``{start,length,mean,stdv}`` and a tab each, then a newline; uint8.
 
     Parameters
     ----------
@@ -41,12 +41,12 @@ def format_events(start, length, mean, stdv):
 
 @kernel
 def format_pairs(pairs):
-    """``{k-mer,event}`` and a tab for every pair, then a newline; uint8.
+    """Format pairs as ``{k-mer,event}`` and a tab each, then a newline; uint8.
 
     Parameters
     ----------
     pairs : int32, shape (n, 2)
-        Numbers of k-mer and event, 0-based in the read.
+        0-based numbers of k-mer and event in the read.
     """
     out = np.empty(pairs.shape[0] * 2 * MAX_NUMBER + 1, np.uint8)
     at = 0

@@ -1,4 +1,4 @@
-"""The list of the reads without a result, with the cause of each."""
+"""List of the failed reads with their causes."""
 
 from __future__ import annotations
 
@@ -18,13 +18,7 @@ _HEADER = b"read_name\tfate\tcause\tdetails\n"
 
 
 class FailedReads(Sink):
-    """Writer of ``--failed-reads``.
-
-    Parameters
-    ----------
-    options : AlignmentOptions
-        Their limits explain the causes.
-    """
+    """Output of ``--failed-reads``; the limits in `options` explain the causes."""
 
     part_name = "failed_reads.tsv"
 
@@ -47,7 +41,7 @@ class FailedReads(Sink):
         self._out.flush()
 
     def abandon(self, *problem: Any) -> None:
-        """Complete the list if the run has failed: it says why."""
+        """Complete the list after a failed run, as it explains the failure."""
         kind = problem[0]
         if kind is not None and issubclass(kind, F5pyError) and not issubclass(kind, OutputFileError):
             self.finish()

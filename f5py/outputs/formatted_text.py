@@ -1,4 +1,4 @@
-"""Tables and records of text that several threads make: those of ``eventalign`` and ``resquiggle``."""
+"""Text outputs formatted by several threads: those of ``eventalign`` and ``resquiggle``."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from f5py.outputs.stage_tables import StageTables
 
 
 class TextFormat(Protocol):
-    """Interface of what formats the text of an output; used by several threads."""
+    """Interface of a thread-safe text formatter."""
 
     def header(self) -> bytes:
-        """Return what comes before the first read."""
+        """Return the text before the first read."""
         ...
 
     def format(self, batch: ReadBatch, first: int, end: int) -> Any:
@@ -31,7 +31,7 @@ class TextFormat(Protocol):
 
 
 class Formatting(NamedTuple):
-    """Formatting of a run's text."""
+    """Text format of a run."""
 
     text: TextFormat
     # returns how many lines of a usual length each read takes up, int64, shape (n,)
@@ -40,14 +40,14 @@ class Formatting(NamedTuple):
 
 
 class FormattedText(Sink):
-    """The table or records of text of a run.
+    """Text output of a run.
 
     Parameters
     ----------
     options : AlignmentOptions
-        Threads, and the tables of the stages that are mixed in.
+        Threads, and which stage tables to mix in.
     is_csv : bool
-        It is a table, to be written as CSV; the rows of parts have tabs.
+        Write CSV; the rows of parts have tabs.
     """
 
     may_be_named = True

@@ -1,4 +1,4 @@
-"""Formats the results of a batch in several threads and writes them in order."""
+"""Parallel formatting of a batch's results, written in order."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _Piece: TypeAlias = "tuple[TextOutput, Any, Exception | None]"
 
 
 class WritingStopped(Exception):
-    """The rest of a batch is not wanted any more."""
+    """The rest of a batch was cancelled."""
 
 
 class OrderedFormatter:
-    """Threads that make text, of which a few pieces wait to be written at any time.
+    """Threads that format text, with a few pieces queued for writing.
 
     Parameters
     ----------
     stopping : threading.Event, optional
-        When it is set, writing ends after a piece.
+        Stops writing after a piece.
     """
 
     def __init__(self, n_threads: int, stopping: threading.Event | None = None) -> None:
@@ -45,19 +45,15 @@ class OrderedFormatter:
     def write(self, out: TextOutput, batch: ReadBatch, format_reads: Formatter, size: NDArray[np.int64]) -> None:
         """Write the text of all reads of a batch.
 
+        Raises `WritingStopped`, or the exception of `format_reads` after the pieces before it; the text of a
+        `PartialTextError` is written, and its cause raised.
+
         Parameters
         ----------
         format_reads : callable
-            Given the batch and a range of reads, returns their text; is called in threads.
+            Formats a range of reads of the batch; called in threads.
         size : int64, shape (n,)
-            How much there is to write of each read, in lines of about a hundred bytes.
-
-        Raises
-        ------
-        WritingStopped
-        Exception
-            Of `format_reads`. The pieces before are written, and so is the text that a `PartialTextError` has, whose
-            problem is raised instead of it.
+            Output of each read, in lines of about a hundred bytes.
         """
         for first, end in pieces(size):
             self._pieces.add(out, format_reads, batch, first, end)
@@ -65,7 +61,6 @@ class OrderedFormatter:
         out.flush()  # whatever happens later, this is out, and whole
 
     def close(self) -> None:
-        """End the threads."""
         self._pieces.close()
 
     def _write_piece(self, piece: _Piece) -> None:

@@ -1,4 +1,4 @@
-"""Tables that go to a function instead of a file."""
+"""Tables passed to a function instead of a file."""
 
 from __future__ import annotations
 
@@ -9,25 +9,17 @@ from f5py.outputs.sink import OfPart, Sink
 
 
 class Columns(Protocol):
-    """Hands the rows of batches on; a context manager."""
+    """Context manager that converts batches to tables."""
 
     def __enter__(self) -> Columns: ...
 
     def __exit__(self, *problem: Any) -> bool | None: ...
 
-    def write(self, batch: ReadBatch) -> None:
-        """Hand the rows of a batch on."""
-        ...
+    def write(self, batch: ReadBatch) -> None: ...
 
 
 class HandedOn(Sink):
-    """A table that goes to a function as Arrow tables; there is none of a part.
-
-    Parameters
-    ----------
-    columns : Columns
-        What makes Arrow tables of batches, and gives them to the function.
-    """
+    """Output that passes Arrow tables to a function; not for parts."""
 
     def __init__(self, columns: Columns) -> None:
         super().__init__("")

@@ -1,4 +1,4 @@
-"""The @PG line of alignments that are written."""
+"""@PG line of alignment outputs."""
 
 from __future__ import annotations
 
@@ -18,14 +18,10 @@ _VERSIONS_WITHOUT_ARRAYS = ("VN:1.0", "VN:1.1", "VN:1.2", "VN:1.3")
 def header_with_program(
     header: pysam.AlignmentHeader, command_line: str, description: str = ""
 ) -> pysam.AlignmentHeader:
-    """Add an @PG line for f5py to the header, after the chain of programs that made the file.
+    """Append an @PG line for f5py to the header's chain of programs.
 
-    All lines stay as they are, except that a format version below 1.4, the first with array tags, becomes 1.6.
-
-    Parameters
-    ----------
-    description : str
-        What the results rest on, see `f5py.compute.facts.Facts.line`.
+    A format version below 1.4, the first with array tags, becomes 1.6; all other lines stay unchanged. `description` is
+    the provenance of the results, see `f5py.compute.facts.Facts.line`.
     """
     given = undecoded(header.__str__).decode("utf-8", "surrogateescape")  # free text need not be UTF-8
     lines = [line for line in given.split("\n") if line]

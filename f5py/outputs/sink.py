@@ -1,7 +1,7 @@
-"""Protocol of sinks, the outputs of a run, each of which is opened, written and completed by itself.
+"""Sinks: the outputs of a run.
 
-A recipe (`f5py.runs.recipe`) names the sinks of a command. In a run in parts every part opens sinks of its own, whose
-files are kept in the part's folder; at the end those of the whole run take the parts one after the other.
+A recipe (`f5py.runs.recipe`) names the sinks of a command. In a run in parts every part opens sinks of its own, which
+store files in the part's folder; at the end those of the whole run append the parts in order.
 """
 
 from __future__ import annotations
@@ -18,29 +18,29 @@ from f5py.io.files.output import TextOutput
 
 
 class OfPart(NamedTuple):
-    """Files of the outputs of a part."""
+    """Files of a part's outputs."""
 
     folder: Path
     text: TextOutput  # takes the header and the rows of its table of text
 
 
 class DonePart(Protocol):
-    """The outputs of a part that is done."""
+    """Outputs of a finished part."""
 
     def open(self, name: str) -> BinaryIO:
-        """Open one of its files, which is what was written."""
+        """Open one of its files."""
         ...
 
     def append_rows(self, out: Any) -> None:
-        """Write the rows of its table of text."""
+        """Write the rows of its text table."""
         ...
 
 
 class Sink:
     """One output of a run.
 
-    Subclasses open their files in `_open`, and let `files` close them: without an exception that completes the output,
-    with one it is given up.
+    Subclasses open their files in `_open` and register them in `files`: closing without an exception completes the
+    output, with one it discards it.
 
     Parameters
     ----------
@@ -50,13 +50,11 @@ class Sink:
     Attributes
     ----------
     part_name : str or None
-        Name of the file that a part keeps; None for rows of text, which all parts write into one file.
+        Name of a part's file; None for rows of text, which all parts write into one file.
     may_be_named : bool
-        The text of all parts, if it is in one file, can become the output without being copied.
+        The text of all parts, if in one file, can become the output without being copied.
     takes_empty : bool
         Batches without a read are written, too.
-    files : ExitStack
-        The open files.
     """
 
     part_name: ClassVar[str | None] = None
@@ -68,7 +66,7 @@ class Sink:
         self.files = ExitStack()
 
     def open(self, part: OfPart | None = None) -> None:
-        """Open the output, or what keeps it for a part."""
+        """Open the output, or the files of a part."""
         if part is not None and self.part_name is not None:
             self.path = str(part.folder / self.part_name)
         self._open(part)
@@ -77,11 +75,10 @@ class Sink:
         raise NotImplementedError
 
     def write(self, batch: ReadBatch) -> None:
-        """Write a batch."""
         raise NotImplementedError
 
     def append(self, part: DonePart) -> None:
-        """Write what a part has kept."""
+        """Append a finished part."""
         raise NotImplementedError
 
     def finish(self) -> None:
@@ -89,19 +86,14 @@ class Sink:
         self.files.close()
 
     def abandon(self, *problem: Any) -> None:
-        """Give up what is not complete, because of an exception: its type, itself and its traceback."""
+        """Discard incomplete files because of an exception, given as to `__exit__`."""
         self.files.__exit__(*problem)
 
 
 class Sinks:
-    """The open sinks of a run or of a part.
+    """Open sinks of a run or of a part.
 
-    Raises `OutputFileError` if one cannot be opened; those before it are given up.
-
-    Parameters
-    ----------
-    sinks : iterable of Sink
-        Opened one after the other.
+    Raises `OutputFileError` if one cannot be opened; those before it are abandoned.
     """
 
     def __init__(self, sinks: Iterable[Sink], part: OfPart | None = None) -> None:
@@ -114,23 +106,19 @@ class Sinks:
             self._opened = opened.pop_all()
 
     def write(self, batch: ReadBatch) -> None:
-        """Write a batch to all."""
         for sink in self._sinks:
             if len(batch) or sink.takes_empty:
                 with blamed_on(sink.path):
                     sink.write(batch)
 
     def append(self, part: DonePart) -> None:
-        """Write what a part has kept to all."""
+        """Append a finished part to all."""
         for sink in self._sinks:
             with blamed_on(sink.path):
                 sink.append(part)
 
     def finish(self) -> None:
-        """Complete all outputs; one that fails takes no other with it.
-
-        Raises the first error of a sink, after the others have been completed.
-        """
+        """Complete all outputs; raise the first error after the others are completed."""
         problems: list[Exception] = []
         for sink in self._sinks:
             try:
@@ -141,11 +129,11 @@ class Sinks:
             raise problems[0]
 
     def abandon(self, *problem: Any) -> None:
-        """Give up what is not complete; see `Sink.abandon`."""
+        """Discard incomplete files; see `Sink.abandon`."""
         self._opened.__exit__(*problem)
 
 
 def append_text(file: BinaryIO, out: TextOutput) -> None:
-    """Write the rows of a table of text without its header."""
+    """Write the rows of a text table without its header."""
     file.readline()
     shutil.copyfileobj(file, out)

@@ -1,4 +1,4 @@
-"""Developer output: what the stages before the methylation calls have found, as text."""
+"""Developer output: intermediate results of the stages, as text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from f5py.text.encoding import encoded
 
 
 class StageTables:
-    """Prints events, aligned pairs or scaling of each batch before its normal rows."""
+    """Print events, aligned pairs or scaling of each batch before its normal rows."""
 
     def __init__(self, out: TextOutput, events: bool, pairs: bool, scaling: bool) -> None:
         self._out = out
@@ -20,7 +20,6 @@ class StageTables:
         self._wrote_header = False
 
     def write(self, batch: ReadBatch) -> None:
-        """Print one batch."""
         if self._events:
             self._write_events(batch)
         if self._pairs:

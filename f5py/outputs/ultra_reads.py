@@ -1,4 +1,4 @@
-"""The records of ultra-long reads, which parts of a run have left out."""
+"""Records of ultra-long reads that a run in parts has skipped."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from f5py.outputs.sink import DonePart, OfPart, Sink
 
 
 class UltraReads(Sink):
-    """The BAM file of ``--skip-ultra`` of a run in parts; in one run the loader writes it, as that of a part."""
+    """BAM file of ``--skip-ultra`` for a run in parts; in a single run and in each part the loader writes it."""
 
     part_name = "ultra.bam"
 
@@ -24,7 +24,7 @@ class UltraReads(Sink):
         self._records = self.files.enter_context(JoinedBam(file, self.path, self._header))
 
     def write(self, batch: ReadBatch) -> None:
-        """Do nothing: the loader has left these reads out."""
+        """Do nothing: the loader has skipped these reads."""
 
     def append(self, part: DonePart) -> None:
         with part.open(self.part_name) as file:

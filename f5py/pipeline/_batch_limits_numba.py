@@ -1,4 +1,4 @@
-"""Jitted division of records into batches; see `f5py.pipeline.loader`."""
+"""Kernel that divides records into batches; see `f5py.pipeline.loader`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from f5py.jit.kernel import exact_kernel
 
 
 class Limits(NamedTuple):
-    """Limits at which batches end."""
+    """Limits of a batch."""
 
     batch_size: int  # most reads
     max_bases: int  # bases from which on a batch is closed
@@ -19,17 +19,16 @@ class Limits(NamedTuple):
 
 @exact_kernel
 def cut(kinds, lengths, first, n, limits, state):
-    """Find where a batch ends that goes on with record `first`; return the place after its last record.
+    """Find the end of a batch that continues with record `first`.
 
     Parameters
     ----------
     kinds : uint8, shape (n,)
-        What becomes of each record; that of very long reads is changed, see `Limits`.
+        Classification of each record; that of very long reads is changed, see `Limits`.
     lengths : int64, shape (n,)
         Bases of each read.
-    limits : Limits
     state : int64, shape (4,)
-        Reads, records left out and bases of the batch so far, and whether it is closed; updated.
+        Reads, skipped records and bases of the batch so far, and whether it is closed; updated.
     """
     batch_size, max_bases, ultra_threshold, counts_left_out = limits
     i = first

@@ -1,4 +1,4 @@
-"""Jitted loops over the CIGARs of a batch."""
+"""Kernels on the CIGARs of a batch."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from f5py.jit.kernel import exact_kernel
 
 @exact_kernel
 def prepare(cigar, offsets, hard_clips):
-    """Empty hard clips unless they are to count; return the first read with a skip of the reference, or -1.
+    """Clear hard clips unless they count; return the first spliced read, or -1.
 
     Parameters
     ----------
@@ -32,10 +32,10 @@ def prepare(cigar, offsets, hard_clips):
 
 @exact_kernel
 def count_columns(alignments, bases, base_offsets, codes, columns):
-    """Count the columns of reads' alignments, and those with equal bases.
+    """Count the aligned columns of reads, and those with equal bases.
 
-    Columns with an A of the reference are left out: unknown bases of a reference, such as masked ones, become A. So is
-    a read whose alignment is not that of as many bases.
+    Columns with an A of the reference are skipped, as unknown bases become A, and so are reads with another number of
+    bases than their alignment.
 
     Parameters
     ----------

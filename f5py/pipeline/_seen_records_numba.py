@@ -1,4 +1,4 @@
-"""Jitted loops of a set of alignments; see `f5py.pipeline.seen_records`."""
+"""Kernels of a hash set of alignments; see `f5py.pipeline.seen_records`."""
 
 import numpy as np
 
@@ -27,7 +27,7 @@ def _with_bytes(data, begin, end, key):
 
 @exact_inner
 def _key_of(data, at, end, key):
-    """Two hashes of a record's name, place, strand and CIGAR."""
+    """Hash a record's name, place, strand and CIGAR twice."""
     key[:] = _BASIS
     name_end = at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH])
     _with_bytes(data, at + FIXED_SIZE, name_end, key)
@@ -40,7 +40,7 @@ def _key_of(data, at, end, key):
 
 @exact_inner
 def _slot_of(table, key):
-    """Find a key's slot in the table, or the empty one where it would be."""
+    """Find a key's slot in the table, or the empty one for it."""
     n_slots = table.shape[0]
     slot = np.int64(key[1] & np.uint64(n_slots - 1))
     while table[slot, 0] != 0 and (table[slot, 0] != key[0] or table[slot, 1] != key[1]):
@@ -50,16 +50,16 @@ def _slot_of(table, key):
 
 @exact_kernel
 def mark_duplicates(data, starts, n, kinds, table):
-    """Make `KEPT` records `DUPLICATE` that are marked so, or were seen before; return how many are new.
+    """Mark `KEPT` records as `DUPLICATE` if flagged or seen before; return the number of new ones.
 
     Parameters
     ----------
     data, starts, n
-        Records, as `f5py.io.bam._bam_numba.list_records` finds them.
+        See `f5py.io.bam._bam_numba.list_records`.
     kinds : uint8, shape (n,)
         Changed.
     table : uint64, shape (2 ** m, 2)
-        The alignments seen, with room for `n` more; changed.
+        Keys, with room for `n` more; changed.
     """
     key = np.empty(2, np.uint64)
     n_new = 0
@@ -82,7 +82,7 @@ def mark_duplicates(data, starts, n, kinds, table):
 
 @exact_kernel
 def move_all(old, new):
-    """Put what is in one table into a larger one, which is filled with zeros.
+    """Copy a table into a larger one of zeros.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Records of a batch, from the bytes of the alignment file to columns."""
+"""Decoding of a batch's alignment records into columns."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MANY_READS = 2048
 
 @dataclass(frozen=True)
 class Stretch:
-    """Consecutive records of one chunk of the alignment file that belong to a batch."""
+    """Consecutive records of one chunk of the alignment file in a batch."""
 
     # data, starts: the chunk; see `f5py.io.bam.bam_records.record_chunks`
     data: NDArray[np.uint8]
@@ -50,7 +50,7 @@ class Stretch:
         end: int,
         n_before: int,
     ) -> Stretch:
-        """Select the records `first` to `end` of a chunk, whose first record has the number `n_before`."""
+        """Select the records `first` to `end` of a chunk with `n_before` records before it."""
         chosen = first + np.flatnonzero(is_kept[first:end])
         return cls(data, starts, first, end, chosen, rows[chosen], n_before + chosen)
 
@@ -59,11 +59,11 @@ class Stretch:
         return RecordColumns.of(self.data, self.starts, self.chosen)
 
     def tags(self, tag: str) -> list[str | None]:
-        """Their values of a tag."""
+        """Decode the values of a tag."""
         return tag_values(self.data, self.starts, self.chosen, tag)
 
     def raw(self, with_passed_over: bool) -> RawRecords:
-        """Their bytes, and those of the records that are not used if these are wanted."""
+        """Return the bytes of the records, with skipped ones on request."""
         whole = self.data[self.starts[self.first] : self.starts[self.end]].copy()
         read = np.full(self.end - self.first, -1)
         read[self.chosen - self.first] = np.arange(len(self.chosen))
@@ -73,7 +73,7 @@ class Stretch:
 
 @dataclass
 class LoadTimes:
-    """Seconds spent on each kind of input: those of batches loaded at the same time, divided by how many these are."""
+    """Seconds spent on each kind of input, divided by the number of batches loaded in parallel."""
 
     alignments: float = 0.0
     reads: float = 0.0
@@ -81,7 +81,6 @@ class LoadTimes:
 
     @property
     def total(self) -> float:
-        """Seconds in all."""
         return self.alignments + self.reads + self.signals
 
     def add(self, other: LoadTimes) -> None:
@@ -93,7 +92,7 @@ class LoadTimes:
 
 @dataclass(frozen=True)
 class Cut:
-    """The records of a batch that is to be loaded."""
+    """Records of a batch to be loaded."""
 
     # number, part: those of the batch
     number: int
@@ -106,7 +105,7 @@ class Cut:
 
 
 class Found(NamedTuple):
-    """Additions to a loaded batch: times and share."""
+    """Times and share of a loaded batch."""
 
     times: LoadTimes
     share: float | None
@@ -115,22 +114,21 @@ class Found(NamedTuple):
 def bases_of(
     stretches: list[Stretch], reads: ReadIndex | RecordReads, from_records: bool, pool: WorkerPool | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
-    """Gather the bases of the reads of a batch as sequenced, and compare them with their records.
+    """Gather the bases of a batch's reads as sequenced, and compare them with their records.
 
     Parameters
     ----------
     from_records : bool
-        Compare one of `COMPARED_OF` reads, and take the bases of the others from their records, which are at hand,
-        where these have as many as `reads` say.
+        Compare one of `COMPARED_OF` reads, and decode the others from their records where these have as many bases.
     pool : WorkerPool or None
-        Threads that help.
+        Helps.
 
     Returns
     -------
     bases, offsets
         Letters of the reads.
     is_other, is_compared : bool, shape (n,)
-        Reads with other bases than their records, and those that were compared.
+        Reads with other bases than their records, and compared reads.
     """
     found, is_other, is_compared = [], [], []
     for one in stretches:
@@ -157,7 +155,7 @@ def bases_of(
 
 
 def check_ends(alignments: AlignmentFile, names: Names, contigs: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
-    """Raise `InputFileError` if a read's alignment ends beyond its contig."""
+    """Raise `InputFileError` for an alignment that ends beyond its contig."""
     beyond = np.flatnonzero(ends > np.array(alignments.contig_lengths, np.int64)[contigs])
     if len(beyond):
         read = int(beyond[0])
@@ -168,13 +166,7 @@ def check_ends(alignments: AlignmentFile, names: Names, contigs: NDArray[np.int3
 
 
 def prepare_cigars(names: Names, columns: RecordColumns, hard_clips: bool, spliced: bool) -> None:
-    """Take hard clips out unless they are to count.
-
-    Raises
-    ------
-    UnsupportedDataError
-        An alignment is spliced, and that is not wanted.
-    """
+    """Remove hard clips unless they count. Raises `UnsupportedDataError` for an unsupported spliced alignment."""
     from f5py.pipeline._cigars_numba import prepare
 
     read = prepare(columns.cigar, columns.cigar_offsets, hard_clips)
@@ -186,10 +178,7 @@ def prepare_cigars(names: Names, columns: RecordColumns, hard_clips: bool, splic
 
 
 def columns_of(batch: ReadBatch) -> NDArray[np.int64]:
-    """Count the columns of the alignments of a batch's first reads; see `ReadBatch.columns`.
-
-    Reads that have dropped out by then for their bases have none.
-    """
+    """Count the aligned columns of a batch's first reads; 0 for reads with other bases. See `ReadBatch.columns`."""
     from f5py.pipeline._cigars_numba import count_columns
 
     columns = np.zeros((min(len(batch), FIRST_READS), 2), np.int64)

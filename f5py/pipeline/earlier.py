@@ -1,4 +1,4 @@
-"""Records before a part of a run that its results depend on, which other parts load: repeated ones, and overlaps."""
+"""Records of other parts that precede a part and affect its results: duplicates, and overlapping alignments."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from f5py.pipeline.seen_records import SeenRecords
 
 
 class Loading(Protocol):
-    """What of a loader the records come from, and the limits of its batches."""
+    """Attributes of a loader used for preceding records."""
 
     alignments: AlignmentFile
     reads: ReadIndex | RecordReads
@@ -37,20 +37,20 @@ class Loading(Protocol):
 
 
 class EarlierRecords:
-    """Looks at the records between the parts that a process loads, so that each part is as in one run over everything.
+    """Visit the records between the parts of this process, so that each part equals that of one run over everything.
 
-    Where repeated records are left out, all before a part are marked as seen. Where calls count once for a read,
-    alignments before a part are loaded if a later part of this process has an overlapping one of the same read: whether
-    they take anything from that depends on whether they can be called.
+    For duplicate filtering, all preceding records are marked as seen. Where calls count once per read, alignments
+    before a part are loaded if a later part of this process has an overlapping one of the same read: their effect
+    depends on whether they can be called.
 
     Parameters
     ----------
     parts : sequence of Part
-        In the order in which they are loaded.
+        In loading order.
     are_loaded : bool
-        Load earlier alignments, not only look at them.
+        Load preceding alignments rather than only mark them.
     ultra_threshold : int
-        Of reads that are left out, see `f5py.pipeline._batch_limits_numba.Limits`; -1 for none.
+        See `f5py.pipeline._batch_limits_numba.Limits`; -1 for none.
     """
 
     def __init__(self, loader: Loading, parts: Sequence[Part], are_loaded: bool, ultra_threshold: int) -> None:
@@ -60,7 +60,7 @@ class EarlierRecords:
         self._ultra_threshold = ultra_threshold
 
     def before(self, part: Part) -> Iterator[list[Stretch]]:
-        """Yield the records of each batch that is needed before a part."""
+        """Yield the records of each batch that a part needs before it."""
         from f5py.io.bam._bam_numba import DUPLICATE, KEPT
         from f5py.pipeline._batch_limits_numba import Limits, cut
 
@@ -95,7 +95,7 @@ class EarlierRecords:
 
     @cached_property
     def _later(self) -> AlignmentSpans:
-        """Alignments of the parts after the first records that are not loaded."""
+        """Alignments of the parts after the first skipped records."""
         from f5py.io.bam._bam_numba import KEPT
 
         spans = AlignmentSpans()
@@ -108,7 +108,7 @@ class EarlierRecords:
     def _visited(
         self, within: RecordRange | None, seen: SeenRecords | None
     ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]]:
-        """Yield records and what `classified` says of them, which is not counted."""
+        """Yield records with their `classified` kinds, without counting them."""
         loader = self._loader
         alignments = loader.alignments
         with closing(alignments.chunks(loader.windows, loader.batch_size, within)) as chunks:

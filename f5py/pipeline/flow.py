@@ -1,4 +1,4 @@
-"""The flow of a run: batches are loaded, computed and written at the same time, and each step is told about."""
+"""Flow of a run: batches are loaded, computed and written concurrently, with progress messages."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _SEVERAL_THREADS = 8
 
 
 class Source(Protocol):
-    """Interface of what gives the batches of a run."""
+    """Producer of the batches of a run."""
 
     def batches(self) -> Generator[Any, None, None]:
         """Load the batches, in order."""
         ...
 
     def stop(self) -> None:
-        """Let what is being loaded end soon, because it is not wanted any more."""
+        """Cancel loading."""
         ...
 
 
@@ -47,25 +47,18 @@ def process(
     who: str = "meth_main",
     left: str = "the output is incomplete",
 ) -> float:
-    """Load, compute and write all batches; return the seconds that computing took.
+    """Load, compute and write all batches; return the compute seconds.
+
+    Raises `F5pyError`; outputs so far are valid and in order, and the message ends with `left`.
 
     Parameters
     ----------
-    stage : AlignmentStage
-        What computes a batch.
-    source : Source
-        What loads the batches.
     inputs : ExitStack
-        The open inputs. They are closed by the thread that uses them: after an interrupt it may be reading for a while.
+        Open inputs, closed by the thread that uses them: after an interrupt it may be reading for a while.
     who : str
-        The name that the messages begin with.
+        Source of the messages.
     left : str
-        What an error that ends the run has left of the output.
-
-    Raises
-    ------
-    F5pyError
-        What was written until then is valid and in order; the message ends with `left`.
+        State of the output after an error.
     """
     started = time.perf_counter()
     processing = console.Stopwatch()
@@ -129,7 +122,7 @@ def process(
 
 
 def lanes_of(options: AlignmentOptions, stage: AlignmentStage) -> int:
-    """Return how many batches this process computes at the same time."""
+    """Return the number of batches that this process computes concurrently."""
     results = stage.stages.results
     if stage.n_gpus:
         return parts_for(results) * stage.n_gpus
@@ -150,7 +143,7 @@ def _note_batch(started: float, who: str, batch: ReadBatch, what: str) -> None:
 
 
 def _note_failures(who: str, batch: ReadBatch, options: AlignmentOptions) -> None:
-    """Name the batch's reads without a usable signal or with too many events."""
+    """List the batch's reads without a usable signal or with too many events."""
     for read in np.flatnonzero((batch.cause == Cause.NO_SIGNAL) | (batch.cause == Cause.MANY_EVENTS)).tolist():
         what = "over-segmented, " if batch.cause[read] == Cause.MANY_EVENTS else ""
         console.note(who, f"{batch.names[read]}: {what}{cause_text(batch, read, options)}")

@@ -1,4 +1,4 @@
-"""Opening and checking the files of a run before its work starts."""
+"""Opening and checking the inputs of a run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ READS_FOR_RUN_INFO = 16
 
 
 def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSource:
-    """Open the signals, and let `inputs` close them."""
+    """Open the signals, to be closed by `inputs`."""
     signals = open_signals(
         options.reads,
         options.slow5,
@@ -54,7 +54,7 @@ def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSou
 
 
 def _how_to_read(options: MappedReadsOptions) -> dict[str, Any]:
-    """Return with how many processes and threads signals are read."""
+    """Return the numbers of processes and threads that read signals."""
     return {"n_processes": options.iop, "n_threads": _threads_to_feed(options)}
 
 
@@ -64,19 +64,16 @@ def open_inputs(
     signals_of: Callable[[MappedReadsOptions, ExitStack], SignalSource] = open_signals_of,
     **settings: Any,
 ) -> tuple[Loader, Chemistry]:
-    """Open all input files, check that they belong together, and let `inputs` close them.
+    """Open all input files, to be closed by `inputs`, and check that they belong together.
+
+    Raises `F5pyError` for missing, damaged or mismatched files, or an unknown chemistry.
 
     Parameters
     ----------
     signals_of : callable, optional
-        Returns the signals; may return those of an earlier run over the same files.
+        Returns the signals, perhaps those of an earlier run over the same files.
     **settings
-        Fields of `LoaderSettings` that the options do not tell.
-
-    Raises
-    ------
-    F5pyError
-        For a file that is missing or damaged, files that do not fit together, or an unknown chemistry.
+        Fields of `LoaderSettings` that are not options.
     """
     given, options = options, with_local_inputs(options, inputs)
     alignments = open_alignments(options)
@@ -138,7 +135,7 @@ def open_inputs(
 
 
 def open_alignments(options: MappedReadsOptions) -> AlignmentFile:
-    """Open the alignments of all reads, or of those that are listed."""
+    """Open the alignments of all reads, or of the listed ones."""
     path = getattr(options, "read_ids", None)
     check_read_once([options.bam, str(options.reads), str(path)])
     return AlignmentFile(
@@ -148,22 +145,22 @@ def open_alignments(options: MappedReadsOptions) -> AlignmentFile:
 
 
 def loading_threads(options: AlignmentOptions) -> int:
-    """Choose how many threads read and decode: more would wait for the interpreter, whatever computes the reads."""
+    """Return the number of loading threads: more would wait for the interpreter."""
     return (options.threads + 1) // 2
 
 
 def batch_size(options: AlignmentOptions) -> int:
-    """Choose how many reads a batch has at most: a GPU is faster than what the interpreter has to do for a batch."""
+    """Return the largest number of reads of a batch, by the speed of CPU or GPU."""
     return options.batchsize or (1024 if _may_use_gpu(options) else 512)
 
 
 def batches_ahead(options: AlignmentOptions) -> int:
-    """Choose how many batches are loaded at the same time, or wait; each takes some 70 to 100 MB."""
+    """Return the number of batches that are loading or queued; each takes some 70 to 100 MB."""
     return 3 if _may_use_gpu(options) else 2 if options.threads > FEW_THREADS else 1
 
 
 def _threads_to_feed(options: AlignmentOptions) -> int:
-    """Return how many worker threads ask for as many signals as what computes; a GPU leaves half of these to read."""
+    """Return the worker threads that use as many signals as the compute stage; a GPU leaves half of them to reading."""
     return options.threads * (2 if _may_use_gpu(options) else 1)
 
 
@@ -172,7 +169,7 @@ def _may_use_gpu(options: AlignmentOptions) -> bool:
 
 
 def with_local_inputs(options: MappedOptions, inputs: ExitStack) -> MappedOptions:
-    """Put files of this machine in the place of inputs that are named by URLs; these go with `inputs`."""
+    """Replace URLs by local copies, which are removed with `inputs`."""
     if not urls(options):
         return options
     from f5py.pipeline.remote_inputs import RemoteInputs
@@ -193,7 +190,7 @@ def with_local_inputs(options: MappedOptions, inputs: ExitStack) -> MappedOption
 
 
 def urls(options: Options) -> list[str]:
-    """List the inputs that are named by URLs."""
+    """List the inputs that are URLs."""
     given = [getattr(options, name) for name, one in declarations(type(options)).items() if one.url]
     return [path for value in given for path in (value if isinstance(value, tuple) else (value,)) if is_url(path)]
 
@@ -201,7 +198,7 @@ def urls(options: Options) -> list[str]:
 def open_reads(
     options: MappedReadsOptions | PlotOptions, alignments: AlignmentFile, n_threads: int = 1
 ) -> ReadIndex | RecordReads:
-    """Open what the reads' bases come from: an index, a file that is held in memory, or the alignments."""
+    """Open the source of the reads' bases: an index, a file held in memory, or the alignments."""
     names_signals = options.slow5 or options.pod5 or options.fast5
     if not options.reads:
         if not names_signals:
@@ -216,7 +213,7 @@ def open_reads(
 
 
 def _check_reach(windows: Windows, alignments: AlignmentFile, text: str) -> None:
-    """Raise if not a single window begins on its contig."""
+    """Raise if every window begins beyond its contig."""
     lengths, at = alignments.contig_lengths, 0
     for contig, start, _, _ in windows.with_previous_end():
         if start < lengths[contig]:
@@ -227,20 +224,14 @@ def _check_reach(windows: Windows, alignments: AlignmentFile, text: str) -> None
 
 
 def check_outputs(options: Options, *piped: str) -> None:
-    """Refuse to write over an input, to write two things into one file, or into a folder that is not there.
+    """Refuse to overwrite an input, to write two outputs to one file, or into a missing folder.
+
+    Raises `UsageError` or `OutputFileError`.
 
     Parameters
     ----------
-    options : Options
-        Their declarations tell which of them name outputs.
     piped : str
-        Fields of those that may be ``-``, which is standard output, besides ``-o``.
-
-    Raises
-    ------
-    UsageError
-    OutputFileError
-        A folder is missing.
+        Fields besides ``-o`` for which ``-`` is standard output.
     """
     named: dict[str, str] = {}
     for field, option, path in paths_written(options):
@@ -266,7 +257,7 @@ def check_outputs(options: Options, *piped: str) -> None:
 
 
 def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:
-    """All input files that `options` name, and their indices."""
+    """Return the paths of all input files and their indices."""
     indices = [] if options.reads is None else [f"{options.reads}{suffix}" for suffix in BESIDE_READS]
     return [
         options.reads, options.bam, options.genome, *options.slow5, *options.pod5, *options.fast5, options.kmer_model,

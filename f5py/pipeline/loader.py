@@ -1,4 +1,4 @@
-"""The first stage: alignment records, reads, reference segments and signals become batches."""
+"""First stage: alignment records, reads, reference segments and signals become batches."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ _NOT_CHOSEN = 255
 
 
 def _part_of_first(number: int) -> int:
-    """Return by what the size of a batch with that number is divided: 4, 4, 2, 2, 1 and so on."""
+    """Return the divisor of the size of a batch: 4, 4, 2, 2, 1 and so on."""
     return max(4 >> number // 2, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
 class LoaderSettings:
-    """Settings of the making of batches; the same from the first one to the last."""
+    """Constant settings of a loader."""
 
     # BAM file for reads longer than `ultra_threshold`, which are then left out. It appears when all records have been
     # read.
@@ -78,7 +78,7 @@ class LoaderSettings:
 
 @dataclass
 class Loader:
-    """Makes batches of the records of an alignment file."""
+    """Make batches from the records of an alignment file."""
 
     # alignments, reads, reference, signals: where records, base-called reads, the reference and signals come from;
     # `reads_path` is for messages
@@ -109,12 +109,12 @@ class Loader:
     _signals_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def stop(self) -> None:
-        """Let what is being loaded end soon, because it is not wanted any more."""
+        """Cancel loading."""
         if self.pool is not None:
             self.pool.stop()
 
     def batches(self) -> Generator[Any, None, None]:
-        """Yield the batches in the file's order, or those of the parts, each with its part's number."""
+        """Yield the batches in file order, or those of the parts, each with its part's number."""
         with closing(worked_ahead(self._cuts(), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")) as loaded:
             for batch, found in loaded:
                 self.times.add(found.times)
@@ -216,7 +216,7 @@ class Loader:
             yield self._cut_of(number, stretches, n_before, time.perf_counter() - started)
 
     def _cut_of(self, number: int, stretches: list[Stretch], n_visited: int, seconds: float) -> Cut:
-        """Make the batch of some records; what depends on the batches before it is found here."""
+        """Complete the batch of some records with fields that depend on previous batches."""
         tag = self.settings.partition_tag
         values = [] if tag is None else [value for one in stretches for value in one.tags(tag)]
         is_whole = self.windows is None and self.alignments.chosen is None
@@ -230,7 +230,7 @@ class Loader:
         )
 
     def check_any_known(self, any_known: bool) -> None:
-        """Raise `InputFileError` if not a single read has bases."""
+        """Raise `InputFileError` if no read has bases."""
         counts = self.alignments.counts
         if any_known or not counts.kept + counts.no_bases:
             return
@@ -254,7 +254,7 @@ class Loader:
             self.n_ultra += 1
 
     def _load(self, cut: Cut) -> tuple[ReadBatch, Found]:
-        """Read everything of a batch. Called in several threads at the same time."""
+        """Load a batch; called in several threads."""
         with self._alone():
             return self._read(cut)
 
@@ -319,12 +319,12 @@ class Loader:
         return batch, Found(times, self._share(cut, columns))
 
     def _signals(self, names: Names, parents: Names, columns: RecordColumns) -> SignalBlock:
-        """Read the signals of a batch's reads; a source that only one thread may use is used by one at a time."""
+        """Read the signals of a batch's reads, under a lock for single-threaded sources."""
         with nullcontext() if getattr(self.signals, "is_concurrent", False) else self._signals_lock:
             return fetch_split(self.signals, names, parents, columns.split_start, columns.split_length)
 
     def _share(self, cut: Cut, columns: RecordColumns) -> float | None:
-        """Compute the share of the alignments before the end of these, if that can be told."""
+        """Return the fraction of the alignments up to the end of these, if known."""
         if self.windows is None or cut.part >= 0:
             return cut.share
         if not len(columns.contig):
@@ -337,7 +337,7 @@ class Loader:
         return self.alignments.expected_records()
 
     def _partition(self, values: list[str | None]) -> NDArray[np.int32]:
-        """Assign a number to each record's value of the partition tag; -1 without it."""
+        """Return the numbers of the records' values of the partition tag; -1 without it."""
         numbers: dict[str | None, int] = {value: i for i, value in enumerate(self.partitions)}
         for value in dict.fromkeys(values):
             if value is not None and value not in numbers:

@@ -1,4 +1,4 @@
-"""Parts of a run, which are loaded and written one after the other, and whose outputs stay apart."""
+"""Parts of a run, which are loaded and written in order, with separate outputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from f5py.io.bam.record_ranges import RecordRange
 
 @dataclass
 class Part:
-    """Records that are a part of a run."""
+    """Records of a part of a run."""
 
     number: int  # 0-based
     records: RecordRange | None = None  # None if only the loader knows them

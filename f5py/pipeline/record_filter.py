@@ -1,4 +1,4 @@
-"""Filter of alignment records: those that are used, counted by what becomes of them."""
+"""Filter of alignment records, with counts by outcome."""
 
 from __future__ import annotations
 
@@ -19,21 +19,16 @@ def classified(
     starts: NDArray[np.int64],
     n: int,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Say what becomes of each of `n` records, which row of the reads' index it has, and how many bases its read has.
+    """Classify `n` records; return their kinds, uint8, rows in the index of the reads, and read lengths, int64.
 
     Parameters
     ----------
     alignments : AlignmentFile
-        Has the filters, and the counts that are added to.
+        Has the filters, and the counts, which are updated.
     seen : SeenRecords or None
-        What finds duplicates, if these are left out.
+        Finds duplicates, if these are skipped.
     data, starts, n
         See `f5py.io.bam._bam_numba.list_records`.
-
-    Returns
-    -------
-    kinds : uint8, shape (n,)
-    rows, lengths : int64, shape (n,)
     """
     from f5py.io.bam._bam_numba import (
         DUPLICATE,

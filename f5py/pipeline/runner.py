@@ -1,4 +1,4 @@
-"""Load, compute and write at the same time, over bounded queues, in the order of the input."""
+"""Load, compute and write concurrently, over bounded queues, in input order."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _left_open: list[ExitStack] = []
 
 @contextmanager
 def _short_turns() -> Iterator[None]:
-    """Let threads have the interpreter for short turns."""
+    """Shorten the interpreter's switch interval."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_SECONDS)
     try:
@@ -64,20 +64,17 @@ def run_pipeline(
     """Pass every item of `load` through `compute`, `settle` and `write`.
 
     `load` runs in one thread, `compute` in `n_lanes` others, each with an item of its own, `settle` in the calling
-    thread and `write` in one more thread. `load`, `settle` and `write` see the items in order. At any time there are at
-    most `n_ahead` items that are loaded and wait, `n_lanes` that are computed, two that have been and wait for one
-    before them, one that waits to be written and one that is written. When a stage fails or is interrupted, the items
-    before it are still written, in order, and its exception is raised here; after an interrupt the writer is given up
-    if that takes long. If `load` is a generator, it is closed in its thread.
+    thread and `write` in one more thread; all but `compute` see the items in order. At most `n_ahead` items are loaded
+    and queued, `n_lanes` are being computed, two computed ones wait for an earlier one, one is queued for writing and
+    one being written. When a stage fails or is interrupted, earlier items are still written, and the exception is
+    raised here; after an interrupt a slow writer is abandoned. A generator `load` is closed in its thread.
 
     Parameters
     ----------
-    settle : callable of one item, optional
-        Called between the two.
     stop : callable, optional
-        Called when what is being computed is not wanted any more, so that it ends soon.
+        Cancels the computation in progress.
     waits : Waits, optional
-        Counts what is waited for.
+        Counts waiting times.
     """
     waits = Waits() if waits is None else waits
     source: _Prefetch[T] = _Prefetch(load, n_ahead)
@@ -130,7 +127,7 @@ def run_pipeline(
 
 
 def stages_running() -> bool:
-    """Return whether a thread of a pipeline that has failed or was interrupted has not come to its end."""
+    """Return whether a thread of a failed or interrupted pipeline is still running."""
     return any(name.startswith(THREAD_PREFIX) for name in _thread_names())
 
 
@@ -140,17 +137,16 @@ def _thread_names() -> list[str]:
 
 
 class Outputs(ExitStack):
-    """The open outputs of a pipeline, which its writer uses.
+    """Open outputs of a pipeline, used by its writer.
 
-    If the block ends by an exception, the writer may still be inside of an output: after an interrupt it is not waited
-    for very long. Closing the output then would wait too, or damage the file or the process. So the writer is asked to
-    stop, and if it does not, nothing is closed and files that were to appear when complete are unlinked; the process
-    should end soon.
+    If the block raises, the writer may still be inside of an output, as after an interrupt it is not joined for long.
+    Closing the output would wait, too, or damage the file or the process. So the writer is asked to stop, and if it
+    does not, nothing is closed and atomic files are unlinked; the process should end soon.
 
     Attributes
     ----------
     stopping : threading.Event
-        Set when the writer is to stop before its next piece.
+        Tells the writer to stop before its next piece.
     """
 
     def __init__(self) -> None:
@@ -171,7 +167,7 @@ class Outputs(ExitStack):
         return bool(super().__exit__(kind, problem, traceback))
 
     def _wait_for_writer(self) -> bool:
-        """Ask it to stop; return whether it has."""
+        """Ask the writer to stop; return whether it has."""
         self.stopping.set()
         deadline = time.monotonic() + _STOP_SECONDS
         while _WRITER in _thread_names():
@@ -182,7 +178,7 @@ class Outputs(ExitStack):
 
 
 class _Stage:
-    """A thread whose end can be waited for."""
+    """Joinable thread of a stage."""
 
     def __init__(self, name: str, run: Callable[[], None]) -> None:
         self._run = run
@@ -202,7 +198,7 @@ class _Stage:
 
 
 class _Lanes(Generic[T]):
-    """Threads that each compute one item at a time; items are taken back in the order in which they were put."""
+    """Threads that each compute one item at a time; items are returned in order."""
 
     def __init__(self, compute: Callable[[T], object], n_lanes: int) -> None:
         self._compute = compute
@@ -220,13 +216,13 @@ class _Lanes(Generic[T]):
 
     @property
     def have_room(self) -> bool:
-        """Whether a lane is free, and not too many items wait for one before them."""
+        """Whether a lane is free, and not too many items wait for an earlier one."""
         self._any_done.clear()
         n_busy = sum(not result.done.is_set() for result in self._in_flight)
         return n_busy < len(self._stages) and len(self) < len(self._stages) + _MOST_BEHIND
 
     def wait_for_any(self) -> None:
-        """Wait until an item has been computed since `have_room` was asked for."""
+        """Wait until an item has been computed since `have_room`."""
         wait_for_event(self._any_done)
 
     def put(self, item: T) -> None:
@@ -235,7 +231,7 @@ class _Lanes(Generic[T]):
         self._waiting.put((item, result))
 
     def take(self) -> T:
-        """Wait for the first item; raise what computing it has raised."""
+        """Wait for the first item; raise the exception of its computation."""
         result = self._in_flight[0]
         wait_for_event(result.done)
         self._in_flight.popleft()
@@ -245,7 +241,7 @@ class _Lanes(Generic[T]):
         return item
 
     def finish(self) -> None:
-        """Let the threads end; nothing more will be put. May be called twice."""
+        """Let the threads end after the last item. May be called twice."""
         for _ in self._stages:
             self._waiting.put(None)
 
@@ -274,7 +270,7 @@ class _Result:
 
 
 class _Prefetch(Generic[T]):
-    """Iterates over items in a thread that stays some items ahead."""
+    """Iterate over items in a thread that stays some items ahead."""
 
     def __init__(self, items: Iterable[T], n_ahead: int) -> None:
         self._items = items
@@ -310,7 +306,7 @@ class _Prefetch(Generic[T]):
                 continue
 
     def until_end(self, waiting: Callable[[], None], waits: Waits) -> Iterator[T]:
-        """Yield the items; `waiting` is called now and then while the next one is waited for."""
+        """Yield the items; `waiting` is called periodically while waiting."""
         while True:
             try:
                 with waits.of("loading"):
@@ -326,7 +322,7 @@ class _Prefetch(Generic[T]):
         self._stage.join()
 
     def raise_error(self) -> None:
-        """Raise what ended the items too early."""
+        """Raise the exception that ended the items."""
         if self._error is not None:
             raise self._error
 
@@ -338,7 +334,7 @@ class _Prefetch(Generic[T]):
 
 
 class _Sink(Generic[T]):
-    """Hands items to a function in a thread, in order."""
+    """Pass items to a function in a thread, in order."""
 
     def __init__(self, consume: Callable[[T], None]) -> None:
         self._consume = consume
@@ -358,13 +354,13 @@ class _Sink(Generic[T]):
             del item  # items are large: none is kept while the next one is waited for
 
     def put(self, item: T) -> None:
-        """Hand an item on, as soon as the one before has been written."""
+        """Queue an item once the previous one has been written."""
         self.raise_error()
         self._queue.put(item)
         self._taken.acquire()
 
     def finish(self, deadline: float | None = None) -> None:
-        """Write what has been put, then end; give up at the deadline. May be called twice."""
+        """Write queued items, then end; give up at the deadline. May be called twice."""
         try:
             self._queue.put(_END, timeout=_seconds_until(deadline))
         except queue.Full:  # it ends after what it is writing

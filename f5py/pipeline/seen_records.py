@@ -1,4 +1,4 @@
-"""The set of alignments that were seen, by which doubled ones are found."""
+"""Hash set of alignments for detecting duplicates."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ _FIRST_SLOTS = 1 << 12
 
 
 class SeenRecords:
-    """Finds records that are marked as duplicates, and those that repeat an earlier one.
+    """Find records flagged as duplicates, and repeated ones.
 
-    A record repeats another if read name, contig, position, strand and CIGAR are the same, as after merging a file with
-    itself. A hash of 128 bits is kept of every record, in some 40 bytes.
+    Repeated records share read name, contig, position, strand and CIGAR, as after merging a file with itself. The set
+    has a 128-bit hash of every record, in some 40 bytes.
     """
 
     def __init__(self) -> None:
@@ -20,14 +20,14 @@ class SeenRecords:
         self._n = 0
 
     def mark(self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, kinds: NDArray[np.uint8]) -> None:
-        """Let the kept ones of `n` records that are duplicates be of this kind.
+        """Mark duplicates among the kept ones of `n` records.
 
         Parameters
         ----------
         starts : int64
-            Where they begin, and where the last one ends.
+            Offsets of the records, and the end of the last one.
         kinds : uint8, shape (n,)
-            What becomes of them; changed.
+            Classification of the records; changed.
         """
         from f5py.pipeline._seen_records_numba import mark_duplicates, move_all
 

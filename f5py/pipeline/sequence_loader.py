@@ -1,4 +1,4 @@
-"""Batches of the reads of a sequence file, which are mapped to nothing."""
+"""Loader of unmapped reads from a sequence file."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ Sequences = tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]
 
 
 class SequenceLoader:
-    """Makes batches of the reads of a FASTA or FASTQ file, which are mapped to nothing.
+    """Make batches of the reads of a FASTA or FASTQ file, unmapped.
 
     Parameters
     ----------
     batch_size, max_bases : int
         A batch is closed when it has that many reads or at least that many bases.
     n_ahead : int
-        Batches whose signals are read at the same time, or have been and are not taken yet.
+        Batches that are loading or queued.
     chosen : ReadList, optional
-        The only reads that are used.
+        The only reads to use.
 
     Attributes
     ----------
     parts : deque of Part
-        Those that have begun, of a file that is divided; to be taken from it.
+        Parts of a divided file that have begun; consumed by the caller.
     n_parts : int
-        Parts that the file has, as far as it has been read.
+        Number of parts so far.
     tells_share : bool
-        Has no effect: how many reads there are is only known at their end.
+        Without effect: the number of reads is unknown before the end.
     """
 
     def __init__(
@@ -87,20 +87,20 @@ class SequenceLoader:
         return names, bases, offsets
 
     def divide(self, reads_per_part: int, leave_out: Callable[[int], bool]) -> None:
-        """Make batches of parts of so many reads, but for those that are left out."""
+        """Divide the reads into parts of this size, skipping those that `leave_out` returns true for."""
         self._reads_per_part = reads_per_part
         self._leave_out = leave_out
 
     def stop(self) -> None:
-        """Load no more than what is being loaded."""
+        """Cancel loading."""
         self._stopped = True
 
     def peek_names(self) -> list[str]:
-        """Names of some of the first reads."""
+        """Return the names of some of the first reads."""
         return [] if self._first is None else self._first[0][:16]
 
     def batches(self) -> Generator[ReadBatch, None, None]:
-        """Yield the batches in the file's order."""
+        """Yield the batches in file order."""
         return worked_ahead(self._cuts(), self._load, self._n_ahead, f"{THREAD_PREFIX}load")
 
     def _cuts(self) -> Iterator[tuple[int, int, Sequences]]:
@@ -119,7 +119,7 @@ class SequenceLoader:
             self._chosen.warn_of_missing("the file of reads")
 
     def _of_parts(self, n_before: int, sequences: Sequences) -> Iterator[tuple[int, Sequences]]:
-        """Yield what consecutive reads have of each part that is not left out, with its number."""
+        """Yield the number and reads of each part in consecutive reads."""
         names, bases, offsets = sequences
         size = self._reads_per_part
         if size is None:
@@ -140,7 +140,7 @@ class SequenceLoader:
             first = end
 
     def _load(self, cut: tuple[int, int, Sequences]) -> ReadBatch:
-        """Read the signals of a batch. Called in several threads at the same time."""
+        """Read the signals of a batch; called in several threads."""
         number, part, (names, bases, base_offsets) = cut
         started = time.perf_counter()
         with self._lock if not getattr(self._signals, "is_concurrent", False) else nullcontext():

@@ -1,4 +1,4 @@
-"""Batches of reads that are mapped to nothing."""
+"""Batches of unmapped reads."""
 
 from __future__ import annotations
 
@@ -13,22 +13,15 @@ from f5py.io.signals import SignalBlock
 def unmapped_batch(
     number: int, names: list[str], bases: NDArray[np.uint8], base_offsets: NDArray[np.int64], signals: SignalBlock
 ) -> ReadBatch:
-    """Make a batch of n reads that are mapped to nothing: what the loader fills, with empty alignments.
+    """Make a batch of unmapped reads, with empty alignments and `contig` -1.
 
     Parameters
     ----------
-    number : int
-        Of the batch in the run.
     bases : uint8, offsets `base_offsets`
         Letters of the reads as sequenced.
     base_offsets : int64, shape (n + 1,)
     signals : SignalBlock
-        Of the same reads; those that are unreadable get the status `ReadStatus.BAD_READ`.
-
-    Returns
-    -------
-    ReadBatch
-        Its `contig` is -1 for every read.
+        Of the same reads; unreadable ones get the status `ReadStatus.BAD_READ`.
     """
     n = len(names)
     status = np.zeros(n, np.uint8)

@@ -24,17 +24,9 @@ _NOTABLE_LOSS = 0.1
 
 
 def report(options: MappedReadsOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
-    """Print the counts and times of a run, and what they suggest, and write the report that was asked for.
+    """Print counts, times and advice, append new warnings to `warnings`, and write the requested report.
 
-    Parameters
-    ----------
-    warnings : list of str
-        Those of the run; this function's are added meanwhile.
-
-    Raises
-    ------
-    FailedRunError
-        If not a single read has a result, or the inputs do not belong together.
+    Raises `FailedRunError` if no read has a result, or the inputs do not belong together.
     """
     counts, skipped = outcome.counts, outcome.skipped
     console.note(
@@ -62,7 +54,7 @@ def report(options: MappedReadsOptions, context: RunContext, outcome: Outcome, w
 
 
 def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) -> None:
-    """Tell what has been left out, and why."""
+    """Warn of skipped records and failed reads."""
     counts, skipped = outcome.counts, outcome.skipped
     if counts.ultra:
         console.warning(
@@ -107,7 +99,7 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
 
 
 def _why_empty(options: MappedReadsOptions, counts: RunCounts) -> str:
-    """Say why nothing came out of reads that were aligned."""
+    """Explain the lack of results of aligned reads."""
     where = f" in {' '.join(options.window)}" if options.window else ""
     reads = "the only aligned read" if counts.used == 1 else f"the {counts.used:,} aligned reads"
     if isinstance(options, CallOptions):
@@ -120,7 +112,7 @@ def _why_empty(options: MappedReadsOptions, counts: RunCounts) -> str:
 
 
 def warn_of_reverse_reads(who: str, counts: RunCounts, context: RunContext) -> None:
-    """Tell how many reads of direct RNA lie on the strand that m6anet takes none from."""
+    """Warn of direct RNA reads on the reverse strand, which m6anet ignores."""
     if context.chemistry.rna and counts.reverse:
         input_warning(
             who,
@@ -130,7 +122,7 @@ def warn_of_reverse_reads(who: str, counts: RunCounts, context: RunContext) -> N
 
 
 def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: str, is_taken: bool = False) -> None:
-    """Say in one line what came out, and where it is."""
+    """Report the number of results and their files in one line."""
     words = f"{counts.used:,} reads aligned"
     if what:
         words = f"{counts.results:,} {what} of {counts.used:,} of {counts.total:,} reads"
@@ -144,7 +136,7 @@ def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: s
 
 
 def written_files(options: Any, is_taken: bool = False) -> list[str]:
-    """List where the results of a command are, standard output in words."""
+    """List the files of a command's results, with words for standard output."""
     has_table = not is_taken and getattr(options, "output_format", "") != "none"
     has_table = has_table and getattr(options, "m6anet_json", None) is None
     files = []
@@ -158,7 +150,7 @@ def written_files(options: Any, is_taken: bool = False) -> list[str]:
 
 
 def warn_of_bad_reads(who: str, counts: RunCounts, options: AlignmentOptions) -> None:
-    """Tell how many reads have no usable signal, and of some of them why."""
+    """Warn of reads without a usable signal, with examples."""
     if not (n := counts.of(Cause.NO_SIGNAL)):
         return
     more = n - len(counts.examples)
@@ -171,7 +163,7 @@ def warn_of_bad_reads(who: str, counts: RunCounts, options: AlignmentOptions) ->
 
 
 def note_counts_and_times(who: str, outcome: Outcome, signal_kind: str) -> None:
-    """Print what became of the reads, and how long it took; `signal_kind` is the format of the signals."""
+    """Print the outcomes of the reads, and the times; `signal_kind` is the format of the signals."""
     counts = outcome.counts
     shown = dict(zip(LOADED, ("bam", "fasta", signal_kind), strict=True))
     console.note(

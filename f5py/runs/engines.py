@@ -1,4 +1,4 @@
-"""Engines that work on the parts of a plan: this process, or those that others have made."""
+"""Engines for the parts of a plan: this process, or workers of dask or Slurm."""
 
 from __future__ import annotations
 
@@ -50,23 +50,16 @@ def work_on(
     cluster: Cluster | None,
     early: EarlyText | None,
 ) -> None:
-    """Work on parts until they are done.
+    """Complete parts of a plan by the engine of its `options`.
+
+    Raises `F5pyError` if a part fails; finished parts stay.
 
     Parameters
     ----------
-    options : MappedReadsOptions
-        Those of the plan, with the engine.
-    numbers : list of int
-        The parts.
     cluster : Cluster, optional
-        Works on them. It is ending when all parts are done.
+        Closing when all parts are done.
     early : EarlyText, optional
-        Takes the rows of parts that are done while the cluster works on others.
-
-    Raises
-    ------
-    F5pyError
-        A part cannot be done. Those that are done stay so.
+        Collects the rows of finished parts meanwhile.
     """
     if cluster is not None:
         _by_dask(recipe, options, plan, numbers, cluster, early)
@@ -86,7 +79,7 @@ def work_on(
 
 
 def work_on_here(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int]) -> None:
-    """Work on parts in this process, in the folder that the plan's paths are relative to."""
+    """Complete parts in this process, in the folder that the plan's paths are relative to."""
     run_parts(options, recipe, PartJob(plan, numbers, judges_fit=0 in numbers))
     which = f"part {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} parts are"
     _note(plan, which)
@@ -99,7 +92,7 @@ def _note(plan: Plan, which: str) -> None:
 def _by_dask(
     recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int], cluster: Cluster, early: EarlyText | None
 ) -> None:
-    """Let the workers of a dask cluster do it, some parts at a time each."""
+    """Complete parts by the workers of a dask cluster, several at a time each."""
     free = {
         name: getattr(options, name)
         for name, option in declarations(type(options)).items()
@@ -130,7 +123,7 @@ def _by_dask(
 
 
 class _State:
-    """What is done of the parts that a cluster works on; looked at by one thread."""
+    """Progress of the parts on a cluster; used by one thread."""
 
     def __init__(self, plan: Plan, numbers: list[int], early: EarlyText | None, advance: Callable[[int], Any]) -> None:
         self._plan = plan
@@ -139,7 +132,7 @@ class _State:
         self._advance = advance
 
     def look(self) -> None:
-        """Look at the rows of parts that have been done since the last time, while others are worked on."""
+        """Check the rows of newly finished parts."""
         for number in sorted(self._left & self._plan.done()):
             self._left.discard(number)
             check_early(self._plan, number)
@@ -148,13 +141,13 @@ class _State:
             self._early.go_on()
 
     def watch(self, ended: threading.Event) -> None:
-        """Look again and again."""
+        """Poll until the event is set."""
         while not ended.wait(_LOOK_SECONDS):
             self.look()
 
 
 class _Tasks(NamedTuple):
-    """How tasks are given to workers."""
+    """Context of dask submissions."""
 
     dask: Any  # module
     client: Any
@@ -162,15 +155,14 @@ class _Tasks(NamedTuple):
     how: dict[str, Any]  # other arguments of dask's
 
     def submit(self, function: Callable[..., str], given: Any, key: str, priority: int) -> Any:
-        """Let a worker call a function; return the future."""
+        """Submit a function call; return the future."""
         return self.client.submit(function, *self.run, given, key=key, priority=priority, **self.how)
 
 
 def _take_in_turn(tasks: _Tasks, plan: Plan, numbers: list[int], n_workers: int) -> None:
-    """Let each worker take part after part, and work on them in one run, until all are taken.
+    """Let each worker claim parts one by one, in a single run, until all are claimed.
 
-    What was taken and is not done is left: by a worker that has ended, or for an error, after which another run goes on
-    with the next part.
+    Unfinished claimed parts are left, by a worker that has died or failed; after an error another run continues.
     """
     with Claims(plan, numbers) as claims:
 
@@ -188,9 +180,9 @@ def _take_in_turn(tasks: _Tasks, plan: Plan, numbers: list[int], n_workers: int)
 
 
 def _work_on_shares(tasks: _Tasks, plan: Plan, shares_of_parts: list[list[int]], look: Callable[[], object]) -> None:
-    """Let the workers work on shares, and parts that fail be tried again; `look` is called after each.
+    """Submit groups of parts, and retry failed ones; `look` is called after each.
 
-    Raises `F5pyError` if some cannot be done.
+    Raises `F5pyError` if some fail for good.
     """
     tries = Counter(number for share in shares_of_parts for number in share)
     shares: dict[str, list[int]] = {}
@@ -224,10 +216,7 @@ def _work_on_shares(tasks: _Tasks, plan: Plan, shares_of_parts: list[list[int]],
 
 
 def _shares(numbers: list[int], n_workers: int) -> list[list[int]]:
-    """Divide parts into tasks: large ones first, as one run over several parts keeps its threads busy; then small ones.
-
-    The workers end together then, however fast each is.
-    """
+    """Divide parts into tasks: large ones first, which keep the threads busy, then small ones to end together."""
     shares, begin = [], 0
     while begin < len(numbers):
         size = max((len(numbers) - begin) // (2 * n_workers), 1)
@@ -237,7 +226,7 @@ def _shares(numbers: list[int], n_workers: int) -> list[list[int]]:
 
 
 def _work_on_parts(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], numbers: list[int]) -> str:
-    """Work on parts, in a worker; return what is wrong with one or "", as dask shows a traceback of exceptions."""
+    """Complete parts in a worker; return the error or "", as dask shows tracebacks of exceptions."""
 
     def work(plan: Plan, options: Any) -> None:
         if left := [number for number in numbers if not plan.is_done(number)]:
@@ -247,7 +236,7 @@ def _work_on_parts(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any],
 
 
 def _take_parts(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], claims: Claims) -> str:
-    """Work on parts that no other worker has taken, in a worker; return what is wrong with one or ""."""
+    """Complete claimed parts in a worker; return the error or ""."""
 
     def work(plan: Plan, options: Any) -> None:
         if job := TakingJob(plan, claims.take()):
@@ -276,7 +265,7 @@ def _in_worker(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], wor
 
 
 def _by_slurm(options: Any, plan: Plan, numbers: list[int]) -> None:
-    """Submit an array of jobs, and wait for it; if that is interrupted, the jobs are cancelled."""
+    """Submit a job array and wait for it; cancel it on an interrupt."""
     if shutil.which("sbatch") is None:
         raise MissingDependencyError(
             "--engine slurm: there is no sbatch on this machine; f5py plan --print-slurm FOLDER prints the script"
@@ -308,7 +297,7 @@ def _by_slurm(options: Any, plan: Plan, numbers: list[int]) -> None:
 
 
 def _cancel(job: str) -> None:
-    """Cancel a job of Slurm, as far as Slurm can be reached."""
+    """Cancel a Slurm job, ignoring failures."""
     with suppress(OSError):
         done = subprocess.run(["scancel", job], capture_output=True, text=True, check=False)
         if not done.returncode:

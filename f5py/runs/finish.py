@@ -1,4 +1,4 @@
-"""The end of a run in parts: the outputs of all parts become those of one run."""
+"""End of a run in parts: concatenate the parts into the final outputs."""
 
 from __future__ import annotations
 
@@ -37,15 +37,13 @@ def finish(options: Any, recipe: MappedReadsRecipe, plan: Plan, early: EarlyText
 
     Parameters
     ----------
-    options : MappedReadsOptions
-        Those of the plan.
     early : EarlyText, optional
-        Has the rows of the plan's parts, as far as it could take them.
+        Rows of the plan's parts collected so far.
 
     Raises
     ------
     F5pyError
-        A part is not done or damaged, an input has changed, or an output cannot be written.
+        A part is missing or damaged, an input has changed, or an output cannot be written.
     """
     if missing := plan.unfinished():
         shown = ", ".join(map(str, missing[:_SHOWN])) + (", ..." if len(missing) > _SHOWN else "")
@@ -65,20 +63,16 @@ def join_parts(
     early: EarlyText | None = None,
     do: Callable[[list[str]], object] = lambda warnings: None,
 ) -> RunCounts:
-    """Write the outputs of parts, one after the other.
+    """Concatenate parts, given as plan and number, into the outputs of one run.
 
     Parameters
     ----------
     options : MappedReadsOptions
         Those of a run over everything.
-    parts : list of (Plan, int)
-        A plan and the number of its part.
     tells : bool
-        Say what has come out, or why nothing has.
-    early : EarlyText, optional
-        See `finish`.
+        Report the results.
     do : callable, optional
-        Does the parts, once the inputs are open; called with the texts of warnings until then.
+        Computes the parts, once the inputs are open; called with the warnings until then.
     """
     with ExitStack() as inputs, inputs_in_use(paths_read(options)), console.recorded_warnings() as warnings:
         loader, chemistry = recipe.open(options, inputs)
@@ -105,7 +99,7 @@ def join_parts(
 
 @contextmanager
 def failed_reads_left(recipe: Recipe, run: Run, parts: list[DonePart]) -> Iterator[None]:
-    """Write the list of failed reads of parts, if one is wanted, when the block ends by an error."""
+    """Write the requested list of the parts' failed reads if the block raises."""
     try:
         yield
     except F5pyError:
@@ -119,7 +113,7 @@ def failed_reads_left(recipe: Recipe, run: Run, parts: list[DonePart]) -> Iterat
 def read_parts(
     parts: list[PlannedPart], new_statistics: Callable[[], Any], advance: Callable[[int], object] = lambda n: None
 ) -> tuple[list[DonePart], Outcome, bool]:
-    """Return the parts, whose files are looked at, their sums, and whether there is a read with bases."""
+    """Return the parts with checked files, their sums, and whether any read has bases."""
     outcome, any_known = Outcome(RunCounts(), RecordCounts(), new_statistics()), False
     done = []
     for plan, number in parts:
@@ -139,22 +133,14 @@ def join_outputs(
     advance: Callable[[int], object] = lambda n: None,
     early: EarlyText | None = None,
 ) -> None:
-    """Let the outputs of a run take the parts, one after the other.
+    """Concatenate the parts into the final outputs.
+
+    Raises `InputFileError` for an unreadable part, or `OutputFileError`.
 
     Parameters
     ----------
-    parts : list of DonePart
-        In order.
     advance : callable of one int
         Called with 1 after each part.
-    early : EarlyText, optional
-        See `finish`.
-
-    Raises
-    ------
-    InputFileError
-        A part cannot be read.
-    OutputFileError
     """
     with Outputs() as outputs:
         sinks = Sinks(_without_text_in_place(_all_sinks(recipe, run), parts, early))
@@ -173,14 +159,14 @@ def _all_sinks(recipe: Recipe, run: Run) -> Iterator[Sink]:
 
 
 def _without_text_in_place(sinks: Iterator[Sink], parts: list[DonePart], early: EarlyText | None) -> Iterator[Sink]:
-    """Leave out a table whose text is in one piece: it gets its name without being copied."""
+    """Skip the sink of a text table that is complete in one file, and rename that file."""
     for sink in sinks:
         if not (sink.may_be_named and parts and _has_name(parts, sink.path, early)):
             yield sink
 
 
 def _has_name(parts: list[DonePart], output: str, early: EarlyText | None) -> bool:
-    """Let the table of all parts have its name, if it is in one piece."""
+    """Rename the table of all parts to the output, if it is one file."""
     folder = parts[0].plan.folder
     if any(part.plan.folder != folder for part in parts):
         return False

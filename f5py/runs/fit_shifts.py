@@ -1,4 +1,4 @@
-"""Fit of the shifts of methylated k-mers to reads of unknown methylation: ``f5py train --unlabeled``."""
+"""Fit of the shifts of methylated k-mers to unlabeled reads: ``f5py train --unlabeled``."""
 
 from __future__ import annotations
 
@@ -55,10 +55,9 @@ class ShiftsSummary:
 
 
 def run(options: TrainOptions) -> ShiftsSummary:
-    """Fit the shifts of methylated k-mers as `options` say, and write them.
+    """Fit the shifts of methylated k-mers, and write the model.
 
-    Raises `F5pyError` for anything wrong with the input or output, and for shifts that are not to be trusted. No file
-    is made then.
+    Raises `F5pyError` for unusable inputs or outputs, and for untrustworthy shifts, leaving no file.
     """
     if options.bam is not None:
         raise UsageError("-b and --unlabeled exclude each other: -b is for reads with --truth")
@@ -83,7 +82,7 @@ def run(options: TrainOptions) -> ShiftsSummary:
 
 
 def _start_model(options: TrainOptions, chemistry: Chemistry, motif: Motif) -> PoreModel:
-    """Return the model with the shifts to start from."""
+    """Return the model with the initial shifts."""
     if chemistry.rna:
         raise UnsupportedDataError(f"--unlabeled: methylation is called in DNA only, not in {chemistry.name}")
     if options.start is None:
@@ -104,7 +103,7 @@ def _start_model(options: TrainOptions, chemistry: Chemistry, motif: Motif) -> P
 
 
 def _chosen_share(sources: list[TrainOptions], motif: Motif) -> tuple[Chemistry, float]:
-    """Determine the chemistry, and the share of the reads that has as many groups as are wanted."""
+    """Determine the chemistry, and the fraction of reads with enough groups."""
     chemistry, n_reads, n_groups = None, 0, 0
     for options in sources:
         with ExitStack() as inputs:
@@ -118,7 +117,7 @@ def _chosen_share(sources: list[TrainOptions], motif: Motif) -> tuple[Chemistry,
 
 
 def _single_sites(loader: Loader, motif: Motif) -> Iterator[tuple[int, int]]:
-    """Yield the numbers of reads and of groups of one site in the reference under them, batch by batch."""
+    """Yield reads and single-site groups of each batch's reference segments."""
     codes = motif.codes(False)
     for columns, bases, offsets in loader.segments():
         bits = codes.letter_bits[bases]
@@ -137,7 +136,7 @@ def _single_sites(loader: Loader, motif: Motif) -> Iterator[tuple[int, int]]:
 
 
 def _windows(sources: list[TrainOptions], motif: Motif, share: float) -> SiteWindows | None:
-    """Extract the windows of the groups of one site in a share of the reads."""
+    """Extract the windows of single-site groups in a fraction of the reads."""
     parts: list[SiteWindows] = []
     numbers: dict[str, int] = {}
     for options in sources:
@@ -156,7 +155,7 @@ def _windows(sources: list[TrainOptions], motif: Motif, share: float) -> SiteWin
 def _fitted(
     options: TrainOptions, chemistry: Chemistry, start: PoreModel, windows: SiteWindows | None, motif: Motif
 ) -> ShiftsSummary:
-    """Fit, tell, and refuse what is not to be trusted."""
+    """Fit, report, and refuse untrustworthy shifts."""
     names = [] if windows is None else windows.reads
     n_reads = len(set(names))
     if windows is None or n_reads < LEAST_READS or len(names) < LEAST_GROUPS:

@@ -1,6 +1,6 @@
-"""Worker processes with a GPU each, which work on the parts of a plan.
+"""Worker processes with a GPU each for the parts of a plan.
 
-The interpreter of one process is slower than a GPU: so each GPU has a process, and its share of the threads.
+The interpreter of one process is slower than a GPU: so each GPU has a process, with a fraction of the threads.
 """
 
 from __future__ import annotations
@@ -54,10 +54,9 @@ class _Message(NamedTuple):
 
 
 def options_of_workers(recipe: MappedReadsRecipe, options: Any) -> list[Any]:
-    """Return the options of a run, or of a worker for each GPU if that pays.
+    """Return the options of a run, or those of a worker for each GPU if that pays.
 
-    Inputs that only one process can read, and runs that cannot take one part after the other, have one process, which
-    then uses all GPUs.
+    Inputs that only one process can read, and runs that cannot take parts one by one, have one process for all GPUs.
     """
     if not may_be_there(options):
         return [options]
@@ -90,21 +89,16 @@ def _can_be_planned(options: Any) -> bool:
 
 
 def _can_be_opened_twice(options: Any) -> bool:
-    """Return whether the inputs are files that several processes can read, and none holds all reads in memory."""
+    """Return whether the inputs are files that several processes can read, none held in memory."""
     if urls(options) or not os.path.isfile(options.bam) or getattr(options, "read_ids", None) == "-":
         return False
     return options.reads is None or os.path.exists(options.reads + SEQUENCE_SUFFIX)
 
 
 class GpuWorkers:
-    """Worker processes, which are started and load what they need; a context manager that ends them.
+    """Preloaded worker processes, one for each element of `options`; a context manager that ends them.
 
     Raises `MissingDependencyError` if they cannot be started.
-
-    Parameters
-    ----------
-    options : sequence of options
-        Of each worker.
     """
 
     def __init__(self, recipe: MappedReadsRecipe, options: Sequence[Any]) -> None:
@@ -134,11 +128,11 @@ class GpuWorkers:
 
     @property
     def n_parts(self) -> int:
-        """Number of parts that a plan for these workers should have."""
+        """Number of parts for a plan."""
         return _PARTS_PER_GPU * len(self._processes)
 
     def begin(self, plan: Plan) -> None:
-        """Let them take the parts of a plan, one after the other."""
+        """Let the workers claim the parts of a plan."""
         self._plan = plan
         self._claims = Claims(plan, plan.unfinished()).__enter__()
         for connection in self._processes:
@@ -146,23 +140,16 @@ class GpuWorkers:
                 send(connection, (plan, self._claims))
 
     def finish(self, options: Any, early: EarlyText | None, warnings: list[str]) -> None:
-        """Wait until all parts are done.
+        """Wait until all parts are done; complete those of dead workers here.
 
-        Parts of a worker that dies are done here.
+        Raises the `F5pyError` of a worker.
 
         Parameters
         ----------
-        options : MappedReadsOptions
-            Of the run.
         early : EarlyText, optional
-            Takes the rows of parts that are done.
+            Collects the rows of finished parts.
         warnings : list of str
-            Texts of warnings, which are not printed again.
-
-        Raises
-        ------
-        F5pyError
-            Of a worker.
+            Texts of warnings that are not repeated.
         """
         working = dict(self._processes)
         n_done = 0
@@ -180,7 +167,7 @@ class GpuWorkers:
             run_parts(options, self._recipe, PartJob(self._plan, missing, judges_fit=0 in missing))
 
     def _is_working(self, connection: Connection, warnings: list[str]) -> bool:
-        """Receive a message of a worker; return whether it goes on."""
+        """Receive a message of a worker; return whether it continues."""
         try:
             message = connection.recv()
         except HUNG_UP:
@@ -201,10 +188,9 @@ class GpuWorkers:
 
 
 def _serve(connection: Connection) -> None:
-    """Take parts of a plan and work on them; the function of a worker process.
+    """Claim parts of a plan and complete them, in a worker process.
 
-    The recipe and the options come first, then the plan and the claims on its parts. Messages for the user are sent
-    back, at the end an `F5pyError` or None.
+    Receives recipe and options, then plan and claims. Sends messages for the user, at the end an `F5pyError` or None.
     """
     sending = threading.Lock()
 

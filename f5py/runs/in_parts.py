@@ -1,4 +1,4 @@
-"""A command in parts: plan, work on what is not done, and finish."""
+"""Runs in parts: plan, compute unfinished parts, and join."""
 
 from __future__ import annotations
 
@@ -39,14 +39,9 @@ _PARTS_PER_WORKER, _LEAST_RECORDS = 24, 512
 
 
 def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
-    """Do what a command does in parts, as far as they are not done; return how many reads met which fate.
+    """Run the unfinished parts of a command and join them; return the read counts by outcome.
 
-    If only a plan is wanted, the counts are empty.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output. Parts that are done stay so.
+    Counts are empty if only a plan is requested. Raises `F5pyError`; finished parts stay.
     """
     options = _checked(recipe, options)
     folder = _folder(recipe, options)
@@ -96,13 +91,7 @@ def _plan_to_go_on_with(recipe: MappedReadsRecipe, options: Any, folder: str) ->
 
 
 def run_part(options: RunPartOptions, recipe: MappedReadsRecipe, plan: Plan) -> None:
-    """Work on some parts of a plan: those that are named, or all that are not done.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output. Parts that are done stay so.
-    """
+    """Complete the named parts of a plan, or all unfinished ones. Raises `F5pyError`; finished parts stay."""
     named = _numbers(options.parts, len(plan))
     numbers = plan.unfinished() if not named else [number for number in named if not plan.is_done(number)]
     if done := len(named) - len(numbers) if named else 0:
@@ -120,18 +109,7 @@ def run_part(options: RunPartOptions, recipe: MappedReadsRecipe, plan: Plan) -> 
 
 
 def run_on_gpus(recipe: MappedReadsRecipe, options: Any, of_workers: Sequence[Any]) -> RunCounts:
-    """Do what a command does in parts of a plan that is not kept, with a worker process for each GPU.
-
-    Parameters
-    ----------
-    of_workers : sequence of options
-        Those of each worker.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
+    """Run a command in parts of a temporary plan, with a worker process for each element of `of_workers`."""
     recipe.check_parts(options)
     files = [path for path in recipe.results(options) if path not in (None, "-") and not is_special(path)]
     with ExitStack() as ending:
@@ -145,7 +123,7 @@ def run_on_gpus(recipe: MappedReadsRecipe, options: Any, of_workers: Sequence[An
 
 
 def make_plan(recipe: MappedReadsRecipe, options: Any, folder: str, n_parts: int | None = None) -> Plan:
-    """Split the alignments, and write the plan; its number of parts is that of the options, unless it is given."""
+    """Divide the alignments, and write the plan."""
     with ExitStack() as files:
         # the others are not needed for a plan
         local = with_local_inputs(replace(options, reads=None, slow5=(), pod5=(), fast5=()), files)
@@ -167,7 +145,7 @@ def make_plan(recipe: MappedReadsRecipe, options: Any, folder: str, n_parts: int
 
 
 def as_one_run(recipe: MappedReadsRecipe, options: Any) -> Any:
-    """Make the options of the run without parts that has the same results."""
+    """Return the options of the equivalent run without parts."""
     defaults: dict[str, Any] = {name: option.default for name, option in declarations(PartOptions).items()}
     if recipe.keeps_command_line:
         defaults["command_line"] = _without_plan(options.command_line)
@@ -175,7 +153,7 @@ def as_one_run(recipe: MappedReadsRecipe, options: Any) -> Any:
 
 
 def _advise(options: Any) -> None:
-    """Tell of what each job would do again."""
+    """Warn of work that each job repeats."""
     reads = options.reads or options.bam
     for option, of_index, given in (("--fast5", "-d", options.fast5), ("--pod5", "--pod5", options.pod5)):
         folders = list(filter(os.path.isdir, given))
@@ -189,7 +167,7 @@ def _advise(options: Any) -> None:
 
 
 def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
-    """Resolve the formats that names of outputs stand for; raise for options that do not go together."""
+    """Resolve output formats from names; raise for contradicting options."""
     options = recipe.resolved(options)
     recipe.check_parts(options)
     if is_url(options.plan):
@@ -209,7 +187,7 @@ def _folder(recipe: MappedReadsRecipe, options: Any) -> str:
 
 
 def _without_plan(command_line: str) -> str:
-    """Remove the options of working in parts from a command line: the run that is left has the same results."""
+    """Remove the options of parts from a command line."""
     kinds = {name: option.kind for option in declarations(PartOptions).values() for name in option.names}
     kept = []
     words = iter(shlex.split(command_line))
@@ -223,7 +201,7 @@ def _without_plan(command_line: str) -> str:
 
 
 def _numbers(texts: tuple[str, ...], n_parts: int) -> list[int]:
-    """Parse the parts that are named, each once and ascending."""
+    """Parse part numbers, unique and ascending."""
     numbers: set[int] = set()
     for text in texts:
         first, dash, last = text.partition("-")

@@ -1,4 +1,4 @@
-"""The beginning of a run: its inputs are opened, and what computes them is made ready."""
+"""Setup of a run: inputs and compute stage."""
 
 from __future__ import annotations
 
@@ -14,19 +14,14 @@ from f5py.threads.pool import share_heap
 def open_run(
     recipe: Recipe, options: Any, of_all: bool, workers: ExitStack, inputs: ExitStack
 ) -> tuple[Any, AlignmentStage]:
-    """Open the inputs of a run, and make what computes them; a first run compiles.
+    """Open the inputs of a run, and make its compute stage; a first run compiles. Raises `F5pyError`.
 
     Parameters
     ----------
     of_all : bool
-        The whole input is to be computed, not some parts.
+        The run covers the whole input, not some parts.
     workers, inputs : ExitStack
-        What closes them.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options or the inputs.
+        Close the stage and the inputs.
     """
     share_heap()
     with warm_up([*recipe.kernels(options), *OF_SIGNALS]):

@@ -1,4 +1,4 @@
-"""Totals of a run, or of several parts of one: counts, distributions and times."""
+"""Totals of a run or of several parts: counts, distributions and times."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Outcome:
 
     @classmethod
     def of(cls, stage: AlignmentStage, loader: Loader, processing_seconds: float) -> Outcome:
-        """Collect the outcome of a run that has come to its end."""
+        """Collect the outcome of a finished run."""
         times = loader.times
         stage.counts.ultra = loader.n_ultra
         stage.counts.total += loader.n_ultra
@@ -68,7 +68,6 @@ class Outcome:
         self.output += other.output
 
     def as_json(self) -> dict[str, Any]:
-        """Numbers, texts and lists of these, for `from_json`."""
         return {
             "counts": _plain(asdict(self.counts)),
             "skipped": asdict(self.skipped),
@@ -81,12 +80,7 @@ class Outcome:
 
     @classmethod
     def from_json(cls, values: Values, statistics: RunStatistics | None = None) -> Outcome:
-        """Restore what `as_json` has been made of; the numbers of its statistics are put into `statistics`.
-
-        Raises
-        ------
-        DamagedValueError
-        """
+        """Restore the result of `as_json`, filling `statistics`. Raises `DamagedValueError`."""
         values.check_names(field.name for field in fields(cls))
         if statistics is not None and not values.is_null("statistics"):
             statistics.take_json(values.object("statistics"))
@@ -100,7 +94,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunContext:
-    """Facts that the words at the end of a run need besides its sums."""
+    """Context of a run's final messages and report."""
 
     facts: Facts  # what the results rest on
     signal_kind: str  # format of the signals
@@ -118,12 +112,10 @@ class RunContext:
 
     @property
     def command(self) -> str:
-        """The subcommand."""
         return self.facts.command
 
     @property
     def chemistry(self) -> Chemistry:
-        """That of the signals."""
         return self.facts.chemistry
 
 

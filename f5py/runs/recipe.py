@@ -1,7 +1,7 @@
-"""Recipe of a run over signals: what its options mean, what is loaded, who computes, what is written.
+"""Recipe of a run over signals: options, inputs, compute stage and outputs.
 
-`call-methylation`, `eventalign` and `resquiggle` differ in a recipe. One run, runs in parts, watching a folder and the
-engines take a recipe and never ask which command it is.
+`call-methylation`, `eventalign` and `resquiggle` each have a recipe. Runs, parts, watching a folder and engines are
+independent of the command.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Take = Callable[[Any], None]
 
 @dataclass(frozen=True)
 class Run(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
-    """A run that has been opened: what its sinks are made of."""
+    """An open run, from which sinks are made."""
 
     options: OptionsOfRun
     loader: LoaderOfRun
@@ -52,9 +52,9 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     command : str
         Name on the command line.
     who : str
-        What the messages of the run begin with.
+        Source of the run's messages.
     keeps_command_line : bool
-        The options have the command line, which is an output's program line; that of the plan is kept.
+        The options have the command line for an output's program line; a plan keeps its own.
     """
 
     command: ClassVar[str]
@@ -63,17 +63,12 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     keeps_command_line: ClassVar[bool] = False
 
     def resolved(self, options: OptionsOfRun, is_taken: bool = False) -> OptionsOfRun:
-        """Return the options with the formats that names of outputs stand for.
+        """Return the options with output formats resolved from names. Raises `F5pyError` for contradictions.
 
         Parameters
         ----------
         is_taken : bool
             The table goes to a function.
-
-        Raises
-        ------
-        F5pyError
-            They do not go together.
         """
         raise NotImplementedError
 
@@ -86,66 +81,63 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         return [options.output]
 
     def check_parts(self, options: OptionsOfRun) -> None:
-        """Raise `F5pyError` if there is an output that cannot be made in parts."""
+        """Raise `F5pyError` for outputs that do not support parts."""
 
     def kernels(self, options: OptionsOfRun) -> list[str]:
-        """Return the stages of `f5py.runs.warm_up.STAGES` that a first run is to compile, beyond those of all runs."""
+        """Return the further stages of `f5py.runs.warm_up.STAGES` that a first run compiles."""
         return []
 
     def open(self, options: OptionsOfRun, inputs: ExitStack) -> tuple[LoaderOfRun, Chemistry]:
-        """Open the inputs, and let the stack close them."""
+        """Open the inputs, to be closed by the stack."""
         raise NotImplementedError
 
     def stage(self, options: OptionsOfRun, loader: LoaderOfRun, chemistry: Chemistry) -> StageOfRun:
-        """Return what computes a batch."""
+        """Make the compute stage."""
         raise NotImplementedError
 
     def statistics(self, options: OptionsOfRun, loader: LoaderOfRun) -> RunStatistics | None:
-        """Return what the report of a run is made of, if one is wanted."""
+        """Return empty statistics for a requested report."""
         return None
 
     def sinks(self, run: Run[OptionsOfRun, LoaderOfRun, StageOfRun]) -> Iterator[Sink]:
-        """Yield the outputs, which are not open yet."""
+        """Yield the outputs, unopened."""
         raise NotImplementedError
 
     def left_by_an_error(self, options: OptionsOfRun) -> str:
-        """Say what an error leaves of the output."""
+        """Describe the state of the output after an error."""
         return "the output is incomplete"
 
     def shows_record_numbers(self, options: OptionsOfRun) -> bool:
-        """Tell whether an output has the numbers of records in the whole file."""
+        """Return whether an output has the numbers of records in the whole file."""
         return False
 
     def outcome(self, stage: StageOfRun, loader: LoaderOfRun, seconds: float) -> Outcome:
-        """Return the sums of a run that has come to its end; `seconds` were spent computing."""
+        """Return the sums of a finished run; `seconds` is the compute time."""
         raise NotImplementedError
 
     def context(self, stage: StageOfRun, loader: LoaderOfRun) -> RunContext:
-        """Return what the words at the end of the run need besides its sums."""
+        """Return the context of the final messages."""
         raise NotImplementedError
 
     def tell(self, options: OptionsOfRun, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
-        """Say how a run went, and write its report, before its outputs are complete.
+        """Print the summary of a run, and write its report, before its outputs are complete.
 
-        Raises
-        ------
-        F5pyError
-            The run has failed, and is to leave no results.
+        Raises `F5pyError` if the run has failed, and should leave no results.
         """
         raise NotImplementedError
 
     def tell_failure(
         self, options: OptionsOfRun, context: RunContext, outcome: Outcome, warnings: list[str], problem: str
     ) -> None:
-        """Write the report of a run that an error has ended."""
+        """Write the report of a run that ended by an error."""
 
     def tell_results(self, options: OptionsOfRun, counts: RunCounts, is_taken: bool = False) -> None:
-        """Say what has come out and where it is; `is_taken`: the table went to a function."""
+        """Report the results and their files; with `is_taken` the table went to a function."""
         raise NotImplementedError
 
 
 class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
-    """A recipe for reads from an alignment file: the runs that can be divided beforehand."""
+    """Recipe for reads of an alignment file, which can be divided in advance."""
 
     #: What the results are called.
     words: ClassVar[str]
@@ -157,11 +149,11 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
         return open_inputs(options, inputs, **self.loading(options))
 
     def loading(self, options: MappedOptions) -> dict[str, Any]:
-        """Return how the reads are loaded: fields of `LoaderSettings` that differ from what all runs have."""
+        """Return the fields of `LoaderSettings` that differ from the defaults."""
         return {}
 
     def can_take_parts(self, options: MappedOptions) -> bool:
-        """Return whether a run can take one part after the other, without knowing which come later."""
+        """Return whether a run can take parts one by one, without knowing later ones."""
         return options.skip_ultra is None and not self.loading(options).get("with_earlier", False)
 
     def outcome(self, stage: StageOfRun, loader: Loader, seconds: float) -> Outcome:
@@ -191,6 +183,6 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
 
 
 def failed_reads(options: AlignmentOptions) -> Iterator[Sink]:
-    """Yield the list of reads without a result, if it is wanted."""
+    """Yield the requested list of failed reads."""
     if options.failed_reads is not None:
         yield FailedReads(options.failed_reads, options)

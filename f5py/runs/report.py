@@ -1,4 +1,4 @@
-"""The report of a run: what ``--report`` writes."""
+"""Report of a run for ``--report``."""
 
 from __future__ import annotations
 
@@ -23,17 +23,12 @@ _MOST_BARS, _WIDTHS = 48, [digit * 10**power for power in range(18) for digit in
 def write_reports(
     options: MappedReadsOptions, context: RunContext, outcome: Outcome, warnings: list[str], failure: str | None = None
 ) -> None:
-    """Write the reports of a run that has come to its end, or has failed.
+    """Write the reports of a finished or failed run. Raises `OutputFileError`.
 
     Parameters
     ----------
     failure : str, optional
-        The error that has ended the run; the last one of its warnings.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written.
+        The error that ended the run; the last one of its warnings.
     """
     counts, skipped = outcome.counts, outcome.skipped
     called = context.command == "call-methylation"
@@ -82,7 +77,7 @@ def write_reports(
 def distributions(
     statistics: RunStatistics, contigs: list[str], contig_lengths: list[int], called: bool
 ) -> dict[str, Any]:
-    """Collect what the report shows as figures; contigs without a read are left out, and of many batches some."""
+    """Collect the data of the report's charts; contigs without reads are left out, batches thinned."""
     shown: dict[str, Any] = {
         "read_lengths": {
             "from": [round(float(edge)) for edge in LENGTH_EDGES[:-1]],
@@ -124,7 +119,7 @@ def distributions(
 
 
 def _yield_over_time(times: NDArray[np.int64]) -> dict[str, Any]:
-    """Sum bases up to the ends of equal stretches of time; of none if it is not known when reads were sequenced."""
+    """Accumulate bases over equal time bins; empty without start times."""
     n = int(times.nonzero()[0][-1]) + 1 if times.any() else 0
     step = -(-n // _MOST_POINTS) or 1
     ends = np.append(np.arange(0, n, step), n) if n else np.empty(0, np.int64)
@@ -133,7 +128,7 @@ def _yield_over_time(times: NDArray[np.int64]) -> dict[str, Any]:
 
 
 def _depth(depths: Depths, contigs: list[str]) -> dict[str, Any]:
-    """Mean numbers of reads over stretches of the reference, in its order."""
+    """Return the mean depth along the reference."""
     contig, start = depths.starts()
     mean = depths.depth()[: len(contig)]
     return {
@@ -146,7 +141,7 @@ def _depth(depths: Depths, contigs: list[str]) -> dict[str, Any]:
 
 
 def _calls_of_sites(depths: Depths) -> dict[str, Any]:
-    """Sites by how many calls beyond the threshold they have."""
+    """Count sites by their number of valid calls."""
     calls = depths.calls_of_sites()
     width = next(one for one in _WIDTHS if one * _MOST_BARS > calls.max(initial=0))
     sites = np.bincount(calls // width)

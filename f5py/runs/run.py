@@ -1,4 +1,4 @@
-"""The only run there is: over everything, or over parts of a plan."""
+"""Run over the whole input, or over parts of a plan."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from f5py.runs.recipe import Recipe, Run, Take
 
 
 class Ended(NamedTuple):
-    """A run that has come to its end."""
+    """A finished run."""
 
     run: Run  # its inputs are closed
     outcome: Outcome
@@ -30,19 +30,16 @@ class Ended(NamedTuple):
 
 
 def run_whole(recipe: Recipe, options: Any, take: Take | None = None) -> RunCounts:
-    """Do what a command does, in one run; return how many reads met which fate.
+    """Run a command as a whole; return the read counts by outcome.
+
+    Raises `F5pyError`; outputs so far are valid and in order.
 
     Parameters
     ----------
     options : AlignmentOptions
         Resolved by the recipe.
     take : function of a pyarrow.Table, optional
-        Takes the place of the table's output.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the input or output. What was written until then is valid and in order.
+        Replaces the table's output.
     """
     with _ended(recipe, options, take) as ended:
         recipe.tell_results(options, ended.outcome.counts, take is not None)
@@ -51,7 +48,7 @@ def run_whole(recipe: Recipe, options: Any, take: Take | None = None) -> RunCoun
 
 @obeys_strict
 def run_parts(options: Any, recipe: Recipe, job: Job) -> Ended:
-    """Do parts of a plan; `options` are the plan's."""
+    """Run parts of a plan; `options` are the plan's."""
     try:
         with _ended(recipe, options, None, job) as ended:
             return ended
@@ -62,7 +59,7 @@ def run_parts(options: Any, recipe: Recipe, job: Job) -> Ended:
 
 @contextmanager
 def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = None) -> Iterator[Ended]:
-    """Load, compute and write everything, or the parts of a job; the warnings are recorded until the block ends."""
+    """Run everything, or the parts of a job; warnings are recorded until the block ends."""
     of_all = job is None or job.of_all
     given = options
     with ExitStack() as workers, ExitStack() as inputs:

@@ -1,4 +1,4 @@
-"""Bottlenecks of a run, and the option that would make the next one faster."""
+"""Advice on the bottleneck of a run."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ _SECONDS = 5.0
 
 
 def advice(options: AlignmentOptions, waits: Waits, signal_kind: str) -> str:
-    """One line, or nothing if no option helps.
+    """Return the option that would speed up the next run, in one line, or "".
 
     Parameters
     ----------
-    waits : Waits
-        Those of the run.
     signal_kind : str
         Format of the signals.
     """

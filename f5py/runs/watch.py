@@ -1,8 +1,8 @@
-"""Calling the files of a run folder as they come: what ``f5py call-methylation --watch`` does.
+"""Calling a growing run folder: ``f5py call-methylation --watch``.
 
 Every alignment file is a plan of one part, below ``files/`` in the folder of the plan; the outputs are those parts
-joined in the order of the files' names, whatever the order in which they came. So the results are those of one run over
-all files, put together in that order.
+joined in the order of the files' names, whatever their order of arrival: the results of one run over all files in that
+order.
 """
 
 from __future__ import annotations
@@ -55,12 +55,9 @@ _NUMBER = re.compile(r"_(\d+)(?=\D*$)")
 
 
 def run(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
-    """Call what comes into a folder until it is idle or Ctrl-C ends that; return how many reads met which fate.
+    """Call new files of a folder until it is idle or interrupted; return the read counts by outcome.
 
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output. What has been called is kept.
+    Raises `F5pyError`; finished files stay.
     """
     options = _checked(recipe, options)
     with remembered_interrupt() as interrupt:
@@ -86,13 +83,7 @@ def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
 
 
 class _Watch:
-    """State of the files of a folder.
-
-    Parameters
-    ----------
-    interrupt : Interrupt
-        What ends the watch.
-    """
+    """State of the files of a folder."""
 
     def __init__(self, recipe: MappedReadsRecipe, options: Any, interrupt: Interrupt) -> None:
         self._recipe = recipe
@@ -124,7 +115,7 @@ class _Watch:
         self._has_told = False
 
     def until_idle(self) -> None:
-        """Look and call, again and again, until nothing new comes or an interrupt has come."""
+        """Poll and call until the folder is idle or an interrupt comes."""
         idle_seconds = None if self._options.watch_until_idle is None else 60.0 * self._options.watch_until_idle
         last_news = time.monotonic()
         console.info(_WHO, f"watching {self._options.watch}; Ctrl-C writes the results")
@@ -142,7 +133,7 @@ class _Watch:
                 time.sleep(min(left, _HEED_SECONDS))
 
     def finish(self) -> RunCounts:
-        """Call what waited for signals, and write the results."""
+        """Call files that waited for signals, and write the results."""
         self._look()
         time.sleep(self._options.watch_interval)  # what has come while the last files were called
         found = self._look()
@@ -164,7 +155,7 @@ class _Watch:
         return counts
 
     def _tell_unfinished(self, names: Sequence[str]) -> None:
-        """Warn of files that nothing is known of but that they are not complete."""
+        """Warn of incomplete files."""
         if names:
             more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
             are = "is not complete and was" if len(names) == 1 else "are not complete and were"
@@ -178,7 +169,7 @@ class _Watch:
             raise InputFileError(f"--watch {where}: cannot be read: {problem.strerror}") from None
 
     def _call_new(self, found: FinishedFiles, is_last: bool) -> bool:
-        """Call the files that have not been called; return whether any was worked on."""
+        """Call new files; return whether there were any."""
         self._gather_signals(found.signals)
         if self._maps is None and (found.reads or found.has_alignments):
             self._maps = not found.has_alignments
@@ -209,7 +200,7 @@ class _Watch:
         return has_worked
 
     def _call(self, name: str, is_mapped: bool, is_last: bool) -> bool:
-        """Call one file; return False if signals of it are missing that may still come."""
+        """Call one file; return False if some of its signals may still come."""
         path = self._mapped(name) if is_mapped else os.path.join(str(self._options.watch), name)
         options = replace(self._of_file, bam=path, **self._signals())
         folder = str(self._folder / _FILES / urllib.parse.quote(name, safe=""))
@@ -247,7 +238,7 @@ class _Watch:
         self._refresh_seconds = self._refreshed - now
 
     def _call_again(self) -> None:
-        """Call files anew whose reads files before them have, too, where calls depend on those."""
+        """Recall files that share reads with earlier files, if calls depend on those."""
         if not (self._options.skip_duplicates or self._options.skip_overlaps):
             return
         folder = self._folder / _AGAIN
@@ -275,7 +266,7 @@ class _Watch:
         return [(self._again[name], 1) if name in self._again else (self._done[name], 0) for name in sorted(self._done)]
 
     def _outputs(self) -> Any:
-        """Make the options of a run over the files that are done."""
+        """Return the options of a run over the finished files."""
         paths = [self._done[name].options["bam"] for name in sorted(self._done)]
         bam = next((path for path in paths if os.path.exists(path)), paths[0])
         return replace(self._of_file, bam=bam, **self._signals())
@@ -285,14 +276,14 @@ class _Watch:
         return bool(self._options.pod5 or self._options.slow5 or self._options.fast5)
 
     def _signals(self) -> dict[str, Any]:
-        """Make the options that name the signals."""
+        """Return the options for the signals."""
         if self._has_own_signals:
             return {}
         folders = [self._folder / _SIGNALS / kind for kind in ("pod5", "fast5", "slow5")]
         return {folder.name: (str(folder),) for folder in folders if folder.is_dir() and any(folder.iterdir())}
 
     def _gather_signals(self, files: Sequence[tuple[str, Kind]]) -> None:
-        """Link the finished signal files into a folder of their own: others may be half-written."""
+        """Link the finished signal files into a folder of their own, as others may be half-written."""
         if self._has_own_signals:
             return
         for name, kind in files:
@@ -304,7 +295,7 @@ class _Watch:
         self._n_signals = len(files)
 
     def _is_ours(self, name: str) -> bool:
-        """Return whether the file is one of this process, if several share the folder."""
+        """Return whether the file belongs to this process, of several that share the folder."""
         total = self._options.watch_process_total or 1
         number = _NUMBER.search(os.path.basename(name))
         if total == 1 or number is None:
@@ -312,7 +303,7 @@ class _Watch:
         return int(number.group(1)) % total == (self._options.watch_process_index or 0)
 
     def _done_before(self) -> dict[str, Plan]:
-        """Find the files that have been called, also those that have been taken away since."""
+        """Find called files, including those removed since."""
         folder = self._folder / _FILES
         found = {}
         for entry in sorted(folder.iterdir()) if folder.is_dir() else []:
@@ -323,7 +314,7 @@ class _Watch:
         return found
 
     def _mapped(self, name: str) -> str:
-        """Name the BAM file of mapped reads, which is made if it is not there."""
+        """Return the path of the mapped reads' BAM file, mapping them first if needed."""
         path = self._folder / _MAPPED / f"{urllib.parse.quote(name, safe='')}.bam"
         if path.exists():
             return str(path)

@@ -1,4 +1,4 @@
-"""Files of a watched folder with reads of other files: they are called after these, as in one run over all files."""
+"""Watched files that share reads with earlier files: they are called again, as in one run over all files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _Chunks = Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]
 
 
 class WithEarlier(NamedTuple):
-    """A file of alignments that begins with those which earlier files have of the same reads."""
+    """A BAM file extended by the earlier alignments of its reads."""
 
     at: int  # of the file, among those that were given
     bam: str
@@ -31,14 +31,14 @@ class WithEarlier(NamedTuple):
 
 
 def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[WithEarlier]:
-    """Find the files with reads that files before them have, too, and write them with the alignments there before.
+    """Find BAM files that share reads with earlier files and rewrite them with those earlier alignments.
 
     Parameters
     ----------
     paths : sequence of str
         BAM files, in the order in which they are one input.
     folder : str
-        Where the new files are written, one after the other; each may be removed before the next one is asked for.
+        Folder of the new files; each may be removed before the next one is requested.
 
     Raises
     ------
@@ -88,7 +88,7 @@ def _check_contigs(path: str, other: str, contigs: tuple[list[str], list[int]]) 
 
 
 def _chunks(path: str) -> _Chunks:
-    """Yield the records of a file with the places where they begin, the first at 0."""
+    """Yield the records of a file with their offsets, the first at 0."""
     with closing(AlignmentFile(path, None, 0, True)) as file, closing(file.chunks()) as chunks:
         for data, starts, n in chunks:
             yield data[starts[0] :], starts - starts[0], n
@@ -99,7 +99,7 @@ def _packed(text: bytes) -> bytes:
 
 
 class _NameSet:
-    """Names of reads, each as two hashes; one that is not there is found with a chance of 2 ** -127."""
+    """Set of read names as two hashes each; the chance of a false match is 2 ** -127."""
 
     def __init__(self) -> None:
         self.n = 0

@@ -1,4 +1,4 @@
-"""Columns to tab-separated text, many rows at a time, without a loop over rows."""
+"""Vectorized formatting of columns as tab-separated text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The basecalled read of a molecule, with errors, and its true alignment."""
+"""Simulated basecalls of a molecule, with errors, and their true alignment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The raw signal of a molecule."""
+"""Simulated raw signal of a molecule."""
 
 from __future__ import annotations
 
@@ -25,10 +25,7 @@ def kmer_ranks(codes: NDArray[np.uint8], k: int, n_letters: int) -> NDArray[np.i
 
 
 def dwell_times(n: int, mean: float, shape: float, rng: np.random.Generator, sigma: float = 0.0) -> NDArray[np.int64]:
-    """Draw the samples that `n` k-mers stay in the pore: 1 plus a gamma or lognormal variate, rounded at random.
-
-    The random rounding keeps the mean, which a plain one would change for times as short as these.
-    """
+    """Draw the samples of `n` k-mers: 1 plus a gamma or lognormal variate, rounded at random to preserve the mean."""
     if sigma > 0:
         times = 1 + rng.lognormal(-0.5 * sigma**2, sigma, size=n) * (mean - 1)
     else:
@@ -37,10 +34,10 @@ def dwell_times(n: int, mean: float, shape: float, rng: np.random.Generator, sig
 
 
 def level_deviations(n: int, settings: SimulationSettings, rng: np.random.Generator) -> NDArray[np.float32]:
-    """Deviations of `n` successive bases from their levels, of variance 1; float32.
+    """Draw the deviations of `n` successive bases from their levels, of variance 1; float32.
 
-    With a correlation rho each is rho times the one before plus ``sqrt(1 - rho ** 2)`` times a new variate, so that
-    they are as `f5py.core.noise` has the residuals of steps.
+    With a correlation rho each is rho times the previous one plus ``sqrt(1 - rho ** 2)`` times a new variate, as
+    `f5py.core.noise` models the residuals of steps.
     """
     rho = settings.level_correlation
     # Deviations so far back that they no longer count; the first ones would else have a smaller variance.
@@ -75,25 +72,19 @@ def simulate_signal(
     slow: bool,
     rng: np.random.Generator,
 ) -> NDArray[np.int16]:
-    """Make the raw samples of one molecule.
+    """Simulate the raw samples of one molecule; int16 with ``pA = (raw + offset) * signal_range / digitisation``.
 
-    Every k-mer holds its level, which deviates from level_mean by `level_noise` times level_stdv times what
-    `level_deviations` gives, for its dwell time; samples scatter around it by `sample_noise`, and the whole read is
-    scaled and shifted.
+    Every k-mer has level_mean plus `level_noise` times level_stdv times a `level_deviations` for its dwell time;
+    samples scatter around it by `sample_noise`, and the whole read is scaled and shifted.
 
     Parameters
     ----------
     codes : uint8, shape (n,)
         The molecule from its 5' end, as indices into the model's alphabet; n >= k. RNA passes from its 3' end.
     offset : float
-        The digitiser's offset, in raw units.
+        The digitizer's offset, in raw units.
     slow : bool
-        True for a read whose bases take `slow_factor` times longer.
-
-    Returns
-    -------
-    int16, shape (n_samples,)
-        DAC values; ``pA = (raw + offset) * signal_range / digitisation``.
+        The read's bases take `slow_factor` times longer.
     """
     ranks = kmer_ranks(codes, model.k, len(model.alphabet))
     if settings.chemistry.rna:

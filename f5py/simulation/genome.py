@@ -1,4 +1,4 @@
-"""The reference that reads are made from, random or from a FASTA file, as one flat array of base codes."""
+"""Reference of the simulated reads, random or from a FASTA file, as one flat array of base codes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MEAN_TRANSCRIPT = 1500
 
 @dataclass(frozen=True)
 class Genome:
-    """Contigs one after the other."""
+    """Concatenated contigs."""
 
     names: list[str]  # names of the c contigs
     offsets: NDArray[np.int64]  # shape (c + 1,): contig i is ``codes[offsets[i]:offsets[i + 1]]``
@@ -33,11 +33,10 @@ class Genome:
     codes: NDArray[np.uint8]
 
     def contig_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Index of the contig that holds each flat position."""
         return np.searchsorted(self.offsets, positions, side="right") - 1
 
     def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Start and length of the maximal runs of A, C, G and T within a contig, in flat positions."""
+        """Return start and length of the maximal runs of A, C, G and T within a contig, in flat positions."""
         plain = self.codes != OTHER
         first, last = plain.copy(), plain.copy()
         first[1:] &= ~plain[:-1]
@@ -50,7 +49,7 @@ class Genome:
         return starts, np.flatnonzero(last).astype(np.int64) + 1 - starts
 
     def occurrences(self, pattern: str) -> NDArray[np.int64]:
-        """Flat positions where an IUPAC pattern begins within a contig, ascending."""
+        """Return the flat positions of an IUPAC pattern within contigs, ascending."""
         n = len(self.codes) - len(pattern) + 1
         found = np.ones(max(n, 0), dtype=bool)
         for i, letter in enumerate(pattern):
@@ -62,7 +61,7 @@ class Genome:
 
 
 def random_transcripts(length: int, gc: float, rng: np.random.Generator) -> Genome:
-    """Make transcripts of about 500 to 4,000 bases, which have `length` bases together."""
+    """Make transcripts of about 500 to 4,000 bases, with `length` bases in total."""
     n = max(round(length / _MEAN_TRANSCRIPT), 1)
     shares = rng.lognormal(0.0, 0.5, size=n)
     ends = np.rint(np.cumsum(shares) / shares.sum() * length).astype(np.int64)
@@ -72,7 +71,7 @@ def random_transcripts(length: int, gc: float, rng: np.random.Generator) -> Geno
 
 
 def random_genome(length: int, gc: float, rng: np.random.Generator) -> Genome:
-    """Make one contig named ``simulated`` whose GC content varies smoothly around `gc`."""
+    """Make one contig named ``simulated`` with a smoothly varying GC content around `gc`."""
     knots = np.clip(rng.normal(gc, _GC_SD, size=length // _GC_BLOCK + 2), 0.05, 0.95)
     local_gc = np.interp(np.arange(length) / _GC_BLOCK, np.arange(len(knots)), knots)
     draw = rng.random(length)
@@ -83,9 +82,9 @@ def random_genome(length: int, gc: float, rng: np.random.Generator) -> Genome:
 
 
 def read_genome(path: str | Path) -> Genome:
-    """Read a FASTA file (plain or gzip); letter case is ignored.
+    """Read a FASTA file (plain or gzip), ignoring case.
 
-    Raises `InputFileError` if the file cannot be read, has no or an empty sequence, or two contigs of the same name.
+    Raises `InputFileError` for an unreadable file, an empty sequence, or duplicate contigs.
     """
     code_of = np.full(256, OTHER, dtype=np.uint8)
     for code, pair in enumerate((b"Aa", b"Cc", b"Gg", b"Tt")):
@@ -105,7 +104,7 @@ def read_genome(path: str | Path) -> Genome:
 
 
 def write_genome(genome: Genome, path: Path) -> None:
-    """Write the contigs as FASTA, 80 bases a line, and the ``.fai`` beside it. Codes above 3 become N.
+    """Write the contigs as FASTA, 80 bases a line, with a ``.fai``; codes above 3 become N.
 
     Raises `OutputFileError` if the index cannot be made.
     """

@@ -1,4 +1,4 @@
-"""Pore models that simulated signals follow: levels that differ from those that a caller assumes."""
+"""Pore models of simulated signals: levels that deviate from those of a caller."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from f5py.simulation.settings import SimulationSettings
 def simulated_model(
     settings: SimulationSettings, motif: Motif, of_shifts: np.random.Generator, of_levels: np.random.Generator
 ) -> PoreModel:
-    """Return the user's model or the built-in one of the chemistry and motif, with the deviations of the settings.
+    """Return the user's or the built-in model for chemistry and motif, with the deviations of the settings.
 
     Raises `PoreModelError` for an unusable file, and `UsageError` for settings that do not fit the model.
 
@@ -61,7 +61,7 @@ def _assumed_model(settings: SimulationSettings, motif: Motif) -> PoreModel:
 
 
 def _shifts(text: str, nucleotide: PoreModel) -> Shifts:
-    """Read the shifts of a file or of a list."""
+    """Parse the shifts of a file or of a list."""
     if all(map(_is_number, text.split(","))):
         return Shifts.of_places(_numbers("--shifts", text, nucleotide.k))
     model = read_model(text, NUCLEOTIDES_AND_M)
@@ -81,7 +81,7 @@ def _is_number(text: str) -> bool:
 
 
 def _numbers(option: str, text: str, k: int, single: bool = False) -> list[float]:
-    """Read `k` numbers in pA; with `single` they are not negative, and one holds for all places."""
+    """Parse `k` numbers in pA; with `single` non-negative ones, of which one may represent all places."""
     least = 0.0 if single else -MOST_SHIFT
     words = text.split(",")
     values = [float(word) for word in words if _is_number(word)]

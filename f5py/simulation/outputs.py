@@ -1,4 +1,4 @@
-"""The files of a simulated data set, and the folder in which they appear only when they are complete."""
+"""Files of a simulated data set, written atomically as a folder."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _ROW_BLOCK = 1 << 18
 
 @contextmanager
 def complete_folder(folder: Path, force: bool) -> Iterator[Path]:
-    """Give a temporary folder whose content moves into `folder` when the block ends without an error.
+    """Create a temporary folder whose content moves into `folder` when the block ends without an error.
 
     Parameters
     ----------
     folder : Path
-        Made if absent; otherwise it must be empty, unless `force`.
+        Created if missing; otherwise it must be empty, unless `force`.
     force : bool
-        Replace an earlier simulation in `folder`; only files that bear the names of a simulation's go.
+        Replace an earlier simulation in `folder`, by the names of its files.
 
     Raises
     ------
     UsageError
-        One of the files that would go is an input.
+        One of the files to be removed is an input.
     OutputFileError
         The folder is not empty, or is no folder.
     """
@@ -76,14 +76,9 @@ def complete_folder(folder: Path, force: bool) -> Iterator[Path]:
 
 
 def check_space(folder: Path, n_bytes: int) -> None:
-    """Refuse to start what the disk cannot hold: HDF5 does not recover from a disk that is full.
+    """Raise `OutputFileError` if the disk lacks space, as HDF5 does not recover from a full disk.
 
-    Raises `OutputFileError` if there is less space.
-
-    Parameters
-    ----------
-    folder : Path
-        Where the files will be; it may not exist yet.
+    The folder may not exist yet.
     """
     place = folder.absolute()
     while not place.exists():
@@ -107,7 +102,7 @@ def _remove_own_files(folder: Path) -> None:
 
 
 class SimulatedRead(NamedTuple):
-    """A read with all that is written of it."""
+    """A simulated read, complete for output."""
 
     name: str
     start: int  # flat position of its first base
@@ -122,14 +117,12 @@ class SimulatedRead(NamedTuple):
 
 
 class ReadWriter(AbstractContextManager["ReadWriter"]):
-    """Writes signals, basecalls, alignments and per-read truth, read by read.
+    """Write signals, basecalls, alignments and per-read truth, read by read.
 
     Parameters
     ----------
     folder : Path
         An existing, empty folder.
-    settings : SimulationSettings
-        Of which the signal format, the reads in one file, the chemistry and the haplotypes count.
     fasta : bool
         Write ``reads.fasta``, and no base qualities anywhere, instead of ``reads.fastq``.
     """
@@ -174,7 +167,6 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
             self._files.close()
 
     def write(self, read: SimulatedRead) -> None:
-        """Write one read."""
         self._write_signal(read)
         sequence = LETTERS[read.call.codes].tobytes()
         if self._fasta:
@@ -236,7 +228,7 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
 
 
 def _writer(signal_format: str) -> Any:
-    """Choose what writes that format."""
+    """Return the writer class of a signal format."""
     if signal_format == "blow5":
         from f5py.io.signals.slow5.blow5_writer import Blow5Writer
 
@@ -251,9 +243,9 @@ def _writer(signal_format: str) -> Any:
 
 
 def sort_alignments(folder: Path) -> None:
-    """Turn the reads as written into the sorted ``reads.bam`` with its index.
+    """Sort the reads into ``reads.bam`` with its index.
 
-    Raises `OutputFileError` if sorting failed, mostly because the disk is full.
+    Raises `OutputFileError`, mostly because the disk is full.
     """
     import pysam
 
@@ -270,11 +262,11 @@ def sort_alignments(folder: Path) -> None:
 
 
 def write_truth(sites: Sites, genome: Genome, folder: Path) -> None:
-    """Write ``truth.tsv``, and of two haplotypes also ``truth_hp1.tsv`` and ``truth_hp2.tsv``.
+    """Write ``truth.tsv``, and for two haplotypes also ``truth_hp1.tsv`` and ``truth_hp2.tsv``.
 
-    A row is a site that at least one read covers, in the order of the reference. ``start`` and ``end`` are both the
-    0-based position of its first base, as in the frequencies of single sites; ``frequency`` is over the reads that
-    cover the site, ``rate`` the probability that was simulated (of both haplotypes, its mean).
+    A row is a covered site, in reference order. ``start`` and ``end`` are both the 0-based position of its first base,
+    as in the frequencies of single sites; ``frequency`` is over the reads that cover the site, ``rate`` the simulated
+    probability (for both haplotypes, its mean).
     """
     n_reads, n_methylated = sites.n_reads.sum(axis=0), sites.n_methylated.sum(axis=0)
     _write_truth(sites, genome, folder / TRUTH, n_reads, n_methylated, sites.rates.mean(axis=0))

@@ -15,7 +15,7 @@ from f5py.simulation.settings import SimulationSettings
 
 @dataclass(frozen=True)
 class ReadPlan:
-    """The molecules to simulate, in the order of sequencing."""
+    """Molecules to simulate, in sequencing order."""
 
     names: list[str]  # read ids in the layout of a UUID
     # starts, lengths: shape (n,): first base (flat position) and number of bases
@@ -27,9 +27,9 @@ class ReadPlan:
 
 
 def plan_reads(genome: Genome, settings: SimulationSettings, rng: np.random.Generator) -> ReadPlan:
-    """Draw all molecules; each lies within one run of A, C, G and T of a contig.
+    """Draw all molecules, each within one run of A, C, G and T of a contig.
 
-    Raises `F5pyError` if the reference is too short for the reads asked for.
+    Raises `F5pyError` if the reference is too short for the requested reads.
     """
     begins, sizes = genome.stretches()
     longest = int(sizes.max(initial=0))
@@ -60,7 +60,7 @@ def plan_reads(genome: Genome, settings: SimulationSettings, rng: np.random.Gene
 def _draw_lengths(
     settings: SimulationSettings, genome_size: int, longest: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Lengths of as many reads as asked for, or as the coverage needs (ultra-long reads come on top)."""
+    """Draw the requested number of lengths, or enough for the coverage; ultra-long reads come on top."""
 
     def draw(n: int) -> NDArray[np.int64]:
         if settings.fixed_length is not None:
@@ -84,7 +84,7 @@ def _place_at_ends(
     lengths: NDArray[np.int64], begins: NDArray[np.int64], sizes: NDArray[np.int64], shortest: int,
     rng: np.random.Generator,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
-    """Choose transcripts, all equally often; reads begin at their 3' ends, so longer ones are whole transcripts."""
+    """Choose transcripts uniformly; reads begin at their 3' ends, so longer ones are whole transcripts."""
     begins, sizes = begins[sizes >= shortest], sizes[sizes >= shortest]
     which = rng.integers(len(sizes), size=len(lengths))
     lengths = np.minimum(lengths, sizes[which])
@@ -94,7 +94,7 @@ def _place_at_ends(
 def _place(
     lengths: NDArray[np.int64], begins: NDArray[np.int64], sizes: NDArray[np.int64], rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Choose every start uniformly among the places where a read of that length fits."""
+    """Choose every start uniformly among the places for a read of that length."""
     # With the stretches from long to short, a read of length l fits those before index `fit`, and the number
     # of its places there is the running sum of (size - l + 1).
     order = np.argsort(-sizes, kind="stable")

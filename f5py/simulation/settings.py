@@ -1,4 +1,4 @@
-"""Everything that shapes a simulation, with the values of an R9.4 flow cell as defaults."""
+"""Settings of a simulation, with the values of an R9.4 flow cell as defaults."""
 
 from __future__ import annotations
 
@@ -76,13 +76,13 @@ class SimulationSettings:
 
     @property
     def chemistry(self) -> SimulatedChemistry:
-        """What is sequenced, and how."""
+        """Simulated chemistry."""
         return CHEMISTRIES[self.pore]
 
 
 @dataclass(frozen=True)
 class SimulatedChemistry:
-    """A pore, and the statistics of real reads of it."""
+    """A pore, and the statistics of its real reads."""
 
     model: str  # built-in model that signals follow; ``{motif}`` stands for the name of the motif
     kit: str  # what the signal files say; none if empty
@@ -131,7 +131,7 @@ REALISTIC = {"shift_spread": "1,1,1,1.5,2,5,3.5,3,1.5", "level_bias": 2.0}
 
 @dataclass(frozen=True)
 class RateMixture:
-    """A mixture of fixed rates and beta distributions from which the sites' methylation rates are drawn."""
+    """A mixture of fixed rates and beta distributions of the sites' methylation rates."""
 
     weights: NDArray[np.float64]  # shape (c,): probability of each component; the sum is 1
     # alpha, beta: shape (c,): parameters of each beta distribution; for a fixed rate r they are r and NaN
@@ -140,17 +140,16 @@ class RateMixture:
 
     @classmethod
     def parse(cls, text: str) -> RateMixture:
-        """Read a mixture such as ``0,0.5,1`` or ``0*2,beta:2:2,1*3``.
+        """Parse a mixture such as ``0,0.5,1`` or ``0*2,beta:2:2,1*3``.
 
         Components are separated by commas; each is a rate from 0 to 1 or ``beta:A:B``, optionally followed by
-        ``*WEIGHT`` (default 1). Raises `F5pyError` if a component is none of these.
+        ``*WEIGHT`` (default 1). Raises `F5pyError` for other components.
         """
         components = [_parse_component(part.strip(), text) for part in text.split(",")]
         table = np.array(components, dtype=np.float64)
         return cls(table[:, 0] / table[:, 0].sum(), table[:, 1], table[:, 2])
 
     def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Draw `n` rates."""
         which = rng.choice(len(self.weights), size=n, p=self.weights)
         rates = self.alpha[which]
         is_beta = ~np.isnan(self.beta[which])

@@ -1,4 +1,4 @@
-"""Simulated sites: where they are, how often each is methylated, and its state in a given molecule."""
+"""Simulated sites: places, methylation rates, and states in molecules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BOTH, _FORWARD, _REVERSE = 0, 1, 2
 
 @dataclass
 class Sites:
-    """The sites of a motif in a genome and what was made of them so far."""
+    """Sites of a motif in a genome, with counts of molecules so far."""
 
     motif: Motif
     positions: NDArray[np.int64]  # shape (n,): flat positions of the first base on the forward strand, ascending
@@ -32,7 +32,7 @@ class Sites:
 
     @classmethod
     def none(cls, motif: Motif) -> Sites:
-        """No sites, for models without methylated bases."""
+        """Make an empty set, for models without methylated bases."""
         nothing = np.zeros(0, dtype=np.int64)
         counts = np.zeros((1, 0), dtype=np.int64)
         return cls(motif, nothing, nothing.astype(np.uint8), nothing, np.zeros((1, 0)), counts, counts, False)
@@ -71,12 +71,7 @@ class Sites:
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Draw the states of the sites in a molecule that spans ``[start, end)`` and count them.
 
-        Returns
-        -------
-        positions : int64, shape (m,)
-            Flat positions of the sites of the molecule's strand, all of whose bases are in it.
-        methylated : bool, shape (m,)
-            Their states.
+        Return the flat positions of the sites of the molecule's strand, all of whose bases are in it, and their states.
         """
         first, stop = np.searchsorted(self.positions, (start, end - len(self.motif.pattern) + 1))
         chosen = np.arange(first, max(stop, first))

@@ -111,7 +111,7 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     Parameters
     ----------
     text : uint8
-        `PADDING` bytes enlarge than `end`.
+        `PADDING` bytes longer than `end`.
     counting : Counting
     odd_ratio : float
         Replaces the first row's ratio if `has_odd_ratio`, for numbers that only Python parses.

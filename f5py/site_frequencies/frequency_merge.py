@@ -63,7 +63,7 @@ def merge_rows(text, end, stranded, state, sites, names):
     Parameters
     ----------
     text : uint8
-        `PADDING` bytes enlarge than `end`.
+        `PADDING` bytes longer than `end`.
     stranded : bool
         Rows have the counts of both strands.
     state : int64, shape (STATE_SIZE,)

@@ -282,7 +282,7 @@ def group_sites(text, first, stop, position, last, number, masks, starts, n_befo
     """List the positions of motifs in the sequence ``text[first:stop]`` of a row; return their number.
 
     They go to ``starts[n_before:]``, with room for ``stop - first + 1``. The sequence ends k bases after the start of
-    the last motif, so that a enlarge motif is cut. It is listed, at `last`, if the row counts one more motif and the
+    the last motif, so that a longer motif is cut. It is listed, at `last`, if the row counts one more motif and the
     sequence ends with its prefix.
     """
     width = masks.shape[0]
@@ -314,7 +314,7 @@ def count_without_sites(text, text_starts, text_sizes, firsts, lasts, numbers, m
     Parameters
     ----------
     text : uint8
-        `PADDING` bytes enlarge than the sequences.
+        `PADDING` bytes longer than the sequences.
     text_starts, text_sizes : int64 and int32, shape (n,)
     firsts, lasts : int64, shape (n,)
         0-based positions of the first and the last motif.

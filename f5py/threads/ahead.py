@@ -1,4 +1,4 @@
-"""Work that is done ahead of who takes it, on several portions at the same time, and handed out in order."""
+"""Ordered prefetching with several threads."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class _Task:
-    """A portion, and what becomes of it."""
+    """A portion and its result."""
 
     def __init__(self, portion: Any) -> None:
         self.portion = portion
@@ -22,7 +22,7 @@ class _Task:
         self.is_done = threading.Event()
 
     def take(self) -> Any:
-        """Return the result, which is not kept, or raise the error that came instead."""
+        """Remove and return the result, or raise its exception."""
         if self.error is not None:
             raise self.error
         result, self.result = self.result, None
@@ -30,28 +30,16 @@ class _Task:
 
 
 def worked_ahead(portions: Iterator[P], work: Callable[[P], T], n_threads: int, name: str) -> Generator[T, None, None]:
-    """Yield ``work(portion)`` of every portion, in order; up to `n_threads` of them are worked on at the same time.
+    """Yield ``work(portion)`` of every portion, in order, with up to `n_threads` in progress.
 
-    Portions are taken from their iterator in one thread, which may wait for them: what is done is yielded meanwhile. No
-    more than `n_threads` results are there or being made at any time, the one that has been yielded last included until
-    the next one is asked for; one more portion may have been taken. Raises what `portions` or `work` has raised, after
-    the results before it have been yielded.
+    A further thread consumes `portions`, and closes a generator. At most `n_threads` results exist or are in progress,
+    including the last one yielded, and one more portion is read ahead. Exceptions of `portions` or `work` are raised
+    after the results before them. The daemon threads end with the generator, each after its current portion.
 
     Parameters
     ----------
-    portions : iterator
-        If it is a generator, it is closed in the thread that takes from it.
-    work : callable of a portion
-        Called in threads of its own.
-    n_threads : int
-        At least 1.
     name : str
-        What the threads' names begin with.
-
-    Notes
-    -----
-    The threads end with the generator, each after the portion that it has or waits for. They do not keep the process
-    from ending.
+        Prefix of the threads' names.
     """
     tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
     ahead: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()

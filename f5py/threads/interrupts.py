@@ -1,4 +1,4 @@
-"""Ctrl-C that is heeded between two steps of a work, and not in the middle of one, and while a thread is waited for."""
+"""Deferred handling of Ctrl-C, and interruptible waits."""
 
 from __future__ import annotations
 
@@ -16,22 +16,19 @@ _LOOK_SECONDS = 0.1
 
 
 def wait_for_event(event: threading.Event) -> None:
-    """Wait until an event is set, in the main thread, where signals raise exceptions.
+    """Wait interruptibly for an event, in the main thread.
 
-    Python looks for signals between two instructions, and a wait of the C library is ended by one. What comes after the
-    last look, and before that wait has begun, or in another thread, would be heeded only when the wait is over.
+    Python checks for signals between instructions, and a signal ends a wait of the C library; one that arrives between
+    the last check and the wait, or in another thread, would be delayed until the wait ends.
     """
     while not event.wait(_LOOK_SECONDS):
         pass
 
 
 def call_in_thread(function: Callable[[], Result], name: str) -> Result:
-    """Call a function in a thread and wait for it, so that a signal is heeded at once while compiled code runs.
+    """Call a function in a thread and wait interruptibly, as compiled code delays signals.
 
-    Parameters
-    ----------
-    name : str
-        Of the thread, which goes on after a signal.
+    The named thread continues after a signal.
     """
     outcome: Future[Result] = Future()
     is_done = threading.Event()
@@ -50,24 +47,23 @@ def call_in_thread(function: Callable[[], Result], name: str) -> Result:
 
 
 class Interrupt:
-    """Sign that Ctrl-C has come."""
+    """Flag of a received Ctrl-C."""
 
     def __init__(self) -> None:
         self.has_come = False
 
     def check(self) -> None:
-        """Raise `KeyboardInterrupt` if it has come."""
+        """Raise `KeyboardInterrupt` if set."""
         if self.has_come:
             raise KeyboardInterrupt
 
 
 @contextmanager
 def remembered_interrupt() -> Iterator[Interrupt]:
-    """Remember the first Ctrl-C in the block, which does nothing else; a second one does what it did before.
+    """Record the first Ctrl-C in the block without raising; a second one acts as before.
 
-    An exception may come between any two instructions, also where libraries are not prepared for it, and HDF5 objects
-    are released in callbacks in which Python drops every exception. Outside of the main thread, which alone receives
-    Ctrl-C, and where it is ignored, this does nothing.
+    An exception could hit libraries that are not prepared for it, and HDF5 drops exceptions in its callbacks. Without
+    effect outside of the main thread, and where Ctrl-C is ignored.
     """
     interrupt = Interrupt()
     before = signal.getsignal(signal.SIGINT)

@@ -1,4 +1,4 @@
-"""Worker threads of who may be lent others."""
+"""Own worker threads, or a pool borrowed from the caller."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from f5py.threads.pool import WorkerPool
 
 
 class LentPool:
-    """Threads that are lent, as long as they are there, else own ones, which are started when they are needed.
+    """Borrowed threads while available, else own ones, started on first use.
 
     Parameters
     ----------
     n_threads : int
-        Of the own ones.
+        Number of own threads.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -23,12 +23,12 @@ class LentPool:
         self._lock = threading.Lock()
 
     def lend(self, pool: WorkerPool) -> None:
-        """Work with these threads instead of own ones, which end."""
+        """Use these threads instead of own ones, which end."""
         self._lent = pool
         self._end_own()
 
     def workers(self) -> WorkerPool:
-        """Return the threads. May be called in several threads."""
+        """Return the threads; thread-safe."""
         if self._lent is not None and not self._lent.is_closed:
             return self._lent
         with self._lock:
@@ -37,7 +37,7 @@ class LentPool:
             return self._own
 
     def close(self) -> None:
-        """End own threads, and do without lent ones. May be called twice."""
+        """End own threads, and return borrowed ones. May be called twice."""
         self._lent = None
         self._end_own()
 

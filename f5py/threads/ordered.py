@@ -1,4 +1,4 @@
-"""Threads that work on portions, whose results are taken in the order of the portions."""
+"""Thread pool with ordered results."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ T = TypeVar("T")
 
 
 class OrderedWork(Generic[P, T]):
-    """Threads that work on portions, of which a few wait at any time; results are taken in order.
+    """Threads with a bounded queue of portions, whose results are consumed in order.
 
     Parameters
     ----------
     work : callable
-        Makes the result of a portion, in whatever form `add` is given that; is called in the threads.
+        Called in the threads with the arguments of `add`.
     take : callable of one result
         Called by `add` and `finish` in their callers' thread.
     name : str
-        What the threads' names begin with.
+        Prefix of the threads' names.
     n_waiting : int, optional
-        Maximum number of portions that are worked on or wait. By default each thread always finds another one.
+        Most portions in progress or queued; by default one more for each thread.
     """
 
     def __init__(
@@ -36,18 +36,18 @@ class OrderedWork(Generic[P, T]):
         self._n_waiting = n_waiting or 2 * n_threads + 2
 
     def add(self, *portion: P.args, **named: P.kwargs) -> None:
-        """Let a portion be worked on; if many are waiting, the result of the first is taken before."""
+        """Queue a portion; consume the first result if the queue is full."""
         if len(self._jobs) >= self._n_waiting:
             self._take_first()
         self._jobs.append(self._pool.submit(self._work, *portion, **named))
 
     def finish(self) -> None:
-        """Take the results of all portions."""
+        """Consume the results of all portions."""
         while self._jobs:
             self._take_first()
 
     def close(self) -> None:
-        """End the threads; results that have not been taken are dropped."""
+        """End the threads; drop unconsumed results."""
         self._pool.shutdown(cancel_futures=True)
 
     def _take_first(self) -> None:

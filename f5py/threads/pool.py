@@ -1,13 +1,10 @@
-"""The worker threads, which all batches in flight share.
+"""Worker threads shared by all batches in flight.
 
-A stage is one compiled function that is given a batch's arrays and the reads that it should take. Every free worker
-calls it; inside, without the interpreter, they take the next read from a shared counter until there is none left (see
-`f5py.jit.atomics`). A worker that comes back looks for another stage that still has reads: that of the oldest
-batch first. So the end of one batch's stage, when only a long read is left, does not idle the other threads. Nor does a
-batch that is between two stages: who comes back then helps with a stage that has all the threads that it was to have.
-
-Workers wake each other, one after the other, while there is something to begin: what is done within the time that a few
-need for that does not cost the interpreter sixteen of them.
+A stage is one compiled function with a batch's arrays and its reads. Every free worker calls it; inside, without the
+GIL, they claim reads from a shared counter until none is left (see `f5py.jit.atomics`). A returning worker joins
+another stage with unclaimed reads, of the oldest batch first: so the last long read of a stage does not idle the other
+threads. Idle threads also join stages that already have their share of threads. Workers wake each other one by one
+while unclaimed work exists: short stages do not cost the interpreter as many wake-ups as there are threads.
 """
 
 from __future__ import annotations
@@ -48,19 +45,18 @@ FEW_THREADS = 4
 
 
 def part_of_threads(n_threads: int, n_parts: int) -> int:
-    """Return how many of the threads are one of so many parts of them; few are not parted."""
+    """Divide the threads into `n_parts` equal parts, unless they are few."""
     return n_threads if n_threads <= FEW_THREADS else -(-n_threads // n_parts)
 
 
 class WorkerPool:
-    """Threads for kernels that release the GIL. Raises `F5pyError` if the system does not allow so many threads.
+    """Threads for kernels that release the GIL. Raises `F5pyError` if the system refuses so many threads.
 
     Parameters
     ----------
     most_per_call : int, optional
-        So many threads, at most, are woken for a call that comes while others are worked on: where there are calls of
-        several batches, and each is done within milliseconds, more of them would cost more than they bring. By default
-        all. Who comes back from another call, and finds nothing to begin, helps as well.
+        Most threads to wake for a call while others are in progress: calls of milliseconds cost more wake-ups than
+        they gain. By default all. Idle threads that return from other calls join as well.
     """
 
     def __init__(self, n_threads: int, most_per_call: int | None = None) -> None:
@@ -87,26 +83,24 @@ class WorkerPool:
     def run(
         self, kernel: Callable[..., object], reads: NDArray[np.int64], *arguments: object, order: int = -1
     ) -> float:
-        """Let all threads call ``kernel(turn, reads, *arguments)``; wait until all of `reads` are done.
+        """Call ``kernel(turn, reads, *arguments)`` in all threads until `reads` are done; return the thread seconds.
 
-        May be called from several threads at the same time. Raises the first exception of the kernel, after the reads
-        in progress have ended. Returns the seconds that all threads together have worked.
+        Thread-safe. Raises the first exception of the kernel, after the reads in progress.
 
         Parameters
         ----------
         kernel : compiled function
-            Handles ``reads[i]`` for every i that it gets of `f5py.core._turns_numba.own_turns`.
+            Handles ``reads[i]`` for every i that it claims by `f5py.core._turns_numba.own_turns`.
         reads : int64, shape (n,)
         order : int
-            Of several calls at the same time the one with the lowest number is served first: the number of the batch.
-            By default before all batches, as loading is.
+            Priority among concurrent calls, lowest first: the number of the batch. By default before all batches.
         """
         reads = np.ascontiguousarray(reads, np.int64)
         turn = np.zeros(1, np.int64)
         return self._run(_Job(order, turn, len(reads), lambda: kernel(turn, reads, *arguments)))
 
     def stop(self) -> None:
-        """Let every call end after the reads in progress; to be called when the results are not wanted any more."""
+        """Cancel all calls after the reads in progress."""
         with self._lock:
             self._stopped = True
             for job in self._jobs:
@@ -118,10 +112,7 @@ class WorkerPool:
         return self._closing
 
     def close(self) -> None:
-        """End the threads; nothing may be running, unless after `stop`: a read may take minutes.
-
-        Threads that are still in a read then are not waited for long. The process should end soon.
-        """
+        """End the threads; no call may be running, except after `stop`: its long reads are not waited for."""
         with self._lock:
             self._closing = True
             self._wake(len(self._threads))
@@ -170,7 +161,7 @@ class WorkerPool:
             job = self._next_job(job, time.perf_counter() - started)
 
     def _next_job(self, done: _Job | None, seconds: float) -> _Job | None:
-        """Come back from a job after so many seconds, and wait for the next one; None at the end."""
+        """Return a job with its seconds, and wait for the next one; None at the end."""
         while True:
             with self._lock:
                 is_awake = done is not None
@@ -202,21 +193,21 @@ class WorkerPool:
 
 
 class CallingThread:
-    """Calls kernels in the calling thread, like a `WorkerPool` of one: for what is done before workers would come."""
+    """A `WorkerPool` of the calling thread, for work shorter than a wake-up."""
 
     n_threads = 1
 
     def run(
         self, kernel: Callable[..., object], reads: NDArray[np.int64], *arguments: object, order: int = -1
     ) -> float:
-        """See `WorkerPool.run`; the kernel is called even if there is no read, so that it is compiled."""
+        """Call the kernel, even without reads, so that it is compiled."""
         started = time.perf_counter()
         kernel(np.zeros(1, np.int64), np.ascontiguousarray(reads, np.int64), *arguments)
         return time.perf_counter() - started
 
 
 def threads_for(pool: WorkerPool, n: int, few: int) -> WorkerPool | CallingThread:
-    """Return the pool, or the calling thread for up to `few` of what is to be done."""
+    """Return the pool, or the calling thread for at most `few` items."""
     return pool if n > few else CallingThread()
 
 
@@ -237,34 +228,30 @@ class _Job:
 
 
 def longest_first(work: NDArray, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Order the wanted reads, those with most work first, so that no long read is left for the end."""
+    """Sort the wanted reads by descending work."""
     reads = np.flatnonzero(wanted)
     return reads[np.argsort(-work[reads], kind="stable")]
 
 
 def share_heap() -> None:
-    """Let all threads that start from now on share one heap, where the C library is glibc.
-
-    One that an earlier thread has got is shared, too: so this comes before all threads of a run.
-    """
+    """Let all threads share one heap with glibc; call it before threads are started."""
     if "MALLOC_ARENA_MAX" not in os.environ:
         _set_malloc(_M_ARENA_MAX, _N_HEAPS)
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep what is freed for the next arrays, in processes that are started with other settings.
+    """Let glibc keep freed memory, in processes started with other settings.
 
-    Else every batch gets its memory from the system again, a fifth of the time.
+    Allocating every batch from the system would take a fifth of the time.
     """
     _set_malloc(_M_TRIM_THRESHOLD, _TRIM_BYTES)
     _set_malloc(_M_MMAP_THRESHOLD, _MMAP_BYTES)
 
 
 class _KeptMemory:
-    """Has glibc keep what is freed while anybody is inside, but for the largest arrays of the largest batches.
+    """Let glibc keep freed memory while any context is active, except for the largest arrays.
 
-    So most arrays of a batch are made of those of earlier ones. Else they come from the system, page by page, for every
-    batch, and go back to it.
+    So most arrays of a batch reuse memory of earlier ones, instead of faulting in pages for every batch.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Jitted loops over what is held out; see `f5py.training.held_out`."""
+"""Kernels of held-out data; see `f5py.training.held_out`."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ _UNKNOWN = ord("a")
 
 @kernel
 def held_out(text, offsets, share, chosen):
-    """Fill `chosen` with whether each name belongs to the share that is held out: by a hash, so always the same.
+    """Mark the held-out fraction of names in `chosen`, reproducibly by a hash.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def held_out(text, offsets, share, chosen):
 
 @kernel
 def fill_uses(alignments, numbers, block_bases, first_block, is_pile, is_tested, read_is_tested, uses):
-    """Fill `uses` with what every base of the reference segments is for; see `f5py.training.held_out`.
+    """Fill `uses` with the use of every base of the reference segments; see `f5py.training.held_out`.
 
     Parameters
     ----------
@@ -49,9 +49,9 @@ def fill_uses(alignments, numbers, block_bases, first_block, is_pile, is_tested,
     is_pile, is_tested : bool
         Of each block.
     read_is_tested : bool, shape (n,)
-        Where there is no pile.
+        For bases outside of piles.
     uses : uint8
-        0 learnt, 1 tested.
+        0 for training, 1 for testing.
     """
     for read in range(read_is_tested.shape[0]):
         offset, stop = alignments.reference_offsets[read], alignments.reference_offsets[read + 1]
@@ -68,7 +68,7 @@ def fill_uses(alignments, numbers, block_bases, first_block, is_pile, is_tested,
 
 @kernel
 def hide(reference, uses, use, shown):
-    """Fill `shown` with the reference, in which bases of another use have the letter of a site of unknown state.
+    """Copy the reference to `shown`, masking bases of other uses as sites of unknown state.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ def hide(reference, uses, use, shown):
     uses : uint8, shape (n,)
         See `fill_uses`.
     use : int
-        The one that is shown.
+        The visible one.
     shown : uint8, shape (n,)
         Filled.
     """

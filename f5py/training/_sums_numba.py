@@ -1,4 +1,4 @@
-"""Jitted loops that mark methylated sites in the reference and add up events by k-mer; see `f5py.training.sums`."""
+"""Kernels that mark methylated sites in the reference and sum events by k-mer; see `f5py.training.sums`."""
 
 from __future__ import annotations
 
@@ -32,9 +32,7 @@ _LOWER_A = ord("a")
 
 @kernel
 def mark_all(turn, reads, alignments, motifs, truth):
-    """Mark the sites in the reference segments of `reads`.
-
-    Sites of unknown state, which are not in `truth`, get lower-case letters.
+    """Mark the sites in the reference segments of `reads`, in lower case those of unknown state.
 
     Parameters
     ----------
@@ -73,7 +71,7 @@ def mark_all(turn, reads, alignments, motifs, truth):
 
 @inner
 def _fill_ranks(letters, reverse, k, codes, ranks):
-    """Rank of the k-mer at every position of a reference segment; -1 where a letter's state is not known."""
+    """Fill the rank of the k-mer at every position of a reference segment; -1 for unknown states."""
     highest = codes.n_letters ** (k - 1)
     rank = np.int64(0)
     last_unknown = -1
@@ -99,7 +97,7 @@ def _emission(x, rank, mean, stdv, v):
 
 @inner
 def _transition(step, stay):
-    """Probability of going on by so many k-mers from one event to the next."""
+    """Probability of advancing by `step` k-mers from one event to the next."""
     if step == 0:
         return stay
     if step == 1:
@@ -110,7 +108,7 @@ def _transition(step, stay):
 
 
 class PresentModel(NamedTuple):
-    """The model of the round."""
+    """Current model."""
 
     codes: StrandCodes
     k: int
@@ -141,20 +139,20 @@ class Sums(NamedTuple):
 def weights_all(turn, reads, batch, rows, model, plain, weights, own_shift):
     """Fill the posterior weights of the k-mers around each row's, `REACH` on either side.
 
-    Forward and backward sums through a lattice that has, for each event, the k-mers around the one that the best path
-    gives it. Rows that fit no k-mer have no weights.
+    Forward and backward sums through a lattice of the k-mers around the best path's for each event. Rows that fit no
+    k-mer have no weights.
 
     Parameters
     ----------
     batch, rows, model
-        As for `add_rows`.
+        See `add_rows`.
     plain : int32, shape (n_kmers,)
         See `PlainKmers`.
     weights : float32, shape (n_rows, 2 * REACH + 1)
         In the order of `rows`.
     own_shift : float64, shape (n,)
-        Filled with what the plain k-mers of each read deviate on average, in pA: recalibration has taken methylated
-        ones for plain ones.
+        Filled with the mean deviation of each read's plain k-mers, in pA: recalibration has mistaken methylated ones
+        for plain ones.
     """
     alignments, events, _, scaling, events_per_base = batch
     codes, k, mean, stdv = model
@@ -243,7 +241,7 @@ def weights_all(turn, reads, batch, rows, model, plain, weights, own_shift):
 
 @kernel
 def add_rows(used, tested, batch, rows, model, plain_kmers, weights, sums):
-    """Add the events of the reads that are `used`, and how well those `tested` fit.
+    """Add the events of the `used` reads, and the fit of the `tested` ones.
 
     Parameters
     ----------
@@ -251,8 +249,6 @@ def add_rows(used, tested, batch, rows, model, plain_kmers, weights, sums):
     batch : f5py.core.batch.BatchView
         The reference is marked.
     rows : f5py.core.batch.Rows
-    model : PresentModel
-    plain_kmers : PlainKmers
     weights : tuple of float32, shape (n_rows, 2 * REACH + 1), and float64, shape (n,)
         Weights and shifts; see `weights_all`.
     sums : Sums

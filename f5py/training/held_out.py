@@ -1,7 +1,7 @@
-"""Bases of reads that a model is tested on, and never learns from.
+"""Held-out bases of reads: a model is tested on them, and never trained.
 
-Where reads pile up, a read that is held out has the sites and k-mers of others that are learnt from, so that a model is
-tested on what it knows. There whole stretches of the reference are held out, in all reads; elsewhere whole reads are.
+In pile-ups, other reads share the sites and k-mers of a held-out read, so that whole stretches of the reference are
+held out there, in all reads; elsewhere whole reads are.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 
 class HeldOut:
-    """Bases that are held out of the alignments of some files.
+    """Held-out bases of several alignment files.
 
     Parameters
     ----------
     share : float
-        Of the reads, and of the stretches where they pile up.
+        Fraction of the reads, and of the stretches in pile-ups.
     contigs : sequence of str
         Names of the reference's contigs.
     lengths : sequence of int
@@ -49,15 +49,15 @@ class HeldOut:
 
     @property
     def n_stretches(self) -> int:
-        """Stretches of the reference where reads pile up."""
+        """Number of stretches with pile-ups."""
         return int(self._is_pile.sum())
 
     def numbers_of(self, contigs: Sequence[str]) -> NDArray[np.int64]:
-        """For the contigs of a file of alignments their numbers here, -1 for one that the others do not have."""
+        """Return the numbers of a file's contigs, -1 for unknown ones."""
         return np.array([self._number.get(name, -1) for name in contigs], np.int64)
 
     def count(self, contig: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> None:
-        """Add alignments, by contig number (-1: left out) and place on the reference, 0-based, half-open."""
+        """Add alignments by contig number (-1: skipped), start and end, 0-based, half-open."""
         is_here = (contig >= 0) & (start >= 0) & (end > start)
         contig, start, end = contig[is_here], start[is_here], end[is_here]
         last = self._first[contig + 1] - 1
@@ -65,7 +65,7 @@ class HeldOut:
         np.add.at(self._changes, np.minimum(self._first[contig] + (end - 1) // BLOCK, last) + 1, -1)
 
     def choose(self) -> None:
-        """Choose the stretches, when all alignments have been counted."""
+        """Choose the stretches, once all alignments are counted."""
         self._is_pile = np.cumsum(self._changes[:-1]) >= PILE
         piles = np.flatnonzero(self._is_pile)
         chosen = (np.arange(len(piles)) * _GOLDEN + 0.5) % 1.0 < self.share
@@ -75,19 +75,14 @@ class HeldOut:
         self._is_tested[piles[chosen]] = True
 
     def uses(self, batch: ReadBatch, numbers: NDArray[np.int64], windows: Windows | None) -> NDArray[np.uint8]:
-        """Determine what the bases of a batch's reference segments are used for.
+        """Return the use of each base of a batch's reference segments: `LEARNT`, `TESTED` or `UNUSED`, uint8.
 
         Parameters
         ----------
         numbers : int64, shape (n_contigs,)
             See `numbers_of`.
         windows : Windows or None
-            Bases outside are not used.
-
-        Returns
-        -------
-        uint8, shape (batch.reference_offsets[-1],)
-            `LEARNT`, `TESTED` or `UNUSED`.
+            Bases outside are unused.
         """
         from f5py.training._held_out_numba import fill_uses
 
@@ -112,19 +107,19 @@ class HeldOut:
 
 
 def reads_with(batch: ReadBatch, uses: NDArray[np.uint8], use: int) -> NDArray[np.bool_]:
-    """Mark the reads that have a base that is used so; bool, shape (n,)."""
+    """Return the mask of the reads with a base of this use."""
     before = np.concatenate([[0], np.cumsum(uses == use)])
     offsets = batch.alignments.reference_offsets
     return before[offsets[1:]] > before[offsets[:-1]]
 
 
 def is_held_out(batch: ReadBatch, share: float) -> NDArray[np.bool_]:
-    """Mark the reads that are kept for testing: about that share, always the same ones; bool, shape (n,)."""
+    """Return the mask of the held-out fraction of reads, reproducibly."""
     return names_in_share(batch.names, share)
 
 
 def names_in_share(names: Names, share: float) -> NDArray[np.bool_]:
-    """Mark about that share of names, always the same ones; bool, shape (n,)."""
+    """Return the mask of a fraction of names, reproducibly."""
     from f5py.training._held_out_numba import held_out
 
     chosen = np.zeros(len(names), np.bool_)

@@ -1,4 +1,4 @@
-"""Comparison of a trained model with the one that it started from, on what neither has learnt from."""
+"""Comparison of a trained model with its start on held-out data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _EXCHANGED, _EXCHANGED_AREA = 0.5, 0.3
 
 
 class Quality(NamedTuple):
-    """Quality of a model on what is held out."""
+    """Quality of a model on held-out data."""
 
     calls: int  # calls of known state
     auc: float | None  # area under their ROC curve; None if there are not both states
@@ -35,14 +35,14 @@ class Quality(NamedTuple):
 def quality_of(
     model: PoreModel, labels: NDArray[np.bool_], ratios: NDArray[np.float64], held: NDArray[np.float64]
 ) -> Quality:
-    """Judge a model.
+    """Measure the quality of a model.
 
     Parameters
     ----------
     labels, ratios : bool, float64, shape (n,)
-        Which calls are methylated, and their log-likelihood ratios by this model.
+        State of each call, and its log-likelihood ratio by this model.
     held : float64, shape (n_kmers, 2)
-        Number of events of each k-mer that are held out, and sum of their levels in pA.
+        Number of held-out events of each k-mer, and sum of their levels in pA.
     """
     beyond = np.abs(ratios) >= THRESHOLD
     n = held[:, 0]
@@ -58,10 +58,10 @@ def quality_of(
 
 
 def compared(start: Quality, trained: Quality) -> str:
-    """Say whether the trained model is ``better`` than the start, ``worse``, ``as good``, or ``not compared``.
+    """Return whether the trained model is ``better`` than the start, ``worse``, ``as good``, or ``not compared``.
 
-    The first measure that both have and in which they differ decides: the area under the ROC curve, the share of wrong
-    calls, the levels of k-mers.
+    The first measure that differs decides: the area under the ROC curve, the share of wrong calls, the levels of
+    k-mers.
     """
     differences = [
         (trained.auc, start.auc, _SAME),
@@ -78,14 +78,9 @@ def compared(start: Quality, trained: Quality) -> str:
 
 
 def too_many_wrong(start: Quality, trained: Quality, known_auc: float | None) -> str | None:
-    """Say that the trained model calls too much of what is held out wrong, or that the labels look exchanged.
+    """Explain that too many held-out calls are wrong, or that the labels look exchanged.
 
-    None if neither is so, or if few calls are held out.
-
-    Parameters
-    ----------
-    known_auc : float or None
-        Area under the ROC curve of the built-in model.
+    None if neither is true, or few calls are held out. `known_auc` is the area under the built-in model's ROC curve.
     """
     wrong = trained.error_rate
     if wrong is None or trained.calls * (trained.share_of_calls or 0.0) < _ENOUGH_CALLS:
@@ -102,7 +97,7 @@ def too_many_wrong(start: Quality, trained: Quality, known_auc: float | None) ->
 
 
 def words_of(start: Quality, trained: Quality) -> str:
-    """Both models' figures, for messages."""
+    """Format both models' figures for messages."""
     parts = []
     if start.auc is not None and trained.auc is not None:
         parts.append(f"area under the ROC curve {start.auc:.4f} with the start model, {trained.auc:.4f} trained")
@@ -114,7 +109,7 @@ def words_of(start: Quality, trained: Quality) -> str:
 
 
 def as_report(name: str, start: Quality, trained: Quality) -> dict[str, Any]:
-    """Collect what the report has of the comparison."""
+    """Format the comparison for the report."""
     return {
         "verdict": compared(start, trained),
         "start": {"name": name, **start._asdict()},
@@ -124,7 +119,7 @@ def as_report(name: str, start: Quality, trained: Quality) -> dict[str, Any]:
 
 
 def of_few(report: dict[str, Any]) -> list[str]:
-    """Say that the data of a report are too few, if they are."""
+    """Warn of too few data for a report."""
     return [
         f"few data: only {kmers['well_seen']:,} of {kmers['seen']:,} {name} k-mers that occur have at least "
         f"{WELL_SEEN} events; the levels of the others rest on those of similar k-mers"

@@ -1,12 +1,11 @@
-"""The noise of events estimated from unlabelled reads: correlations and tails of `f5py.core.noise`.
+"""Estimation of the events' noise from unlabeled reads: correlations and tails of `f5py.core.noise`.
 
-What is maximised is the likelihood that the calls themselves use: that of the events in a window of the reference,
-summed over all paths (`f5py.methylation.correlated`). Residuals along a best path would not do, as that path was chosen
-to make them small. The windows are plain: they have no site whose methylation would have to be known. So the constants
-are those that explain plain sequence best, and nothing is tuned to calls.
+Maximizes the likelihood that the calls use: that of the events in a window of the reference, summed over all paths
+(`f5py.methylation.correlated`). Residuals along a best path would not do, as that path was chosen to make them small.
+The windows have no site of unknown methylation, so nothing is tuned to calls.
 
 The likelihood is computed at the knots of a grid of both correlations, for either kind of tails. Between the knots its
-logarithm is that of the polynomial through them, whose greatest value is found in steps of a hundredth.
+logarithm is the polynomial through them, searched in steps of a hundredth.
 """
 
 from __future__ import annotations
@@ -43,13 +42,13 @@ class NoiseEstimate(NamedTuple):
 
 
 def window_motif() -> Motif:
-    """Return the motif that the windows are around."""
+    """Return the motif at the center of windows."""
     motif = parse_motif(WINDOW_SITE)
     return Motif(motif.name, motif.pattern, motif.offset, None, WINDOW_SEPARATION)
 
 
 def plain_windows(batch: ReadBatch, hidden: Sequence[Motif]) -> NDArray[np.bool_]:
-    """Mark used slots of the batch's calls whose window has no site of the motifs `hidden`; bool."""
+    """Return the mask of used call slots whose window has no site of the motifs `hidden`."""
     from f5py.methylation._groups_numba import FLANK
 
     reference = batch.reference
@@ -74,17 +73,12 @@ def plain_windows(batch: ReadBatch, hidden: Sequence[Motif]) -> NDArray[np.bool_
 
 
 def estimate(likelihoods: NDArray[np.float64], n_windows: int) -> NoiseEstimate | None:
-    """Find the constants of the greatest likelihood.
+    """Find the constants of the greatest likelihood; None for too few windows.
 
     Parameters
     ----------
     likelihoods : float64, shape (50,)
-        Logarithms of those of all windows, for `CANDIDATES`.
-
-    Returns
-    -------
-    NoiseEstimate or None
-        None if there are too few windows.
+        Log-likelihoods of all windows, for `CANDIDATES`.
     """
     if n_windows < ENOUGH_WINDOWS:
         return None
@@ -99,14 +93,14 @@ def estimate(likelihoods: NDArray[np.float64], n_windows: int) -> NoiseEstimate 
 
 
 def fine_grid(likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Those of `CANDIDATES` and between the knots; float64, shape (2, 81, 81): tails, stay and step in hundredths."""
+    """Interpolate between the knots; float64, shape (2, 81, 81): tails, stay and step in hundredths."""
     weights = _weights(_STEPS)
     found: NDArray[np.float64] = weights @ likelihoods.reshape(2, len(KNOTS), len(KNOTS)) @ weights.T
     return found
 
 
 def _weights(at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Weights of the knots in the values of the polynomial through them; float64, shape (len(at), len(KNOTS))."""
+    """Return the weights of the knots in the interpolating polynomial; float64, shape (len(at), len(KNOTS))."""
     knots = np.array(KNOTS)
     weights = np.ones((len(at), len(knots)))
     for i, knot in enumerate(knots):

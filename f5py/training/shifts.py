@@ -1,14 +1,14 @@
-"""Shifts of methylated k-mers from reads of which the methylation is not known.
+"""Shifts of methylated k-mers from reads of unknown methylation.
 
 Of group i the log-likelihood ratio for shifts s is d_i(s). With the share p of methylated groups, the likelihood of all
-groups is, but for a constant, the one of a mixture::
+groups is, up to a constant, that of a mixture::
 
     L(s, p) = sum_i ln(p exp(d_i(s)) + 1 - p)
 
-Its greatest value over p, less ``1/2 sum_j ((s_j - b_j) / sd_j) ** 2`` for the start b, is maximised by damped scoring
-with the outer product of scores. The plain component is fixed, so that the two states cannot change names, and L = 0
-means: no better than that nothing is methylated. In a first stage there is a shift for each place of the methylated
-base; in a second one it may differ between a purine and a pyrimidine before that base.
+Its maximum over p, less ``1/2 sum_j ((s_j - b_j) / sd_j) ** 2`` for the start b, is maximized by damped scoring
+with the outer product of scores. The plain component is fixed, so that the two states cannot be swapped, and L = 0
+means: no better than no methylation. The first stage has a shift for each place of the methylated base; in the second
+one it may differ between a purine and a pyrimidine before that base.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Ratios = Callable[[Shifts], NDArray[np.float64]]
 
 
 class Fit(NamedTuple):
-    """Shifts of greatest likelihood for some groups."""
+    """Maximum-likelihood shifts of some groups."""
 
     shifts: NDArray[np.float64]  # shape (2, k): as `Shifts` has them
     errors: NDArray[np.float64]  # shape (2, k): standard errors; 0 for shifts that are not fitted
@@ -58,7 +58,7 @@ class Fit(NamedTuple):
 
 
 class HeldOutGain(NamedTuple):
-    """Gain of the log-likelihood of groups by shifts that are fitted to the other half of the reads."""
+    """Gain in log-likelihood of groups by shifts fitted to the other half of the reads."""
 
     sum: float
     se: float
@@ -66,12 +66,12 @@ class HeldOutGain(NamedTuple):
 
     @property
     def is_clear(self) -> bool:
-        """Whether it is above two standard errors."""
+        """Whether it exceeds two standard errors."""
         return self.sum > 2 * self.se
 
 
 class Result(NamedTuple):
-    """Fitted shifts, and whether they are to be trusted."""
+    """Fitted shifts with their verdict."""
 
     fit: Fit  # of the stage that is taken
     first_stage: Fit
@@ -86,7 +86,7 @@ class Result(NamedTuple):
 
 
 def best_share(ratios: NDArray[np.float64]) -> tuple[float, float]:
-    """Find the share of methylated groups of the greatest likelihood; return it and that likelihood."""
+    """Return the most likely share of methylated groups, and its likelihood."""
     found = []
     for share in _FIRST_SHARES:
         for _ in range(_MOST_EM_ROUNDS):
@@ -111,14 +111,14 @@ def _responsibilities(ratios: NDArray[np.float64], share: float) -> NDArray[np.f
 
 
 class _Objective:
-    """The penalised likelihood as a function of those shifts that are free.
+    """Penalized likelihood as a function of the free shifts.
 
     Parameters
     ----------
     ratios_of : callable
         Returns the log-likelihood ratios of all groups for some shifts.
     start : float64, shape (2, k)
-        Centre of the priors.
+        Center of the priors.
     free : bool, shape (2, k)
     """
 
@@ -156,7 +156,7 @@ class _Objective:
 
 
 def fitted(ratios_of: Ratios, first: NDArray[np.float64], start: NDArray[np.float64], free: NDArray[np.bool_]) -> Fit:
-    """Find the shifts of the greatest likelihood, from `first` on; the other arguments are those of `_Objective`."""
+    """Maximize the likelihood from `first` on; the other arguments are those of `_Objective`."""
     objective = _Objective(ratios_of, start, free)
     shifts, damping, calm, settled = first.copy(), _DAMPING, 0, False
     ratios = objective.ratios(shifts)
@@ -195,21 +195,21 @@ def as_shifts(shifts: NDArray[np.float64]) -> Shifts:
 
 
 def halves_of(reads: Sequence[str]) -> NDArray[np.bool_]:
-    """Mark the groups of one half of the reads, which depends on their names only; `reads` has that of each group."""
+    """Return the mask of one half of the groups by the names of their `reads`."""
     ordered = sorted(set(reads), key=lambda name: (zlib.crc32(name.encode("utf-8", "surrogateescape")), name))
     half = set(ordered[::2])
     return np.array([name in half for name in reads], np.bool_)
 
 
 def fit_shifts(likelihoods_of: Callable[[NDArray[np.int64]], Ratios], reads: Sequence[str], start: Shifts) -> Result:
-    """Fit shifts in both stages, and judge them.
+    """Fit shifts in both stages, and check them.
 
     Parameters
     ----------
     likelihoods_of : callable
-        Returns what scores some of the groups.
+        Returns a scorer of some groups.
     reads : sequence of str
-        Name of the read of each group; of at least two reads.
+        Read name of each group; of at least two reads.
     """
     b = np.array(start)
     free = np.zeros(b.shape, np.bool_)
@@ -244,7 +244,7 @@ class _HeldOut(NamedTuple):
     reads: Sequence[str]
 
     def gain(self, shifts: list[NDArray[np.float64]], against: list[NDArray[np.float64]]) -> HeldOutGain:
-        """Compute what groups gain by the shifts of the other half against other ones of that half."""
+        """Compute the gain of groups by the shifts of the other half over alternatives from that half."""
         by_read: dict[str, float] = dict.fromkeys(self.reads, 0.0)
         for here, there in ((0, 1), (1, 0)):
             new, old = (self.ratios_of[here](as_shifts(one[there])) for one in (shifts, against))

@@ -1,7 +1,7 @@
-"""Windows around single sites, with their events, which are scored with any shifts of methylated k-mers.
+"""Windows around single sites with their events, for scoring with any shifts of methylated k-mers.
 
-A window has the 10 bases before and after the first base of a group of one site, so that the site is the only one in
-it. The windows of some thousand groups take little memory, and the reads that they are of need not be kept.
+A window has the 10 bases before and after the first base of a single-site group, and no other site. The windows of some
+thousand groups take little memory, and their reads can be discarded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SIGNS = np.array([-1.0 if base in "AG" else 1.0 for base in NUCLEOTIDES_AND_M])
 
 
 class SiteWindows(NamedTuple):
-    """Windows of n groups of one site, one element a group."""
+    """Windows of n single-site groups, one element per group."""
 
     # name, name_offsets: names of their reads
     name: NDArray[np.uint8]
@@ -65,19 +65,17 @@ class SiteWindows(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Number of groups."""
         return len(self.first)
 
     @property
     def reads(self) -> list[str]:
-        """Names of the groups' reads."""
         return list(Names(self.name, self.name_offsets))
 
 
 def joined_windows(parts: list[SiteWindows], most: int) -> SiteWindows:
-    """Join windows, ordered by their reads' names and their places: for any order of the parts the same.
+    """Join windows, sorted by read name and place, so that the order of the parts does not matter.
 
-    Of more than `most` those are chosen that have the least hashes of name and place.
+    Of more than `most` those with the smallest hashes of name and place are chosen.
     """
     windows = joined_tuples(parts)
     if windows.n > most:
@@ -91,16 +89,16 @@ def joined_windows(parts: list[SiteWindows], most: int) -> SiteWindows:
 def windows_of(
     batch: ReadBatch, motif: Motif, model: PoreModel, regions: Windows | None, pool: WorkerPool
 ) -> tuple[SiteWindows, float]:
-    """Extract the windows of a batch's groups of one site; also return the seconds that all threads have worked.
+    """Extract the windows of a batch's single-site groups; also return the thread seconds.
 
     Parameters
     ----------
     batch : ReadBatch
-        With events that are aligned to the reads' bases.
+        With events aligned to the reads' bases.
     model : PoreModel
         Of plain k-mers.
     regions : Windows or None
-        Groups that begin outside of these are left out.
+        Groups that begin outside of these are skipped.
     """
     listing, seconds = list_groups(batch, motif, model.k, pool)
     used = np.flatnonzero(used_elements(batch.calls.offsets, batch.calls.n))
@@ -140,7 +138,7 @@ class SiteLikelihoods:
     Parameters
     ----------
     model : PoreModel
-        Over ACGMT; the levels of its methylated k-mers do not count, their standard deviations do.
+        Over ACGMT; of its methylated k-mers only the standard deviations are used.
     """
 
     def __init__(
@@ -176,7 +174,7 @@ class SiteLikelihoods:
         self.n_scorings = 0
 
     def __call__(self, shifts: Shifts) -> NDArray[np.float64]:
-        """Score all groups; natural logarithms, above zero where the site is rather methylated."""
+        """Score all groups; natural logarithms, above zero if methylation is likelier."""
         from f5py.methylation._calls_numba import score_blocks
 
         by_place, pyrimidine_before = np.array(shifts)
@@ -201,7 +199,7 @@ def _methylated_kmers(
     place : int64, shape (n,)
         Of the methylated base.
     sign : float64, shape (n,)
-        Of the base before it; 0 where that is not in the k-mer.
+        Of the base before it; 0 if outside of the k-mer.
     """
     found = []
     for reverse in (False, True):

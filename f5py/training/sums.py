@@ -1,4 +1,4 @@
-"""Sums of events by k-mer, from which levels are estimated: their size does not depend on the number of reads."""
+"""Sums of events by k-mer for estimating levels; memory does not grow with the reads."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class Truth(NamedTuple):
 
     @classmethod
     def all_methylated(cls) -> Truth:
-        """Every site is methylated."""
+        """Make the truth of fully methylated reads."""
         return cls(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8), False)
 
     def states_of(self, contig: NDArray[np.int32], position: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """States of sites by contig and start; 2 for one that is not known."""
+        """Look up the states of sites by contig and start; 2 for unknown."""
         first = self.first_of_contig
         own = np.repeat(np.arange(len(first) - 1, dtype=np.int64), np.diff(first)) << 40 | self.positions
         if not len(own):
@@ -49,10 +49,7 @@ class Truth(NamedTuple):
 
 @cache
 def plain_ranks(k: int, alphabet: str, canonical: str) -> NDArray[np.int32]:
-    """For every k-mer with M the rank of the one with the canonical base in its place, else -1; int32.
-
-    The same array at every call; it must not be changed.
-    """
+    """Rank of each k-mer with M after replacing M by the canonical base, else -1; int32, shared and read-only."""
     n = len(alphabet) ** k
     if "M" not in alphabet:
         return np.full(n, -1, np.int32)
@@ -65,9 +62,9 @@ def plain_ranks(k: int, alphabet: str, canonical: str) -> NDArray[np.int32]:
 
 
 def mark_sites(batch: ReadBatch, motif: Motif, truth: Truth, pool: WorkerPool) -> float:
-    """Write into the batch's reference segments which sites are methylated; see `f5py.core.kmers.METHYLATED`.
+    """Mark methylated sites in the batch's reference segments; return the thread seconds.
 
-    Return the seconds that all threads together have worked.
+    See `f5py.core.kmers.METHYLATED`.
     """
     from f5py.training._sums_numba import mark_all
 
@@ -89,16 +86,16 @@ class KmerSums:
     Parameters
     ----------
     canonical : str
-        The base that M stands for.
+        Base that M replaces.
     share : float64, shape (n_kmers,)
-        Share of events of each methylated k-mer that are those of the plain one.
+        Fraction of events of each methylated k-mer that are plain.
 
     Attributes
     ----------
     sums : float64, shape (n_kmers, 6)
         See `f5py.training._sums_numba.add_rows`.
     fit : float64, shape (2,)
-        Of the events held out: their number, and sum of their squared deviations.
+        Of the held-out events: their number, and sum of squared deviations.
     held : float64, shape (n_kmers, 2)
         Of the same events: number, and sum of levels in pA, by k-mer.
     """
@@ -112,14 +109,7 @@ class KmerSums:
         self._share = share
 
     def weigh(self, batch: ReadBatch, pool: WorkerPool) -> tuple[Weights, float]:
-        """Posterior weights of the k-mers around each row's; see `f5py.training._sums_numba.weights_all`.
-
-        Returns
-        -------
-        weights : Weights
-        seconds : float
-            That all threads together have worked.
-        """
+        """Compute posterior weights of the k-mers around each row's, and the thread seconds."""
         from f5py.training._sums_numba import REACH, weights_all
 
         weights = Weights(np.empty((len(batch.rows.event), 2 * REACH + 1), np.float32), np.zeros(len(batch)))
@@ -136,12 +126,12 @@ class KmerSums:
         return PresentModel(strand_codes(model.alphabet), model.k, model.level_mean, model.level_stdv)
 
     def add(self, batch: ReadBatch, weights: Weights, uses: NDArray[np.uint8]) -> None:
-        """Add the rows of a batch, and of what is held out of it how well it fits.
+        """Add the rows of a batch, and the fit of its held-out data.
 
         Parameters
         ----------
         uses : uint8
-            What the bases of the reference segments are used for; k-mers must lie in those of one use.
+            Use of the bases of the reference segments; each k-mer must have a single one.
         """
         from f5py.training._held_out_numba import hide
         from f5py.training._sums_numba import PlainKmers, Sums, add_rows

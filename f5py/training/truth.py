@@ -14,16 +14,9 @@ from f5py.training.sums import Truth
 
 
 def read_truth(path: str, contigs: Sequence[str], motif: Motif) -> Truth:
-    """Read bedMethyl. Raises `InputFileError` if the file is missing, is none such, or has no site of known state.
+    """Read the sites of a motif from bedMethyl, in the order of the alignments' `contigs`.
 
-    Parameters
-    ----------
-    path : str
-        Plain or gzip.
-    contigs : sequence of str
-        Of the alignments, whose order the sites get.
-    motif : Motif
-        At whose methylated bases the rows are.
+    Raises `InputFileError` if the file is missing, is no bedMethyl, or has no site of known state.
     """
     sites = read_sites(path, motif)
     at = {name: i for i, name in enumerate(contigs)}

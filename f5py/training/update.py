@@ -1,4 +1,4 @@
-"""New levels from the sums of a round: weighted moments, shrunk towards what similar k-mers say."""
+"""Levels from the sums of a round: weighted moments, shrunk towards a prior of similar k-mers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Settings(NamedTuple):
 
 
 class Update(NamedTuple):
-    """A new model."""
+    """Model of a round."""
 
     model: PoreModel
     # shape (n_kmers,): share of events of each methylated k-mer that are those of the plain one
@@ -43,7 +43,7 @@ class Update(NamedTuple):
 
 
 def _methylated_features(codes: NDArray[np.int8], methylated: int, canonical: int) -> NDArray[np.float32]:
-    """Encode where methylated bases are, and with what before and two after them; added up over those of a k-mer."""
+    """Encode the places of methylated bases, with one base before and two after each; summed over a k-mer."""
     n, k = codes.shape
     is_m = codes == methylated
     plain = np.where(is_m, canonical, codes)
@@ -61,7 +61,7 @@ def _methylated_features(codes: NDArray[np.int8], methylated: int, canonical: in
 def _ridge(
     ranks: NDArray[np.int64], target: NDArray[np.float64], weight: NDArray[np.float64], features_of, n_features: int
 ) -> NDArray[np.float64]:
-    """Coefficients that predict `target` of those k-mers, with large ones made expensive."""
+    """Coefficients of a ridge regression of `target` on the features of those k-mers."""
     weight = weight / (weight + WELL_SEEN)  # more events say no more of other k-mers
     gram, moment = np.zeros((n_features, n_features)), np.zeros(n_features)
     for begin in range(0, len(ranks), _CHUNK):
@@ -85,9 +85,9 @@ def _predicted(n_kmers: int, features_of, beta: NDArray[np.float64], which: NDAr
 def _anchored(
     level: NDArray[np.float64], start: NDArray[np.float64], weight: NDArray[np.float64]
 ) -> tuple[float, float]:
-    """Offset and gain of `level` against `start`, by least squares.
+    """Fit offset and gain of `level` against `start` by least squares.
 
-    Reads are scaled by the levels that are estimated of them, so that these might drift together.
+    Reads are scaled by the levels estimated from them, so that both might drift together.
     """
     if weight.sum() <= 0 or (weight > 0).sum() < 10:
         return 0.0, 1.0
@@ -98,9 +98,9 @@ def _anchored(
 def _in_units_of(
     first_stdv: NDArray[np.float64], variance: NDArray[np.float64], weight: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Variances times a number, so that standard deviations are, on average, those of the first model.
+    """Scale variances so that standard deviations equal, on average, those of the first model.
 
-    A read's var is estimated against them, so their common size says nothing, and it would shrink from round to round.
+    A read's var is estimated against them, so their common size is arbitrary, and would shrink from round to round.
     """
     counted = (weight > 0) & (variance > 0)
     if not counted.any():
@@ -114,17 +114,17 @@ def updated(
 ) -> Update:
     """Estimate the levels.
 
-    The prior of a plain k-mer is its level in `start` plus what base at which place adds, learnt from the well-seen
-    k-mers; that of a methylated one is its plain k-mer's level plus what the places of M and their neighbours add.
+    The prior of a plain k-mer is its level in `start` plus the effects of bases by place, learned from well-seen
+    k-mers; that of a methylated one is its plain k-mer's level plus the effects of the places of M and their neighbors.
 
     Parameters
     ----------
     model, start : PoreModel
-        The present model, and the first one.
+        The current model, and the first one.
     sums : float64, shape (n_kmers, 6)
         See `f5py.training.sums.KmerSums`.
     share : float64, shape (n_kmers,)
-        As in `Update`, of the present model.
+        As in `Update`, of the current model.
     """
     k, n_letters, n_kmers = model.k, len(model.alphabet), len(model.level_mean)
     plain = plain_ranks(k, model.alphabet, how.canonical)
@@ -195,7 +195,7 @@ def _shrunk(
     prior: tuple[NDArray[np.float64], NDArray[np.float64]],
     prior_events: float,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Levels and standard deviations of `which` between those of the events seen and those of the prior."""
+    """Levels and standard deviations of `which` between observed and prior ones."""
     weight, mean, spread = seen
     prior_mean, prior_stdv = prior
     of_prior = np.where(weight + prior_events > 0, prior_events, 1.0)  # k-mers without an event have the prior

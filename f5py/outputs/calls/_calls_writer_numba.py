@@ -1,4 +1,4 @@
-"""Jitted rows of the call table; see `f5py.outputs.calls.calls_writer`."""
+"""Kernels of `f5py.outputs.calls.calls_writer`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _ONE = np.uint8(ord("1"))
 
 
 class TableTexts(NamedTuple):
-    """Texts that rows show, each a pair of texts (uint8) and their offsets (int64)."""
+    """Texts of rows, each as letters (uint8) and offsets (int64)."""
 
     # contigs, names, motifs: names of contigs, of the batch's reads, and of motifs
     contigs: tuple[NDArray[np.uint8], NDArray[np.int64]]
@@ -36,7 +36,7 @@ _FIXED_COLUMNS = 9 * 32
 
 @kernel
 def room_for_calls(texts, style, reads, alignments, calls, inside):
-    """Add up the bytes that the rows of `format_calls` take at most.
+    """Bound the bytes of the rows of `format_calls`.
 
     Parameters
     ----------
@@ -57,22 +57,18 @@ def room_for_calls(texts, style, reads, alignments, calls, inside):
 
 @kernel
 def format_calls(out, texts, call_motif, style, reads, alignments, calls, inside):
-    """Write one row per call that is `inside` into `out`; return the number of bytes.
+    """Write one row per call in the mask `inside`; return the number of bytes.
 
     Parameters
     ----------
     out : uint8
         With room for all rows.
-    texts : TableTexts
     call_motif : int8
-        Index of each call's motif; empty if there is one, which is not named then.
-    style : TableStyle
+        Index of each call's motif; empty for a single one.
     reads : pair of int
         The first read, and the one after the last.
     alignments : f5py.core.batch.Alignments
     calls : f5py.core.batch.Calls
-    inside : bool
-        Of each call.
     """
     contigs, names, motifs = texts
     with_strand, k = style

@@ -1,4 +1,4 @@
-"""Jitted base modification tags; see `f5py.outputs.calls.modbam`."""
+"""Kernels of base modification tags; see `f5py.outputs.calls.modbam`."""
 
 import math
 
@@ -42,7 +42,7 @@ _M, _L, _UPPER_N, _TEXT, _ARRAY, _BYTE, _INTEGER = (np.uint8(letter) for letter 
 
 @exact_inner
 def _probability_byte(ratio):
-    """Find the one of 256 equal parts of [0, 1] that the logistic of `ratio` lies in."""
+    """Quantize the logistic of `ratio` to 256 equal intervals of [0, 1]."""
     if ratio >= 0.0:
         probability = 1.0 / (1.0 + math.exp(-ratio))
     else:
@@ -53,9 +53,9 @@ def _probability_byte(ratio):
 
 @exact_inner
 def _called_bases(read, calls, motif, odds, base, out):
-    """List the called bases in `sequence`, ascending; return their number.
+    """List the called bases of `sequence`, ascending; return their number.
 
-    A base is called if it stands opposite to the modified base of a scored site and is `base` itself.
+    A base is called if it is aligned to the modified base of a scored site and equals `base`.
     """
     sequence, cigar, segment, segment_start = read
     inside, first, last, methylated, unmethylated = calls
@@ -98,18 +98,16 @@ def _called_bases(read, calls, motif, odds, base, out):
 
 @exact_kernel
 def fill_tags(wanted, sequences, alignments, calls, inside, modification, odds, out):
-    """Write the MM text and ML bytes of every read; reads that are not `wanted` or have no called base get none.
+    """Write MM text and ML bytes of every read in the mask `wanted` with called bases.
 
     Parameters
     ----------
     wanted : bool, shape (n,)
     sequences : Sequences
     alignments, calls
-        The batch's, see `f5py.core.batch`.
+        See `f5py.core.batch`.
     inside : bool
-        Which calls are wanted.
-    modification : Modification
-    odds : Odds
+        Mask of the calls.
     out : TagTexts
         Filled.
     """
@@ -167,7 +165,7 @@ def fill_tags(wanted, sequences, alignments, calls, inside, modification, odds, 
 
 @exact_kernel
 def sequence_lengths(data, starts, read, wanted, length):
-    """Fill the number of bases in the record of every wanted read; the others keep theirs.
+    """Fill the number of bases in the record of every wanted read; others stay.
 
     Parameters
     ----------
@@ -184,7 +182,7 @@ def sequence_lengths(data, starts, read, wanted, length):
 
 @exact_kernel
 def decode_sequences(data, starts, read, wanted, sequence, offsets):
-    """Write the letters of the wanted reads' records to their places in `sequence`.
+    """Decode the letters of the wanted reads' records.
 
     Parameters
     ----------
@@ -214,7 +212,7 @@ def _is_one_of(data, at, names):
 
 @exact_inner
 def _tags_of(tags, read):
-    """Bytes of a read's new tags, 0 if it has none."""
+    """Return the bytes of a read's new tags."""
     n_calls = tags.probability_offsets[read + 1] - tags.probability_offsets[read]
     if n_calls == 0:
         return np.int64(0)
@@ -224,7 +222,7 @@ def _tags_of(tags, read):
 
 @exact_kernel
 def tagged_sizes(data, starts, read, tags, replace, shows_reference, has_other, size):
-    """Fill the size that each record will have, and which records keep base modification tags of another program.
+    """Compute the size of each tagged record, and mark records that keep other programs' modification tags.
 
     Parameters
     ----------
@@ -232,7 +230,7 @@ def tagged_sizes(data, starts, read, tags, replace, shows_reference, has_other, 
         See `f5py.io.bam.bam_records.RawRecords`.
     tags : f5py.outputs.calls.tag_merging.ModificationTags
     replace, shows_reference : bool
-        Tags of other programs go; the reference's bases take the place of the read's.
+        Drop tags of other programs; replace the read's bases by the reference's.
     has_other : bool, shape (n,)
         Filled.
     size : int64, shape (n,)
@@ -287,7 +285,7 @@ def _put_tag_name(out, at, first, second, kind):
 
 @exact_inner
 def _put_tags(out, at, tags, read):
-    """Write MM, ML and MN of a read; return the place after them."""
+    """Write MM, ML and MN of a read; return the end."""
     at = _put_tag_name(out, at, _M, _M, _TEXT)
     for i in range(tags.text_offsets[read], tags.text_offsets[read + 1]):
         out[at] = tags.text[i]
@@ -306,7 +304,7 @@ def _put_tags(out, at, tags, read):
 
 @exact_inner
 def _bin(begin, end):
-    """Compute the bin (SAM specification, section 5.3) that holds a 0-based, half-open interval."""
+    """Compute the BAM bin (SAM specification, section 5.3) of a 0-based, half-open interval."""
     end -= 1
     for level in range(5):
         shift = 14 + 3 * level
@@ -324,7 +322,7 @@ def _copy(data, begin, end, out, at):
 
 @exact_inner
 def _copy_tags(data, begin, end, out, at, names, wanted):
-    """Copy the tags that are, or are not, one of `names`."""
+    """Copy the tags in `names`, or all others."""
     while begin + 3 <= end:
         n = size_of_value(data, begin + 3, data[begin + 2], end)
         if n < 0 or begin + 3 + n > end:
@@ -337,7 +335,7 @@ def _copy_tags(data, begin, end, out, at, names, wanted):
 
 @exact_inner
 def _put_reference(data, start, letters, out, at):
-    """Write a record up to its tags with the reference's bases in the place of the read's, without gaps."""
+    """Write a record up to its tags with the reference's bases, without gaps."""
     n_bases = letters.shape[0]
     name_end = start + FIXED_SIZE + np.int64(data[start + NAME_LENGTH])
     position = signed32(data, start + POSITION)
@@ -367,7 +365,6 @@ def tag_records(data, starts, read, tags, replace, shown, out, offsets):
     ----------
     data, starts, read, tags, replace
         See `tagged_sizes`.
-    shown : Replaced
     out : uint8, shape (offsets[-1],)
         Filled.
     offsets : int64, shape (n + 1,)

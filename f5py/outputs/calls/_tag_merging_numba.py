@@ -1,6 +1,6 @@
-"""Jitted merging of base modification tags; see `f5py.outputs.calls.tag_merging`.
+"""Kernels that merge base modification tags; see `f5py.outputs.calls.tag_merging`.
 
-How the tags are read is in `f5py.io.bam.modifications._tags_numba`.
+Tags are parsed by `f5py.io.bam.modifications._tags_numba`.
 """
 
 import numpy as np
@@ -24,11 +24,9 @@ from f5py.text._format_numba import append_bytes, append_int
 
 @exact_inner
 def _merge_calls(a, at_a, end_a, ml_a, b, at_b, end_b, ml_b, n_codes, out, at, ml_out):
-    """Write the calls of two entries of one modification in the order of the bases; those of the first come first.
+    """Merge the calls of two entries of one modification by base, the first entry's before equal ones.
 
-    Each has `n_codes` values in ML.
-
-    Returns the place after the text, and the number of calls.
+    Each call has `n_codes` values in ML. Returns the end of the text, and the number of calls.
     """
     at_a, at_b = find_letter(a, at_a, end_a, COMMA, COMMA), find_letter(b, at_b, end_b, COMMA, COMMA)
     base_a = base_b = np.int64(-1)  # number of the call's base among those of its kind
@@ -64,10 +62,7 @@ def _merge_calls(a, at_a, end_a, ml_a, b, at_b, end_b, ml_b, n_codes, out, at, m
 
 @exact_inner
 def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
-    """Join two lists of entries; calls of the same modification become one entry. Returns both sizes.
-
-    The lists are as `n_values` has found them, and so are no longer together than before.
-    """
+    """Join two lists of entries parsed by `n_values`; equal modifications share an entry. Returns both sizes."""
     at = ml_at = np.int64(0)
     begin = ml_begin = np.int64(0)
     while begin < a.shape[0]:
@@ -110,13 +105,13 @@ def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
 
 @exact_kernel
 def merge_tags(a, b, text, text_offsets, probability, probability_offsets):
-    """Join the tags of the same reads that two motifs have; both are `ModificationTags`.
+    """Join the tags of two motifs for the same reads; both are `ModificationTags`.
 
     Parameters
     ----------
     a, b : f5py.outputs.calls.tag_merging.ModificationTags
     text, probability : uint8
-        Filled; with room for all of both.
+        Filled; with room for both.
     text_offsets, probability_offsets : int64, shape (n_reads + 1,)
         Filled from the second element on.
     """
@@ -138,7 +133,7 @@ def merge_tags(a, b, text, text_offsets, probability, probability_offsets):
 
 @exact_inner
 def _is_ours(ours, base, strand, code_begin, code_end, theirs):
-    """Return whether one of our entries has that base, strand and code."""
+    """Return whether `ours` has an entry with that base, strand and code."""
     at = np.int64(0)
     while at < ours.shape[0]:
         end = find_letter(ours, at, ours.shape[0], SEMICOLON, SEMICOLON)
@@ -155,7 +150,7 @@ def _is_ours(ours, base, strand, code_begin, code_end, theirs):
 
 @exact_inner
 def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
-    """Append what entries, as `n_values` has found them, have of modifications that are not ours; return both sizes."""
+    """Append the entries, parsed by `n_values`, of modifications not in `ours`; return both sizes."""
     begin = ml_begin = np.int64(0)
     end_of_all = theirs.shape[0]
     while begin < end_of_all:
@@ -189,13 +184,13 @@ def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
 
 @exact_kernel
 def measure_tags(data, starts, chosen, size, ml_size, length):
-    """Fill the sizes of what `copy_tags` copies of each chosen record, and its number of bases; -1 for damaged tags.
+    """Fill the sizes of the tags of each chosen record, and its number of bases; -1 for damaged tags.
 
     Parameters
     ----------
     data : uint8
     starts : int64, shape (n_records + 1,)
-        Records, see `f5py.io.bam._bam_numba.list_records`.
+        See `f5py.io.bam._bam_numba.list_records`.
     chosen : int64, shape (n,)
     size, ml_size, length : int64, shape (n,)
         Bytes of both tags and number of bases; filled.
@@ -219,7 +214,7 @@ def copy_tags(data, starts, chosen, text, text_offsets, probability, probability
     text, probability : uint8
         Filled.
     text_offsets, probability_offsets : int64, shape (n + 1,)
-        By the sizes that `measure_tags` has found.
+        Cumulative sizes of `measure_tags`.
     """
     for i in range(chosen.shape[0]):
         start = starts[chosen[i]]
@@ -231,9 +226,9 @@ def copy_tags(data, starts, chosen, text, text_offsets, probability, probability
 
 @exact_kernel
 def merge_into_records(data, starts, record, tags, text, text_offsets, probability, probability_offsets):
-    """Add to the tags of every read what its record has of other modifications.
+    """Append to every read's tags the other modifications of its record.
 
-    A read whose record's tags are damaged, or are of a sequence of another length, gets none.
+    Reads get none from records with damaged tags or a sequence of another length.
 
     Parameters
     ----------

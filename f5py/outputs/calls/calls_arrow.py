@@ -1,4 +1,4 @@
-"""The table of methylation calls as a Parquet file or Arrow tables."""
+"""Methylation calls as a Parquet file or Arrow tables."""
 
 from __future__ import annotations
 
@@ -32,17 +32,16 @@ PARQUET_LAYOUT = {"encodings": {name: "PLAIN" for name, _ in _FIELDS if name.sta
 
 
 class CallsArrow(AbstractContextManager["CallsArrow"]):
-    """Writes the calls of batches as Parquet or Arrow tables, in the order of the text table.
+    """Write the calls of batches as Parquet or Arrow tables, in the order of the text table.
 
     Columns are those of the text table of version 2. Chromosome, strand and read name are dictionary-encoded strings,
     the sequence is a large string, positions are int64, counts int32. Log-likelihoods are not rounded: float32, and
-    their difference float64. Raises `MissingDependencyError` if pyarrow is not installed.
+    their difference float64. Raises `MissingDependencyError` without pyarrow.
 
     Parameters
     ----------
     out : binary file, or function of a pyarrow.Table
-        The Parquet file, which stays open and is complete after the context is left without an error; or what takes
-        the rows as tables.
+        The Parquet file, complete once the context is left without an error; or a consumer of tables.
     contigs, k, windows, motifs
         As for `f5py.outputs.calls.calls_writer.CallsWriter`.
     """
@@ -67,13 +66,13 @@ class CallsArrow(AbstractContextManager["CallsArrow"]):
         self._writer.__exit__(*problem)
 
     def append(self, file: BinaryIO) -> None:
-        """Write the rows of another such Parquet file to the Parquet file."""
+        """Write the rows of another such Parquet file."""
         assert isinstance(self._writer, ParquetOutput)
         with ParquetTable(file) as table:
             self._writer.append(table)
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the rows of one batch, in the order of its reads."""
+        """Write the rows of a batch in read order."""
         from f5py.site_frequencies.site_counts import calls_inside
 
         calls = np.flatnonzero(calls_inside(batch, self._windows))

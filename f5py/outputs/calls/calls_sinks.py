@@ -1,4 +1,4 @@
-"""The outputs of ``call-methylation``: a table as text or Parquet, tags of alignments, and counts of sites."""
+"""Outputs of ``call-methylation``: a table as text or Parquet, tags of alignments, and counts of sites."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from f5py.outputs.stage_tables import StageTables
 
 
 class CallLayout(NamedTuple):
-    """Extra columns of calls; see `f5py.outputs.calls.calls_writer.CallsWriter`."""
+    """Layout of calls; see `f5py.outputs.calls.calls_writer.CallsWriter`."""
 
     contigs: list[str]
     k: int
@@ -33,12 +33,12 @@ class CallLayout(NamedTuple):
 
 
 class CallsTable(Sink):
-    """The table of text.
+    """Text table of calls.
 
     Parameters
     ----------
     stopping : threading.Event
-        Set when the writer is to stop before its next piece.
+        Stops the writer before its next piece.
     """
 
     def __init__(self, path: str, options: CallOptions, layout: CallLayout, stopping: threading.Event) -> None:
@@ -73,7 +73,7 @@ class CallsTable(Sink):
 
 
 class CallsColumns(Sink):
-    """The table as Parquet."""
+    """Parquet table of calls."""
 
     part_name = "table.parquet"
 
@@ -95,7 +95,7 @@ class CallsColumns(Sink):
 
 
 class ModbamTags(Sink):
-    """The alignments with MM and ML tags; all records are written, also those of reads that were passed over.
+    """Alignments with MM and ML tags; skipped records are included.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class ModbamTags(Sink):
 
 
 class SitesOfCalls(Sink):
-    """Counts of sites as bedMethyl, bedGraph or bigWig, which appear at the end; of a part the counts are kept.
+    """Counts of sites as bedMethyl, bedGraph or bigWig, written at the end; a part stores its counts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The table of methylation calls, formatted many rows at a time."""
+"""Text table of methylation calls."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ _HEADERS = {
 
 
 class CallsWriter:
-    """Writes the calls of batches as tab-separated rows.
+    """Write the calls of batches as tab-separated rows.
 
     Parameters
     ----------
     version : {1, 2}
         Layout: 2 has a strand column and names the count ``num_motifs``, 1 has neither.
     k : int
-        k-mer size; a row shows k - 1 bases on both sides of its group.
+        k-mer size; a row has k - 1 bases on both sides of its group.
     windows : Windows or None
-        Only groups inside of a window are written.
+        Write only groups inside of a window.
     motifs : sequence of str
-        Names of the motifs if there are several: then each row ends with its own.
+        Names for the motif column; empty for a single motif.
     formatter : OrderedFormatter, optional
-        Threads that make the rows.
+        Threads that format the rows.
     """
 
     def __init__(
@@ -58,11 +58,10 @@ class CallsWriter:
         self._header = _HEADERS[version] if not motifs else _HEADERS[version].replace("\n", "\tmotif\n")
 
     def write_header(self) -> None:
-        """Write what comes before all rows."""
         self._out.write(self._header.encode())
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the rows of one batch, in the order of its reads."""
+        """Write the rows of a batch in read order."""
         if self._formatter is None:
             self._out.write(self.format(batch).data)
             return
@@ -72,11 +71,11 @@ class CallsWriter:
         )
 
     def format(self, batch: ReadBatch) -> NDArray[np.uint8]:
-        """Format the rows of one batch, uint8."""
+        """Format the rows of a batch, uint8."""
         return self._rows(batch, self._inside(batch), 0, len(batch))
 
     def _inside(self, batch: ReadBatch) -> NDArray[np.bool_]:
-        """Mark the calls of a batch that are written."""
+        """Return the mask of the calls to write."""
         from f5py.site_frequencies.site_counts import calls_inside
 
         return calls_inside(batch, self._windows)

@@ -40,22 +40,18 @@ def modification_tags(
 ) -> ModificationTags:  # fmt: skip
     """Make the base modification tags of a batch with calls.
 
-    Every site of every scored group is a call with the group's probability, the logistic of its log-likelihood ratio
-    times `calibration` plus the log-odds of `prior`.
-    In read style a call goes to the base that is aligned to the site's modified base on the record's strand, and is
-    dropped if there is none or it is another base. Hard-clipped bases are no part of a record's sequence, so calls in
-    them cannot be listed.
+    Every site of a scored group has the group's probability: the logistic of the log-likelihood ratio times
+    `calibration` plus the log-odds of `prior`. In read style a call belongs to the base aligned to the site's modified
+    base on the record's strand, and is dropped without such a base or if it differs. Hard-clipped bases have no calls.
 
     Parameters
     ----------
-    batch : ReadBatch
-        With `records`, `cigar`, `reference` and the call arrays.
     style : {"read", "reference"}
-        What the tags refer to: each record's own sequence, or the reference from its start to its end.
+        Sequence of the tags: each record's own, or the reference from its start to its end.
     windows : Windows, optional
-        Only groups inside of a window are listed, as in the table of calls.
+        List only groups inside of a window.
     prior : float
-        Probability of methylation before the signal is seen.
+        Prior probability of methylation.
     calibration : float
         Factor of the ratios; see `f5py.core.noise.CALIBRATION`.
     """
@@ -97,7 +93,7 @@ def modification_tags(
 
 @dataclass(frozen=True, kw_only=True)
 class TagOptions:
-    """Options of the tags of records."""
+    """Options of modification tags."""
 
     # "read" or "reference": keep each called record's sequence, or show the reference's bases from its start to its end
     # instead, without gaps and with a constant base quality; ambiguity codes of the reference are resolved as for
@@ -112,22 +108,21 @@ class TagOptions:
 
 
 class ModbamWriter(AbstractContextManager["ModbamWriter"]):
-    """Writes the input's records with the calls as base modification tags; a context manager.
+    """Write the input's records with the calls as base modification tags; a context manager.
 
-    Records that were not called are written as they are. What becomes of called records with base modification tags of
-    another program is said by `TagOptions.others`; those that keep theirs are counted, and told of at the end. Raises
-    `OutputFileError` if the file cannot be written, also from the methods and on leaving the context.
+    Records without calls stay unchanged. `TagOptions.others` decides on called records with tags of another program;
+    those that keep theirs are counted and reported at the end. Raises `OutputFileError` on failed writes.
 
     Parameters
     ----------
     file : binary file
         Must have a file descriptor. It is not closed.
     path : str
-        Its name, for messages; a name that ends in .sam or .cram makes that format, any other one BAM.
+        Its name; .sam and .cram select these formats, any other name BAM.
     header : pysam.AlignmentHeader
-        That of the file; its contigs are those of the input.
+        Of the output, with the contigs of the input.
     motifs : sequence of Motif
-        Of a batch with calls of several, see `f5py.core.batch.ReadBatch.by_motif`.
+        For calls of several, see `f5py.core.batch.ReadBatch.by_motif`.
     reference_path : str, optional
         FASTA file, needed for CRAM.
     """
@@ -150,10 +145,7 @@ class ModbamWriter(AbstractContextManager["ModbamWriter"]):
         self._records = JoinedBam(file, path, header, n_threads, reference_path)
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the records of a batch, also those that the filters have left out, in the order of the input.
-
-        The batch and its records are not changed.
-        """
+        """Write the records of a batch in input order, skipped ones included. The batch is not changed."""
         from f5py.outputs.calls._modbam_numba import tag_records, tagged_sizes
         from f5py.outputs.calls.modbam_arrays import Replaced
 
@@ -175,7 +167,7 @@ class ModbamWriter(AbstractContextManager["ModbamWriter"]):
         self._records.write(out)
 
     def append(self, file: BinaryIO) -> None:
-        """Write the records of a BAM file that another writer has made of a part of the input."""
+        """Write the records of a BAM file of a part of the input."""
         self._records.append(file)
 
     def _tags(self, batch: ReadBatch) -> ModificationTags:
@@ -212,7 +204,7 @@ class ModbamWriter(AbstractContextManager["ModbamWriter"]):
 def sequences_of(
     records: RawRecords, n_reads: int, wanted: NDArray[np.bool_]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Letters of the sequences in the records of n reads, and their offsets; nothing of those that are not wanted."""
+    """Decode the sequences of n reads' records; return letters and offsets, empty for reads not `wanted`."""
     from f5py.outputs.calls._modbam_numba import decode_sequences, sequence_lengths
 
     length = np.zeros(n_reads, np.int64)

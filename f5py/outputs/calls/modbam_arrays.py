@@ -1,4 +1,4 @@
-"""Named tuples of arrays that the kernels of base modification tags take."""
+"""Records of arrays for the kernels of base modification tags."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 class AlignedSequence(NamedTuple):
-    """A sequence as its record holds it."""
+    """A record's sequence and alignment."""
 
     sequence: NDArray[np.uint8]  # shape (n_bases,): on the reference's forward strand
     cigar: NDArray[np.uint32]  # shape (n_operations,)
@@ -18,7 +18,7 @@ class AlignedSequence(NamedTuple):
 
 
 class CallsOfRead(NamedTuple):
-    """One read's calls, one element a group."""
+    """A read's calls, one element per group."""
 
     inside: NDArray[np.bool_]  # whether the call is wanted
     # first, last: reference positions of the first and last site
@@ -44,7 +44,7 @@ class CalledBases(NamedTuple):
 
 
 class Sequences(NamedTuple):
-    """Sequences as records hold them, on the reference's forward strand."""
+    """Sequences as stored in records, on the reference's forward strand."""
 
     sequence: NDArray[np.uint8]
     # start, length: shape (n,): where each begins, and its bases
@@ -55,7 +55,7 @@ class Sequences(NamedTuple):
 
 
 class Modification(NamedTuple):
-    """The modification that is called."""
+    """Sites and tag of the called modification."""
 
     motifs: tuple  # pair of MotifCodes: recognition site of forward and of reverse records
     bases: NDArray[np.uint8]  # shape (2,): the letter of its modified base in each
@@ -72,7 +72,7 @@ class TagTexts(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """Parts of a record that the reference's bases take the place of."""
+    """Reference bases that replace the read's."""
 
     shows_reference: bool  # whether records show the reference instead of the read
     has_other: NDArray[np.bool_]  # shape (n_records,): records that keep the tags that they have

@@ -1,8 +1,8 @@
-"""Base modification tags of several motifs in one, and of a run together with those that records have.
+"""Merging of base modification tags, of several motifs and with those already in the records.
 
-Calls of one modification, such as those of CpG and GpC, which are both of C+m, become one entry: a base that both have
-called keeps the call of the motif that was named first. Of the tags that a record has, entries of the run's own
-modifications go, also out of entries with several codes, and all others stay as they are.
+Calls of one modification, such as those of CpG and GpC, which are both of C+m, become one entry: a base called for
+both motifs has the call of the first. Of a record's tags, entries of the run's modifications are removed, also from
+entries with several codes, and all others stay unchanged.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class ModificationTags(NamedTuple):
 
 
 def no_tags() -> ModificationTags:
-    """Make the tags of a batch without reads."""
+    """Make the tags of an empty batch."""
     nothing = np.zeros(1, np.int64)
     return ModificationTags(np.empty(0, np.uint8), nothing, np.empty(0, np.uint8), nothing, np.empty(0, np.int64))
 
 
 def tags_of_motifs(first: ModificationTags, second: ModificationTags) -> ModificationTags:
-    """Join the tags of two motifs; the first one's calls count where both have one."""
+    """Join the tags of two motifs; the first one's calls precede where both have one."""
     from f5py.outputs.calls._tag_merging_numba import merge_tags
 
     text = np.empty(len(first.text) + len(second.text), np.uint8)
@@ -45,7 +45,7 @@ def tags_of_motifs(first: ModificationTags, second: ModificationTags) -> Modific
 
 
 def tags_with_those_of_records(tags: ModificationTags, records: RawRecords) -> ModificationTags:
-    """Add what the records have of other modifications; reads whose records cannot be read so get no tags."""
+    """Add the records' tags of other modifications; reads with damaged records get no tags."""
     from f5py.outputs.calls._tag_merging_numba import merge_into_records
 
     n_reads = len(tags.length)
@@ -64,7 +64,7 @@ def tags_with_those_of_records(tags: ModificationTags, records: RawRecords) -> M
 def tags_of_records(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> tuple[ModificationTags, NDArray[np.bool_]]:
-    """Read the chosen records' tags; those that are damaged or of another sequence are empty, and marked."""
+    """Parse the chosen records' tags; return a mask of damaged ones, which are empty."""
     from f5py.outputs.calls._tag_merging_numba import copy_tags, measure_tags
 
     n = len(chosen)
@@ -79,7 +79,7 @@ def tags_of_records(
 
 
 def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> ModificationTags:
-    """Select the tags of some reads; -1 stands for a read without."""
+    """Select the tags of some reads; -1 for a read without."""
     is_there = chosen >= 0
     if not is_there.any():
         nothing = np.zeros(len(chosen) + 1, np.int64)

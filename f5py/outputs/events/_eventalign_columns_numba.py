@@ -1,4 +1,4 @@
-"""Jitted loops of `f5py.outputs.events.eventalign_arrow`."""
+"""Kernels of `f5py.outputs.events.eventalign_arrow`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from f5py.text._bytes_numba import BLOCK
 
 
 class Places(NamedTuple):
-    """Places of rows, one element a row."""
+    """Read and k-mer of each row."""
 
     read: NDArray[np.int32]  # the read's place in the batch
     reference_rank: NDArray[np.int32]  # rank of the k-mer in the reference's direction
@@ -25,7 +25,6 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns)
 
     Parameters
     ----------
-    first, last : int
     inputs : TableInputs
     model : tuple
         k (int), the letters' codes (uint8, shape (256,)), levels and standard deviations
@@ -88,13 +87,13 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns)
 
 @exact_kernel
 def round_as_printed(values, power):
-    """Round values as `f5py.outputs.events.table_columns.as_printed` does, in their place.
+    """Round values in place as `f5py.outputs.events.table_columns.as_printed` does.
 
     Parameters
     ----------
     values : float32, shape (n,)
     power : float64
-        Of ten, to the number of decimals.
+        Ten to the power of the decimals.
     """
     for i in range(values.shape[0]):
         values[i] = np.float32(np.rint(np.float64(values[i]) * power) / power)
@@ -107,7 +106,7 @@ def fill_samples(read, start, end, signals, scaling, values):
     Parameters
     ----------
     read : int32, shape (n,)
-        Each row's read, by its place in the batch.
+        Each row's read in the batch.
     start, end : int64, shape (n,)
         First sample in the read, and the one after the last.
     signals : f5py.core.batch.Signals

@@ -1,8 +1,8 @@
-"""Jitted values of the event table's rows, for every format it is written in.
+"""Kernels of the event table's rows, shared by all formats.
 
-All are single precision, rounded after every operation and added up in the order of the signal, as in f5c.
-A row stands for one event or, for a group of rows with one position, for the signal from its first to its last event.
-No helper functions that get arrays are called in the loops, as counting references takes longer than their work.
+Values are single precision, rounded after every operation and summed in the order of the signal, as in f5c. A row is
+one event or, for a group of rows with one position, the signal from its first to its last event. The loops call no
+functions with array arguments, as counting references would take longer than their work.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MARKS = b"N-."
 
 
 class RowsOfRead(NamedTuple):
-    """One read's alignment, events and signal."""
+    """A read's alignment, events and signal."""
 
     # row_event, row_position: shape (n_rows,): number of the event; 0-based reference position of the k-mer's first
     # base
@@ -54,7 +54,7 @@ class RowsOfRead(NamedTuple):
 
 
 class RowModel(NamedTuple):
-    """Model that rows are compared with."""
+    """Pore model for rows."""
 
     # shape (n_letters,): of the k-mer at each place of the read's reference; see `prepare_reference`
     rank: NDArray[np.int32]
@@ -65,7 +65,7 @@ class RowModel(NamedTuple):
 
 
 class RowColumns(NamedTuple):
-    """Columns to be filled, one element a row of the table."""
+    """Columns to be filled, one element per row of the table."""
 
     # position, event: 0-based reference position; number of the row's first event, -1 for none
     position: NDArray[np.int32]
@@ -97,7 +97,7 @@ class ReferenceLetters(NamedTuple):
 
 
 class TableInputs(NamedTuple):
-    """The groups of a `ReadBatch` that rows of the table are made of."""
+    """Groups of a `ReadBatch` for the rows of the table."""
 
     rows: Rows
     events: Events
@@ -114,8 +114,6 @@ def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
     Parameters
     ----------
     letters : uint8, shape (n,)
-    reverse : bool
-    k : int
     codes : uint8, shape (256,)
         0 to 3 for the letters ACGT.
     forward, backward : uint8, shape (m,), m >= n + `BLOCK`
@@ -138,22 +136,10 @@ def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
 
 @exact_inner
 def fill_rows(row, limit, read, model, collapsed, columns):
-    """Fill the columns of one read's table rows, at most `limit`, from row `row` of its alignment on.
+    """Fill the columns of at most `limit` table rows, from row `row` of a read's alignment on.
 
-    Parameters
-    ----------
-    row, limit : int
-    read : RowsOfRead
-    model : RowModel
-    collapsed : bool
-        Make one row of neighbouring events with one position.
-    columns : RowColumns
-        Filled from element 0 on.
-
-    Returns
-    -------
-    filled, row : int
-        Number of rows filled, and the row of the alignment to go on with.
+    With `collapsed`, neighboring events with one position share a row. Returns the number of rows filled, and the next
+    row of the alignment.
     """
     (
         row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv, samples, offset, unit,
@@ -215,22 +201,10 @@ def fill_rows(row, limit, read, model, collapsed, columns):
 
 @exact_inner
 def fill_positions(row, limit, read, letters, columns):
-    """`fill_rows` for m6anet: one row per position, averaged over the events that fit the reference's k-mer.
+    """Fill the columns for m6anet: one row per position, averaged over the events that fit the reference's k-mer.
 
-    Averages are weighted by the events' samples. Positions without such an event are left out: all those of a reverse
-    record whose k-mer is not its own reverse complement.
-
-    Parameters
-    ----------
-    row, limit, read
-        As of `fill_rows`; samples are not read.
-    letters : ReferenceLetters
-    columns : RowColumns
-        Position, start, end, level, stdv and seconds are filled.
-
-    Returns
-    -------
-    filled, row : int
+    Averages are weighted by the events' samples. Positions without such an event are skipped: all those of a reverse
+    record whose k-mer is not its own reverse complement. Arguments and results are those of `fill_rows`.
     """
     (
         row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv, _, _, _, rate, shift,

@@ -1,4 +1,4 @@
-"""Jitted loop of `f5py.outputs.events.eventalign_sam`."""
+"""Kernel of `f5py.outputs.events.eventalign_sam`."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def _append_operation(out, at, length, operation):
 
 @kernel
 def format_cigars(out, offsets, n_rows, event_offsets, row_event, row_position, row_state):
-    """Write the CIGAR of events against k-mers of every read one after the other, with their offsets.
+    """Write the CIGARs of events against k-mers of all reads, with their offsets.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def format_cigars(out, offsets, n_rows, event_offsets, row_event, row_position, 
     offsets : int64, shape (n + 1,)
         Filled.
     n_rows, event_offsets : int64, shape (n,)
-        How many rows each read has, and its first one.
+        Number of rows of each read, and its first one.
     row_event, row_position, row_state
         See `f5py.core.batch.Rows`.
     """

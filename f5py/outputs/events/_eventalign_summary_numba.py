@@ -1,4 +1,4 @@
-"""Jitted loop of `f5py.outputs.events.eventalign_summary`."""
+"""Kernel of `f5py.outputs.events.eventalign_summary`."""
 
 import numpy as np
 
@@ -13,14 +13,14 @@ _WITHOUT_EVENT = np.uint8(RowState.SKIPPED | RowState.DELETED)
 
 @kernel
 def count_movements(counts, first_read, rows, event_offsets, event_length):
-    """Per read: events one, more and no k-mers after the one before, the samples of all its events, and these.
+    """Count each read's steps, skips and stays, and the samples and number of its events.
 
     Parameters
     ----------
     counts : int64, shape (n, N_COUNTS)
         Zero; filled.
     first_read : int
-        Place in the batch of the first of the n reads.
+        Index in the batch of the first of the n reads.
     rows : f5py.core.batch.Rows
     event_offsets, event_length
         Of all reads; see `f5py.core.batch.Events`.

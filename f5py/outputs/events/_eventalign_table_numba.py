@@ -1,7 +1,7 @@
-"""Jitted text of the event table; see `f5py.outputs.events.eventalign_table`.
+"""Kernel of the event table's text; see `f5py.outputs.events.eventalign_table`.
 
-Rows are made in blocks: first all values of a block, then the characters of each column as words, which are loops
-that become vector code, and then the lines, which then consist of copies.
+Rows are formatted in blocks: first the values, then the characters of each column as words, in loops that vectorize,
+and then the lines by copies.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _write_odd_level(at, value, decimals):
 
 
 class TableTexts(NamedTuple):
-    """Texts with a separator after each, and a block of `BLOCK` bytes after the last one."""
+    """Texts with a separator after each, and `BLOCK` bytes of padding at the end."""
 
     # contigs, names: names of contigs by index, and of reads from the first one of the table on
     contigs: NDArray[np.uint8]
@@ -120,14 +120,13 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     reads : pair of int
         The first read, and the one after the last.
     texts : TableTexts
-        Its names of reads begin with the first one.
+        Read names begin with the first of `reads`.
     inputs : TableInputs
     model : tuple
-        k and the bases of a k-mer that are hidden at each end (int), the letters' codes (uint8, shape (256,)), and
+        k and the hidden bases at each end of a k-mer (int), the letters' codes (uint8, shape (256,)), and
         levels and standard deviations (float32, shape (n_kmers,), pA).
-    style : TableStyle
     m6anet, with_samples : True or None
-        What None switches off is not compiled, which saves the first run a third of its waiting.
+        None keeps the branch from being compiled, which shortens a first run.
     """
     first, last = reads
     contigs, contig_ends, names, name_ends = texts

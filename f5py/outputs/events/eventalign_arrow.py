@@ -1,4 +1,4 @@
-"""The table of events aligned to the reference as a Parquet file or Arrow tables."""
+"""Event table as a Parquet file or Arrow tables."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _LOOKED_UP_BY = ("contig", "position", "read_name", "read_index")
 
 
 def parquet_layout(names: Sequence[str]) -> dict[str, Any]:
-    """Lay out a Parquet table with columns of these names: arguments of `ParquetOutput`."""
+    """Return the arguments of `ParquetOutput` for a table with these columns."""
     if "event_index" not in names:
         return {}
     encodings = {name: _COUNTER_ENCODING for name in names if name in _COUNTERS}
@@ -55,19 +55,17 @@ def parquet_layout(names: Sequence[str]) -> dict[str, Any]:
 
 
 class EventalignArrow(AbstractContextManager["EventalignArrow"]):
-    """Writes the rows of batches as Parquet or Arrow tables; a context manager.
+    """Write the rows of batches as Parquet or Arrow tables; a context manager.
 
     Columns have the names and the order of the text table. Contigs, k-mers, the strand and read names are
     dictionary-encoded strings, positions and event numbers int32, read numbers and sample indices int64, and samples
-    lists of float32. Levels and lengths are float32 with the decimals of the text table: with all of their digits the
-    file would be twice as large. Compressed with zstd, in row groups of a quarter of a million rows. Raises
-    `MissingDependencyError` if pyarrow is not installed.
+    lists of float32. Levels and lengths are float32 with the decimals of the text table, which halves the file.
+    Compressed with zstd, in row groups of a quarter of a million rows. Raises `MissingDependencyError` without pyarrow.
 
     Parameters
     ----------
     out : binary file, or function of a pyarrow.Table
-        The Parquet file, which stays open and is complete after the context is left without an error; or what takes
-        the rows as tables.
+        The Parquet file, complete once the context is left without an error; or a consumer of tables.
     contigs, model
         As for `f5py.outputs.events.eventalign_table.EventalignTable`.
     """
@@ -121,13 +119,13 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         self._output.__exit__(*problem)
 
     def append(self, file: BinaryIO) -> None:
-        """Write the rows of another such Parquet file to the Parquet file."""
+        """Write the rows of another such Parquet file."""
         assert isinstance(self._output, ParquetOutput)
         with ParquetTable(file) as table:
             self._output.append(table)
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the rows of one batch, in the order of its reads."""
+        """Write the rows of a batch in read order."""
         self._share_kmers()
         ends = np.cumsum(batch.rows.n)
         first = 0
@@ -139,7 +137,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         self._pieces.finish()
 
     def _share_kmers(self) -> None:
-        """Spell all k-mers once if rows go into a file: tables have those only that occur."""
+        """Spell all k-mers once for a file; tables have only those that occur."""
         from f5py.outputs.events._eventalign_rows_numba import MARKS
 
         n = 4**self._shown_k + len(MARKS)
@@ -151,7 +149,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
             self._output.write(columns)
 
     def _columns(self, batch: ReadBatch, first: int, end: int) -> list[Any]:
-        """Make the columns of the rows of some reads; none if there are no rows."""
+        """Make the columns of the rows of some reads; empty without rows."""
         rows = table_columns(batch, self._model, first, end, self._scaled, self._collapsed)
         if len(rows.read) == 0:
             return []
@@ -189,7 +187,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         return distinct_column(numbers, self._spelled(used))
 
     def _spelled(self, codes: NDArray[np.int32]) -> Any:
-        """Spell k-mers, by rank, and before these the marks of events that have none."""
+        """Spell k-mers by rank, after the marks of events without one."""
         from f5py.outputs.events._eventalign_rows_numba import MARKS
 
         ranks = codes - np.int32(len(MARKS))
@@ -207,7 +205,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
 
 
 def _shown(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
-    """Round a column, which nothing else has use for, in its place: arrays of double precision would cost more time."""
+    """Round a column in place, as double precision would cost more time."""
     from f5py.outputs.events._eventalign_columns_numba import round_as_printed
 
     round_as_printed(values, 10.0**decimals)
@@ -221,13 +219,13 @@ def _marks(batch: ReadBatch, rows: TableColumns) -> Any:
 
 
 def _named(codes: NDArray[np.int32], names: Sequence[str]) -> Any:
-    """Make a dictionary column with only the names that occur."""
+    """Make a dictionary column of the names that occur."""
     numbers, used = _numbered(codes)
     return dictionary_column(numbers, [names[i] for i in used.tolist()])
 
 
 def _numbered(codes: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Renumber codes in the order of their first rows; return the numbers, and the codes that they stand for."""
+    """Renumber codes by first occurrence; return the numbers, and their codes."""
     arrow, _ = import_arrow()
     encoded = arrow.array(codes).dictionary_encode()
     return encoded.indices.to_numpy(), encoded.dictionary.to_numpy()

@@ -12,14 +12,14 @@ from f5py.text.encoding import encoded
 
 
 class EventalignPaf:
-    """Formats a line per read that has rows. Objects hold no state that changes: several threads may use one.
+    """Format a line per read with rows; thread-safe.
 
     Parameters
     ----------
     k : int
-        k-mer size: positions are those of k-mers, of which a contig has k - 1 fewer than bases.
+        k-mer size: positions are of k-mers, of which a contig has k - 1 fewer than bases.
     rna : bool
-        Direct RNA: the read's start is the larger reference position.
+        Direct RNA: the read starts at the larger reference position.
     """
 
     def __init__(self, contigs: Sequence[str], contig_lengths: Sequence[int], k: int, rna: bool) -> None:
@@ -27,11 +27,11 @@ class EventalignPaf:
         self._rna = rna
 
     def header(self) -> bytes:
-        """Nothing: PAF has no header."""
+        """Return the empty header of PAF."""
         return b""
 
     def format(self, batch: ReadBatch, first: int, end: int) -> bytes:
-        """Lines of the reads from `first` up to `end`."""
+        """Format the lines of the reads from `first` up to `end`."""
         strings = strings_of_rows(batch, first, end, self._rna)
         n_samples = batch.n_samples.tolist()
         pieces = []
@@ -48,6 +48,6 @@ class EventalignPaf:
         return b"".join(pieces)
 
     def notes(self, batch: ReadBatch) -> list[str]:
-        """Write a line for standard error for each read that passed all checks but has no rows: its read index."""
+        """Format a message for each successful read without rows."""
         empty = (batch.status == ReadStatus.OK) & (batch.rows.n == 0)
         return [f"INFO: No align {number}" for number in batch.read_index[empty].tolist()]

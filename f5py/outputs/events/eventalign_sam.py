@@ -22,20 +22,19 @@ _OWN_TAGS = (b"si:", b"ss:", b"sc:", b"sh:")
 
 
 class EventalignSam:
-    """Formats a record per read that has rows. Objects hold no state that changes: several threads may use one.
+    """Format a record per read with rows; thread-safe.
 
     Version 2 is the read's own record with the tags ``si`` (first and last sample, first and last k-mer), ``ss``,
     ``sc`` (scale) and ``sh`` (shift). Version 1, nanopolish's, is an alignment of events to k-mers: the query of its
-    CIGAR counts events, its reference k-mers, and the tag ``ES`` says in which direction events are numbered. Every
-    line can be made a record by ``pysam.AlignedSegment.fromstring``, for BAM.
-
-    Other than in f5c, the version 1 of an alignment with skipped reference (N in its CIGAR) is not refused: it has N
-    there too, and events that lie between the two sides are inserted.
+    CIGAR counts events, its reference k-mers, and the tag ``ES`` is the direction of the event numbers. Unlike f5c,
+    version 1 supports alignments with skipped reference (N in the CIGAR): it has N there too, and events between the
+    two sides are inserted.
 
     Parameters
     ----------
     header : pysam.AlignmentHeader
-        Of the alignment file. Batches must have been loaded with their records.
+        Of the alignment file. Batches need their records.
+    version : {1, 2}
     """
 
     def __init__(self, header: pysam.AlignmentHeader, version: int, rna: bool) -> None:
@@ -102,14 +101,14 @@ def _as_text(record: pysam.AlignedSegment) -> bytes:
 
 
 def _without_own_tags(record: bytes) -> bytes:
-    """Remove the tags of an earlier event alignment from a record as text."""
+    """Remove the tags of an earlier event alignment from a record's text."""
     fields = record.split(b"\t")
     tags = [field for field in fields[_FIRST_TAG:] if not field.startswith(_OWN_TAGS)]
     return b"\t".join(fields[:_FIRST_TAG] + tags)
 
 
 def _cigars(batch: ReadBatch, first: int, end: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """CIGARs of events against k-mers, uint8, and their offsets."""
+    """Format CIGARs of events against k-mers; return uint8 and offsets."""
     from f5py.outputs.events._eventalign_sam_numba import MAX_OPERATIONS, format_cigars
 
     n_rows = batch.rows.n[first:end]

@@ -1,4 +1,4 @@
-"""The summary of event alignment: a line per read."""
+"""Summary of event alignment: a line per read."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _HEADER = (
 
 
 class EventalignSummary:
-    """Formats a line per read that has rows. Objects hold no state that changes: several threads may use one.
+    """Format a line per read with rows; thread-safe.
 
     Parameters
     ----------
     rna : bool
         Direct RNA; the model's name is then ``rna`` and not ``dna``.
     signal_path : function of str, or str
-        From a read's name to the file of its signal, or the same text for all reads.
+        Signal file by read name, or a constant.
     """
 
     def __init__(self, rna: bool, signal_path: Callable[[str], str] | str) -> None:
@@ -31,11 +31,10 @@ class EventalignSummary:
         self._signal_path = signal_path
 
     def header(self) -> bytes:
-        """Return the first line."""
         return _HEADER.encode()
 
     def format(self, batch: ReadBatch, first: int, end: int) -> bytes:
-        """Lines of the reads from `first` up to `end`."""
+        """Format the lines of the reads from `first` up to `end`."""
         from f5py.outputs.events._eventalign_summary_numba import N_COUNTS, count_movements
 
         counts = np.zeros((end - first, N_COUNTS), np.int64)

@@ -1,4 +1,4 @@
-"""The table of events aligned to the reference, as text, formatted many reads at a time.
+"""Event table as text.
 
 Columns, precision and order are those of f5c's ``eventalign``.
 """
@@ -35,17 +35,9 @@ _USUAL_SAMPLE = 10
 
 
 class EventalignTable:
-    """Formats the rows of batches as tab-separated text.
+    """Format the rows of batches as tab-separated text; thread-safe.
 
-    Parameters
-    ----------
-    model : PoreModel
-        The nucleotide model that the events were aligned with.
-
-    Notes
-    -----
-    Batches must still hold their events, reference segments and, for `samples` and `collapse_events`, their samples.
-    The methods may be called from several threads at the same time.
+    Batches need their events, reference segments and, for `samples` and `collapse_events`, their samples.
     """
 
     def __init__(
@@ -67,7 +59,7 @@ class EventalignTable:
         self._contigs, self._contig_ends = _joined(contigs, "\t")
 
     def header(self) -> bytes:
-        """Return the line with the columns' names."""
+        """Return the header line."""
         names = ["contig", "position", "reference_kmer", "read_name" if self._read_names else "read_index"]
         names += _M6ANET_COLUMNS if self._m6anet else ("strand", *_COLUMNS)
         if self._index:
@@ -79,13 +71,7 @@ class EventalignTable:
         return "\t".join(names).encode() + b"\n"
 
     def format(self, batch: ReadBatch, first: int, end: int) -> NDArray[np.uint8]:
-        """Format the rows of reads `first` to `end` - 1 of a batch as whole lines: uint8, empty if there are no rows.
-
-        Parameters
-        ----------
-        batch : ReadBatch
-            With the rows of an event alignment.
-        """
+        """Format the rows of reads `first` to `end` - 1 as whole lines; uint8."""
         from f5py.outputs.events._eventalign_table_numba import MAX_FIXED, TOO_SMALL
 
         n_rows = batch.rows.n[first:end]
@@ -105,7 +91,7 @@ class EventalignTable:
             size *= 2
 
     def compile(self, batch: ReadBatch) -> None:
-        """Compile what formats the rows of batches like this one, which needs no reads."""
+        """Compile the kernel for batches of this type; reads are not needed."""
         self._fill(np.empty(1, np.uint8), batch, 0, 0, *_joined([], ""))
 
     def _fill(self, out: NDArray, batch: ReadBatch, first: int, end: int, names: NDArray, name_ends: NDArray) -> int:
@@ -122,7 +108,7 @@ class EventalignTable:
 
 
 def _joined(texts: Iterable, suffix: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Texts, each with `suffix` appended, one after the other with room after the last; and their offsets."""
+    """Join texts, each followed by `suffix`, with padding at the end; return offsets too."""
     from f5py.text._bytes_numba import BLOCK
 
     pieces = [encoded(f"{text}{suffix}") for text in texts]

@@ -1,4 +1,4 @@
-"""The outputs of ``eventalign`` besides its text: Parquet, BAM, the sites for m6anet, and a summary of the reads."""
+"""Outputs of ``eventalign`` besides its text: Parquet, BAM, sites for m6anet, and a summary of the reads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from f5py.pore_model.model import PoreModel
 
 
 class EventPaf(FormattedText):
-    """PAF, whose oddities are told about as reads with them come."""
+    """PAF output that reports oddities per read."""
 
     def __init__(self, path: str, options: EventalignOptions, formatting: Formatting, text: EventalignPaf) -> None:
         super().__init__(path, options, formatting)
@@ -40,12 +40,10 @@ class EventPaf(FormattedText):
 
 
 class EventBam(FormattedText):
-    """SAM records as BAM, indexed if they are sorted; of a part they are kept as text.
+    """BAM output of SAM records, indexed if sorted; parts store text.
 
     Parameters
     ----------
-    path, options, formatting
-        See `FormattedText`.
     header : pysam.AlignmentHeader
         With the @PG line of the run.
     """
@@ -69,14 +67,13 @@ class EventBam(FormattedText):
 
 
 class _WholeLines:
-    """Hands text on in whole lines, for an output that takes these only."""
+    """Buffer that passes on whole lines only."""
 
     def __init__(self, out: TextOutput) -> None:
         self._out = out
         self._rest = b""
 
     def write(self, text: bytes) -> None:
-        """Take text."""
         end = text.rfind(b"\n") + 1
         if end:
             self._out.write(self._rest + text[:end])
@@ -85,11 +82,11 @@ class _WholeLines:
             self._rest += text
 
     def flush(self) -> None:
-        """Do nothing: what comes later completes the line."""
+        """Do nothing: later text completes the line."""
 
 
 class ColumnLayout(NamedTuple):
-    """Columns of events; see `f5py.outputs.events.eventalign_arrow.EventalignArrow`."""
+    """Layout of Parquet events; see `f5py.outputs.events.eventalign_arrow.EventalignArrow`."""
 
     contigs: list[str]
     model: PoreModel
@@ -99,7 +96,7 @@ class ColumnLayout(NamedTuple):
 
 
 class EventColumns(Sink):
-    """The table as Parquet."""
+    """Parquet table of events."""
 
     part_name = "table.parquet"
 
@@ -120,14 +117,12 @@ class EventColumns(Sink):
 
 
 class M6anetSites(Sink):
-    """The files for m6anet in a folder; of a part the sites are kept.
+    """Folder of files for m6anet; a part stores its sites.
 
     Parameters
     ----------
-    path : str
-        The folder.
     is_sorted : bool
-        The reads of a transcript follow each other.
+        The reads of a transcript are contiguous.
     """
 
     part_name = "m6anet.npy"
@@ -162,7 +157,7 @@ class M6anetSites(Sink):
 
 
 class ReadSummary(Sink):
-    """The table of ``--summary``: a row per read."""
+    """Table of ``--summary``: a row per read."""
 
     part_name = "summary.tsv"
 

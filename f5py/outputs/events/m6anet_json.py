@@ -1,7 +1,7 @@
-"""Input of m6anet: the signal of sites in direct RNA, without a table of events between.
+"""Input of m6anet, written without an event table.
 
-``m6anet dataprep`` (2.0.1) makes ``data.json`` and ``data.info`` of the table of ``eventalign --scale-events
---signal-index``. Here the same is written from `f5py.outputs.events.m6anet_sites`.
+``m6anet dataprep`` (2.0.1) makes ``data.json`` and ``data.info`` from the table of ``eventalign --scale-events
+--signal-index``. Here they are written from `f5py.outputs.events.m6anet_sites`.
 """
 
 from __future__ import annotations
@@ -24,27 +24,26 @@ _JSON, _INFO = "data.json", "data.info"
 
 
 def path_of_json(folder: str) -> str:
-    """Name the larger of the files in a folder."""
+    """Return the path of ``data.json``."""
     return os.path.join(folder, _JSON)
 
 
 class M6anetJson(AbstractContextManager["M6anetJson"]):
-    """Writes ``data.json`` and ``data.info`` into a folder; a context manager. Both appear when they are complete.
+    """Write ``data.json`` and ``data.info`` atomically into a folder; a context manager.
 
-    Transcripts come in the order of the input. The sites of a transcript are in memory until its last read has come,
-    which is the end of the run if the input is not sorted. Raises `OutputFileError` if the folder or a file cannot be
-    written.
+    Transcripts are in input order. The sites of a transcript stay in memory until its last read, which is the end of
+    the run for unsorted input. Raises `OutputFileError` if folder or file cannot be written.
 
     Parameters
     ----------
     folder : str
-        Made if it is not there.
+        Created if missing.
     is_sorted : bool
-        The reads of a transcript follow each other.
+        The reads of a transcript are contiguous.
     min_reads : int
-        Sites in fewer reads are left out.
+        Skip sites in fewer reads.
     max_reads : int
-        Number of reads of a transcript that are used, the first ones.
+        Use only the first reads of a transcript.
     """
 
     def __init__(self, folder: str, contigs: list[str], is_sorted: bool, min_reads: int, max_reads: int) -> None:
@@ -73,7 +72,7 @@ class M6anetJson(AbstractContextManager["M6anetJson"]):
         self._files.__exit__(*problem)
 
     def write(self, found: SitesOfReads) -> None:
-        """Take the sites of the next reads."""
+        """Add the sites of the next reads."""
         if not len(found.contig):
             return
         # who found them may know only the reads of a part
@@ -89,7 +88,7 @@ class M6anetJson(AbstractContextManager["M6anetJson"]):
             self._flush(int(found.contig[-1]))
 
     def _flush(self, but: int | None) -> None:
-        """Write all transcripts, but one to which more reads may come."""
+        """Write all transcripts, except one that may get more reads."""
         for contig in [contig for contig in self._sites if contig != but]:
             parts = self._sites.pop(contig)
             sites = Sites(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))

@@ -1,8 +1,8 @@
-"""Sites of m6anet in reads of direct RNA: every DRACH 5-mer with the signal of it and its neighbours.
+"""Sites of m6anet in direct RNA: every DRACH 5-mer with the signal of it and its neighbors.
 
 The events of a read at a position that fit its 5-mer become one, with means weighted by the events' samples; a site in
-a read is a 5-mer DRACH (D is A, G or T; R is A or G; H is A, C or T) whose two neighbours have events too. The numbers
-are those that the table of events would show, of which ``m6anet dataprep`` (2.0.1) makes the same.
+a read is a 5-mer DRACH (D is A, G or T; R is A or G; H is A, C or T) whose two neighbors have events too. Numbers are
+rounded as in the event table, the input of ``m6anet dataprep`` (2.0.1).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _DRACH = ((0, 2, 3), (0, 2), (0,), (1,), (0, 1, 3))
 
 
 class Sites(NamedTuple):
-    """Sites in reads, one entry each."""
+    """Sites in reads, one element each."""
 
     position: NDArray[np.int64]  # 0-based, of the middle base of the 5-mer
     sequence: NDArray[np.int32]  # rank of the 7-mer around it
@@ -41,12 +41,12 @@ class Sites(NamedTuple):
     features: NDArray[np.float64]
 
     def of(self, chosen: Any) -> Sites:
-        """Those that an index of NumPy chooses."""
+        """Select by a NumPy index."""
         return Sites(*(column[chosen] for column in self))
 
 
 class SitesOfReads(NamedTuple):
-    """The sites of some reads."""
+    """Sites of consecutive reads."""
 
     contig: NDArray[np.int64]  # of each read that has rows of events, in the order of the input
     read: NDArray[np.int64]  # of each site, the place of its read among these
@@ -54,12 +54,12 @@ class SitesOfReads(NamedTuple):
 
 
 class ReadLimit:
-    """Counts the reads of each transcript up to those that are used, the first ones.
+    """Counts the reads of each transcript up to a limit.
 
     Parameters
     ----------
     max_reads : int
-        Of a transcript; one more is used, as m6anet counts.
+        Per transcript; one more is used, as in m6anet.
     """
 
     def __init__(self, n_contigs: int, max_reads: int) -> None:
@@ -67,7 +67,7 @@ class ReadLimit:
         self._max_reads = max_reads
 
     def used(self, contig: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Mark the next reads that are used, by their transcripts, at least one."""
+        """Return the mask of the next reads below the limit, by their transcripts."""
         order = np.argsort(contig, kind="stable")
         begins = np.flatnonzero(np.diff(contig[order], prepend=-1))
         nth = np.empty(len(contig), np.int64)
@@ -78,16 +78,14 @@ class ReadLimit:
 
 
 class SiteFinder:
-    """Finds the sites in batches of reads that come one after the other.
+    """Find the sites in consecutive batches.
 
     Raises `UsageError` if the model's k-mers have no 5-mer in the middle.
 
     Parameters
     ----------
-    model : PoreModel
-        Of 5-mers, or of k-mers with a 5-mer in the middle.
     max_reads : int
-        Number of reads of a transcript that are looked at.
+        Reads per transcript.
     """
 
     def __init__(self, model: PoreModel, n_contigs: int, max_reads: int) -> None:
@@ -97,7 +95,7 @@ class SiteFinder:
         self._is_drach = _drach()
 
     def find(self, batch: ReadBatch) -> SitesOfReads:
-        """Find the sites in the reads of a batch that are used."""
+        """Find the sites in the used reads of a batch."""
         with_rows = np.flatnonzero(batch.rows.n)
         contig = batch.contig[with_rows].astype(np.int64)
         if not len(with_rows):
@@ -111,7 +109,7 @@ class SiteFinder:
     def _sites_of(
         self, rows: TableColumns, used: NDArray[np.bool_], read_index: NDArray[np.int64]
     ) -> tuple[Sites, NDArray[np.int32]]:
-        """Find the sites in the rows of some reads, and the place of each one's read in the batch."""
+        """Find the sites in the rows of some reads; also return each one's read in the batch."""
         k, trim = self._model.k, self._trim
         kmer = shown_ranks(rows.reference_rank, k, trim)
         fits = (rows.model_rank >= 0) & (shown_ranks(np.maximum(rows.model_rank, 0), k, trim) == kmer)
@@ -138,14 +136,9 @@ class SiteFinder:
 
 
 class PartSites(AbstractContextManager["PartSites"]):
-    """Keeps the sites of a part of a run in a file, for `sites_of_part`; a context manager.
+    """Store the sites of a part for `sites_of_part`; a context manager.
 
-    Raises `OutputFileError` if the file cannot be written.
-
-    Parameters
-    ----------
-    path : str
-        The file appears when it is complete.
+    The file appears when complete. Raises `OutputFileError` if it cannot be written.
     """
 
     def __init__(self, path: str) -> None:
@@ -156,22 +149,14 @@ class PartSites(AbstractContextManager["PartSites"]):
         self._files.__exit__(*problem)
 
     def write(self, found: SitesOfReads) -> None:
-        """Take the sites of the next reads."""
+        """Append the sites of the next reads."""
         if len(found.contig):
             for column in (found.contig, found.read, *found.sites):
                 write_array(self._file, column, allow_pickle=False)
 
 
 def sites_of_part(file: BinaryIO, n_contigs: int) -> Iterator[SitesOfReads]:
-    """Read what a `PartSites` has taken, in the same pieces.
-
-    Raises `InputFileError` if the file cannot be read, or is damaged.
-
-    Parameters
-    ----------
-    n_contigs : int
-        Of the reference.
-    """
+    """Read the pieces of a `PartSites`. Raises `InputFileError` for an unreadable or damaged file."""
     try:
         arrays = arrays_until_end(file, os.fstat(file.fileno()).st_size)
         for contig in arrays:
@@ -184,7 +169,7 @@ def sites_of_part(file: BinaryIO, n_contigs: int) -> Iterator[SitesOfReads]:
 
 
 def _check_sites(found: SitesOfReads, n_contigs: int) -> None:
-    """Raise `DamagedValueError` unless the arrays belong together."""
+    """Raise `DamagedValueError` for inconsistent arrays."""
     n, sites = len(found.read), found.sites
     check_column(found.contig, found.contig.dtype, len(found.contig), end=n_contigs)
     check_column(found.read, np.int64, n, end=len(found.contig))
@@ -198,6 +183,6 @@ def _no_sites() -> Sites:
 
 
 def _drach() -> NDArray[np.bool_]:
-    """Mark the 5-mers that are DRACH, by rank."""
+    """Return the mask of DRACH 5-mers by rank."""
     digits = kmer_digits(np.arange(4**SHOWN), SHOWN, 4)
     return np.all([np.isin(digits[:, i], codes) for i, codes in enumerate(_DRACH)], axis=0)

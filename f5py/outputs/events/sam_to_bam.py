@@ -1,4 +1,4 @@
-"""Turns lines of SAM into a BAM file."""
+"""Conversion of SAM lines to a BAM file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _LONGEST_NAME = 254
 
 
 class SamToBam(AbstractContextManager["SamToBam"]):
-    """Takes SAM text as a text output does, and writes BAM; a context manager.
+    """Text output that writes BAM; a context manager.
 
-    Raises `OutputFileError` if the file cannot be written, or a record cannot be one of BAM.
+    Raises `OutputFileError` if the file cannot be written, or BAM cannot hold a record.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class SamToBam(AbstractContextManager["SamToBam"]):
             ) from None
 
     def flush(self) -> None:
-        """Nothing: the file appears when it is complete."""
+        """Do nothing: the file appears when complete."""
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:

@@ -1,4 +1,4 @@
-"""The rows of the table of events as arrays, for outputs that are no text."""
+"""Rows of the event table as arrays, for binary outputs."""
 
 from __future__ import annotations
 
@@ -43,14 +43,7 @@ def table_columns(
 ) -> TableColumns:
     """Convert the rows of reads `first` to `end` - 1 of a batch to columns.
 
-    Parameters
-    ----------
-    batch : ReadBatch
-        With the rows of an event alignment, its events and reference segments and, for `collapse_events`, its samples.
-    model : PoreModel
-        The nucleotide model that the events were aligned with.
-    scale_events, collapse_events : bool
-        As for `f5py.outputs.events.eventalign_table.EventalignTable`.
+    The batch needs its events, reference segments and, for `collapse_events`, its samples.
     """
     from f5py.outputs.events._eventalign_columns_numba import Places, fill_columns
     from f5py.outputs.events._eventalign_rows_numba import RowColumns, TableInputs
@@ -71,6 +64,6 @@ def table_columns(
 
 
 def as_printed(values: NDArray[np.float32], decimals: int) -> NDArray[np.float64]:
-    """Round values as the text table shows them. The products are exact, so that they are rounded as printf does."""
+    """Round values as the text table does; the products are exact, so that they are rounded as by printf."""
     power = 10.0**decimals
     return np.rint(values.astype(np.float64) * power) / power

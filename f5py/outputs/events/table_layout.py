@@ -1,4 +1,4 @@
-"""Columns of the table of events, and how its k-mers are shown."""
+"""Layout of the event table."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from f5py.core.kmers import trimmed
 
 
 class TableLayout(NamedTuple):
-    """The layout of the table of events."""
+    """Columns and units of the event table."""
 
     print_read_names: bool = False  # show the reads' names instead of their numbers
     scale_events: bool = False  # scale the events to the model instead of the model to the events
@@ -23,5 +23,5 @@ class TableLayout(NamedTuple):
     kmer_view: int | None = None
 
     def trimmed(self, k: int) -> int:
-        """Count the bases of a k-mer that are hidden at each end."""
+        """Return the hidden bases at each end of a k-mer."""
         return trimmed(k, self.kmer_view)

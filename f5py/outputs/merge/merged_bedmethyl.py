@@ -1,4 +1,4 @@
-"""bedMethyl files as one, as if their calls had been counted together."""
+"""Merge bedMethyl files by adding their counts."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts
 
 
 def merge_bedmethyls(paths: Sequence[str], path: str, n_threads: int) -> None:
-    """Add up the counts of sites.
+    """Add up the counts of sites, ordered by chromosome name (bytes) and position.
 
-    A site without a call above the threshold has no row, so that its failed calls in that file are not known. Rows are
-    ordered by chromosome name (bytes) and position.
+    Failed calls of a site are lost in files where it has no valid call, and so no row.
 
     Parameters
     ----------
     paths : sequence of str
-        Plain or compressed; of one modification, and all with or all without both strands combined.
+        Plain or compressed; of one modification, and all with or all without combined strands.
     path : str
         See `f5py.outputs.sites.bedmethyl.write_bedmethyl`.
 

@@ -1,4 +1,4 @@
-"""modBAM files of several windows as one: each record once, with the calls of all windows."""
+"""Merge modBAM files of several windows: each record once, with the calls of all windows."""
 
 from __future__ import annotations
 
@@ -26,12 +26,11 @@ if TYPE_CHECKING:
 
 
 def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int, command_line: str) -> int:
-    """Write the records of all files, one file after the other; return how many stood in several.
+    """Write the records of all files in order; return the number of records in several files.
 
-    A record that stands in several files, with other tags of base modifications, is written where it comes first, with
-    the calls of all: where several have called a base, those of the first count. So files of windows that follow each
-    other on the reference give what one run over all of them gives, in its order. Memory grows with the number of
-    records, by some 24 bytes, and with the tags of those that stand in several files.
+    A record in several files, with different modification tags, is written at its first place with the calls of all: of
+    equal bases those of the first file. Files of consecutive windows thus give the output of one run over all of them.
+    Memory grows by 24 bytes a record, and with the tags of shared records.
 
     Parameters
     ----------
@@ -81,7 +80,7 @@ def _opened(paths: Sequence[str]) -> list[AlignmentFile]:
 
 
 def _merged_header(files: Sequence[AlignmentFile]) -> tuple[pysam.AlignmentHeader, list[TagChanges]]:
-    """Put the other lines of all headers below those of the first; also return what each file's tags change to."""
+    """Append the other lines of all headers to the first; also return each file's tag changes."""
     texts = [undecoded(file.header.__str__).decode("utf-8", "surrogateescape").splitlines() for file in files]
     merged = HeaderLines()
     changes = [merged.add(line for line in text if line[:3] in KINDS_OF_READS) for text in texts]
@@ -92,14 +91,14 @@ def _merged_header(files: Sequence[AlignmentFile]) -> tuple[pysam.AlignmentHeade
 def _changed_chunks(
     file: AlignmentFile, changes: TagChanges
 ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
-    """Yield all records of a file, with other values of their tags."""
+    """Yield all records of a file with changed tag values."""
     with closing(all_chunks(file)) as chunks:
         for data, starts, n in chunks:
             yield *with_changed_tags(data, starts, n, changes), n
 
 
 def _keys(file: AlignmentFile) -> NDArray[np.uint64]:
-    """Compute a number for each record, which it shares with the same record in other files; uint64."""
+    """Hash each record without its modification tags; uint64."""
     from f5py.io.bam._bam_columns_numba import keys_of
 
     found = [np.empty(0, np.uint64)]
@@ -119,7 +118,7 @@ def _keys(file: AlignmentFile) -> NDArray[np.uint64]:
 
 
 def _shared(keys: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """Find the keys that stand in several files, ascending."""
+    """Return the sorted keys that several files have."""
     every = np.sort(np.concatenate(keys))
     return np.unique(every[1:][every[1:] == every[:-1]])
 
@@ -135,7 +134,7 @@ def _place(keys: NDArray[np.uint64], shared: NDArray[np.uint64]) -> NDArray[np.i
 def _tags_of_later(
     paths: Sequence[str], files: list[AlignmentFile], keys: list[NDArray[np.uint64]], shared: NDArray[np.uint64]
 ) -> ModificationTags:
-    """Of each shared record the tags that it has in all files but the first one with it."""
+    """Collect each shared record's tags from all files but its first."""
     nothing = no_tags()
     tags = chosen_tags(nothing, np.full(len(shared), -1)) if len(shared) else nothing
     is_seen = np.zeros(len(shared), np.bool_)
@@ -163,7 +162,7 @@ def _warn_of_damaged(path: str, n_damaged: int) -> None:
 
 
 def _tags_at(file: AlignmentFile, wanted: NDArray[np.int64]) -> tuple[ModificationTags, int]:
-    """Read the tags of a file's records with these numbers, ascending; also count how many of them are damaged."""
+    """Parse the tags of the records with these ascending numbers; also count damaged ones."""
     found = []
     n_before = n_damaged = 0
     with closing(all_chunks(file)) as chunks:
@@ -184,7 +183,7 @@ def _write(
     later: ModificationTags,
     out: JoinedBam,
 ) -> int:
-    """Write the records of a file that no file before has; return how many of the shared ones have damaged tags."""
+    """Write the records not in earlier files; return the number of shared ones with damaged tags."""
     from f5py.outputs.calls._modbam_numba import tag_records, tagged_sizes
     from f5py.outputs.calls.modbam_arrays import Replaced
 

@@ -1,4 +1,4 @@
-"""Tables of one kind as one: rows of one after those of the other."""
+"""Merge tables of one kind by concatenating their rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FIRST_COLUMNS = (b"chromosome", b"contig", b"read_name", b"read_index")
 
 
 def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:
-    """Write tables with the same first line one after the other, that line once.
+    """Concatenate tables with the same header line.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:
 
 
 def _copy_rows(source: BinaryIO, shown: str, header: bytes, out: TextOutput) -> None:
-    """Copy the rows of a table; the last one gets the line end that it may lack, if it has all columns."""
+    """Copy the rows of a table; a last line with all columns gets a missing line end."""
     n_lines = 1
     for piece in whole_lines(source, _PIECE):
         is_ended = piece.endswith(b"\n")
@@ -77,7 +77,7 @@ def _check_header(shown: str, first: bytes) -> None:
 
 
 def merge_parquets(paths: Sequence[str], out: BinaryIO) -> None:
-    """Write Parquet tables with the same columns one after the other, as one run would.
+    """Concatenate Parquet tables with the same columns.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def merge_parquets(paths: Sequence[str], out: BinaryIO) -> None:
 
 
 def _output_of(fields: Fields, out: BinaryIO, metadata: Mapping[str, str]) -> ParquetOutput:
-    """Open a Parquet file like the tables of f5py that have these columns."""
+    """Open a Parquet file in the layout of f5py's table with these columns."""
     kinds = dict(fields)
     layout: dict[str, Any] = PARQUET_LAYOUT if "log_lik_ratio" in kinds else parquet_layout(list(kinds))
     encoded = {

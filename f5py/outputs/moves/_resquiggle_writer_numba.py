@@ -1,4 +1,4 @@
-"""Jitted loops of `f5py.outputs.moves.resquiggle_writer`."""
+"""Kernel of `f5py.outputs.moves.resquiggle_writer`."""
 
 import numpy as np
 
@@ -16,7 +16,8 @@ MAX_ROW = 3 * 11 + 4
 def format_kmers(out, names, name_offsets, n_kmers, base_map, events, rna):
     """Write a row for every k-mer of every read, in the order of the signal.
 
-    Stops before the first k-mer whose samples end before or where they begin.
+    Stops before the first k-mer with an empty range of samples. Returns the bytes written, and the read and k-mer at
+    which it stopped, -1 if none.
 
     Parameters
     ----------
@@ -28,14 +29,6 @@ def format_kmers(out, names, name_offsets, n_kmers, base_map, events, rna):
     base_map : f5py.core.batch.BaseMap
     events : f5py.core.batch.Events
         Both with `offsets` of these reads.
-    rna : bool
-
-    Returns
-    -------
-    size : int
-        Bytes written.
-    read, kmer : int
-        Those at which it has stopped, -1 if there is none.
     """
     base_offsets, first_event, last_event = base_map.offsets, base_map.first_event, base_map.last_event
     event_offsets, event_start, event_length = events.offsets, events.start, events.length

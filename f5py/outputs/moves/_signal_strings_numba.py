@@ -1,4 +1,4 @@
-"""Jitted loops of `f5py.outputs.moves.signal_strings`."""
+"""Kernels of `f5py.outputs.moves.signal_strings`."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ N_FIGURES = 5
 
 @inner
 def kmer_interval(first_event, last_event, event_start, event_length, rna):
-    """Find the samples [start, end) of a k-mer's events. In RNA the first event is the last in time."""
+    """Find the samples [start, end) of a k-mer's events; in RNA the first event is the last in time."""
     if rna:
         first_event, last_event = last_event, first_event
     return np.int64(event_start[first_event]), np.int64(event_start[last_event]) + event_length[last_event]
@@ -26,7 +26,7 @@ def kmer_interval(first_event, last_event, event_start, event_length, rna):
 
 @inner
 def _append_tokens(out, at, skipped_kmers, skipped_samples, samples):
-    """Write what lies before a k-mer and the k-mer's samples; return the index after it."""
+    """Write the skips before a k-mer and the k-mer's samples; return the end."""
     if skipped_kmers > 0:
         at = append_int(out, at, skipped_kmers)
         out[at] = _SKIPPED_KMERS
@@ -42,10 +42,10 @@ def _append_tokens(out, at, skipped_kmers, skipped_samples, samples):
 
 @kernel
 def strings_of_rows(out, offsets, figures, rows, events, reverse, rna):
-    """Write the ss string of every read's rows one after the other, with their offsets and figures.
+    """Write the ss string of every read's rows, with their offsets and figures.
 
-    The rows go up along the reference. They are walked along the signal, which goes the other way for reverse DNA
-    and for forward RNA.
+    Rows ascend along the reference. They are visited along the signal, which is backward for reverse DNA and for
+    forward RNA.
 
     Parameters
     ----------
@@ -60,7 +60,6 @@ def strings_of_rows(out, offsets, figures, rows, events, reverse, rna):
     events : f5py.core.batch.Events
         With `offsets` of these reads.
     reverse : bool, shape (n,)
-    rna : bool
     """
     n_rows, row_event, row_position = rows.n, rows.event, rows.position
     event_offsets, event_start, event_length = events.offsets, events.start, events.length
@@ -114,12 +113,10 @@ def strings_of_rows(out, offsets, figures, rows, events, reverse, rna):
 
 @kernel
 def strings_of_kmers(out, offsets, figures, n_kmers, base_map, events, rna):
-    """Write the ss string of every read's k-mers one after the other, with their offsets and figures.
+    """Write the ss strings over each read's k-mers, with their offsets and figures.
 
     Parameters
     ----------
-    out, offsets, figures, events, rna
-        See `strings_of_rows`.
     n_kmers : int64, shape (n,)
     base_map : f5py.core.batch.BaseMap
         With `offsets` of these reads.

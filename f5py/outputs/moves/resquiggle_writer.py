@@ -1,4 +1,4 @@
-"""The outputs of ``f5py resquiggle``: the samples of every k-mer of a read, as a table or as PAF."""
+"""Outputs of ``f5py resquiggle``: the samples of every k-mer of a read, as a table or as PAF."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from f5py.text.encoding import PartialTextError, encoded
 
 
 class _Layout:
-    """How k-mers of reads are written."""
+    """Constants of the layouts."""
 
     def __init__(self, rna: bool, k: int) -> None:
         self._rna = rna
@@ -20,19 +20,18 @@ class _Layout:
 
 
 class ResquiggleTable(_Layout):
-    """A tab-separated row per k-mer, with ``.`` where a k-mer has no samples.
+    """Tab-separated row per k-mer, with ``.`` for a k-mer without samples; thread-safe.
 
-    Rows follow the signal, so k-mer numbers go down in RNA. Objects hold no state: several threads may use one.
+    Rows follow the signal, so k-mer numbers descend in RNA.
     """
 
     def header(self) -> bytes:
-        """Return the first line."""
         return b"read_id\tkmer_idx\tstart_raw_idx\tend_raw_idx\n"
 
     def format(self, batch: ReadBatch, first: int, end: int) -> memoryview:
-        """Rows of the reads from `first` up to `end`, none for those that have dropped out.
+        """Format the rows of the successful reads from `first` up to `end`.
 
-        Raises `PartialTextError` if the samples of a k-mer do not end after their start; with the rows before it.
+        Raises `PartialTextError`, with the rows before it, for a k-mer with an empty range of samples.
         """
         from f5py.outputs.moves._resquiggle_writer_numba import MAX_ROW, format_kmers
 
@@ -55,18 +54,18 @@ class ResquiggleTable(_Layout):
 
 
 class ResquigglePaf(_Layout):
-    """A PAF line per read, which is aligned to its own signal, with an ss string.
+    """PAF line per read, aligned to its own signal, with an ss string; thread-safe.
 
-    Other than in f5c, whose lines all have those of the batch's first read, ``sc`` and ``sh`` are each read's own
-    scale and shift. Objects hold no state: several threads may use one.
+    Unlike in f5c, whose lines all have those of the batch's first read, ``sc`` and ``sh`` are each read's own scale and
+    shift.
     """
 
     def header(self) -> bytes:
-        """Nothing: PAF has no header."""
+        """Return the empty header of PAF."""
         return b""
 
     def format(self, batch: ReadBatch, first: int, end: int) -> bytes:
-        """Lines of the reads from `first` up to `end` that have events."""
+        """Format the lines of the reads from `first` up to `end` with events."""
         strings = strings_of_kmers(batch, first, end, self._k, self._rna)
         n_kmers = (batch.read_length - self._k + 1).tolist()
         n_samples = batch.n_samples.tolist()

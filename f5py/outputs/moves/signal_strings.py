@@ -1,7 +1,7 @@
-"""The ss strings: which samples belong to which k-mer, as a walk along the signal.
+"""ss strings: assignment of samples to k-mers along the signal.
 
-A string is a sequence of tokens: ``n,`` gives the next n samples to the next k-mer, ``nD`` passes over n k-mers and
-``nI`` over n samples. PAF and SAM of event alignment and the PAF of resquiggle carry them (format of f5c).
+A string is a sequence of tokens: ``n,`` assigns the next n samples to the next k-mer, ``nD`` skips n k-mers and
+``nI`` n samples. PAF and SAM of event alignment and the PAF of resquiggle have them (format of f5c).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from f5py.core.batch import ReadBatch, ReadStatus
 
 @dataclass(frozen=True)
 class SignalStrings:
-    """The ss strings of n consecutive reads and what each covers."""
+    """ss strings of n consecutive reads with their ranges."""
 
     text: NDArray[np.uint8]  # shape (offsets[-1],)
     # shape (n + 1,): the string of read i is ``text[offsets[i]:offsets[i + 1]]``; reads without k-mers have an empty
@@ -33,22 +33,11 @@ class SignalStrings:
     matches: NDArray[np.int64]
 
     def __getitem__(self, read: int) -> bytes:
-        """Return the string of a read."""
         return self.text[self.offsets[read] : self.offsets[read + 1]].tobytes()
 
 
 def strings_of_rows(batch: ReadBatch, first: int, end: int, rna: bool) -> SignalStrings:
-    """Make the strings of the reads' rows, whose k-mers are those of the reference.
-
-    Parameters
-    ----------
-    batch : ReadBatch
-        With rows.
-    first, end : int
-        The reads wanted, half-open.
-    rna : bool
-        Direct RNA, whose events are in reverse order of time.
-    """
+    """Make the strings of the rows of reads `first` to `end` - 1, over reference k-mers."""
     from f5py.outputs.moves import _signal_strings_numba as jitted
 
     n_rows = batch.rows.n[first:end]
@@ -61,15 +50,7 @@ def strings_of_rows(batch: ReadBatch, first: int, end: int, rna: bool) -> Signal
 
 
 def strings_of_kmers(batch: ReadBatch, first: int, end: int, k: int, rna: bool) -> SignalStrings:
-    """Make the strings of the reads' base-to-event maps, whose k-mers are those of the read.
-
-    Parameters
-    ----------
-    batch : ReadBatch
-        With `first_event` and `last_event`.
-    first, end : int
-        The reads wanted, half-open. Reads that have dropped out get no string.
-    """
+    """Make the strings of the base-to-event maps of reads `first` to `end` - 1, over their own k-mers."""
     from f5py.outputs.moves import _signal_strings_numba as jitted
 
     n_kmers = mapped_kmers(batch, first, end, k)
@@ -82,11 +63,11 @@ def strings_of_kmers(batch: ReadBatch, first: int, end: int, k: int, rna: bool) 
 
 
 def mapped_kmers(batch: ReadBatch, first: int, end: int, k: int) -> NDArray[np.int64]:
-    """Count the k-mers of each read, with 0 for those that have dropped out; int64."""
+    """Count the k-mers of each read, 0 for failed ones; int64."""
     n_kmers = np.maximum(batch.read_length[first:end] - k + 1, 0)
     return np.where(batch.status[first:end] == ReadStatus.OK, n_kmers, 0)
 
 
 def _room(n_reads: int, size: int, n_figures: int) -> tuple[NDArray, NDArray, NDArray]:
-    """Text of at most `size` bytes, mostly never touched and so never given memory; offsets; figures."""
+    """Allocate text of at most `size` bytes, offsets and figures; untouched pages take no memory."""
     return np.empty(size, np.uint8), np.empty(n_reads + 1, np.int64), np.zeros((n_reads, n_figures), np.int64)

@@ -1,4 +1,4 @@
-"""Rows of bedMethyl tables and bedGraph tracks; see `f5py.outputs.sites.bedmethyl` and `site_tracks` beside it."""
+"""Kernels of bedMethyl and bedGraph rows; see `f5py.outputs.sites.bedmethyl` and `site_tracks`."""
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from f5py.text._format_numba import (
 
 @exact_inner
 def _append_base(out, at, name, position):
-    """Append the name, the position and the one after it, and a tab."""
+    """Append name, start, end and a tab."""
     at = append_bytes(out, at, name)
     out[at] = TAB
     at = append_int(out, at + 1, position)
@@ -31,14 +31,14 @@ def _append_base(out, at, name, position):
 
 @exact_inner
 def _append_percent(out, at, part, whole):
-    """Append a percentage; in single precision as modkit has it, so that the last digit agrees."""
+    """Append a percentage in single precision, so that the last digit agrees with modkit."""
     share = np.float32(part) / np.float32(whole) * np.float32(100.0)
     return append_fixed(out, at, np.float64(share), 2)
 
 
 @exact_kernel
 def format_sites(out, names, name_ends, code, combined, totals):
-    """Write one row per site that has valid calls; return the number of bytes.
+    """Write one row per site with valid calls; return the number of bytes.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def format_sites(out, names, name_ends, code, combined, totals):
         With room.
     names, name_ends : uint8, int64, shape (n_contigs + 1,)
     code : uint8
-        Of the modification, as text.
+        Modification code, as text.
     combined : bool
         The counts are of both strands.
     totals : f5py.site_frequencies.site_counts.SiteTotals
@@ -97,7 +97,7 @@ def format_sites(out, names, name_ends, code, combined, totals):
 
 @exact_kernel
 def format_percentages(out, names, name_ends, contig, position, methylated, canonical, other):
-    """Write one bedGraph row per site that has valid calls; return the number of bytes.
+    """Write one bedGraph row per site with valid calls; return the number of bytes.
 
     Parameters
     ----------

@@ -1,14 +1,14 @@
-"""Tables of methylated sites as bedMethyl: 18 tab-separated columns, as modkit writes them.
+"""bedMethyl tables of methylated sites: 18 tab-separated columns, as written by modkit.
 
 Columns: chromosome; start and end of the modified base; modification code; score, which is the valid coverage;
-strand, ``.`` if strands were combined; start, end and colour once more for genome browsers; valid coverage; percent
+strand, ``.`` for combined strands; start, end and color again for genome browsers; valid coverage; percent
 modified; calls that are modified, canonical, of another modification; reads with a deletion; calls below the
-threshold; reads with another base; reads without a call. The columns of deletions, other bases and missing calls are 0
-unless tags were counted with a reference, and so is that of other modifications unless they were of another caller. As
-in modkit, a site without a call above the threshold has no row, and both strands of a site are rows of their own, each
-at its modified base; combined strands stand at the modified base of the forward strand.
+threshold; reads with another base; reads without a call. Deletions, other bases and missing calls are 0 unless tags
+were counted with a reference, other modifications unless they were of another caller. As in modkit, a site without a
+valid call has no row, and both strands of a site are rows of their own, each at its modified base; combined strands are
+at the modified base of the forward strand.
 
-Rows are ordered by chromosome name (bytes) and position, whatever the order of the reads.
+Rows are sorted by chromosome name (bytes) and position, whatever the order of the reads.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _MAX_PARTITIONS = 1000
 
 
 def _partition_names(array: NDArray[Any]) -> list[str]:
-    """Read the values of a tag that `BedMethylOutput.save` has kept."""
+    """Decode the tag values of a saved `BedMethylOutput`."""
     if array.ndim or array.dtype.kind != "U":
         raise DamagedValueError(f"{_NAMES} is not a text")
     return Values.of_text(str(array).encode()).texts("names", _MAX_PARTITIONS)
@@ -67,22 +67,21 @@ def write_bedmethyl(
 ) -> None:
     """Write the sites that were counted without a partition.
 
-    Raises `OutputFileError` if the file or its index cannot be written. Neither then exists.
+    Raises `OutputFileError`, leaving neither file nor index.
 
     Parameters
     ----------
     path : str
-        ``-`` for standard output. A name that ends in ``.gz`` is compressed as bgzip does it, and indexed as tabix
-        does it: in ``.tbi`` beside it, or in ``.csi`` if a position is beyond 536,870,911. A name of bedGraph or
-        bigWig makes such a file instead; see `f5py.options.output_names`.
+        ``-`` for standard output; ``.gz`` is bgzip-compressed and indexed as by tabix, in ``.tbi``, or in ``.csi`` for
+        positions beyond 536,870,911. Names of bedGraph or bigWig select these formats; see `f5py.options.output_names`.
     names : list of bytes
         Contig names by index.
     lengths : mapping, optional
         Bases of each contig, for bigWig.
     min_coverage : int
-        Valid calls that a row needs.
+        Least number of valid calls of a row.
     code : str, optional
-        Of the modification; by default the motif's.
+        Modification code; by default the motif's.
     """
     totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1).covered(min_coverage)
     write_totals(path, totals, names, lengths or {}, code or motif.code, counts.combine_strands, n_threads)
@@ -97,7 +96,7 @@ def write_totals(
     combined: bool,
     n_threads: int,
 ) -> None:
-    """Write counts of sites as `write_bedmethyl` does; `combined` says that they are of both strands."""
+    """Write counts of sites, of both strands if `combined`; see `write_bedmethyl`."""
     kind = kind_of_name(path)
     if kind == "bigwig":
         with complete_output(path) as file:
@@ -123,7 +122,7 @@ def _write_rows(out: TextOutput, totals: SiteTotals, names: list[bytes], code: s
 
 
 def check_can_write(path: str) -> None:
-    """Raise `OutputFileError` if a file of that name cannot be made: better before the work than after it."""
+    """Raise `OutputFileError` before the work if the file cannot be created."""
     folder = os.path.dirname(os.path.realpath(path))
     if path == "-":
         return
@@ -141,7 +140,7 @@ def check_can_write(path: str) -> None:
 
 @contextmanager
 def _bedmethyl_output(path: str, csi: bool, n_threads: int) -> Iterator[TextOutput]:
-    """Give a file that appears, with its index if it is a compressed one, when it is complete."""
+    """Open a file that appears, with its index if compressed, when complete."""
     if path == "-" or not is_bgzip_name(path):
         with complete_text_output(path, n_threads) as plain:
             yield plain
@@ -177,10 +176,10 @@ def _index(path: str, packed: str, index: str, csi: bool) -> None:
 
 
 def partition_path(path: str, value: str | None) -> str:
-    """Name the file for reads with that value of a tag; for reads without the tag if it is None.
+    """Return the path for reads with that value of a tag; for reads without the tag if it is None.
 
-    ``calls.bed.gz`` becomes ``calls.1.bed.gz`` and ``calls.ungrouped.bed.gz``. Characters of the value that are not
-    letters, digits or ``-._~`` are written as ``%`` and two hexadecimal digits, an empty value as ``%``.
+    ``calls.bed.gz`` becomes ``calls.1.bed.gz`` and ``calls.ungrouped.bed.gz``. Characters of the value other than
+    letters, digits and ``-._~`` are percent-encoded, an empty value is ``%``.
     """
     packed = packed_ending(path)
     stem, suffix = os.path.splitext(path.removesuffix(packed))
@@ -191,7 +190,7 @@ def partition_path(path: str, value: str | None) -> str:
 
 
 class BedMethylOutput:
-    """Counts the calls of batches and writes them as bedMethyl in the end.
+    """Count the calls of batches and write them as bedMethyl at the end.
 
     Parameters
     ----------
@@ -202,10 +201,10 @@ class BedMethylOutput:
     counts : SiteCounts
         Empty.
     partitions : list of str, optional
-        Values of a tag by their numbers in ``batch.partition``, which -1 stands beside for reads without the tag;
-        may grow until `finish`. With it, there is one file for each of them; see `partition_path`.
+        Values of a tag by their numbers in ``batch.partition``, -1 for reads without the tag; may grow until `finish`.
+        One file is written for each; see `partition_path`.
     windows : Windows, optional
-        Only groups inside of a window count, as in the table of calls.
+        Count only groups inside of a window.
 
     Raises
     ------
@@ -238,20 +237,20 @@ class BedMethylOutput:
         self._counts = counts
 
     def write(self, batch: ReadBatch) -> None:
-        """Count the calls of one batch. Raises `F5pyError` if the tag has more than 1,000 values."""
+        """Count the calls of a batch. Raises `F5pyError` for more than 1,000 tag values."""
         self._check_partitions()
         calls = expand_calls(batch, self._motif, self._windows)
         partition = None if self._partitions is None else batch.partition[calls.read]
         self._counts.add(calls.contig, calls.position, calls.reverse, calls.llr, partition, calls.size)
 
     def save(self, path: str) -> None:
-        """Keep the counts in a file, for `join`. Raises `OutputFileError` if the file cannot be written."""
+        """Save the counts for `join`. Raises `OutputFileError`."""
         with complete_output(path) as file:
             names = np.array(json.dumps({"names": self._partitions or []}))
             np.savez(file, partition_names=names, **self._counts.columns()._asdict())
 
     def join(self, file: BinaryIO) -> None:
-        """Add the counts that `save` has kept. Raises `InputFileError` if the file cannot be read."""
+        """Add the counts of `save`. Raises `InputFileError` for an unreadable file."""
         try:
             saved = read_arrays(file, os.fstat(file.fileno()).st_size)  # they are not compressed
             names = _partition_names(saved.pop(_NAMES, np.array("")))
@@ -272,8 +271,8 @@ class BedMethylOutput:
     def finish(self) -> None:
         """Write the table, or one for every value of the tag.
 
-        With a tag, the table of reads without it is only written if there are such calls, or no others. Raises
-        `F5pyError` if the tag has more than 1,000 values.
+        With a tag, reads without it get a table only if they have calls, or no others do. Raises `F5pyError` for more
+        than 1,000 tag values.
         """
         self._check_partitions()
         totals = self._counts.totals(self._names, (self._motif.offset_forward, self._motif.offset_reverse))

@@ -12,16 +12,10 @@ _ROWS_PER_BLOCK = 1 << 18
 
 
 def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Frequencies) -> None:
-    """Write the table.
+    """Write the table to a Parquet file, which stays open, or to a function of a pyarrow.Table.
 
-    Names are those of the text table. Chromosomes are dictionary-encoded strings, positions and counts int64, the group
-    size int32, the frequency an unrounded float64, the sequence a large string. Raises `MissingDependencyError` if
-    pyarrow is not installed.
-
-    Parameters
-    ----------
-    out : binary file, or function of a pyarrow.Table
-        The Parquet file, which stays open; or what takes the rows as tables.
+    Chromosomes are dictionary-encoded strings, positions and counts int64, the group size int32, the frequency an
+    unrounded float64, the sequence a large string. Raises `MissingDependencyError` without pyarrow.
     """
     fields = [
         ("chromosome", "names"),

@@ -1,7 +1,7 @@
 """Methylation frequencies as tracks of genome browsers: bedGraph and bigWig.
 
-A site has its percentage of methylated calls; sites without a call above the threshold are left out. Each strand has
-its own value at its modified base, unless strands were combined.
+A site with valid calls has its percentage of methylated ones. Each strand has its own value at its modified base,
+unless strands are combined.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PERCENT = 100.0
 
 
 def import_bigwig() -> Any:
-    """Return the module ``pyBigWig``. Raises `MissingDependencyError` if it is not installed."""
+    """Import ``pyBigWig``. Raises `MissingDependencyError`."""
     try:
         import pyBigWig
     except ImportError as problem:
@@ -47,9 +47,9 @@ def write_rows(
     names : list of bytes
         Chromosomes by index.
     fixed_width : int
-        Bytes of a row without its chromosome, at most.
+        Largest number of bytes of a row without its chromosome.
     format_block : function
-        Takes room for rows, the names as one text, their offsets, and sites; returns how many bytes it has written.
+        Formats sites into a buffer, given the joined names and their offsets; returns the number of bytes.
     """
     text = np.frombuffer(b"".join(names), np.uint8)
     name_ends = offsets_of([len(name) for name in names])
@@ -78,9 +78,9 @@ def write_bigwig(path: str, shown: str, totals: SiteTotals, names: list[bytes], 
     Parameters
     ----------
     path : str
-        Where the library writes to.
+        Path for the library.
     shown : str
-        The name of the output in errors.
+        Name of the output in errors.
     lengths : mapping of bytes to int
         Bases of each chromosome.
 
@@ -89,7 +89,7 @@ def write_bigwig(path: str, shown: str, totals: SiteTotals, names: list[bytes], 
     MissingDependencyError
         pyBigWig is not installed.
     UsageError
-        The length of a chromosome is not known, or a site lies after its end.
+        The length of a chromosome is unknown, or a site is beyond its end.
     OutputFileError
         The library cannot write the file.
     """

@@ -1,7 +1,7 @@
-"""The cluster of dask that parts are worked on by, which starts beside other work.
+"""Dask cluster for the parts of a plan, started in the background.
 
-Its processes have much to import. The one that they are forked from is started first of all, so little is imported here
-until then.
+Its workers have much to import. The process that they are forked from is started first of all, so this module imports
+little before that.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ _OF_WORKERS = "distributed", "f5py.cli", "f5py.jit.kernel", "f5py.runs.engines"
 
 
 def begin_workers(module: str) -> None:
-    """Start the process that a cluster on this machine will fork its workers from.
-
-    It imports what they need, once for all of them, while this process does the same.
+    """Start the fork server of a local cluster, which preloads the workers' imports while this process continues.
 
     Parameters
     ----------
     module : str
-        That of the command.
+        Module of the command.
     """
     if importlib.util.find_spec("distributed") is None:
         return
@@ -45,19 +43,19 @@ def begin_workers(module: str) -> None:
 
 
 def n_local_workers(options: Any) -> int:
-    """Return how many workers a cluster on this machine gets: as many as have cores for their threads."""
+    """Return the number of workers of a local cluster: as many as have cores for their threads."""
     return options.workers or max(usable_cores() // options.threads, 1)
 
 
 class Cluster:
-    """A cluster that starts, or is connected to, in a thread; a context manager.
+    """Cluster that is started, or connected to, in a thread; a context manager.
 
-    Raises `MissingDependencyError` if dask is not there.
+    Raises `MissingDependencyError` without dask.
 
     Attributes
     ----------
     module : module
-        That of dask.
+        dask itself.
     """
 
     def __init__(self) -> None:
@@ -77,13 +75,7 @@ class Cluster:
         self.begin_to_close().join()
 
     def start(self, options: Any) -> None:
-        """Begin to start it, or to connect.
-
-        Parameters
-        ----------
-        options : MappedReadsOptions
-            With the scheduler, if there is one.
-        """
+        """Begin to start the cluster, or to connect to the scheduler of `options`."""
         threading.Thread(target=self._start, args=(options,), name="f5py-cluster", daemon=True).start()
 
     def _start(self, options: Any) -> None:
@@ -94,17 +86,11 @@ class Cluster:
             self._client.set_exception(problem)
 
     def client(self) -> Any:
-        """Wait for the cluster; return dask's client.
-
-        Raises
-        ------
-        F5pyError
-            No scheduler answers.
-        """
+        """Wait for the cluster; return dask's client. Raises `F5pyError` if no scheduler answers."""
         return self._client.result()
 
     def begin_to_close(self) -> threading.Thread:
-        """Let it end in a thread, which is returned; the end of the context waits for that."""
+        """Close the cluster in the returned thread; leaving the context joins it."""
         if self._closing is None:
             self._closing = threading.Thread(target=self._close)
             self._closing.start()
@@ -116,7 +102,7 @@ class Cluster:
 
 
 def _client(options: Any, distributed: Any) -> Any:
-    """Connect to the cluster that is running, or to a new one on this machine, which ends with the client."""
+    """Connect to a running cluster, or start one on this machine that ends with the client."""
     if options.scheduler is None:
         client = _local_client(options, distributed)
         client.run(_prepare)
@@ -143,6 +129,6 @@ def _local_client(options: Any, distributed: Any) -> Any:
 
 
 def _prepare() -> None:
-    """Prepare a worker, whose other work waits until this returns."""
+    """Initialize a worker."""
     # it would show a traceback if the cluster ends while it asks for news
     logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)

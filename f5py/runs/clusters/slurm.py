@@ -1,4 +1,4 @@
-"""The script of an array of jobs for Slurm."""
+"""Slurm script for the parts of a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ _MOST_JOBS = 1000
 
 
 def slurm_script(plan: Plan, numbers: list[int], threads: int, at_a_time: int | None, program: str) -> str:
-    """Write an array of jobs for some parts.
+    """Return the script of a job array for some parts.
+
+    Raises `UsageError` if no script can name the folder of the plan.
 
     Parameters
     ----------
@@ -23,14 +25,9 @@ def slurm_script(plan: Plan, numbers: list[int], threads: int, at_a_time: int | 
     threads : int
         Of each job.
     at_a_time : int or None
-        Jobs that may run at the same time.
+        Most concurrent jobs.
     program : str
-        How f5py is started, quoted for the shell.
-
-    Raises
-    ------
-    UsageError
-        No script can name the folder of the plan.
+        Command for f5py, quoted for the shell.
     """
     per_job = -(-len(plan) // _MOST_JOBS)
     jobs = _ranges(sorted({number // per_job for number in numbers}))
@@ -56,7 +53,7 @@ last=$(( first + {per_job - 1} ))
 
 
 def _ranges(numbers: list[int]) -> str:
-    """Ascending numbers as Slurm takes them: 0-3,7."""
+    """Format ascending numbers as Slurm ranges: 0-3,7."""
     ascending = np.array(numbers)
     breaks = np.flatnonzero(np.diff(ascending) != 1) + 1
     runs = [(run[0], run[-1]) for run in np.split(ascending, breaks)]

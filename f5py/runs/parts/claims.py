@@ -1,4 +1,4 @@
-"""Which process of several on a machine works on which part: each takes the next one that no other has taken."""
+"""Claims of processes on the parts of a plan."""
 
 from __future__ import annotations
 
@@ -13,14 +13,9 @@ from f5py.runs.parts.plan import PARTS, Plan
 
 
 class Claims:
-    """Parts of a plan to be taken by processes; a context manager, which makes the folder where they are marked.
+    """Queue of parts for several processes on one machine; a context manager that creates its folder.
 
-    A part that was taken by a process that has ended is not given to another one. Can be pickled.
-
-    Parameters
-    ----------
-    numbers : list of int
-        The parts, in the order in which they are to be taken.
+    Parts claimed by a process that has died are not given to another one. Picklable.
     """
 
     def __init__(self, plan: Plan, numbers: Sequence[int]) -> None:
@@ -29,7 +24,7 @@ class Claims:
 
     @property
     def name(self) -> str:
-        """What no others are called."""
+        """Unique name."""
         return self._folder.name
 
     def __enter__(self) -> Claims:
@@ -43,7 +38,7 @@ class Claims:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def take(self) -> Iterator[int]:
-        """Take one part after the other, each when it is asked for."""
+        """Yield parts, each claimed on request."""
         for number in self._numbers:
             try:
                 os.mkdir(self._folder / str(number))  # of several processes one can

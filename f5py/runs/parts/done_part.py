@@ -1,8 +1,7 @@
-"""A part that is done: what is written down of it, and its files, which are checked before they are used.
+"""Finished parts: their record, and their files, which are checked before use.
 
-Everything here may be damaged, or from another plan or another machine. ``part.json`` names the plan by a checksum of
-its manifest, and has for every file its size and CRC-32 (ITU-T V.42), and a CRC-32 of its own values; so a part is
-what was written, or an error.
+Everything here may be damaged, or from another plan or another machine. ``part.json`` has a checksum of the plan's
+manifest, size and CRC-32 (ITU-T V.42) of every file, and a CRC-32 of its own values; so a part is intact, or an error.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ _CHECKSUM = "checksum"
 
 
 class FileState(NamedTuple):
-    """Bytes of a file, and their CRC-32."""
+    """Size of a file, and its CRC-32."""
 
     n_bytes: int
     checksum: int
@@ -44,7 +43,7 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True)
 class PartRecord:
-    """Record of a part that is done."""
+    """Record of a finished part."""
 
     plan: str  # checksum of the plan's manifest
     number: int
@@ -58,17 +57,12 @@ class PartRecord:
     files: dict[str, FileState]
 
     def as_json(self) -> bytes:
-        """Write the text of ``part.json``."""
+        """Encode ``part.json``."""
         return with_checksum(vars(self) | {"outcome": self.outcome.as_json()})
 
     @classmethod
     def from_json(cls, text: bytes, statistics: RunStatistics | None = None) -> PartRecord:
-        """Restore what `as_json` has been made of; the sums of its statistics are put into `statistics`.
-
-        Raises
-        ------
-        DamagedValueError
-        """
+        """Restore the result of `as_json`, filling `statistics`. Raises `DamagedValueError`."""
         values = Values.of_text(text)
         values.check_names([*cls.__dataclass_fields__, _CHECKSUM])
         checksum = values.integer(_CHECKSUM)
@@ -109,20 +103,14 @@ def _extent(value: Any) -> Extent:
 
 @dataclass(frozen=True)
 class DonePart:
-    """The outputs of a part that is done."""
+    """Outputs of a finished part."""
 
     plan: Plan
     number: int
     record: PartRecord
 
     def open(self, name: str) -> BinaryIO:
-        """Open one of its files, which is what was written.
-
-        Raises
-        ------
-        InputFileError
-            The file is damaged or not there.
-        """
+        """Open one of its files. Raises `InputFileError` if it is damaged or missing."""
         if name not in self.record.files:
             raise damaged(self.plan, self.number, f"it has no {name}")
         try:
@@ -139,7 +127,7 @@ class DonePart:
         return file
 
     def check_table(self) -> None:
-        """Raise `InputFileError` unless the rows of its table of text, and of part 0 the header, are as written."""
+        """Raise `InputFileError` unless the rows of its text table, and the header of part 0, are intact."""
         if self.record.table in self.plan.checked_tables:
             return
         extent = self.record.table
@@ -155,29 +143,21 @@ class DonePart:
         self.plan.checked_tables.add(extent)
 
     def append_rows(self, out: TextOutput) -> None:
-        """Write the rows of its table of text, once they have been found to be what was written."""
+        """Check and write the rows of its text table."""
         self.check_table()
         append_rows(self.plan.folder, self.record.table, out)
 
 
 def check_early(plan: Plan, number: int) -> None:
-    """Look at the rows of a part that is done while others are worked on; joining will tell if something is wrong."""
+    """Check the rows of a part while others are computed; errors are left to joining."""
     with suppress(InputFileError):
         DonePart(plan, number, read_part(plan, number)).check_table()
 
 
 def read_part(plan: Plan, number: int, statistics: RunStatistics | None = None) -> PartRecord:
-    """Read what is known of a part that is done.
+    """Read the record of a finished part, filling `statistics`.
 
-    Parameters
-    ----------
-    statistics : RunStatistics, optional
-        Takes the sums that the report of the part was made of.
-
-    Raises
-    ------
-    InputFileError
-        The part is damaged or of another plan: it must be worked on again. Of its files only the sizes are looked at.
+    Raises `InputFileError` if it is damaged or of another plan; of its files only the sizes are checked.
     """
     try:
         text = read_below(plan.folder, PARTS, str(number), RECORD, most=_MOST_RECORD)
@@ -213,15 +193,15 @@ def _check_sizes(plan: Plan, number: int, record: PartRecord) -> None:
 
 
 def damaged(plan: Plan, number: int, why: str) -> InputFileError:
-    """Make the error of a part that must be worked on again."""
+    """Make the error of a part that must be repeated."""
     again = f"work on the part again: f5py run-part {plan.folder} {number}" if len(plan) else "run the command again"
     return InputFileError(f"{plan.part_folder(number)}: is damaged ({why}); remove it and {again}")
 
 
 def check_processors(parts: Iterable[DonePart]) -> None:
-    """Raise `F5pyError` if some parts were done on processors with fused multiply-add, and others without.
+    """Raise `F5pyError` if only some parts were computed with fused multiply-add.
 
-    A few results in ten thousand have another last digit then.
+    A few results in ten thousand would differ in the last digit.
     """
     found: dict[bool, DonePart] = {}
     for part in parts:
@@ -231,7 +211,7 @@ def check_processors(parts: Iterable[DonePart]) -> None:
 
 
 def check_processor(plan: Plan) -> None:
-    """Raise `F5pyError` if this processor differs from that of the parts that are done; see `check_processors`."""
+    """Raise `F5pyError` if this processor differs from that of finished parts; see `check_processors`."""
     for number in sorted(plan.done())[:1]:
         try:
             part = DonePart(plan, number, read_part(plan, number))
@@ -251,13 +231,13 @@ def _mixed(part: DonePart, host: str, other: str) -> F5pyError:
 
 
 def file_state(folder: Any, name: str) -> FileState:
-    """Size and checksum of a file that has just been written."""
+    """Return size and checksum of a new file."""
     with open(os.path.join(folder, name), "rb") as file:
         return _state(file, 0, None)
 
 
 def _state(file: BinaryIO, begin: int, end: int | None) -> FileState:
-    """Size and checksum of what follows in a file up to its end or a place."""
+    """Return size and checksum of the rest of a file, or up to `end`."""
     n_bytes, checksum = 0, 0
     buffer = memoryview(bytearray(_PIECE))
     while end is None or begin + n_bytes < end:

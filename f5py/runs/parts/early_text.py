@@ -1,4 +1,4 @@
-"""The table of all parts, put together while the last of them are still being worked on."""
+"""Text table of all parts, collected while the last parts are computed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,10 @@ _OTHERS = "csv", "parquet", "none", "bam"
 
 
 class EarlyText:
-    """A file that takes the rows of parts in order, as far as they are done, and becomes the output; a context manager.
+    """Unnamed temporary file that appends finished parts in order and becomes the output; a context manager.
 
-    It has no name until then, so whatever ends the process leaves nothing of it. There is none where the file system
-    has no such files, the output is no text as parts have it, or something is wrong: the parts are joined at the end
-    then, which tells what is wrong.
-
-    Parameters
-    ----------
-    options : MappedReadsOptions
-        With the output.
+    Nothing of it remains if the process dies. On file systems without unnamed files, for other formats, and after any
+    error it does nothing, and the parts are joined at the end.
     """
 
     def __init__(self, plan: Plan, options: Any) -> None:
@@ -45,7 +39,7 @@ class EarlyText:
         self._give_up()
 
     def go_on(self) -> None:
-        """Take the parts that follow those so far and are done."""
+        """Append the next finished parts."""
         plan = self._plan
         while self._file is not None and len(self._taken) < len(plan) and plan.is_done(number := len(self._taken)):
             try:
@@ -59,7 +53,7 @@ class EarlyText:
                 self._give_up()
 
     def give_name(self, extents: Sequence[Extent], output: str) -> bool:
-        """Let the file be the output, if it has these rows; return whether it is."""
+        """Rename the file to the output if it has these rows; return whether it has."""
         if self._file is None or list(extents) != self._taken:
             return False
         try:

@@ -1,4 +1,4 @@
-"""Fingerprints that tell whether inputs are still what they were when a plan was made."""
+"""Fingerprints of inputs, for detecting changes after planning."""
 
 from __future__ import annotations
 
@@ -19,30 +19,21 @@ _N_SAMPLES, _SAMPLE_BYTES = 16, 1 << 16
 
 
 def fingerprints(paths: Iterable[str | None]) -> dict[str, dict[str, Any]]:
-    """Take the sizes, times and checksums of samples of those paths that exist.
+    """Return size, time and sampled checksums of the existing paths. Raises `InputFileError`.
 
     Parameters
     ----------
     paths : iterable of str or None
         Files and folders, or URLs of such; of a folder the names, sizes and times of all files below count.
-
-    Raises
-    ------
-    InputFileError
-        One cannot be read.
     """
     found = {path: _fingerprint(path) for path in dict.fromkeys(paths) if path}
     return {path: one for path, one in found.items() if one is not None}
 
 
 def check_unchanged(known: dict[str, dict[str, Any]], what: str) -> None:
-    """Raise if an input is not what it was; `what` refers to it in messages, such as the plan.
+    """Raise `InputFileError` if an input has changed; `what` names its origin, such as the plan, in messages.
 
-    A file that has been written again, but has its size and the same samples, as after copying, is told about.
-
-    Raises
-    ------
-    InputFileError
+    A rewritten file with the same size and samples, such as a copy, is reported.
     """
     for path, then in known.items():
         now = _fingerprint(path)
@@ -81,7 +72,7 @@ def _fingerprint(path: str) -> dict[str, Any] | None:
 
 
 def _places(size: int) -> list[int]:
-    """Choose where in a file samples begin."""
+    """Choose the offsets of samples."""
     return [max(size - _SAMPLE_BYTES, 0) * i // (_N_SAMPLES - 1) for i in range(_N_SAMPLES)]
 
 

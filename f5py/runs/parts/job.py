@@ -1,4 +1,4 @@
-"""Some parts of a plan that one process works on."""
+"""Jobs: parts of a plan for one process."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ _LEFT = "the parts before are done"
 
 
 class Job(Protocol):
-    """Work of a run on parts instead of everything.
+    """Assignment of parts to a run.
 
     Attributes
     ----------
     judges_fit : bool
-        Whether the first reads say if the reads fit the chemistry, as those of a run over all reads do.
+        Check the chemistry by the first reads, as in a run over all reads.
     of_all : bool
-        Whether what is done comes to the whole input.
+        The parts add up to the whole input.
     left : str
-        What an error leaves of the outputs, for messages.
+        State of the outputs after an error, for messages.
     """
 
     of_all: ClassVar[bool]
@@ -42,12 +42,12 @@ class Job(Protocol):
     def judges_fit(self) -> bool: ...
 
     def parts_of(self, loader: Any) -> deque[Part]:
-        """Let a loader load the parts; return them, or what it will put them into, in order."""
+        """Assign the parts to a loader; return their queue, in order."""
         ...
 
 
 def parts_in_order(plan: Plan, numbers: Iterable[int]) -> Iterator[Part]:
-    """Give the parts with these numbers, which ascend, and know what lies between them."""
+    """Yield the parts with these ascending numbers, with the records between them."""
     done = 0
     for number in numbers:
         records = plan.ranges[number]
@@ -61,15 +61,7 @@ def _left_of(plan: Plan) -> str:
 
 
 class PartJob:
-    """Parts of a plan that says what all of its parts are.
-
-    Parameters
-    ----------
-    numbers : list of int
-        Of the parts, ascending.
-    judges_fit : bool
-        See `Job`.
-    """
+    """Parts of a complete plan, by ascending numbers; `judges_fit` as in `Job`."""
 
     of_all = False
 
@@ -80,20 +72,13 @@ class PartJob:
         self.numbers = numbers
 
     def parts_of(self, loader: Any) -> deque[Part]:
-        """Let a loader load the parts; return them."""
         parts = deque(parts_in_order(self.plan, self.numbers))
         loader.parts = list(parts)
         return parts
 
 
 class TakingJob:
-    """Parts of a plan that this process takes one after the other, each when the reads before have been loaded.
-
-    Parameters
-    ----------
-    numbers : iterator of int
-        Gives the parts; another process may get some of them.
-    """
+    """Parts of a plan that this process claims one by one, each when the previous reads are loaded."""
 
     of_all = False
 
@@ -106,11 +91,10 @@ class TakingJob:
         self.judges_fit = self._first == 0
 
     def __bool__(self) -> bool:
-        """Return whether there is a part to be worked on."""
+        """Return whether a part remains."""
         return self._first is not None
 
     def parts_of(self, loader: Any) -> deque[Part]:
-        """Let a loader take the parts; return what it puts them into."""
         taken = deque[Part]()
         loader.parts = self._taken(taken)
         return taken
@@ -124,12 +108,9 @@ class TakingJob:
 
 
 class GrowingJob:
-    """Work left of a plan that gets its parts as the reads come.
+    """Parts of a plan that are defined while the reads are loaded.
 
-    Parameters
-    ----------
-    make_plan : function
-        Returns the plan; called when the inputs have turned out to be usable.
+    `make_plan` is called once the inputs have proved usable.
     """
 
     left = _LEFT
@@ -141,7 +122,6 @@ class GrowingJob:
 
     @cached_property
     def plan(self) -> Plan:
-        """The plan."""
         return self._make_plan()
 
     @cached_property
@@ -150,7 +130,6 @@ class GrowingJob:
         return not self.plan.is_done(0)
 
     def parts_of(self, loader: Any) -> deque[Part]:
-        """Let a loader divide its reads; return what it will put the parts into."""
         loader.divide(self._reads_per_part, self.plan.is_done)
         parts: deque[Part] = loader.parts
         return parts

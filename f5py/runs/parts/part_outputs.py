@@ -1,4 +1,4 @@
-"""The outputs of parts: each batch goes to those of its part, and a part that has ended is completed."""
+"""Outputs of parts: route each batch to its part, and complete parts at their end."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ OpenOutputs = Callable[[OfPart], Sinks]
 
 
 class PartOutputs:
-    """Writes the batches of several parts, which come one part after the other.
+    """Write the batches of consecutive parts.
 
     Parameters
     ----------
     parts : deque of Part
-        In the order in which they come. Taken from it when they begin; the loader may append more until then.
+        In order; each is removed when it begins, and the loader may append more until then.
     stage : AlignmentStage
-        What counts the reads of a batch.
+        Counts the reads of a batch.
     new_statistics : function
-        Gives what the report of a part is made of, or None.
+        Makes the statistics of a part's report, or None.
     """
 
     def __init__(
@@ -73,7 +73,6 @@ class PartOutputs:
         self._started = time.perf_counter()  # of the first part; the next ones begin when the one before is complete
 
     def write(self, batch: ReadBatch) -> None:
-        """Write a batch to the outputs of its part."""
         if batch.is_earlier:
             return
         while self._current is None or self._current.part.number != batch.part:
@@ -82,7 +81,7 @@ class PartOutputs:
         self._stage.count(batch, self._current.counts, self._current.statistics)
 
     def finish(self) -> None:
-        """Complete all parts; to be called when everything has been loaded and written."""
+        """Complete all parts, after the last batch."""
         while self._waiting:
             self._next_part()
         self._complete()
@@ -91,7 +90,7 @@ class PartOutputs:
         self._close()
 
     def abandon(self, *problem: Any) -> None:
-        """Give up the parts that are not complete, because of an exception: its type, itself and its traceback."""
+        """Discard incomplete parts because of an exception, given as to `__exit__`."""
         if self._current is not None:
             self._current.abandon(*problem)
             self._plan.abandon_part(self._current.folder)
@@ -142,9 +141,9 @@ def outputs_of_parts(
     open_outputs: OpenOutputs,
     new_statistics: Callable[[], RunStatistics | None] = lambda: None,
 ) -> tuple[Callable[[ReadBatch], None], Callable[[], None]]:
-    """Make what writes a batch to the outputs of its part, and what completes the last parts; see `PartOutputs`.
+    """Return functions that write a batch to its part, and that complete the last parts; see `PartOutputs`.
 
-    `outputs` gives up what is not complete when it is left by an error.
+    Leaving `outputs` by an error discards incomplete parts.
     """
     of_parts = PartOutputs(plan, parts, stage, open_outputs, new_statistics)
 
@@ -157,7 +156,7 @@ def outputs_of_parts(
 
 
 class _OpenPart:
-    """A part that is being written."""
+    """A part in progress."""
 
     def __init__(
         self,
@@ -178,7 +177,6 @@ class _OpenPart:
         self.write, self.abandon = self._sinks.write, self._sinks.abandon
 
     def complete(self) -> None:
-        """Complete the files."""
         self._sinks.finish()
         self.counts.ultra = self.part.n_ultra
         self.counts.total += self.part.n_ultra
@@ -188,7 +186,7 @@ class _OpenPart:
         self._table = self.text.extent()
 
     def write_record(self, plan: Plan) -> None:
-        """Write down what has come out, with checksums of the complete files; may be called by another thread."""
+        """Write the record with checksums of the complete files; may be called by another thread."""
         record = PartRecord(
             plan=plan.fingerprint,
             number=self.part.number,
@@ -206,7 +204,7 @@ class _OpenPart:
 
 
 def _extent_before(plan: Plan, number: int) -> Extent | None:
-    """Find the rows of the part before, if it was done on this machine and nothing comes after them in their file."""
+    """Return the rows of the previous part, if computed on this machine and last in their file."""
     if not plan.is_done(number - 1):
         return None
     after = (other for other in plan.done() if other >= number)

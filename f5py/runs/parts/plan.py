@@ -1,9 +1,9 @@
-"""The plan of a run in parts: a folder with a manifest, and a folder for each part that is done.
+"""Plan of a run in parts: a folder with a manifest, and a folder for each finished part.
 
-``plan.json`` has the command and its options, the version of the program, the inputs' sizes and checksums, and for
-every part its range of the alignments. ``parts/N`` appears when part N is complete: a rename makes it, after everything
-in it has reached the disk. So whatever ends a process, a part is done or not, and any number of processes may work on
-different parts, or on the same.
+``plan.json`` has the command and its options, the version of the program, the inputs' sizes and checksums, and the
+range of the alignments of every part. ``parts/N`` appears when part N is complete: it is renamed after all of its data
+have reached the disk. So a part is complete or missing, however a process ends, and any number of processes may compute
+different parts, or the same.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _RANGES_AT_A_TIME = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A run in parts: its options, inputs and parts."""
+    """Options, inputs and parts of a run in parts."""
 
     folder: Path
     command: str  # ``call-methylation``, ``eventalign`` or ``resquiggle``
@@ -70,14 +70,9 @@ class Plan:
     def make(
         cls, folder: str, command: str, options: AlignmentOptions, inputs: Iterable[str | None], ranges: RecordRanges
     ) -> Plan:
-        """Write a plan into a folder, which is made if it is not there.
+        """Write a plan into a folder, which is created if missing.
 
-        Raises
-        ------
-        UsageError
-            The folder has a plan already.
-        OutputFileError
-            The plan cannot be written.
+        Raises `UsageError` if the folder has a plan already, or `OutputFileError`.
         """
         path = Path(folder).absolute()
         content: dict[str, Any] = {
@@ -106,13 +101,7 @@ class Plan:
 
     @classmethod
     def load(cls, folder: str) -> Plan:
-        """Read the plan in a folder.
-
-        Raises
-        ------
-        InputFileError
-            There is none, or it is damaged or of another version of the program.
-        """
+        """Read the plan in a folder. Raises `InputFileError` if it is missing, damaged or of another version."""
         path = Path(folder).absolute() / _MANIFEST
         try:
             text = read_below(path.parent, _MANIFEST, most=_MOST_MANIFEST)
@@ -149,7 +138,7 @@ class Plan:
 
     @classmethod
     def load_same(cls, folder: str, command: str, options: AlignmentOptions) -> Plan:
-        """Read the plan in a folder, to go on with it.
+        """Read the plan in a folder for resuming.
 
         Raises
         ------
@@ -168,23 +157,21 @@ class Plan:
 
     @staticmethod
     def is_there(folder: str) -> bool:
-        """Return whether a folder has a plan."""
         return os.path.exists(os.path.join(folder, _MANIFEST))
 
     def run_options(self) -> Any:
-        """Return the options as the command has them."""
+        """Return the command's options object."""
         return planned_options(self.command, self.options)
 
     def part_folder(self, number: int) -> Path:
-        """Name the folder of a part's outputs when it is done."""
+        """Return the path of a finished part's folder."""
         return self.folder / PARTS / str(number)
 
     def is_done(self, number: int) -> bool:
-        """Return whether a part is complete."""
         return is_folder(self.part_folder(number))
 
     def done(self) -> set[int]:
-        """Find the parts that are complete."""
+        """Return the finished parts."""
         try:
             names = [entry.name for entry in os.scandir(self.folder / PARTS) if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
@@ -192,12 +179,12 @@ class Plan:
         return {int(name) for name in names if _PART_NAME.fullmatch(name)}
 
     def unfinished(self) -> list[int]:
-        """List the parts that are not complete, in order."""
+        """List the unfinished parts, in order."""
         done = self.done()
         return [number for number in range(len(self)) if number not in done]
 
     def begin_part(self, number: int) -> Path:
-        """Make a new folder for the outputs of a part that is being worked on."""
+        """Create a folder for the outputs of a part in progress."""
         folder = self.folder / PARTS / f".{number}-{secrets.token_hex(8)}"
         try:
             folder.mkdir(parents=True)
@@ -206,12 +193,9 @@ class Plan:
         return folder
 
     def complete_part(self, number: int, folder: Path) -> None:
-        """Make a folder of `begin_part` that of the part, unless another process has been faster.
+        """Rename a folder of `begin_part` to the part's, unless another process was faster.
 
-        Raises
-        ------
-        OutputFileError
-            Its files cannot be written to the disk.
+        Raises `OutputFileError` if its files cannot be flushed to the disk.
         """
         try:
             for name in os.listdir(folder) if self.is_kept else []:
@@ -236,10 +220,7 @@ class Plan:
             shutil.rmtree(folder)
 
     def remove_parts(self) -> None:
-        """Remove the folder of the plan, as far as it has what plans consist of.
-
-        Whatever ends that, no part is left that has lost some of its files.
-        """
+        """Remove the plan's files from its folder, in an order that never leaves an incomplete part."""
         try:
             for name in (PARTS, CHAINS):
                 removed = self.folder / f".removed-{name}"
@@ -255,11 +236,11 @@ class Plan:
                 console.warning("parts", f"{self.folder}: {why}")
 
     def check_inputs(self) -> None:
-        """Raise `InputFileError` if an input has changed since the plan was made."""
+        """Raise `InputFileError` if an input has changed since planning."""
         check_unchanged(self.inputs, "the plan")
 
     def check_same(self, command: str, options: AlignmentOptions) -> None:
-        """Raise `UsageError` unless a command with these options is what the plan is for."""
+        """Raise `UsageError` unless the plan has this command and these options."""
         if command != self.command:
             raise UsageError(f"{self.folder}: is the plan of f5py {self.command}, not of {command}")
         given = json.loads(json.dumps(dataclasses.asdict(options)))
@@ -278,7 +259,7 @@ class Plan:
             )
 
     def check_divided(self) -> None:
-        """Raise `UsageError` if it turns out on the way how many parts there are."""
+        """Raise `UsageError` if the parts are only defined while reads are loaded."""
         if not len(self):
             option = "--watch" if self.options.get("watch") else "--resume"
             raise UsageError(
@@ -286,13 +267,13 @@ class Plan:
             )
 
     def check_place(self) -> None:
-        """Raise `F5pyError` if relative paths of the options do not mean what they meant."""
+        """Raise `F5pyError` if relative paths of the options have another meaning here."""
         if os.path.realpath(self.working_folder) != os.path.realpath(os.getcwd()):
             raise F5pyError(f"{self.folder}: was planned in {self.working_folder}; run it there, or with f5py run-part")
 
 
 def _manifest(content: Mapping[str, Any], ranges: RecordRanges) -> Iterator[bytes]:
-    """Encode a manifest, some ranges at a time: a hundred thousand of them as one text take ten times its size."""
+    """Encode a manifest in pieces: a hundred thousand ranges as one text take ten times its size."""
     yield json.dumps(content)[:-1].encode() + b', "ranges": ['
     for i in range(0, len(ranges), _RANGES_AT_A_TIME):
         some = json.dumps(list(ranges[i : i + _RANGES_AT_A_TIME]))[1:-1]
@@ -301,7 +282,7 @@ def _manifest(content: Mapping[str, Any], ranges: RecordRanges) -> Iterator[byte
 
 
 def _input(inputs: Values, path: str) -> dict[str, Any]:
-    """Read the fingerprint of an input."""
+    """Parse the fingerprint of an input."""
     about = inputs.object(path)
     if not is_text(path):
         raise DamagedValueError("inputs has a name that no file has")
@@ -316,7 +297,7 @@ def _input(inputs: Values, path: str) -> dict[str, Any]:
 
 
 def _ranges(content: Values) -> RecordRanges:
-    """Read the ranges of the parts, None for the end of the file."""
+    """Parse the ranges of the parts, None for the end of the file."""
     listed = content.members["ranges"]
     if not isinstance(listed, list) or not all(isinstance(one, list) for one in listed):
         raise DamagedValueError("ranges is not a list of lists")
@@ -340,7 +321,7 @@ def _shown(value: Any) -> str:
 
 
 def _to_disk(folder: Path) -> None:
-    """Let the names in a folder reach the disk."""
+    """Flush the entries of a folder to the disk."""
     with suppress(OSError):  # file systems that cannot
         descriptor = os.open(folder, os.O_RDONLY)
         try:

@@ -1,4 +1,4 @@
-"""The options of a command as a plan keeps them, made options again: every value has its declared type and range."""
+"""Options restored from a plan: every value has its declared type and range."""
 
 from __future__ import annotations
 
@@ -20,12 +20,9 @@ OPTIONS_OF: Mapping[str, type[AlignmentOptions]] = {
 
 
 def planned_options(command: str, values: Mapping[str, Any]) -> AlignmentOptions:
-    """Options of a command by the values that `dataclasses.asdict` has given, and JSON has kept.
+    """Restore the options of a command from their JSON values.
 
-    Raises
-    ------
-    DamagedValueError
-        The command is not one that runs in parts, or a value is not one of its option.
+    Raises `DamagedValueError` for a command without parts, or a value that its option does not allow.
     """
     if command not in OPTIONS_OF:
         raise DamagedValueError("the command is not one that runs in parts")

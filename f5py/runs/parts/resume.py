@@ -1,4 +1,4 @@
-"""Folders of parts beside outputs: of runs that can go on where they were ended, and of others."""
+"""Folders of parts beside outputs, kept for resuming or temporary."""
 
 from __future__ import annotations
 
@@ -15,19 +15,9 @@ _ENDING = ".f5py-parts"
 
 
 def folder_beside(output: str | None, advice: str) -> str:
-    """Name the folder for ``--resume`` beside an output.
+    """Return the folder for ``--resume`` beside an output.
 
-    Parameters
-    ----------
-    output : str or None
-        ``-`` and None are standard output.
-    advice : str
-        What to do if there is no such folder.
-
-    Raises
-    ------
-    UsageError
-        The output is not a file that stays.
+    Raises `UsageError` with `advice` if the output is not a regular file; ``-`` and None are standard output.
     """
     if output is None or output == "-":
         raise UsageError(f"--resume: the results go to standard output; {advice}")
@@ -38,17 +28,9 @@ def folder_beside(output: str | None, advice: str) -> str:
 
 @contextmanager
 def unfinished_folder(output: str | None) -> Iterator[str]:
-    """Give a new folder beside an output, which is removed at the end; one that a killed run has left goes, too.
+    """Create a temporary folder beside an output, or anywhere for None; also remove one left by a killed run.
 
-    Parameters
-    ----------
-    output : str or None
-        None: the folder is one for temporary files.
-
-    Raises
-    ------
-    OutputFileError
-        It cannot be made, or another run is writing the output.
+    Raises `OutputFileError` if it cannot be created, or another run is writing the output.
     """
     if output is None:
         with temporary_folder("f5py-parts-") as folder:

@@ -1,7 +1,7 @@
-"""The tables of parts that one process works on one after the other, in one file.
+"""Text of consecutive parts of one process in one file.
 
-So a run that is never ended has its table in one piece, which gets its name at the end without being copied. A run that
-goes on after another one takes up its file, if it ends with the part before.
+So an uninterrupted run has its table in one file, which is renamed at the end instead of copied. A resumed run appends
+to the previous file if it ends with the previous part.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CANNOT_COPY = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno
 
 
 class Extent(NamedTuple):
-    """Place of a part's rows."""
+    """Range of a part's rows."""
 
     file: str  # name of the file
     # begin, end: bytes; what is before the rows of part 0 is the header
@@ -43,20 +43,16 @@ class Extent(NamedTuple):
 
 
 class TextChain:
-    """A file that takes the rows of parts, one part after the other.
+    """A file for the rows of consecutive parts.
+
+    Raises `OutputFileError` if the file cannot be written.
 
     Parameters
     ----------
     folder : Path
         Of the plan.
     last : Extent, optional
-        The rows of the part before the first one that will come, if it was worked on here: locks of other machines may
-        not be seen.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written.
+        Rows of the previous part, if computed on this machine: locks of other machines may be invisible.
     """
 
     def __init__(self, folder: Path, last: Extent | None = None) -> None:
@@ -73,7 +69,7 @@ class TextChain:
             raise OutputFileError(f"{self._folder}: cannot write: {problem.strerror}") from None
 
     def _take_up(self, folder: Path, last: Extent) -> bool:
-        """Go on after the rows of a part, if no other process does."""
+        """Append to the file of the previous part, unless another process does."""
         try:
             descriptor = open_below(folder, CHAINS, last.file, flags=os.O_RDWR)
         except OSError:
@@ -93,17 +89,16 @@ class TextChain:
         return True
 
     def part(self, has_header: bool) -> ChainedText:
-        """Open the text of the next part: a header, which is only kept if asked for, and rows."""
+        """Open the text of the next part: a header, which is kept only if `has_header`, and rows."""
         return ChainedText(self._file, self._name, has_header)
 
     def close(self) -> None:
-        """Close the file."""
         with suppress(OSError):  # the error of a write that has been reported
             self._file.close()
 
 
 class ChainedText:
-    """The text of a part: a `TextOutput` whose first piece is the header."""
+    """Text of a part: a `TextOutput` whose first piece is the header."""
 
     def __init__(self, file: Any, name: str, has_header: bool) -> None:
         self._file = file
@@ -113,7 +108,7 @@ class ChainedText:
         self._checksum = 0
 
     def write(self, text: Any) -> None:
-        """Take the header, then rows."""
+        """Write the header, then rows."""
         try:
             if self._begin is not None or self._has_header:
                 self._file.write(text)
@@ -124,20 +119,14 @@ class ChainedText:
             raise _failure(self._file.name, problem) from None
 
     def flush(self) -> None:
-        """Nothing: rows count when the part is done."""
+        """Do nothing: rows count when the part is done."""
 
     def to_disk(self) -> None:
-        """Let what has been written reach the disk; may be called by another thread."""
+        """Flush the text to the disk; may be called by another thread."""
         to_disk(self._file.fileno())
 
     def extent(self) -> Extent:
-        """Return where the rows are, all of which have been handed to the system.
-
-        Raises
-        ------
-        OutputFileError
-            They cannot be written.
-        """
+        """Return the range of the rows. Raises `OutputFileError` if they cannot be written."""
         try:
             self._file.flush()
             end = self._file.tell()
@@ -151,13 +140,7 @@ def _failure(path: Any, problem: OSError) -> OutputFileError:
 
 
 def append_rows(folder: Path, extent: Extent, out: TextOutput) -> None:
-    """Write the rows of a part.
-
-    Raises
-    ------
-    InputFileError
-        They cannot be read.
-    """
+    """Copy the rows of a part. Raises `InputFileError` if they cannot be read."""
     path = folder / CHAINS / extent.file
     try:
         descriptor = open_below(folder, CHAINS, extent.file)
@@ -173,7 +156,7 @@ def append_rows(folder: Path, extent: Extent, out: TextOutput) -> None:
 
 
 def _copied_by_the_system(source: int, extent: Extent, target: int) -> int:
-    """Let the system copy rows from one file to another; return how many bytes, none or not all where it cannot."""
+    """Copy rows between files by system calls; return the number of bytes, fewer than all where unsupported."""
     begin = extent.begin
     try:
         while begin < extent.end:
@@ -190,12 +173,12 @@ def _copied_by_the_system(source: int, extent: Extent, target: int) -> int:
 
 
 def can_have_name(output: str) -> bool:
-    """Return whether a file of rows, as they are, can be given the name of an output."""
+    """Return whether a file of rows can be renamed to this output unchanged."""
     return not (output == "-" or is_bgzip_name(output) or is_special(output))
 
 
 def give_name(folder: Path, extents: Sequence[Extent], output: str) -> bool:
-    """Let the file of all parts be the output, if it has their rows in order and nothing else.
+    """Link the file of all parts to the output, if it has exactly their rows in order.
 
     The file then has two names. Returns False if it must be copied.
     """
