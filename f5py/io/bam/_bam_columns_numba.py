@@ -1,4 +1,4 @@
-"""Jitted loops that take columns out of BAM records; their layout is in `f5py.io.bam._bam_numba`."""
+"""Kernels for columns of BAM records; see `f5py.io.bam._bam_numba` for their layout."""
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from f5py.jit.kernel import exact_kernel
 
 @exact_kernel
 def places_of(data, starts, contig, begin, end):
-    """Fill contig, start and end of all records; one that covers no base counts as one base long, as in an index.
+    """Fill contig, start and end of all records; records without a reference base count as one base.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def places_of(data, starts, contig, begin, end):
     contig : int32 or int64, shape (n,)
         Filled; -1 for none.
     begin, end : int64, shape (n,)
-        Filled with the 0-based position of the first base and of the one after the last.
+        Filled; 0-based, half-open.
     """
     for i in range(contig.shape[0]):
         at = starts[i]
@@ -44,13 +44,12 @@ def places_of(data, starts, contig, begin, end):
 
 @exact_kernel
 def keys_of(data, starts, n, keys):
-    """Fill a number for each of `n` records that is the same for records which differ in their tags only (FNV-1a).
+    """Hash each of `n` records without its tags (FNV-1a).
 
     Parameters
     ----------
     data, starts
         See `f5py.io.bam._bam_numba.decode`.
-    n : int
     keys : uint64, shape (n,)
         Filled.
     """
@@ -63,7 +62,7 @@ def keys_of(data, starts, n, keys):
 
 @exact_kernel
 def find_tags(data, starts, chosen, tag, begin, end):
-    """Fill where a tag's value, beginning with its type, is in each chosen record; -1, -1 where it is missing.
+    """Fill the range of a tag's value, type first, in each chosen record; -1, -1 if missing.
 
     Parameters
     ----------
@@ -72,7 +71,7 @@ def find_tags(data, starts, chosen, tag, begin, end):
     tag : uint16
         Its two letters, the first one in the low byte.
     begin, end : int64, shape (n,)
-        Filled with places in `data`.
+        Filled with offsets in `data`.
     """
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]
@@ -81,7 +80,7 @@ def find_tags(data, starts, chosen, tag, begin, end):
 
 @exact_kernel
 def _text_at(data, at, end, texts, first, last):
-    """Return whether the text at `at`, which a zero ends, is ``texts[first:last]``."""
+    """Return whether the NUL-terminated text at `at` is ``texts[first:last]``."""
     n = last - first
     if at + n >= end or data[at + n] != 0:
         return False
@@ -93,17 +92,15 @@ def _text_at(data, at, end, texts, first, last):
 
 @exact_kernel
 def change_tags(data, starts, n, tags, texts, text_offsets, out, out_starts):
-    """Copy records with other values of some tags of text; without room in `out`, only measure them.
+    """Copy `n` records with changed values of text tags; with an empty `out`, only measure them.
 
     Parameters
     ----------
     data, starts
         See `f5py.io.bam._bam_numba.decode`.
-    n : int
-        Number of records.
     tags : uint16, shape (n_changes,)
     texts, text_offsets : uint8, int64
-        Of each change the value before and the value after.
+        Old and new value of each change.
     out : uint8, shape (out_starts[n],) or (0,)
     out_starts : int64, shape (n + 1,)
         Filled.
@@ -134,7 +131,7 @@ def change_tags(data, starts, n, tags, texts, text_offsets, out, out_starts):
                             for j in range(middle, last):
                                 out[to + at + 3 - done + j - middle] = texts[j]
                         to += at + 3 - done + last - middle
-                        done = at + 3 + middle - first  # the zero is copied with what follows
+                        done = at + 3 + middle - first  # the NUL is copied with the rest
                         break
             at += size
         if writes:

@@ -1,13 +1,13 @@
-"""Jitted checks of BAM indices: .bai (SAM specification, section 5.2) and .csi (CSI specification)."""
+"""Kernels that check BAM indices: .bai (SAM specification, section 5.2) and .csi (CSI specification)."""
 
 import numpy as np
 
 from f5py.io.bam._bam_numba import signed32
 from f5py.jit.kernel import exact_inner, exact_kernel
 
-#: In a .bai, a bin that holds no chunks but counts.
+#: In a .bai, the bin with counts.
 _COUNTS = 37450
-#: In a .bai, before the first contig: the magic and the number of contigs.
+#: In a .bai, bytes before the first contig.
 _BAI_HEADER_SIZE = 8
 
 
@@ -21,7 +21,7 @@ def _unsigned64(data, at):
 
 @exact_inner
 def _scan_chunks(data, at, n_chunks, file_size, contig, scan):
-    """Note the chunks of a bin; return where the next bin is, or -1."""
+    """Record the chunks of a bin; return the offset after them, or -1."""
     if n_chunks < 0 or n_chunks > (data.shape[0] - at) // 16:
         return np.int64(-1)
     for _ in range(n_chunks):
@@ -47,10 +47,7 @@ def _add_entry(contig, stretch, offset, scan):
 
 @exact_inner
 def _scan_bins(data, at, depth, file_size, contig, scan):
-    """Go through the bins of a contig, which in a .csi, of `depth` levels below the first, have offsets.
-
-    Return what is behind them, or -1. A `depth` of -1 is that of a .bai.
-    """
+    """Check the bins of a contig; return the offset after them, or -1. A `depth` of -1 means .bai."""
     size = data.shape[0]
     is_csi = depth >= 0
     counts = ((np.int64(1) << (3 * (depth + 1))) - 1) // 7 + 1 if is_csi else np.int64(_COUNTS)  # the bin with counts
@@ -93,7 +90,7 @@ def _scan_bins(data, at, depth, file_size, contig, scan):
 
 @exact_kernel
 def scan_bai(data, file_size, scan):
-    """Go through an index; return whether it can be one of a BAM file of that size.
+    """Check and scan a .bai; return whether it can be of a BAM file of that size.
 
     Parameters
     ----------
@@ -101,7 +98,7 @@ def scan_bai(data, file_size, scan):
     file_size : int
         Bytes of the BAM file.
     scan : f5py.io.bam.bam_index.Scan
-        Filled with what the index says.
+        Filled.
     """
     size = data.shape[0]
     at = np.int64(_BAI_HEADER_SIZE)
@@ -117,22 +114,23 @@ def scan_bai(data, file_size, scan):
         for stretch in range(n_intervals):
             offset = _unsigned64(data, at)
             at += 8
-            if offset != 0:  # else it is that of a stretch without records
+            if offset != 0:  # else a window without records
                 _add_entry(contig, stretch, offset, scan)
     return at in (size, size - 8)
 
 
 @exact_kernel
 def scan_csi(data, at, depth, file_size, scan):
-    """`scan_bai` for the contigs of a .csi, the first of which is at `at`; it has `depth` levels below the first.
+    """Check and scan the contigs of a .csi; see `scan_bai`.
 
     Parameters
     ----------
     data : uint8
         The index, decompressed.
     at : int
-        In bytes.
+        Offset of the first contig.
     depth : int
+        Levels below the first.
     file_size, scan
         See `scan_bai`.
     """

@@ -1,8 +1,9 @@
-"""Jitted decoding of BAM records (SAM specification, section 4.2): many records at a time become columns.
+"""Kernels that decode BAM records (SAM specification, section 4.2) into columns.
 
-A record's layout, from its first byte on: block size (4 bytes), contig (4), position (4), length of the name (1),
-mapping quality (1), bin (2), number of CIGAR operations (2), flags (2), length of the sequence (4), the mate's contig
-and position and the template length (12), name, CIGAR, sequence, qualities, tags.
+Layout of a record: block size (4 bytes), contig (4), position (4), length of the name (1), mapping quality (1), bin
+(2),
+number of CIGAR operations (2), flags (2), length of the sequence (4), the mate's contig and position and the template
+length (12), name, CIGAR, sequence, qualities, tags.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from f5py.core.cigar import OF_REFERENCE, REFERENCE_SKIP, SOFT_CLIP
 from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.jit.kernel import exact_inner, exact_kernel
 
-#: What becomes of a record.
+#: Fates of a record.
 KEPT, UNMAPPED, LOW_MAPQ, SECONDARY, SUPPLEMENTARY, NO_BASES, ULTRA, UNMAPPED_LOW_MAPQ, DUPLICATE = range(9)
-#: Where its fields are.
+#: Offsets of its fields.
 CONTIG, POSITION, NAME_LENGTH, MAPQ, BIN, N_CIGAR, FLAGS, N_BASES = 4, 8, 12, 13, 14, 16, 18, 20
-#: Its flags.
 IS_UNMAPPED, IS_REVERSE, IS_SECONDARY, IS_SUPPLEMENTARY = 4, 16, 256, 2048
-#: Tags with the place of a split read in its parent.
+#: Tags of split reads: parent and position in it.
 _PARENT, _CG = (np.uint16(a + 256 * b) for a, b in (b"pi", b"CG"))
 _SPLIT = np.array([a + 256 * b for a, b in (b"sp", b"ns")], np.uint16)
 _UNKNOWN = -1
@@ -46,20 +46,19 @@ def _sizes(*sizes: tuple[bytes, int]) -> NDArray[np.uint8]:
     return table
 
 
-#: Bytes of a number by its type, in an array and elsewhere; 0 for types of none.
+#: Bytes of numbers by type, in arrays and single; 0 for other types.
 _NUMBER_SIZES = _sizes((b"cC", 1), (b"sS", 2), (b"iIf", 4))
 _SIZES = _sizes((b"AcC", 1), (b"sS", 2), (b"iIf", 4), (b"d", 8))
 
 
 @exact_inner
 def unsigned16(data, at):
-    """Read the two bytes at `at` as an unsigned number."""
     return np.uint16(data[at]) | np.uint16(data[at + 1]) << 8
 
 
 @exact_kernel
 def signed32(data, at):
-    """Read the four bytes at `at` as a signed number.
+    """Read four bytes as a signed integer.
 
     Parameters
     ----------
@@ -73,14 +72,14 @@ def signed32(data, at):
 
 @exact_kernel
 def end_of_contigs(data, at):
-    """Find the end of the list of contigs in a header that begins at `at`, or -1 if that is not there yet.
+    """Return the end of the header's list of contigs, or -1 if it is incomplete.
 
     Parameters
     ----------
     data : uint8
-        The header, decompressed, as far as it has been read.
+        The header, decompressed.
     at : int
-        Where the number of contigs is.
+        Offset of the number of contigs.
     """
     n_contigs = signed32(data, at) & 0xFFFFFFFF
     at += 4
@@ -93,20 +92,20 @@ def end_of_contigs(data, at):
 
 @exact_kernel
 def list_records(data, n_contigs, starts):
-    """List where the whole records in `data` begin, and where the last one ends; return their number and the damage.
+    """List the offsets of whole records and the end of the last one.
 
     Parameters
     ----------
     data : uint8
         From the beginning of a record on.
     starts : int64
-        With room for all.
+        Filled; large enough for all.
 
     Returns
     -------
     n_records : int
     damaged : bool
-        The record after these is not possible.
+        The next record is invalid.
     """
     size = data.shape[0]
     count = 0
@@ -134,29 +133,28 @@ def list_records(data, n_contigs, starts):
 
 
 class Filter(NamedTuple):
-    """Choice of the records that are kept."""
+    """Filter of records."""
 
     min_mapq: int
-    secondary: bool  # whether these are
+    secondary: bool  # keep these
     supplementary: bool
 
 
 @exact_kernel
 def classify(data, starts, n, wanted, name_table, kinds, rows):
-    """Say what becomes of each of `n` records, and which row of the reads' index those that are kept have, or -1.
+    """Classify `n` records and look up the kept ones in the read index.
 
     Parameters
     ----------
     data, starts
         See `decode`.
-    n : int
     wanted : Filter
     name_table : tuple of arrays
         The last four arguments of `f5py.core._name_table_numba.find_name`.
     kinds : uint8, shape (n,)
-        Filled with `KEPT`, or why the record is not.
+        Filled with `KEPT` or the reason of the rejection.
     rows : int64, shape (n,)
-        Filled.
+        Filled; -1 for records that are rejected or not in the index.
     """
     min_mapq, secondary, supplementary = wanted
     names, name_begin, name_end, table = name_table
@@ -164,7 +162,7 @@ def classify(data, starts, n, wanted, name_table, kinds, rows):
         at = starts[i]
         flags = unsigned16(data, at + FLAGS)
         mapq = np.int64(data[at + MAPQ])
-        # a position or the CIGAR can be missing without the flag that says so
+        # position or CIGAR can be missing without the flag
         unmapped = flags & IS_UNMAPPED != 0 or signed32(data, at + CONTIG) < 0 or signed32(data, at + POSITION) < 0
         unmapped = unmapped or unsigned16(data, at + N_CIGAR) == 0
         rows[i] = -1
@@ -185,15 +183,15 @@ def classify(data, starts, n, wanted, name_table, kinds, rows):
 
 @exact_kernel
 def size_of_value(data, at, kind, end):
-    """Bytes of a tag's value of that type, or -1 if it is not possible.
+    """Return the bytes of a tag's value, or -1 if it is invalid.
 
     Parameters
     ----------
     data : uint8
     at, end : int
-        Where the value begins, and where the record ends.
+        Offset of the value, and end of the record.
     kind : uint8
-        The type, as a letter.
+        Its type, as a letter.
     """
     size = np.int64(_SIZES[kind])
     if size > 0:
@@ -210,7 +208,7 @@ def size_of_value(data, at, kind, end):
 
 @exact_inner
 def find_tag(data, at, end, tag):
-    """Find a tag in ``data[at:end]``: the place of the type of its value, and the value's end; or -1, -1."""
+    """Find a tag in ``data[at:end]``; return the offset of its type and its end, or -1, -1."""
     while at + 3 <= end:
         size = size_of_value(data, at + 3, data[at + 2], end)
         if size < 0 or at + 3 + size > end:
@@ -223,20 +221,20 @@ def find_tag(data, at, end, tag):
 
 @exact_inner
 def sequence_begins(data, at):
-    """Find the start of a record's sequence."""
+    """Return the offset of a record's sequence."""
     return at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH]) + 4 * np.int64(unsigned16(data, at + N_CIGAR))
 
 
 @exact_inner
 def tags_begin(data, at):
-    """Find the start of a record's tags."""
+    """Return the offset of a record's tags."""
     n_bases = signed32(data, at + N_BASES)
     return sequence_begins(data, at) + (n_bases + 1) // 2 + n_bases
 
 
 @exact_inner
 def cigar_of(data, at, end):
-    """Find a record's CIGAR and its number of operations; more than 65,535 are in the tag CG."""
+    """Return the offset and length of a record's CIGAR; beyond 65,535 operations it is in the tag CG."""
     n = np.int64(unsigned16(data, at + N_CIGAR))
     begin = at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH])
     if n == 2:
@@ -250,7 +248,7 @@ def cigar_of(data, at, end):
 
 @exact_inner
 def reference_span(data, begin, n):
-    """Count the bases of the reference that a CIGAR of `n` operations covers."""
+    """Return the reference bases covered by a CIGAR of `n` operations."""
     span = np.int64(0)
     for j in range(n):
         operation = np.uint32(signed32(data, begin + 4 * j))
@@ -261,7 +259,7 @@ def reference_span(data, begin, n):
 
 @exact_inner
 def integer_of(data, value, missing):
-    """Read a tag's value, whose type is at `value`, as a whole number; `missing` if it is none."""
+    """Return the integer value of the tag at `value`; `missing` if it is none."""
     if value < 0:
         return np.int64(missing)
     kind = data[value]
@@ -283,18 +281,18 @@ def integer_of(data, value, missing):
 
 @exact_kernel
 def measure(data, starts, chosen, sizes, places, split):
-    """Find what `decode` copies of each chosen record.
+    """Measure the variable parts that `decode` copies of each chosen record.
 
     Parameters
     ----------
     data, starts, chosen
         See `decode`.
     sizes : int64, shape (3, n)
-        Filled with the sizes of name, CIGAR and parent's name.
+        Filled: sizes of name, CIGAR and parent's name.
     places : int64, shape (2, n)
-        Filled with where in `data` the CIGAR and the parent's name begin.
+        Filled: offsets of CIGAR and parent's name.
     split : int64, shape (2, n)
-        Filled with the tags sp and ns.
+        Filled: tags sp and ns.
     """
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]
@@ -318,13 +316,13 @@ def decode(data, starts, chosen, places, columns):
     ----------
     data : uint8
     starts : int64
-        Of all records, and the end of the last one.
+        Offsets of all records, and the end of the last one.
     chosen : int64, shape (n,)
-        The records.
+        Record indices.
     places : int64, shape (2, n)
-        As `measure` has filled it.
+        From `measure`.
     columns : f5py.io.bam.bam_records.RecordColumns
-        With the offsets of names, CIGARs and parents filled.
+        With offsets of names, CIGARs and parents.
     """
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]

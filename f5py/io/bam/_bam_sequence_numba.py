@@ -1,4 +1,4 @@
-"""Jitted loops over the sequences in BAM records."""
+"""Kernels for the sequences in BAM records."""
 
 from typing import NamedTuple
 
@@ -10,16 +10,16 @@ from f5py.core.cigar import HARD_CLIP, OF_READ
 from f5py.io.bam._bam_numba import FLAGS, IS_REVERSE, N_BASES, cigar_of, sequence_begins, signed32, unsigned16
 from f5py.jit.kernel import exact_kernel
 
-#: Letters by the four bits that BAM stores.
+#: Letters by their four-bit codes.
 _LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
-#: The complement of a base is its four bits in the reverse order.
+#: Reversed bits code the complement.
 _COMPLEMENT_LETTERS = _LETTERS[[int(f"{i:04b}"[::-1], 2) for i in range(16)]]
-#: A bit that all of these have but "=".
+#: Set in all letters but "=".
 _BIT_OF_BASES = np.uint8(0x40)
 
 
 def _bits_of_letters() -> NDArray[np.uint8]:
-    """Four bits of each letter of a read, as htslib encodes it, and of its complement; shape (2, 256)."""
+    """Make a table of htslib's four-bit codes of letters and of their complements; shape (2, 256)."""
     bits = np.full(256, 15, np.uint8)
     for code, letter in enumerate(_LETTERS.tolist()[1:], 1):
         bits[[letter, letter + 32]] = code
@@ -28,13 +28,13 @@ def _bits_of_letters() -> NDArray[np.uint8]:
 
 
 _BITS_OF_LETTERS = _bits_of_letters()
-#: Bases that a letter of a record may stand for; "=" may be any.
+#: Possible bases of each code; "=" may be any.
 _BASES_OF_CODE = np.array([15, *range(1, 16)], np.uint8)
 
 
 @exact_kernel
 def whole_lengths(data, starts, chosen, lengths):
-    """Fill the number of bases of each of the chosen records, 0 for one that has not all bases of its read.
+    """Fill the bases of each chosen record, 0 for hard-clipped ones.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def whole_lengths(data, starts, chosen, lengths):
 
 
 class Held(NamedTuple):
-    """Sequences of reads whose records have not got all of them."""
+    """Sequences of reads with incomplete records."""
 
-    row: NDArray[np.int64]  # shape (n,): which of these each chosen record's read has; -1: that of the record
+    row: NDArray[np.int64]  # shape (n,): sequence of each chosen record's read; -1: the record's own
     bases: NDArray[np.uint8]
     offsets: NDArray[np.int64]
 
@@ -66,22 +66,22 @@ class Sequences(NamedTuple):
 
     bases: NDArray[np.uint8]
     offsets: NDArray[np.int64]  # shape (n + 1,)
-    is_short: NDArray[np.bool_]  # shape (1,): a record has "=", the reference's base, in it
+    is_short: NDArray[np.bool_]  # shape (1,): a record contains "=", the reference's base
 
 
 @exact_kernel
 def copy_sequences(turn, reads, data, starts, chosen, held, made):
-    """Fill in the bases of some of the chosen records' reads.
+    """Fill the bases of the chosen records' reads.
 
     Parameters
     ----------
     turn, reads
-        See `f5py.threads.pool.WorkerPool.run`; which of `chosen`.
+        See `f5py.threads.pool.WorkerPool.run`; indices of `chosen`.
     data, starts, chosen
         See `f5py.io.bam._bam_numba.decode`.
     held : Held
     made : Sequences
-        Its bases are filled, and `is_short` is set if that is so.
+        Filled.
     """
     common = np.uint8(255)  # bits that all letters have
     for turn_of in own_turns(counter(turn), reads.shape[0]):
@@ -116,15 +116,16 @@ def copy_sequences(turn, reads, data, starts, chosen, held, made):
 
 @exact_kernel
 def mark_other_bases(turn, reads, data, starts, chosen, bases, offsets, is_other):
-    """Mark reads that differ from the sequences, or from the lengths, of their records.
+    """Mark reads that differ from their records in bases or length.
 
-    Letters that may stand for the same base are equal. A record without a sequence tells the length of the read only;
-    a read or a record without bases tells nothing.
+    Letters that may stand for the same base are equal. Records without a sequence are compared by length; empty reads
+    and
+    records without bases never differ.
 
     Parameters
     ----------
     turn, reads
-        See `f5py.threads.pool.WorkerPool.run`; which of `chosen`.
+        See `f5py.threads.pool.WorkerPool.run`; indices of `chosen`.
     data, starts, chosen
         See `f5py.io.bam._bam_numba.decode`.
     bases, offsets

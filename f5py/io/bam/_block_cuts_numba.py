@@ -1,4 +1,4 @@
-"""Jitted cuts of alignment records into blocks, as `f5py.io.bam.bam_output` has them."""
+"""Kernels that cut records into BGZF blocks as described in `f5py.io.bam.bam_output`."""
 
 import numpy as np
 
@@ -8,17 +8,17 @@ from f5py.jit.kernel import exact_inner, exact_kernel
 
 @exact_kernel
 def cut_blocks(data, walked, block_size, ends):
-    """Cut text into blocks as `f5py.io.bam.bam_output` says; return how many are full.
+    """Cut text into blocks; return the number of full ones.
 
     Parameters
     ----------
     data : uint8
-        A block begins with it.
+        Begins with a block.
     walked : int
-        Before this there is no end of a block; from here on there are whole records.
+        Offset of the first whole record; no block ends before it.
     block_size : int
     ends : int64
-        Where the full blocks end; with room for two for each size of a block, and two more.
+        Filled with the ends of full blocks; needs two entries per block size and two more.
     """
     begin = np.int64(0)
     at = np.int64(walked)
@@ -32,12 +32,12 @@ def cut_blocks(data, walked, block_size, ends):
 
 @exact_kernel
 def cut_records(offsets, block_size, ends):
-    """Cut records of known sizes into blocks as `cut_blocks` does; return how many are full.
+    """Cut records of known sizes into blocks as `cut_blocks`; return the number of full ones.
 
     Parameters
     ----------
     offsets : int64, shape (n + 1,)
-        Of records that lie one after the other, in bytes.
+        Of adjacent records, in bytes.
     block_size, ends
         See `cut_blocks`.
     """
@@ -50,7 +50,7 @@ def cut_records(offsets, block_size, ends):
 
 @exact_inner
 def _cut_before(begin, at, end, block_size, cuts):
-    """End blocks before and inside of a record; return where the last one begins, and how many are full."""
+    """End blocks before and within a record; return the last one's start and the number of full ones."""
     ends, n_full = cuts
     if at > begin and end - begin > block_size:
         ends[n_full] = begin = at

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RecordCounts:
-    """Numbers of records that were left out, by reason."""
+    """Numbers of records by fate."""
 
     unmapped: int = 0
     secondary: int = 0
@@ -47,13 +47,13 @@ class RecordCounts:
     kept: int = 0
 
     def plus(self, other: RecordCounts, times: int = 1) -> RecordCounts:
-        """Add another one's counts, so many times."""
+        """Add the counts of another one, `times` over."""
         names = [one.name for one in fields(self)]
         return RecordCounts(**{name: getattr(self, name) + times * getattr(other, name) for name in names})
 
 
 class AlignmentFile:
-    """The records of an alignment file that pass the filters, in the file's order.
+    """Records of an alignment file that pass the filters, in file order.
 
     Raises `InputFileError` if the file cannot be read or is truncated.
 
@@ -62,11 +62,11 @@ class AlignmentFile:
     path : str
         SAM, BAM or CRAM; ``-`` is standard input.
     reference_path : str or None
-        FASTA file, needed to decode CRAM.
+        FASTA file to decode CRAM.
     beginning : bytes, optional
-        What has been read of standard input already.
+        Bytes already read from standard input.
     chosen : ReadList, optional
-        The only reads whose records are visited.
+        The only reads to visit.
     """
 
     def __init__(
@@ -80,13 +80,11 @@ class AlignmentFile:
         chosen: ReadList | None = None,
     ) -> None:
         self.path = path
-        #: Whether it can be read only once.
         self.is_pipe = path == "-" or not (os.path.isfile(path) or os.path.isdir(path))
         self.name = shown_name(path)
         self.counts = RecordCounts()
         self.chosen = chosen
-        #: Threads that inflate a BAM file.
-        self.n_inflating = N_THREADS
+        self.n_inflating = N_THREADS  # threads
         self._reference_path = reference_path
         self._is_index_checked = False
         self._index: BamIndex | None = None
@@ -98,9 +96,8 @@ class AlignmentFile:
             raise InputFileError(f"{path}: no such file; give the alignments with -b")
         try:
             if path == "-":
-                select.select(
-                    [] if beginning else [0], [], [], 0 if beginning else None
-                )  # can be interrupted, unlike the library's first read
+                # can be interrupted, unlike the library's first read
+                select.select([] if beginning else [0], [], [], 0 if beginning else None)
             is_here = os.path.isfile(path) and ranged_file(path) is None
             self._state = FileState(path, path) if is_here and not self.is_pipe else None
             self._pipe = WatchedPipe(path, beginning) if self.is_pipe else None
@@ -110,7 +107,7 @@ class AlignmentFile:
             advice = "copy or make it again" if "truncated" in reason else "give alignments of the reads"
             advice = "" if "run: " in reason else f"; {advice}"
             raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {reason}{advice}") from None
-        #: The file's header; the library forgets it when the file is closed.
+        #: Kept here because the library drops it when the file is closed.
         self.header: pysam.AlignmentHeader = self._file.header
         try:
             self.contigs: list[str] = list(self._file.references)
@@ -130,38 +127,37 @@ class AlignmentFile:
 
     @property
     def has_index(self) -> bool:
-        """Whether records can be looked up by position."""
         return self.path != "-" and self._file.has_index()
 
     def reopened(self) -> AlignmentFile:
-        """Open the same file once more, from its beginning; a pipe cannot be."""
+        """Open the same file again; not for pipes."""
         return AlignmentFile(self.path, self._reference_path, self.min_mapq, self.secondary, self.supplementary)
 
     def basecall_models(self) -> list[str]:
-        """Names of the models that the reads were basecalled with, as dorado writes them into the read groups."""
+        """Return the basecalling models that dorado names in the read groups."""
         words = [word for group in self._read_groups for word in re.split(r"\s|DS:", group)]
         return sorted({word.partition("=")[2] for word in words if word.startswith("basecall_model=")})
 
     @property
     def sample(self) -> str | None:
-        """Name of the sample in the read groups, if they agree on one."""
+        """The sample in the read groups if they agree on one."""
         fields = [field for group in self._read_groups for field in group.split("\t")]
         names = {field.removeprefix("SM:") for field in fields if field.startswith("SM:")} - {""}
         return names.pop() if len(names) == 1 else None
 
     @cached_property
     def _read_groups(self) -> list[str]:
-        """Lines of the header; kept, because it cannot be read when the file is closed."""
-        return re.findall(r"^@RG\t[^\r\n]*", self._header_text, re.MULTILINE)  # there may be a million of other lines
+        """Lines of the header, cached because a closed file has none."""
+        return re.findall(r"^@RG\t[^\r\n]*", self._header_text, re.MULTILINE)
 
     @property
     def is_sorted(self) -> bool:
-        """Whether the header says that the records are sorted by their places on the reference."""
+        """Whether the header states that records are sorted by position."""
         return self._order == "coordinate"
 
     @property
     def _order(self) -> str:
-        """How the records are sorted, by the header; empty if it does not say it."""
+        """The header's sort order, empty if missing."""
         first = self._header_text.partition("\n")[0].rstrip("\r")
         fields = first.split("\t") if first.startswith("@HD\t") else []
         return next((field.removeprefix("SO:") for field in fields if field.startswith("SO:")), "")
@@ -171,7 +167,7 @@ class AlignmentFile:
         return undecoded(self.header.__str__).decode("utf-8", "replace")
 
     def expected_records(self) -> int | None:
-        """Count the mapped records of a BAM file by its index, if that is sound."""
+        """Return the number of mapped records in a sound index, else None."""
         path = self._index_path()
         if path is None:
             return None
@@ -184,13 +180,13 @@ class AlignmentFile:
     def chunks(
         self, windows: Windows | None = None, at_most: int = 4096, within: RecordRange | None = None
     ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
-        """Yield all records, or those of chosen reads, as bytes, many at a time.
+        """Yield all records, or those of chosen reads, as `f5py.io.bam.bam_records.record_chunks`.
 
-        They come as from `f5py.io.bam.bam_records.record_chunks`. With `windows` only records that overlap one are
-        visited, each once, which needs an index. BAM files are decoded here, in bulk; other formats come through
-        htslib, no more than `at_most` records at a time. Only the records of the range `within`, one of `ranges`, may
-        be asked for. Raises `InputFileError` after the records before the damage; `counts` tells how many were kept of
-        these.
+        With `windows`, each record that overlaps one is visited once, which needs an index. BAM is decoded in bulk;
+        other
+        formats come through htslib, at most `at_most` records at a time. `within` limits them to a range from `ranges`.
+        Raises
+        `InputFileError` after the records before the damage.
         """
         from f5py.io.bam.bam_records import chosen_records, record_names
 
@@ -229,10 +225,11 @@ class AlignmentFile:
         self._check_state()
 
     def ranges(self, n_parts: int, windows: Windows | None, are_numbered: bool) -> RecordRanges:
-        """Split the records into ranges that `chunks` can be asked for; see `f5py.io.bam.record_ranges.split_records`.
+        """Split the records into ranges for `chunks`; see `f5py.io.bam.record_ranges.split_records`.
 
-        With `are_numbered`, and of SAM and CRAM, all records are visited to count them. Raises `InputFileError` if the
-        file is damaged, or a pipe.
+        With `are_numbered`, and for SAM and CRAM, all records are visited to count them. Raises `InputFileError` if the
+        file is
+        damaged or a pipe.
         """
         if self.is_pipe:
             raise InputFileError(f"{self.name}: a pipe cannot be worked on in parts; name a file")
@@ -266,7 +263,7 @@ class AlignmentFile:
         return ranges.numbered(first_records)
 
     def _check_state(self) -> None:
-        """Raise `InputFileError` if the file has been changed since it was opened."""
+        """Raise `InputFileError` if the file has changed."""
         if self._state is not None:
             self._state.check()
 
@@ -286,12 +283,11 @@ class AlignmentFile:
     def records(
         self, windows: Windows | None = None, left_out: bool = False
     ) -> Iterator[tuple[int, pysam.AlignedSegment]]:
-        """Yield (read index, record) for each record kept.
+        """Yield (read index, record) for each record kept; with `left_out` also (-1, record) for others.
 
-        With `left_out` the others are yielded too, in their places, with -1 in the place of the read index.
-
-        The read index counts all records visited, kept or not. With `windows` only records that overlap one are
-        visited, each once, which needs an index.
+        The read index counts all records visited. With `windows`, each record that overlaps one is visited once, which
+        needs an
+        index.
         """
         try:
             for read_index, record in enumerate(self._segments(windows)):
@@ -304,9 +300,9 @@ class AlignmentFile:
         self._check_state()
 
     def _is_kept(self, record: pysam.AlignedSegment) -> bool:
-        """Count a record that passes the filters, or the reason why it does not."""
+        """Count a record by its fate; return whether it passes."""
         counts = self.counts
-        # a position or the CIGAR can be missing without the flag that says so
+        # position or CIGAR can be missing without the flag
         is_unmapped = record.is_unmapped or record.reference_id < 0 or record.reference_start < 0
         is_unmapped = is_unmapped or not record.cigartuples
         if record.mapping_quality < self.min_mapq:
@@ -349,21 +345,21 @@ class AlignmentFile:
             if start >= length:
                 continue
             for record in self._file.fetch(self.contigs[contig], start, min(end, length)):
-                if record.reference_start >= previous_end:  # else the window before has had it
+                if record.reference_start >= previous_end:  # else it was in the previous window
                     yield record
 
     def _index_path(self) -> str | None:
-        """Find the index that is read here: that of a BAM file."""
+        """Return the index of a BAM file."""
         return find_index(self.path) if self._file.is_bam and not self.is_pipe else None
 
     def check_index(self) -> None:
-        """Raise `InputFileError` unless the file has an index, which windows need."""
+        """Raise `InputFileError` unless the file has an index, for windows."""
         path = self._index_path()
         if path is None and not self._file.has_index():
             if self.is_pipe:
                 raise InputFileError(f"{self.name}: -w needs an indexed BAM file; give its name with -b")
             order = self._order
-            if order not in ("", "coordinate"):  # samtools would not index it
+            if order not in ("", "coordinate"):
                 how = "by name" if order == "queryname" else f"as its header says: {order}"
                 raise InputFileError(
                     f"{self.path}: -w needs alignments sorted by position, these are sorted {how}; run: samtools sort "
@@ -383,7 +379,7 @@ class AlignmentFile:
             input_warning("load_bam", f"{other} is older than {self.path}; if that has changed, index it again")
 
     def _checked_index(self, path: str) -> BamIndex:
-        """Read an index, which must be sound and cover the file to its last record on the reference."""
+        """Read an index that must be sound and cover the file to its last mapped record."""
         from f5py.io.bam.window_records import is_mapped_at
 
         index = read_index(path, self.path)
@@ -398,6 +394,5 @@ class AlignmentFile:
         return index
 
     def close(self) -> None:
-        """Close the file."""
-        with suppress(OSError):  # of a file that was found to be damaged
+        with suppress(OSError):  # of damaged files
             self._file.close()

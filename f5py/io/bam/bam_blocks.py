@@ -1,7 +1,4 @@
-"""The uncompressed bytes of a BAM file, in portions that are inflated in threads.
-
-By zlib: libdeflate and ISA-L are two to three times as fast, which is 1 % of a run (benchmarks/results/inflating.md).
-"""
+"""Decompression of BAM files in threads, by zlib (benchmarks/results/inflating.md)."""
 
 from __future__ import annotations
 
@@ -17,19 +14,18 @@ from f5py.core.offsets import offsets_of
 from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, HEADER_SIZE, MAX_BLOCK
 from f5py.io.bytes.c_functions import zlib_functions
 
-#: No block is shorter: a header with the size, and a footer.
+#: Smallest block.
 _LEAST_BLOCK = HEADER_SIZE + FOOTER_SIZE
 _NONE = np.empty(0, np.int64)
 _NO_BLOCKS = np.empty((0, 3), np.int64)
-#: Bytes that are read at a time, and about how many of text these may hold: alignments of the same bases are packed to
-#: a twentieth.
+#: Bytes per read, and about the most text they may decompress to.
 READ_BYTES, _TEXT_BYTES = 1 << 20, 1 << 22
-#: Threads: one inflates some 300 megabytes in a second, which is what a hundred processors ask for.
+#: Decompression threads.
 N_THREADS = 2
 
 
 class DamagedBlocksError(OSError):
-    """The stream is not what it should be; the text is the reason."""
+    """Damage of a BGZF stream, with the reason as text."""
 
 
 def inflated_portions(
@@ -37,21 +33,9 @@ def inflated_portions(
 ) -> Generator[NDArray[np.uint8], None, None]:
     """Yield the text of a BGZF stream, about a megabyte of the stream at a time.
 
-    Parameters
-    ----------
-    file : binary file
-        Read from where it stands to its end.
-    first_bytes : int
-        So much of the stream is read first, then twice as much, until it is a megabyte.
-    n_threads : int
-        Threads that inflate.
-
+    Reads from the current position; the first read has `first_bytes`, later ones twice as many, up to a megabyte.
     Raises
-    ------
-    DamagedBlocksError
-        After the text before the damage has been yielded.
-    OSError
-        The file cannot be read; likewise.
+    `DamagedBlocksError`, or `OSError` for failed reads, after the text before the damage.
     """
     waiting: deque[Future[tuple[NDArray[np.uint8], OSError | None]]] = deque()
     with ThreadPoolExecutor(n_threads, thread_name_prefix="f5py-bam") as pool:
@@ -75,14 +59,9 @@ def inflated_portions(
 
 
 def block_places(file: BinaryIO) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Find where the blocks of a BGZF stream begin, and how much text is before each; int64.
+    """Return the file offset and text offset of each block; int64.
 
-    Raises
-    ------
-    DamagedBlocksError
-        The stream is damaged or truncated.
-    OSError
-        The file cannot be read.
+    Raises `DamagedBlocksError` for a damaged or truncated stream, `OSError` for failed reads.
     """
     places, sizes = [_NONE], [_NONE]
     begin = file.tell()
@@ -97,18 +76,18 @@ def block_places(file: BinaryIO) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
 
 
 def block_size(data: bytes) -> int:
-    """Bytes of the block that `data` begin with. Raises `DamagedBlocksError` if it is damaged, or not whole."""
+    """Return the size of the first block; raise `DamagedBlocksError` if it is damaged or incomplete."""
     return int(_first_block(data)[0, 2])
 
 
 def text_sizes(data: bytes, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes of text in blocks, by their footers; int64, shape (n,)."""
+    """Return the bytes of text in blocks from their footers; int64, shape (n,)."""
     lengths = np.frombuffer(data, np.uint8)[blocks[:, 1, None] + np.arange(4, 8)]
     return lengths @ (1 << np.arange(0, 32, 8, dtype=np.int64))
 
 
 def first_text(data: bytes) -> bytes:
-    """Decompress the block that `data` begins with. Raises `DamagedBlocksError` if it is damaged, or not whole."""
+    """Decompress the first block; raise `DamagedBlocksError` if it is damaged or incomplete."""
     text, problem = _inflate(data, _first_block(data), None)
     if problem is not None:
         raise problem
@@ -116,7 +95,7 @@ def first_text(data: bytes) -> bytes:
 
 
 def _first_block(data: bytes) -> NDArray[np.int64]:
-    """Find the block that `data` begin with; int64, shape (1, 3)."""
+    """Locate the first block; int64, shape (1, 3)."""
     from f5py.io.bytes._bgzf_numba import DAMAGED, block_at
 
     block = np.empty((1, 3), np.int64)
@@ -127,9 +106,9 @@ def _first_block(data: bytes) -> NDArray[np.int64]:
 
 
 def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, NDArray[np.int64], OSError | None]]:
-    """Yield bytes of the stream with the whole blocks that they begin with, and what is wrong after these.
+    """Yield bytes of the stream with the whole blocks at their start and the error after these.
 
-    Blocks are int64 of shape (n, 3): where the packed text begins, where the footer begins, and where the block ends.
+    Blocks are int64 of shape (n, 3): offsets of the compressed text, of the footer and of the block's end.
     """
     rest = b""
     problem: OSError | None = None
@@ -155,13 +134,13 @@ def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, NDArra
 
 
 def _next_size(n_bytes: int, data: bytes, blocks: NDArray[np.int64]) -> int:
-    """Choose how much of a stream is read after `n_bytes` that have brought these blocks."""
+    """Return the size of the next read, after `n_bytes` with these blocks."""
     text = int(text_sizes(data, blocks).sum()) if len(blocks) else 0
     return max(min(2 * n_bytes, READ_BYTES, n_bytes * _TEXT_BYTES // max(text, 1)), MAX_BLOCK)
 
 
 def _blocks_of(data: bytes) -> tuple[NDArray[np.int64], bool]:
-    """Find the whole blocks that `data` begin with, and say whether what follows is damaged."""
+    """Locate the whole blocks at the start of `data`; also return whether the next one is damaged."""
     from f5py.io.bytes._bgzf_numba import list_blocks
 
     blocks = np.empty((len(data) // _LEAST_BLOCK + 2, 3), np.int64)
@@ -172,7 +151,7 @@ def _blocks_of(data: bytes) -> tuple[NDArray[np.int64], bool]:
 def _inflate(
     data: bytes, blocks: NDArray[np.int64], problem: OSError | None
 ) -> tuple[NDArray[np.uint8], OSError | None]:
-    """Inflate the blocks as far as they are whole; return their text, and what is wrong after it."""
+    """Inflate the undamaged blocks; return their text and the error after it."""
     from f5py.io.bytes._bgzf_numba import inflate_blocks, text_offsets
 
     packed = np.frombuffer(data, np.uint8)

@@ -1,10 +1,9 @@
-"""The index of a BAM file: checked, because a damaged one makes htslib loop, crash or lose records, and looked up here.
+"""Index of a BAM file, checked and looked up here, because htslib loops, crashes or loses records with a damaged one.
 
-Of an index only beginnings count: where in the file the first record is that reaches into a stretch of the reference
-(the linear index of a .bai, the offset of a bin of a .csi). From there on the file, which is sorted, is read until the
-records begin after the window. Which chunks a bin has only saves reading, and is not used: no flipped bit in it can
-hide a record. The beginning itself is that of the stretch before, whose value is not larger, or that of the window if
-it is smaller: a single value that is too large hides nothing either.
+Only start offsets are used: the linear index of a .bai and the bin offsets of a .csi. From there the sorted file is
+read
+until records begin after the window. Chunks of bins are ignored, so no flipped bit in them can hide a record. The start
+is the previous window's offset, or the window's own if that is smaller: one value that is too large hides nothing.
 """
 
 from __future__ import annotations
@@ -24,34 +23,34 @@ from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.remote import need, ranged_file
 
 _BAI_MAGIC, _CSI_MAGIC = b"BAI\x01", b"CSI\x01"
-#: At so many places it is looked whether a block begins there.
+#: Number of offsets that are checked for block starts.
 _PLACES, _REMOTE_PLACES = 2048, 32
-#: A stretch of a .bai is two to the power of this long.
+#: log2 of the window size of a .bai.
 _BAI_SHIFT = 14
-#: Positions have 31 bits in BAM, so that more levels of bins, eight to one, or longer stretches are damage.
+#: Largest depth and window shift, as positions have 31 bits.
 _MOST_DEPTH, _MOST_SHIFT = 10, 31
-#: Where there is no record.
+#: No record.
 _NOWHERE = np.uint64(2**64 - 1)
 
 
 class Scan(NamedTuple):
-    """Findings in an index of n contigs."""
+    """Contents of an index of n contigs."""
 
     n_mapped: NDArray[np.int64]  # shape (n,): mapped records; -1 if the index does not count them
     # first, last: shape (n,): virtual offsets at which the first chunk begins and the last one ends
     first: NDArray[np.uint64]
     last: NDArray[np.uint64]
-    n_stretches: NDArray[np.int64]  # shape (n,): stretches after which there are no records; -1 if that is not known
-    starts: NDArray[np.int64]  # places in the file where chunks begin and end
-    # contigs, stretches, offsets: where the first record is that reaches into the stretch of a contig
+    n_stretches: NDArray[np.int64]  # shape (n,): windows after which there are no records; -1 if unknown
+    starts: NDArray[np.int64]  # file offsets of chunk starts and ends
+    # contigs, stretches, offsets: the first record that reaches into a contig's window
     contigs: NDArray[np.int64]
     stretches: NDArray[np.int64]
     offsets: NDArray[np.uint64]
-    sizes: NDArray[np.int64]  # shape (2,): elements of `starts`, and of the three after it, that are filled
+    sizes: NDArray[np.int64]  # shape (2,): filled elements of `starts`, and of the three columns above
 
     @classmethod
     def empty(cls, n_contigs: int, n_bytes: int) -> Scan:
-        """Arrays for an index of that size."""
+        """Allocate arrays for an index of that size."""
         room = n_bytes // 8 + 2
         first, last = np.full(n_contigs, _NOWHERE), np.zeros(n_contigs, np.uint64)
         n_mapped, n_stretches = np.zeros(n_contigs, np.int64), np.full(n_contigs, -1)
@@ -65,12 +64,11 @@ class BamIndex:
     """A sound index."""
 
     path: str
-    scan: Scan  # with its entries by contig and stretch
-    shift: int  # a stretch has two to the power of this bases
+    scan: Scan  # sorted by contig and window
+    shift: int  # log2 of the window size
 
     @property
     def n_contigs(self) -> int:
-        """Contigs that it is of."""
         return len(self.scan.first)
 
     @property
@@ -81,16 +79,16 @@ class BamIndex:
 
     @property
     def last(self) -> int:
-        """Virtual offset of the end of the last record that lies on the reference; 0 without any."""
+        """Virtual offset of the last mapped record's end; 0 without any."""
         return int(self.scan.last.max(initial=np.uint64(0)))
 
     def places(self) -> NDArray[np.int64]:
-        """Virtual offsets at which records begin, as far as the index names them, ascending; int64."""
+        """Return the virtual offsets of records in the index, ascending; int64."""
         first = self.scan.first[self.scan.first != _NOWHERE]
         return np.unique(np.concatenate([first, self.scan.offsets])).astype(np.int64)
 
     def beginning(self, contig: int, start: int) -> int | None:
-        """Virtual offset of a record before which none reaches `start` or beyond; None if none does at all."""
+        """Return a virtual offset before which no record reaches `start` or beyond; None if no record does."""
         stretch = start >> self.shift
         if 0 <= self.scan.n_stretches[contig] <= stretch or self.scan.first[contig] == _NOWHERE:
             return None
@@ -105,12 +103,12 @@ class BamIndex:
 
 
 def find_index(bam_path: str) -> str | None:
-    """Find the index of a BAM file where htslib looks for it: it prefers a ``.csi``."""
+    """Return the index of a BAM file that htslib would use: it prefers ``.csi``."""
     return next(filter(os.path.exists, index_names(bam_path)), None)
 
 
 def index_names(bam_path: str) -> list[str]:
-    """List the names that the index of a BAM file may have; the first one that is there counts."""
+    """Return the possible names of a BAM file's index, by priority."""
     stem = os.path.splitext(bam_path)[0]
     return [f"{bam_path}.csi", f"{stem}.csi", f"{bam_path}.bai", f"{stem}.bai"]
 
@@ -118,8 +116,7 @@ def index_names(bam_path: str) -> list[str]:
 def read_index(path: str, bam_path: str) -> BamIndex:
     """Read and check an index.
 
-    Raises `InputFileError` if it is damaged, or that of another file: a place that it names is not the beginning of a
-    block.
+    Raises `InputFileError` if it is damaged or of another file: one of its offsets is not the start of a block.
     """
     damaged = not_its_index(path, bam_path)
     try:
@@ -141,7 +138,7 @@ def read_index(path: str, bam_path: str) -> BamIndex:
 
 
 def _scanned(content: bytes, bam_size: int) -> tuple[Scan, int] | None:
-    """Scan the index; return what it says and the shift of its stretches, or None if it is damaged."""
+    """Scan an index; return its contents and the shift of its windows, None if it is damaged."""
     from f5py.io.bam._bam_index_numba import scan_bai, scan_csi
 
     if not content.startswith(_BAI_MAGIC):
@@ -171,7 +168,7 @@ def _scanned(content: bytes, bam_size: int) -> tuple[Scan, int] | None:
 
 
 def _inflated(content: bytes) -> bytes:
-    """Decompress a gzip file; a damaged one gives nothing."""
+    """Decompress gzip; return nothing if it is damaged."""
     pieces = []
     while content:
         stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
@@ -198,5 +195,4 @@ def _are_block_starts(path: str, places: NDArray[np.int64]) -> Iterator[bool]:
 
 
 def not_its_index(path: str, bam_path: str) -> InputFileError:
-    """Make the error for an index that cannot be used."""
     return InputFileError(f"{path}: is damaged or not the index of {bam_path}; run: samtools index {bam_path}")

@@ -1,8 +1,8 @@
-"""Alignment records written as bytes: BAM by threads of this project, SAM and CRAM through htslib.
+"""Output of alignment records: BAM compressed in threads, SAM and CRAM through htslib.
 
-A block of a BAM file has as many whole records as fit. A record that does not fit into what is left of a block begins
-the next one, and goes on over several if it is longer. So where blocks begin follows from the records alone a few
-blocks after any place, and files that are joined (`f5py.io.bam.joined_bam`) hardly have to be compressed again.
+A BAM block has as many whole records as fit. A record that does not fit begins the next block, and spans several if
+needed. Block boundaries therefore soon depend on the records alone, so joining files (`f5py.io.bam.joined_bam`)
+recompresses little.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     import pysam
     from typing_extensions import Self
 
-#: Blocks that are compressed one after the other in a thread, and written together.
+#: Blocks per compression job.
 BLOCKS_PER_JOB = 16
-#: The system takes no more in one call.
+#: Limit of os.writev.
 _MOST_PIECES = 512
 _MODES = {"sam": "w", "cram": "wc"}
 
 
 class _CompressedSam:
-    """Writes SAM compressed as bgzip does it, which pysam cannot; `file` is not closed."""
+    """SAM compressed as BGZF, which pysam cannot write; `file` stays open."""
 
     def __init__(self, file: BinaryIO, header: pysam.AlignmentHeader, n_threads: int) -> None:
         copy = open(os.dup(file.fileno()), "wb")  # noqa: SIM115 - closed with the output
@@ -53,27 +53,23 @@ class _CompressedSam:
 
 
 class RecordOutput:
-    """Takes records as bytes and writes them in the format that the file's name says; a context manager.
+    """Output of encoded records in the format of the file's name; a context manager.
+
+    Raises `OutputFileError` if the file cannot be written, also from `write` and at the end; `InputFileError` if the
+    reference's compression does not suit CRAM.
 
     Parameters
     ----------
     file : binary file
-        Must have a file descriptor. It is not closed.
+        Has a file descriptor; stays open.
     path : str
-        Its name; one that ends in .sam, .sam.gz or .cram makes that format, any other one BAM.
+        Its name: .sam, .sam.gz and .cram select the format, others BAM.
     n_threads : int
-        Compression threads. The bytes written do not depend on it.
+        Compression threads; they do not change the bytes.
     reference_path : str, optional
-        FASTA file, needed for CRAM.
+        FASTA file, for CRAM.
     kind : str, optional
-        Format, ``bam``, ``sam`` or ``cram``, if the name does not say it.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written, also from `write` and on leaving the context.
-    InputFileError
-        The reference is compressed in a way that CRAM cannot be written with.
+        ``bam``, ``sam`` or ``cram`` in place of the name's format.
     """
 
     def __init__(
@@ -103,7 +99,7 @@ class RecordOutput:
             )
         self._file = file
         self._compressor = OrderedWork(n_threads, _made, self._put, "f5py-bgzf")
-        self._pending = bytearray()  # of the block that is not full
+        self._pending = bytearray()  # of the incomplete block
         self._n_written = 0
         if self._converted is None:
             self._compressor.add(partial(_compress, [bam_header(header)]))
@@ -127,25 +123,23 @@ class RecordOutput:
 
     @property
     def is_bam(self) -> bool:
-        """Whether BAM is written."""
         return self._converted is None
 
     @property
     def n_contigs(self) -> int:
-        """Contigs in the header."""
         return self._header.nreferences
 
     @property
     def n_pending(self) -> int:
-        """Bytes of text of the last block, which is not full."""
+        """Bytes of text in the last, incomplete block."""
         return len(self._pending)
 
     def set_pending(self, text: bytes) -> None:
-        """Let the last block have this text so far."""
+        """Replace the text of the last, incomplete block."""
         self._pending[:] = text
 
     def put_blocks(self, blocks: list[bytes]) -> None:
-        """Write blocks as they are; the last block before them must be empty."""
+        """Write complete blocks; the pending block must be empty."""
         try:
             self._compressor.finish()
             self._put(blocks)
@@ -153,14 +147,14 @@ class RecordOutput:
             raise self._failure(problem) from problem
 
     def put_later(self, make: Callable[[], list[bytes]]) -> None:
-        """Write the blocks that a compression thread gets by calling `make`; otherwise as `put_blocks`."""
+        """Write the blocks made by `make` in a compression thread; the pending block must be empty."""
         try:
             self._compressor.add(make)
         except OSError as problem:
             raise self._failure(problem) from problem
 
     def finish_blocks(self) -> int:
-        """Write all blocks that have been asked for; return the number of bytes written so far."""
+        """Write all requested blocks; return the bytes written so far."""
         try:
             self._compressor.finish()
         except OSError as problem:
@@ -183,7 +177,7 @@ class RecordOutput:
             self._compressor.close()
 
     def _compress_until(self, ends: list[int]) -> None:
-        """Compress the blocks of what is pending that have these ends."""
+        """Compress the pending blocks with these ends."""
         texts = [bytes(self._pending[begin:end]) for begin, end in pairwise([0, *ends])]
         for first in range(0, len(texts), BLOCKS_PER_JOB):
             self._compressor.add(partial(_compress, texts[first : first + BLOCKS_PER_JOB]))
@@ -191,20 +185,20 @@ class RecordOutput:
             del self._pending[: ends[-1]]
 
     def _put(self, blocks: list[bytes]) -> None:
-        # Past the file object's buffer, which would try again at closing what has failed.
+        # bypasses the file object's buffer, which would retry failed writes on closing
         write_all(self._file.fileno(), blocks)
         self._n_written += sum(map(len, blocks))
 
     def _failure(self, problem: OSError) -> OSError | OutputFileError:
-        if problem.errno == errno.EPIPE:  # who reads it has seen enough, which is no failure
+        if problem.errno == errno.EPIPE:  # the reader has gone
             return problem
-        # htslib does not tell why
+        # htslib gives no reason
         why = os.strerror(problem.errno) if problem.errno else "is the disk full?"
         return OutputFileError(f"{self._path}: cannot write: {why}")
 
 
 def block_ends(text: NDArray[np.uint8], walked: int) -> list[int]:
-    """Find the ends of full blocks in text that a block begins with, and that has whole records from `walked` on."""
+    """Return the ends of full blocks in text that has whole records from `walked` on."""
     from f5py.io.bam._block_cuts_numba import cut_blocks
 
     ends = np.empty(2 * (len(text) // BLOCK_BYTES) + 2, np.int64)
@@ -212,7 +206,7 @@ def block_ends(text: NDArray[np.uint8], walked: int) -> list[int]:
 
 
 def write_all(descriptor: int, pieces: list[bytes]) -> None:
-    """Write pieces one after the other to an open file, without joining them, which would hold up other threads."""
+    """Write pieces to a file descriptor without joining them."""
     left = [memoryview(piece) for piece in pieces if piece]
     while left:
         n_written = os.writev(descriptor, left[:_MOST_PIECES])

@@ -1,4 +1,4 @@
-"""Alignment records as bytes, as BAM has them, and their columns."""
+"""Encoded BAM records and their columns."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     import pysam
 
 _MAGIC = b"BAM\1"
-#: About so many bytes of records are converted by htslib at a time.
+#: About the size of a group of records converted by htslib.
 _CONVERTED_BYTES = 1 << 22
-#: How the types of single numbers are stored.
+#: Struct formats of numeric tag types.
 _NUMBERS = {b"c": "<b", b"C": "<B", b"s": "<h", b"S": "<H", b"i": "<i", b"I": "<I", b"f": "<f", b"d": "<d"}
 
 
@@ -35,24 +35,20 @@ class RecordColumns(NamedTuple):
 
     names: NDArray[np.uint8]
     name_offsets: NDArray[np.int64]
-    # contig, start, end: 0-based, half-open
     contig: NDArray[np.int32]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
+    start: NDArray[np.int64]  # 0-based
+    end: NDArray[np.int64]  # exclusive
     reverse: NDArray[np.bool_]
-    # cigar, cigar_offsets: length times 16 plus operation
-    cigar: NDArray[np.uint32]
+    cigar: NDArray[np.uint32]  # length << 4 | operation
     cigar_offsets: NDArray[np.int64]
-    # parents, parent_offsets: names of the reads that these were split from (tag pi); empty without
-    parents: NDArray[np.uint8]
+    parents: NDArray[np.uint8]  # names of the reads that these were split from (tag pi), or empty
     parent_offsets: NDArray[np.int64]
-    # split_start, split_length: tags sp and ns; -1 without
-    split_start: NDArray[np.int64]
-    split_length: NDArray[np.int64]
+    split_start: NDArray[np.int64]  # tag sp, or -1
+    split_length: NDArray[np.int64]  # tag ns, or -1
 
     @classmethod
     def of(cls, data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> RecordColumns:
-        """Decode the chosen ones of the records that begin at `starts`, which also has the end of the last one."""
+        """Decode the chosen records; `starts` includes the end of the last one."""
         from f5py.io.bam._bam_numba import decode, measure
 
         n = len(chosen)
@@ -77,25 +73,23 @@ class RecordColumns(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[RecordColumns]) -> RecordColumns:
-        """Join the records of all parts."""
         return parts[0] if len(parts) == 1 else joined_tuples(parts)
 
 
 @dataclass
 class RawRecords:
-    """Records as bytes."""
+    """Encoded records."""
 
     data: NDArray[np.uint8]
-    starts: NDArray[np.int64]  # shape (n + 1,): record i is ``data[starts[i]:starts[i + 1]]``, its size first
-    # shape (n,): the read of the batch that a record belongs to, -1 for one that the filters have left out
-    read: NDArray[np.int64]
+    starts: NDArray[np.int64]  # shape (n + 1,): record i is ``data[starts[i]:starts[i + 1]]``
+    read: NDArray[np.int64]  # shape (n,): the record's read in the batch, -1 for rejected records
 
     def __len__(self) -> int:
         return len(self.read)
 
     @classmethod
     def joined(cls, parts: list[RawRecords]) -> RawRecords:
-        """Join the records of all parts; reads are numbered on."""
+        """Join records; reads are renumbered."""
         reads, n_reads = [], 0
         for part in parts:
             reads.append(np.where(part.read >= 0, part.read + n_reads, -1))
@@ -106,14 +100,14 @@ class RawRecords:
 
     @classmethod
     def of(cls, records: Iterable[pysam.AlignedSegment], header: pysam.AlignmentHeader) -> RawRecords:
-        """Gather the bytes of records, each of which belongs to a read."""
+        """Encode records, one per read."""
         parts = []
         for data, starts, n in converted_chunks(records, header):
             parts.append(cls(data, starts[: n + 1], np.arange(n)))
         return cls.joined(parts)
 
     def of_reads(self, first: int, end: int) -> RawRecords:
-        """Select the records of reads `first` to `end` - 1."""
+        """Return the records of reads `first` to `end` - 1."""
         chosen = np.flatnonzero((self.read >= first) & (self.read < end))
         pieces = [self.data[self.starts[i] : self.starts[i + 1]] for i in chosen.tolist()]
         sizes = np.diff(self.starts)[chosen]
@@ -121,16 +115,15 @@ class RawRecords:
         return RawRecords(data, offsets_of(sizes), self.read[chosen] - first)
 
     def segments(self, header: pysam.AlignmentHeader) -> list[pysam.AlignedSegment]:
-        """Convert the records to objects of pysam."""
         return segments_of(self.data, header)
 
 
 def segments_of(data: NDArray[np.uint8], header: pysam.AlignmentHeader) -> list[pysam.AlignedSegment]:
-    """Whole records as objects of pysam."""
+    """Decode records to pysam objects."""
     import pysam
 
     with memory_file("f5py records") as file:
-        # of BGZF with its end block: htslib warns of a file without one
+        # htslib warns of a file without an end block
         file.writelines([*bgzf_blocks(bam_header(header) + data.tobytes()), END_BLOCK])
         file.seek(0)
         with pysam.AlignmentFile(file, "rb", check_sq=False) as records:
@@ -138,7 +131,7 @@ def segments_of(data: NDArray[np.uint8], header: pysam.AlignmentHeader) -> list[
 
 
 def bam_header(header: pysam.AlignmentHeader) -> bytes:
-    """Encode what a BAM file has before its first record."""
+    """Encode a BAM header."""
     text = undecoded(header.__str__)
     pieces = [_MAGIC, struct.pack("<i", len(text)), text, struct.pack("<i", header.nreferences)]
     for name, length in zip(header.references, header.lengths, strict=True):
@@ -150,7 +143,7 @@ def bam_header(header: pysam.AlignmentHeader) -> bytes:
 def tag_values(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
 ) -> list[str | None]:
-    """Return the chosen records' values of a tag as text, None for a record without it."""
+    """Return the chosen records' values of a tag as text, None where missing."""
     from f5py.io.bam._bam_columns_numba import find_tags
 
     begin, end = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
@@ -163,7 +156,7 @@ def tag_values(
 def with_changed_tags(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, changes: TagChanges
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Change values of tags in `n` records; return these, and where each begins."""
+    """Change values of tags in `n` records; return the records and their offsets."""
     from f5py.io.bam._bam_columns_numba import change_tags
 
     if not changes:
@@ -181,12 +174,11 @@ def with_changed_tags(
 def chosen_records(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Copy the chosen records one after the other; also return where they begin and the last one ends."""
+    """Copy the chosen records; return them and their offsets."""
     return gathered(data, starts[chosen], starts[chosen + 1] - starts[chosen])
 
 
 def record_names(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> Names:
-    """Collect the names of the chosen records."""
     from f5py.io.bam._bam_numba import NAME_LENGTH
 
     sizes = data[starts[chosen] + NAME_LENGTH].astype(np.int64) - 1
@@ -194,18 +186,17 @@ def record_names(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDA
 
 
 def fixed_numbers(data: NDArray[np.uint8], starts: NDArray[np.int64], at: int, kind: DTypeLike) -> NDArray:
-    """Read the number of a type that records have at the same place."""
+    """Read the numbers of dtype `kind` at offset `at` of each record."""
     return data[starts[:, np.newaxis] + np.arange(at, at + np.dtype(kind).itemsize)].view(kind)[:, 0]
 
 
 def record_name(data: NDArray[np.uint8], start: int) -> str:
-    """Read the name in the record that begins at `start`."""
     begin = start + FIXED_SIZE
     return data[begin : begin + 255].tobytes().split(b"\0")[0].decode("utf-8", "replace")
 
 
 def _value_text(value: bytes) -> str:
-    """Format a tag's value as text; its type comes first."""
+    """Format a tag's value, type first, as text."""
     kind, content = value[:1], value[1:]
     if kind in _NUMBERS:
         return str(struct.unpack(_NUMBERS[kind], content)[0])
@@ -224,12 +215,14 @@ def record_chunks(
 ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
     """Yield the records of a BAM file or stream, many at a time.
 
+    Raises `DamagedBlocksError` after the records before the damage, `OSError` for failed reads.
+
     Parameters
     ----------
     file : binary file
-        Read from where it stands.
+        Read from its position.
     skipped : int, optional
-        Bytes of its text before the first record that is wanted, if that is not the whole header.
+        Bytes of text before the first wanted record; the header by default.
     first_bytes, n_threads : int
         See `f5py.io.bam.bam_blocks.inflated_portions`.
 
@@ -240,13 +233,6 @@ def record_chunks(
         Record i is ``data[starts[i]:starts[i + 1]]``.
     n : int
         Number of records, at least one.
-
-    Raises
-    ------
-    DamagedBlocksError
-        After the records before the damage.
-    OSError
-        The file cannot be read.
     """
     from f5py.io.bam._bam_numba import list_records
 
@@ -283,10 +269,7 @@ def record_chunks(
 
 
 def header_size(file: BinaryIO) -> int:
-    """Bytes of a BAM file's text before its first record.
-
-    Raises `DamagedBlocksError` or `OSError`: see `f5py.io.bam.bam_blocks.inflated_portions`.
-    """
+    """Return the bytes of a BAM header; raise as `f5py.io.bam.bam_blocks.inflated_portions`."""
     text = bytearray()
     with closing(inflated_portions(file)) as portions:
         for portion in portions:
@@ -297,7 +280,7 @@ def header_size(file: BinaryIO) -> int:
 
 
 def header_end(data: bytearray) -> int | None:
-    """Find where the first record begins, or None if that is not there yet."""
+    """Return the offset of the first record, None if the header is incomplete."""
     if len(data) < 8:
         return None
     if not data.startswith(_MAGIC):
@@ -320,9 +303,9 @@ def overlaps(record: pysam.AlignedSegment, contig: int, start: int, end: int) ->
 def converted_chunks(
     records: Iterable[pysam.AlignedSegment], header: pysam.AlignmentHeader, at_most: int = 4096
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
-    """`record_chunks` of the records of an iterator, which htslib writes as BAM into memory, `at_most` at a time.
+    """Encode pysam records as `record_chunks` yields them, at most `at_most` at a time.
 
-    Raises the iterator's `OSError`, after the records before.
+    Raises the iterator's `OSError` after the records before it.
     """
     import pysam
 
@@ -346,7 +329,7 @@ def converted_chunks(
 def _next_group(
     records: Iterator[pysam.AlignedSegment], at_most: int, n_bytes: int
 ) -> tuple[list[pysam.AlignedSegment], OSError | None]:
-    """Take the next records, at most so many and of about so many bytes, and what the one after them has raised."""
+    """Return the next records, up to a number and about a size, and the error after them."""
     group: list[pysam.AlignedSegment] = []
     size = 0
     try:

@@ -1,4 +1,4 @@
-"""Headers of alignment files: from their text, and of several files as one."""
+"""Headers of alignment files: parsing and merging."""
 
 from __future__ import annotations
 
@@ -10,21 +10,16 @@ from f5py.errors import InputFileError
 if TYPE_CHECKING:
     import pysam
 
-#: Beginnings of lines about reads: read groups, programs, comments.
+#: Header lines about reads.
 KINDS_OF_READS = ("@RG", "@PG", "@CO")
-#: New values of reads' tags, by the name of the tag, ``RG`` or ``PG``, and the value that it has in a file.
+#: New values of tags by tag name, ``RG`` or ``PG``, and old value.
 TagChanges = dict[tuple[str, str], str]
 
 
 def header_of_text(text: str) -> pysam.AlignmentHeader:
-    """Make a header from its lines.
+    """Parse a header; bytes of comments that are not UTF-8 are surrogates, and kept.
 
-    Raises `InputFileError` if a line lacks a field that it must have, or its field is not of the right form.
-
-    Parameters
-    ----------
-    text : str
-        Free text need not be UTF-8: other bytes are surrogates, and come out as they went in.
+    Raises `InputFileError` if a line lacks a required field or a field is malformed.
     """
     import pysam
 
@@ -39,23 +34,20 @@ def header_of_text(text: str) -> pysam.AlignmentHeader:
 
 
 class HeaderLines:
-    """Read groups, programs and comments of several files.
+    """Merged read groups, programs and comments of several files, in `lines`.
 
-    As in `samtools merge`, each ID stands for one thing: a line with the ID of another one gets a new ID, and the lines
-    and reads of its file that refer to it follow. Equal lines are there once.
-
-    Attributes
-    ----------
-    lines : list of str
+    As in `samtools merge`, a line with an ID in use gets a new one, and the lines and reads that refer to it follow.
+    Equal
+    lines appear once.
     """
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self._id_of: dict[str, str] = {}  # of a line with the ID that it had in its file
-        self._taken: set[tuple[str, str]] = set()  # kinds of lines and their IDs
+        self._id_of: dict[str, str] = {}  # new ID by original line
+        self._taken: set[tuple[str, str]] = set()  # record types and IDs
 
     def add(self, lines: Iterable[str]) -> TagChanges:
-        """Add the lines of a file that begin with @RG, @PG or @CO; return what its reads' tags change to."""
+        """Add the @RG, @PG and @CO lines of a file; return the changes of its reads' tags."""
         lines = list(dict.fromkeys(lines))
         changes: TagChanges = {}
         new: dict[str, str | None] = {}
@@ -68,7 +60,7 @@ class HeaderLines:
         return {of_tag: after for of_tag, after in changes.items() if after != of_tag[1]}
 
     def _renamed(self, line: str, changes: TagChanges) -> str | None:
-        """Give a line an ID of its own, and note in `changes` what becomes of the old one; None if it is there."""
+        """Make a line's ID unique and record the change; return None if the line exists."""
         kind, before = line[1:3], field_of(line, "ID")
         program = field_of(line, "PP" if kind == "PG" else "PG")
         line = _with_field(line, "PP" if kind == "PG" else "PG", changes.get(("PG", program), program))
@@ -86,17 +78,17 @@ class HeaderLines:
 
 
 def field_of(line: str, name: str) -> str:
-    """Return a field of a header line, "" if it has none of that name."""
+    """Return a field of a header line, "" if missing."""
     return next((field[3:] for field in line.split("\t")[1:] if field[:3] == f"{name}:"), "")
 
 
 def _with_field(line: str, name: str, value: str) -> str:
-    """Change a field of a header line, if it has one of that name."""
+    """Replace a field of a header line, if it exists."""
     return "\t".join(f"{name}:{value}" if field[:3] == f"{name}:" else field for field in line.split("\t"))
 
 
 def _parents_first(lines: list[str]) -> list[str]:
-    """List the lines of programs so that each comes after the one that its PP refers to."""
+    """Sort program lines so that each follows the one in its PP."""
     programs = [line for line in lines if line.startswith("@PG\t")]
     by_id = {field_of(line, "ID"): line for line in reversed(programs)}
     ordered: dict[str, None] = {}

@@ -1,4 +1,4 @@
-"""Alignments that are written with an index beside them."""
+"""Alignment output with an index."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from f5py.text.encoding import undecoded
 if TYPE_CHECKING:
     import pysam
 
-#: A BAI index cannot hold longer contigs.
+#: Longest contig of a BAI index.
 _LONGEST_BAI = (1 << 29) - 1
 
 
 def index_suffix(path: str, longest: int) -> str | None:
-    """Choose the ending of an index's name: by the format that a name asks for, and the bases of the longest contig."""
+    """Return the suffix of an output's index by its format and the longest contig."""
     kind = format_of_records(path)
     if kind == "sam":
         return None
@@ -29,10 +29,10 @@ def index_suffix(path: str, longest: int) -> str | None:
 
 
 def write_index(path: str, target: str, suffix: str, n_threads: int) -> None:
-    """Make the index of sorted BAM or CRAM; `pysam.SamtoolsError` if that cannot be."""
+    """Index sorted BAM or CRAM; raise `pysam.SamtoolsError` if that fails."""
     import pysam
 
-    # htslib takes parts of some names, as ##idx##, for orders; so it gets the number of an open file
+    # htslib interprets parts of names, such as ##idx##; so it gets descriptors
     with open(path, "rb") as file, open(target, "r+b") as out:
         names = [f"/dev/fd/{one.fileno()}" for one in (out, file)]
         options = ["-@", str(n_threads - 1), *(["-c"] if suffix == ".csi" else [])]
@@ -41,15 +41,9 @@ def write_index(path: str, target: str, suffix: str, n_threads: int) -> None:
 
 @contextmanager
 def indexed_output(path: str, header: pysam.AlignmentHeader, n_threads: int) -> Iterator[BinaryIO]:
-    """Give a `complete_output` for alignments, beside which an index appears if they are sorted by position.
+    """Open a `complete_output` for alignments, indexed at the end if they are sorted by position.
 
-    Both are complete when they appear, the index after the alignments. If there can be no index, because the records
-    are not in the order that the header says, there is a warning.
-
-    Parameters
-    ----------
-    path : str
-        A name that ends in .sam or .cram makes that format, any other one BAM.
+    The index appears after the alignments. If records are not in the header's order, there is a warning instead.
     """
     import pysam
 

@@ -1,4 +1,4 @@
-"""BAM files one after the other as one, whose blocks are copied as they are wherever that can be."""
+"""Concatenation of BAM files that copies blocks unchanged where possible."""
 
 from __future__ import annotations
 
@@ -16,21 +16,15 @@ from f5py.io.bytes.bgzf_blocks import MAX_BLOCK
 
 
 class JoinedBam(RecordOutput):
-    """A `RecordOutput` that takes the records of whole files, too; they must have its header's contigs.
+    """A `RecordOutput` that also appends whole files with the same contigs.
 
-    The file is the one that would be written of the same records without a file in between, if the files were written
-    by `RecordOutput`.
+    The bytes equal those of the same records written directly, if the files come from `RecordOutput`.
     """
 
     def append(self, file: BinaryIO) -> None:
         """Append the records of a BAM file.
 
-        Raises
-        ------
-        InputFileError
-            The file cannot be read, or is damaged.
-        OutputFileError
-            See `RecordOutput`.
+        Raises `InputFileError` if it cannot be read or is damaged, `OutputFileError` as `RecordOutput`.
         """
         try:
             if self.is_bam:
@@ -50,14 +44,14 @@ class JoinedBam(RecordOutput):
         place = self._append_until_blocks_meet(file)
         if place is None:
             return
-        # From here on the blocks are the same, but for the last, which what follows may be added to.
+        # from here on all blocks are equal but the last, which may grow
         file.seek(place)
         held = b""
         for data, blocks, problem in block_portions(file, READ_BYTES):
             if problem is not None:
                 raise problem
             ends = blocks[text_sizes(data, blocks) > 0, 2].tolist()
-            if not ends:  # nothing but the empty block that marks the end
+            if not ends:  # only the end block
                 continue
             first, begin = [0, *ends][-2:]
             self.put_blocks([held, data[:first]])
@@ -66,17 +60,14 @@ class JoinedBam(RecordOutput):
             self.set_pending(first_text(held))
 
     def _append_until_blocks_meet(self, file: BinaryIO) -> int | None:
-        """Append records until a block of theirs begins where one of the output does; return its place in the file.
-
-        None if there is no such block.
-        """
+        """Append records until a block of the file begins where an output block does; return its offset, or None."""
         from f5py.io.bam._bam_numba import list_records
 
-        text = bytearray()  # of the header, then of a record that is not whole
+        text = bytearray()  # of the header, then of an incomplete record
         n_header: int | None = None
         n_appended = 0  # bytes of records
         n_read = 0
-        begins: dict[int, int] = {}  # places of blocks in the file, by the bytes of records before them
+        begins: dict[int, int] = {}  # file offsets of blocks by the bytes of records before them
         place = 0
         while True:
             file.seek(place)

@@ -1,4 +1,4 @@
-"""Opening alignment files through htslib."""
+"""Opening of alignment files with htslib."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from f5py.messages.strict import NO_LAST_LINE_END, input_warning
 if TYPE_CHECKING:
     import pysam
 
-#: Record types that the header of a SAM file may begin with; its "@" looks like the start of a FASTQ record.
+#: Record types of SAM headers; their "@" looks like FASTQ.
 SAM_HEADERS = ("HD", "SQ", "RG", "PG", "CO")
 _BAM_MAGIC, _CRAM_MAGIC = b"BAM\1", b"CRAM"
 
 
 def is_alignment_file(path: str) -> bool:
-    """Return whether a file is BAM, CRAM or SAM, by its beginning; a pipe is not looked at."""
+    """Return whether a file is BAM, CRAM or SAM, by its beginning; False for pipes."""
     if path == "-" or not os.path.isfile(path):
         return False
     with open(path, "rb") as file:
@@ -34,9 +34,9 @@ def is_alignment_file(path: str) -> bool:
 
 
 def opened(path: str, reference_path: str | None, pipe: WatchedPipe | None = None) -> pysam.AlignmentFile:
-    """Open a file, a BAM file with an index without its name: htslib does not look for that then, and may crash.
+    """Open a file; indexed BAM without its name, because htslib may crash on a damaged index.
 
-    The index is read by `f5py.io.bam.bam_index`. Raises `OSError` or `ValueError` if the file cannot be opened.
+    `f5py.io.bam.bam_index` reads the index. Raises `OSError` or `ValueError` if the file cannot be opened.
     """
     import pysam
 
@@ -47,23 +47,20 @@ def opened(path: str, reference_path: str | None, pipe: WatchedPipe | None = Non
         finally:
             pipe.close_descriptor()
     _check_beginning(path)
-    name = os.path.abspath(path)  # some relative names, of folders called ``http:`` for instance, are URLs for htslib
+    name = os.path.abspath(path)  # htslib takes relative names such as http:/x for URLs
     if find_index(path) is None:
         return pysam.AlignmentFile(name, check_sq=False, reference_filename=reference_path)
     with open(path, "rb") as file:
-        number = file.fileno()  # it would take the name of a file object
+        number = file.fileno()  # a file object has a name
         opened = pysam.AlignmentFile(number, check_sq=False, reference_filename=reference_path)
-    if not opened.is_bam:  # a CRAM file beside the index of a BAM file
+    if not opened.is_bam:  # CRAM beside a BAM index
         opened.close()
         return pysam.AlignmentFile(name, check_sq=False, reference_filename=reference_path)
     return opened
 
 
 def _check_beginning(path: str) -> None:
-    """Raise `OSError` for a file that pysam would say more of than is wanted, or something else than is wrong.
-
-    Warn of SAM whose last line has no end.
-    """
+    """Raise `OSError` for damage that pysam reports badly; warn of SAM without a last line end."""
     if not os.path.isfile(path):
         return
     with open(path, "rb") as file:
@@ -83,13 +80,13 @@ def _check_beginning(path: str) -> None:
 
 
 def _unpacked(start: bytes) -> bytes:
-    """Return what the text of a file begins with; raise `zlib.error` if it cannot be decompressed."""
+    """Return the first text of a file; raise `zlib.error` if it is damaged."""
     if not start.startswith(GZIP_MAGIC):
         return start
     return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start, MAX_BLOCK)
 
 
 def reason_of(problem: Exception) -> str:
-    """Extract the first line of what the library or the system says."""
+    """Return the first line of an error's text."""
     text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     return text.splitlines()[0]

@@ -1,4 +1,4 @@
-"""Ranges of the records of a file that can only be read from its beginning, such as SAM and CRAM."""
+"""Sequential access to record ranges of SAM and CRAM files."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ if TYPE_CHECKING:
 
 
 class RecordCursor:
-    """Yields one range of records after the other, whose bounds are numbers of records.
-
-    A range that follows the one before is read on from there; for an earlier one the file is read from its beginning.
-    """
+    """Iterator of record ranges by record numbers; a range before the current position restarts the file."""
 
     def __init__(self) -> None:
         self._records: Iterator[pysam.AlignedSegment] = iter(())
@@ -25,7 +22,7 @@ class RecordCursor:
     def between(
         self, within: RecordRange, visit: Callable[[], Iterator[pysam.AlignedSegment]]
     ) -> Iterator[pysam.AlignedSegment]:
-        """Yield the records of a range; `visit` gives an iterator of all. Raises `OSError` if the file is damaged."""
+        """Yield the records of a range; `visit` iterates all. Raises `OSError` if the file is damaged."""
         if self._at is None or self._at > within.begin:
             self._records, self._at = visit(), 0
         for _ in islice(self._records, within.begin - self._at):

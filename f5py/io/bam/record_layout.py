@@ -1,4 +1,4 @@
-"""The layout of a BAM record (SAM specification, section 4.2), as far as Python and compiled code both need it."""
+"""Layout of a BAM record (SAM specification, section 4.2)."""
 
 #: Bytes of a record before its name.
 FIXED_SIZE = 36

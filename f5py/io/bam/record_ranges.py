@@ -1,8 +1,8 @@
-"""Ranges of the records of a file, which together have every record once and can be read apart.
+"""Division of a file's records into ranges that can be read separately.
 
-A range of a BAM file is bounded by virtual offsets: the place of a block in the file, shifted by 16 bits, plus a place
-in the block's text (SAM specification, section 4.1.1). Places where records begin are taken from the index, or, where
-that names too few, from the file, which is read once for them. Ranges of other files are bounded by numbers of records.
+BAM ranges have virtual offsets as bounds: a block's file offset, shifted by 16 bits, plus an offset in its text (SAM
+specification, section 4.1.1). They come from the index or, if that has too few, from a scan of the file. Ranges of
+other formats have record numbers as bounds.
 """
 
 from __future__ import annotations
@@ -24,41 +24,37 @@ from f5py.io.bam.bam_records import header_size, record_chunks
 from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, bgzf_blocks
 from f5py.io.remote import ranged_file
 
-#: Ranges made with an index may be that many times as large as the mean; else the file is read for more places.
+#: Largest ratio of a range to the mean before the file is scanned for more bounds.
 _MOST_UNEVEN = 1.5
-#: Files up to this size are read for places also if only those in windows count.
+#: Files up to this size are scanned even with windows.
 _SMALL_FILE = 1 << 26
-#: Of the places where records begin, so many are kept for each range.
+#: Possible bounds per range.
 _PLACES_PER_RANGE = 8
-#: About how many bytes of a block a byte of its text takes up.
+#: About the compression ratio of a block.
 _PACKED = 0.25
-#: Bases of the reference after a window within which the records of the window are taken to end in the file.
+#: Reference bases after a window by which the file range of its records is extended.
 _REACH = 1 << 16
 
 
 class RecordRange(NamedTuple):
     """Consecutive records of a file."""
 
-    # virtual offset of the first record; 0 is the beginning of the file, with its header. Its number, from 0, if the
-    # file is not BAM.
-    begin: int
-    end: int | None  # that of the record after the last one; None at the end of a BAM file
-    # number of records that a run over the whole file visits before these; 0 if they have not been counted
-    first_record: int = 0
+    begin: int  # virtual offset of the first record, 0 for the start of the file; record number if not BAM
+    end: int | None  # exclusive; None at the end of a BAM file
+    first_record: int = 0  # records before these in the whole file, if counted
 
     @property
     def is_empty(self) -> bool:
-        """Whether it has no records."""
         return self.end is not None and self.end <= self.begin
 
 
 class RecordRanges(Sequence[RecordRange]):
-    """Many ranges in little memory: a file may be divided into a hundred thousand.
+    """Compact sequence of ranges, of which there may be a hundred thousand.
 
     Parameters
     ----------
     bounds : int64, shape (n, 3)
-        Those of `RecordRange`, with -1 for the end of the file.
+        Fields of `RecordRange`, with -1 for the end of the file.
     """
 
     def __init__(self, bounds: NDArray[np.int64]) -> None:
@@ -66,23 +62,22 @@ class RecordRanges(Sequence[RecordRange]):
 
     @classmethod
     def of(cls, ranges: Iterable[Sequence[int | None]]) -> RecordRanges:
-        """Those of some ranges, or of their bounds."""
         bounds = [(begin, -1 if end is None else end, first) for begin, end, first in ranges]
         return cls(np.array(bounds, np.int64).reshape(-1, 3))
 
     @classmethod
     def of_numbers(cls, n_records: int, n_parts: int) -> RecordRanges:
-        """So many about equal ones of a file with so many records that is not BAM."""
+        """Split `n_records` of a file other than BAM into about equal ranges."""
         borders = n_records * np.arange(n_parts + 1) // n_parts
         return cls(np.stack([borders[:-1], borders[1:], borders[:-1]], 1))
 
     @property
     def n_records(self) -> int | None:
-        """Number of all records, if the bounds are numbers of records."""
+        """Number of all records if the bounds are record numbers."""
         return self[-1].end if len(self) else None
 
     def sizes(self, n_bytes: int) -> NDArray[np.int64]:
-        """Of how many bytes of a file with `n_bytes` each is, about; int64."""
+        """Return about the bytes of each range in a file of `n_bytes`; int64."""
         begin, end, _ = self._bounds.T
         if self.n_records is not None:
             return (end - begin) * n_bytes // max(self.n_records, 1)
@@ -105,22 +100,18 @@ class RecordRanges(Sequence[RecordRange]):
         return RecordRange(begin, None if end < 0 else end, first_record)
 
     def numbered(self, first_records: Sequence[int]) -> RecordRanges:
-        """Attach numbers of first records to the ranges."""
+        """Set the numbers of the ranges' first records."""
         bounds = self._bounds.copy()
         bounds[:, 2] = first_records
         return RecordRanges(bounds)
 
 
 class _RangeFile(io.RawIOBase):
-    """A BAM file that ends where a range does.
+    """A BAM file truncated at the end of a range, with the original file offsets.
 
-    Places are those of the file. Where the range ends within a block, this has a block with the text until there.
-    Raises `OSError` if the file cannot be read, or there is no block where the range ends.
-
-    Parameters
-    ----------
-    end : int or None
-        See `RecordRange`.
+    A range that ends within a block gets a block with the text up to there. Raises `OSError` if the file cannot be read
+    or
+    has no block at the end.
     """
 
     def __init__(self, path: str, end: int | None) -> None:
@@ -145,7 +136,7 @@ class _RangeFile(io.RawIOBase):
         return True
 
     def read(self, size: int = -1) -> bytes:
-        """Up to so many bytes, without a bound if it is negative."""
+        """Read at most `size` bytes; all if negative."""
         if size < 0:
             size = self._n_whole + len(self._tail)
         if self._at < self._n_whole:
@@ -178,25 +169,25 @@ class _RangeFile(io.RawIOBase):
 
 
 def range_file(path: str, end: int | None) -> BinaryIO:
-    """Open a BAM file that ends where a range does; see `_RangeFile`."""
+    """Open a BAM file truncated at the end of a range; see `_RangeFile`."""
     return cast(BinaryIO, _RangeFile(path, end))
 
 
 def split_records(
     path: str, n_contigs: int, n_parts: int, index: BamIndex | None = None, windows: Windows | None = None
 ) -> RecordRanges:
-    """Split a BAM file into ranges of about equal sizes in the file.
+    """Split a BAM file into ranges of about equal file sizes.
 
-    Raises `OSError` if the file cannot be read, or is damaged.
+    Raises `OSError` if the file cannot be read or is damaged.
 
     Parameters
     ----------
     n_parts : int
-        Ranges; if there are not that many places for borders, the last ones are empty.
+        Ranges; the last ones are empty if there are too few possible bounds.
     index : BamIndex, optional
-        Of this file. Without it the file is read.
+        Without it the file is scanned.
     windows : Windows, optional
-        The sizes are those of the records that overlap one; needs an index.
+        Balance only records that overlap one; needs an index.
     """
     size = os.path.getsize(path)
     extents = np.array([[0, size]]) if index is None or windows is None else _extents(index, windows, size)
@@ -208,7 +199,7 @@ def split_records(
         borders, _ = _borders(_all_places(path, n_contigs, max(spacing, 1)), extents, n_parts)
     ranges = np.zeros((n_parts, 3), np.int64)
     ranges[1 : len(borders) + 1, 0] = borders
-    # more parts than places: the last border stands for the missing ones
+    # too few places: the last border repeats
     ranges[len(borders) + 1 :, 0] = ranges[len(borders), 0]
     ranges[:-1, 1] = ranges[1:, 0]
     ranges[-1, 1] = -1
@@ -216,7 +207,7 @@ def split_records(
 
 
 def _all_places(path: str, n_contigs: int, spacing: int) -> NDArray[np.int64]:
-    """Virtual offsets at which records begin, ascending, one for about `spacing` bytes of the file."""
+    """Return virtual offsets of records, ascending, about one per `spacing` bytes of the file."""
     with range_file(path, None) as file:
         blocks, texts = block_places(file)
     with range_file(path, None) as file:
@@ -233,12 +224,12 @@ def _all_places(path: str, n_contigs: int, spacing: int) -> NDArray[np.int64]:
 
 
 def _in_file(places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """About where in the file places are, in bytes."""
+    """Return about the file offsets of virtual offsets, in bytes."""
     return (places >> 16) + (_PACKED * (places & 0xFFFF)).astype(np.int64)
 
 
 def _extents(index: BamIndex, windows: Windows, size: int) -> NDArray[np.int64]:
-    """About where in the file the records of the windows are: disjoint stretches, ascending; int64, shape (n, 2)."""
+    """Return about the file ranges of the windows' records, disjoint and ascending; int64, shape (n, 2)."""
     contigs, starts, ends = windows.bounds()
     found = []
     for contig, start, end in zip(contigs.tolist(), starts.tolist(), ends.tolist(), strict=True):
@@ -260,7 +251,7 @@ def _extents(index: BamIndex, windows: Windows, size: int) -> NDArray[np.int64]:
 
 
 def _borders(places: NDArray[np.int64], extents: NDArray[np.int64], n_parts: int) -> tuple[NDArray[np.int64], bool]:
-    """Choose the places nearest to an even split of the extents, ascending, and say whether it is about even."""
+    """Choose the places nearest to an even split of the extents; also return whether it is about even."""
     if not len(places):
         return places, False
     sizes = np.diff(extents, axis=1)[:, 0]
@@ -268,7 +259,6 @@ def _borders(places: NDArray[np.int64], extents: NDArray[np.int64], n_parts: int
     at = _in_file(places)
     extent = np.searchsorted(extents[:, 0], at, side="right") - 1
     inside = np.clip(at - extents[extent, 0], 0, sizes[extent])
-    # bytes of extents before each place, about
     passed = np.maximum.accumulate(np.where(extent < 0, 0, before[extent] + inside))
     wanted = before[-1] * np.arange(1, n_parts, dtype=np.float64) / n_parts
     following = np.minimum(np.searchsorted(passed, wanted), len(places) - 1)

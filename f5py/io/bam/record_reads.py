@@ -1,4 +1,4 @@
-"""Basecalled reads from the alignment records themselves."""
+"""Basecalled reads from alignment records."""
 
 from __future__ import annotations
 
@@ -21,20 +21,16 @@ from f5py.threads.pool import CallingThread, WorkerPool
 if TYPE_CHECKING:
     from f5py.io.bam._bam_sequence_numba import Held, Sequences
 
-#: Primary records do not have these flags: unmapped reads have bases too, but nobody asks for them.
+#: Flags of other than mapped primary records.
 _NOT_PRIMARY = 0x4 | 0x100 | 0x800
 
 
 class RecordReads:
-    """The reads whose bases are in alignment records.
+    """Reads with their bases in alignment records.
 
-    A hard-clipped record (most supplementary ones) and a secondary one without a sequence take the bases of the read's
-    primary record, for which the file is read twice more. Standard input can be read only once: there they have none.
-
-    Parameters
-    ----------
-    n_threads : int
-        Threads that inflate the file then, while nothing else can be done.
+    Hard-clipped and sequence-less secondary records get the bases of the read's primary record; for these the file is
+    read
+    twice more, with `n_threads`. On standard input they have none.
     """
 
     def __init__(self, alignments: AlignmentFile, n_threads: int = N_THREADS) -> None:
@@ -45,11 +41,11 @@ class RecordReads:
 
     @property
     def held(self) -> ReadIndex:
-        """The bases of reads with records that have not got all of them."""
+        """Bases of reads with incomplete records."""
         return self._held
 
     def first_names(self, n: int) -> list[str]:
-        """Names of the reads of the first n records, if the file can be read twice."""
+        """Return the read names of the first n records; none for a pipe."""
         if self._alignments.is_pipe:
             return []
         for data, starts, n_records in all_chunks(self._alignments):
@@ -59,19 +55,17 @@ class RecordReads:
     def look_up(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: NDArray[np.bool_]
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Find the bases of the reads of `n` records.
+        """Find the bases of the reads of `n` records from `f5py.io.bam.bam_records.record_chunks`.
 
         Parameters
         ----------
-        data, starts, n
-            As `f5py.io.bam.bam_records.record_chunks` gives them.
         wanted : bool, shape (n,)
-            Which records matter.
+            Records that matter.
 
         Returns
         -------
         lengths : int64, shape (n,)
-            Bases of the read; 0 where they cannot be had.
+            Bases of the read; 0 if unavailable.
         rows : int64, shape (n,)
             Row in `held`, or -1: the bases are in the record.
         """
@@ -95,15 +89,14 @@ class RecordReads:
         rows: NDArray[np.int64],
         pool: WorkerPool | None = None,
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Gather the bases of some records' reads, as sequenced, and their offsets; `rows` as from `look_up`."""
+        """Return the bases of the reads, as sequenced, and their offsets; `rows` as from `look_up`."""
         return sequences_of_records(data, starts, chosen, rows, rows >= 0, self._held, pool)
 
     def close(self) -> None:
-        """Forget the bases."""
         self._held.close()
 
     def _search(self) -> None:
-        """Hold the bases of the reads of all records that have not got them."""
+        """Load the bases of reads with incomplete records."""
         from f5py.io.bam._bam_numba import FLAGS
 
         self._has_searched = True
@@ -138,18 +131,18 @@ def sequences_of_records(
     reads: ReadIndex,
     pool: WorkerPool | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Gather the bases of some records' reads, as sequenced, from the records as far as these have them.
+    """Gather the bases of the records' reads, as sequenced, from the records if possible.
 
     Parameters
     ----------
     data, starts
-        As `f5py.io.bam.bam_records.record_chunks` gives them.
+        From `f5py.io.bam.bam_records.record_chunks`.
     chosen : int64, shape (n,)
-        The records.
+        Record indices.
     rows : int64, shape (n,)
-        Of `reads`; -1 for a read that is not there.
+        Of `reads`; -1 for a missing read.
     is_elsewhere : bool, shape (n,)
-        Whose bases are taken from `reads`.
+        Take the bases from `reads`.
 
     Returns
     -------
@@ -178,13 +171,7 @@ def copied_sequences(
     held: Held | None = None,
     pool: WorkerPool | None = None,
 ) -> Sequences:
-    """Copy the sequences of records' reads, of these sizes; see `sequences_of_records`.
-
-    Parameters
-    ----------
-    held : Held, optional
-        Sequences that are not taken from the records.
-    """
+    """Copy the sequences of the records' reads, of these sizes, or from `held`; see `sequences_of_records`."""
     from f5py.io.bam._bam_sequence_numba import Held, Sequences, copy_sequences
 
     if held is None:
@@ -204,7 +191,7 @@ def differ_from_records(
     compared: NDArray[np.bool_],
     pool: WorkerPool | None = None,
 ) -> NDArray[np.bool_]:
-    """Return which of the `compared` reads have other bases than their records say, or another number of them.
+    """Return which of the `compared` reads differ from their records in bases or length.
 
     Parameters
     ----------
@@ -225,13 +212,7 @@ def differ_from_records(
 def all_chunks(
     alignments: AlignmentFile, n_threads: int = N_THREADS
 ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
-    """Yield all records of a file once more, from its beginning, as `AlignmentFile.chunks` does.
-
-    Parameters
-    ----------
-    n_threads : int
-        Threads that inflate it.
-    """
+    """Yield all records of a reopened file as `AlignmentFile.chunks`, inflated in `n_threads`."""
     again = alignments.reopened()
     try:
         again.n_inflating = n_threads
@@ -243,7 +224,7 @@ def all_chunks(
 def whole_lengths_of(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Bases of records, 0 for those that have not all of their read."""
+    """Return the bases of records, 0 for hard-clipped ones."""
     from f5py.io.bam._bam_sequence_numba import whole_lengths
 
     lengths = np.empty(len(chosen), np.int64)

@@ -1,4 +1,4 @@
-"""Records of a BAM file that overlap windows, found by its index."""
+"""Records of a BAM file that overlap windows, through its index."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from f5py.io.bam.bam_index import BamIndex, is_block_start, not_its_index
 from f5py.io.bam.bam_records import chosen_records, record_chunks
 from f5py.io.bam.record_ranges import RecordRange, range_file
 
-#: Bytes of the file that are read first at each place that the index names: a block.
+#: First read at an offset of the index: a block.
 _FIRST_BYTES = 1 << 16
 
 
@@ -22,18 +22,10 @@ def window_chunks(
     windows: Windows,
     within: RecordRange = RecordRange(0, None),  # noqa: B008 - immutable
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
-    """Yield the records that overlap a window, each once and in the file's order, as `record_chunks` does.
+    """Yield the records of `within` that overlap a window, each once and in file order, as `record_chunks`.
 
-    The file is read on from where the index says that the first of them is until one begins after the window; and on to
-    the next window, unless there is more in between than has been read ahead. Only records of the range `within` are
-    looked at.
-
-    Raises
-    ------
-    InputFileError
-        The index names a place where no block begins.
-    OSError
-        As `record_chunks`.
+    Reading starts at the index's offset for a window and stops after it, unless the next window is already read ahead.
+    Raises `InputFileError` if an offset of the index is not a block start, `OSError` as `record_chunks`.
     """
     contigs, starts, ends = windows.bounds()
     begins = [
@@ -70,10 +62,7 @@ def window_chunks(
 
 
 def is_mapped_at(path: str, offset: int, n_contigs: int) -> bool:
-    """Return whether at a virtual offset there is a record that lies on the reference.
-
-    Raises `OSError` if there is no place for a record.
-    """
+    """Return whether the record at a virtual offset is mapped; raise `OSError` for an invalid offset."""
     from f5py.io.bam._bam_numba import CONTIG, signed32
 
     with range_file(path, None) as file:
@@ -86,7 +75,7 @@ def is_mapped_at(path: str, offset: int, n_contigs: int) -> bool:
 def _overlapping(
     data: NDArray[np.uint8], bounds: NDArray[np.int64], n: int, windows: Windows
 ) -> tuple[int, int, NDArray[np.int64]]:
-    """Contig and start of the last record, and which records overlap a window."""
+    """Return contig and start of the last record, and the records that overlap a window."""
     from f5py.io.bam._bam_columns_numba import places_of
 
     contig, start, end = np.empty((3, n), np.int64)

@@ -1,4 +1,4 @@
-"""Jitted parts of `f5py.io.reads.indexed_fasta`: parsing a ``.fai``, and gathering bases."""
+"""Kernels of `f5py.io.reads.indexed_fasta`: parsing a ``.fai``, gathering bases."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _MOST_DIGITS = 18
 
 @exact_kernel
 def parse_fai(text, name_begin, name_end, columns):
-    """Fill names and the four numbers of every line; return the 1-based number of the first bad line, or 0.
+    """Parse the lines of a ``.fai``; return the 1-based number of the first bad line, or 0.
 
     Parameters
     ----------
     text : uint8
-        The file; the last line must have its end.
+        Ends with a line end.
     name_begin, name_end : int64, shape (n,)
     columns : int64, shape (4, n)
         Length, offset, bases and bytes of a line.
@@ -59,19 +59,18 @@ def parse_fai(text, name_begin, name_end, columns):
 
 @exact_kernel
 def first_wrong_row(text, names, name_begin, name_end, columns):
-    """Find the first row of an index that does not fit `text`, or -1.
+    """Return the first row of an index that contradicts `text`, or -1.
 
-    The line before a sequence's first base must be its header line, with its name; after its last base there must be
-    the end of a line or of the text.
+    The line before a sequence's first base must be its header; a line end or the text's end must follow its last base.
 
     Parameters
     ----------
     text : uint8
         The whole file, decompressed.
     names, name_begin, name_end : uint8, int64, int64
-        Row i of n is named ``names[name_begin[i]:name_end[i]]``.
+        Row i is named ``names[name_begin[i]:name_end[i]]``.
     columns : tuple of int64, shape (n,)
-        Bases of each sequence, where in the file the first one is, bases and bytes of a line.
+        Bases of each sequence, offset of the first one, bases and bytes of a line.
     """
     length, offset, line_bases, line_width = columns
     size = text.shape[0]
@@ -97,18 +96,17 @@ def first_wrong_row(text, names, name_begin, name_end, columns):
 
 
 class Lines(NamedTuple):
-    """Places of pieces among the lines of a file, one element a piece."""
+    """Positions of n pieces among the lines of a file."""
 
-    begin: NDArray[np.int64]  # shape (n,): where in the text the first base is
-    # phase, line_bases, line_width: shape (n,): place of the first base in its line; bases and bytes of a line
-    phase: NDArray[np.int64]
+    begin: NDArray[np.int64]  # text offset of the first base
+    phase: NDArray[np.int64]  # index of the first base in its line
     line_bases: NDArray[np.int64]
-    line_width: NDArray[np.int64]
+    line_width: NDArray[np.int64]  # bytes
 
 
 @exact_kernel
 def gather_bases(turn, pieces, text, lines, offsets, table, out, wrong):
-    """Copy the bases of `pieces`, through `table`, without the line ends between them.
+    """Copy the bases of `pieces`, translated by `table`, without line ends.
 
     Parameters
     ----------
@@ -117,11 +115,11 @@ def gather_bases(turn, pieces, text, lines, offsets, table, out, wrong):
     offsets : int64, shape (n + 1,)
         Of the pieces in `out`.
     table : uint8, shape (256,)
-        What each letter becomes; 0 for characters that are none.
+        0 for invalid characters.
     out : uint8
         Filled.
     wrong : bool, shape (n,)
-        Set for a piece in which there is a character that is no letter: then the index is not that of the file.
+        Set for pieces with an invalid character: the index is of another file.
     """
     begin, phase, line_bases, line_width = lines
     for i in own_turns(counter(turn), pieces.shape[0]):

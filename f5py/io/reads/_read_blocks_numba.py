@@ -1,9 +1,9 @@
-"""Jitted compression of the lines of reads into blocks of blocked gzip (BGZF), and their index.
+"""Kernels that compress reads as FASTA into BGZF blocks and list them in an index.
 
-A block's text is coded letter by letter (RFC 1951, section 3.2.7, without matches): bases hardly compress beyond that.
-With m = 4, 8, ... 64 frequent letters, m - 1 of them get codes of log2(m) bits, the next one gets one bit more, and all
-others share what is left: codes 8 and 9 bits longer than those. So there are no trees to build, and a block of four
-bases takes 2 or 3 bits for a base, as from zlib.
+Text is Huffman-coded without matches (RFC 1951, section 3.2.7), because bases hardly compress further. With m = 4, 8,
+...
+64 frequent letters, m - 1 get codes of log2(m) bits, the next one bit more, and all others 8 or 9 bits more. No trees
+are built, and a base takes 2 or 3 bits, as with zlib.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from f5py.core._turns_numba import counter, own_turns
 from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, HEADER_SIZE, HEADER_START
 from f5py.jit.kernel import exact_inner, exact_kernel
 
-#: The longest text of a block: one that does not get shorter is stored, and must be no longer than the format allows.
+#: Longest text of a block, so that it also fits uncompressed.
 MOST_TEXT = 0xFF00
-#: Bytes that a block has more than its text at most.
+#: Largest excess of a block over its text, in bytes.
 MOST_MORE = 5 + HEADER_SIZE + FOOTER_SIZE
 _MAGIC = np.frombuffer(HEADER_START + b"\0\0", np.uint8)
 _END = 256
-#: In which order the lengths of the codes for lengths are written.
+#: Order of the code length codes (RFC 1951).
 _LENGTH_ORDER = np.array([16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15], np.int64)
 
 
 def _crc_tables() -> np.ndarray:
-    """Tables of CRC-32 for eight bytes at a time; uint32, shape (8, 256)."""
+    """Make the tables of CRC-32 for eight bytes at a time; uint32, shape (8, 256)."""
     tables = np.zeros((8, 256), np.uint32)
     for byte in range(256):
         value = byte
@@ -43,7 +43,7 @@ _CRC = _crc_tables()
 
 @exact_inner
 def crc_of(text, n):
-    """CRC-32 of the first n bytes."""
+    """Return the CRC-32 of the first n bytes."""
     crc = np.uint32(0xFFFFFFFF)
     i = 0
     while i + 8 <= n:
@@ -72,7 +72,7 @@ def crc_of(text, n):
 
 @exact_inner
 def _choose_lengths(text, n, counts, order, lengths):
-    """Fill the length of each symbol's code; return log2(m) and the number of bits of text and end."""
+    """Fill the code length of each symbol; return log2(m) and the bits of text and end."""
     counts[:] = 0
     for i in range(n):
         counts[text[i]] += 1
@@ -109,7 +109,7 @@ def _choose_lengths(text, n, counts, order, lengths):
 
 @exact_inner
 def _assign_codes(lengths, codes):
-    """Fill the canonical codes (RFC 1951, section 3.2.2), their bits in the reverse order."""
+    """Fill the canonical codes (RFC 1951, section 3.2.2) with reversed bits."""
     n_of = np.zeros(17, np.int64)
     for symbol in range(lengths.shape[0]):
         n_of[lengths[symbol]] += 1
@@ -133,7 +133,7 @@ def _assign_codes(lengths, codes):
 
 @exact_inner
 def _put_bits(out, state, value, n_bits):
-    """Append bits; `state` has where the next byte goes, and bits that are not out yet with their number."""
+    """Append bits; `state` has the next byte's index, the pending bits and their number."""
     state[1] |= value << state[2]
     state[2] += n_bits
     while state[2] >= 8:
@@ -145,7 +145,7 @@ def _put_bits(out, state, value, n_bits):
 
 @exact_inner
 def _deflate(text, n, out, begin, work):
-    """Write the first n bytes of `text` as a compressed block from `begin` on; return where it ends."""
+    """Write the first n bytes of `text` as a deflate block at `begin`; return its end."""
     counts, order, lengths, codes = work
     p, n_bits = _choose_lengths(text, n, counts, order, lengths)
     m = 1 << p
@@ -160,13 +160,13 @@ def _deflate(text, n, out, begin, work):
     state = np.zeros(3, np.int64)
     state[0] = begin
     _put_bits(out, state, 1 | 2 << 1, 3)
-    _put_bits(out, state, 0 | 1 << 5 | 15 << 10, 14)  # 257 codes, 2 for distances, 19 for lengths
+    _put_bits(out, state, 0 | 1 << 5 | 15 << 10, 14)  # 257 literal, 2 distance and 19 length codes
     code_lengths = np.zeros(19, np.int64)
     code_codes = np.zeros(19, np.int64)
     code_lengths[p + 9] = 1
     for length in (p, p + 1, p + 8):
         code_lengths[length] = 3
-    code_lengths[1] = 3  # of the two codes for distances, which are not used
+    code_lengths[1] = 3  # of the two unused distance codes
     _assign_codes(code_lengths, code_codes)
     for place in range(19):
         _put_bits(out, state, code_lengths[_LENGTH_ORDER[place]], 3)
@@ -200,7 +200,7 @@ def _copy(source, begin, n, target, to):
 
 @exact_inner
 def _lay_out(reads, first, begin, end, text):
-    """Fill `text` with what stands from `begin` to `end` in the lines of reads, of which the first one is `first`."""
+    """Fill `text` with the bytes `begin` to `end` of the reads' lines; `first` is the first read."""
     names, name_offsets, bases, base_offsets, at = reads
     i = first
     while i < at.shape[0] - 1 and at[i] < end:
@@ -224,21 +224,21 @@ def _lay_out(reads, first, begin, end, text):
 
 @exact_kernel
 def plan_blocks(at, least, most, first, begin):
-    """Divide lines of reads into blocks that end where reads end, or, within long reads, after `most` bytes.
+    """Divide lines of reads into blocks that end between reads or, within long reads, after `most` bytes.
 
     Parameters
     ----------
     at : int64, shape (n + 1,)
-        Where in the text the reads' lines begin.
+        Text offsets of the reads' lines.
     least : int
-        A block that has so many bytes gets no further read.
-    first, begin : int64
-        Filled: the read that a block begins in, and where it begins in the text.
+        Blocks of at least this size get no further read.
+    first, begin : int64, shape (>= n + at[n] // most,)
+        Filled: the read at which a block begins, and its text offset.
 
     Returns
     -------
     int
-        Number of blocks. What they have room for must be ``n + at[n] // most``.
+        Number of blocks.
     """
     n_blocks = 0
     opened = np.int64(0)
@@ -266,13 +266,13 @@ def compress_blocks(turn, blocks, reads, first, begin, out, sizes):
     Parameters
     ----------
     reads : tuple of arrays
-        Names and their offsets; bases and their offsets; where in the text of the blocks the reads' lines begin.
+        Names and their offsets; bases and their offsets; text offsets of the reads' lines.
     first, begin : int64
-        See `plan_blocks`; `begin` also has the end of the last block.
+        From `plan_blocks`; `begin` also has the end of the last block.
     out : uint8
-        Filled; block i has room from ``begin[i] + i * MOST_MORE`` on.
+        Filled; block i may begin at ``begin[i] + i * MOST_MORE``.
     sizes : int64
-        Filled: bytes of each block.
+        Filled with the bytes of each block.
     """
     text = np.empty(MOST_TEXT, np.uint8)
     work = np.zeros(256, np.int64), np.zeros(257, np.int64), np.zeros(257, np.int64), np.zeros(257, np.int64)
@@ -294,7 +294,7 @@ def compress_blocks(turn, blocks, reads, first, begin, out, sizes):
 
 @exact_kernel
 def gather_blocks(turn, blocks, out, begin, offsets, packed):
-    """Copy compressed blocks from where they are in `out` to where they begin in `packed`.
+    """Copy compressed blocks from `out` to their offsets in `packed`.
 
     Parameters
     ----------
@@ -325,7 +325,7 @@ def _put_number(out, at, value):
 
 @exact_kernel
 def list_reads(reads, n_before, out):
-    """Write the lines of a FASTA index (name, bases, place, bases and bytes of a line); return how many bytes.
+    """Write the lines of a ``.fai``; return the number of bytes.
 
     Parameters
     ----------
@@ -334,7 +334,7 @@ def list_reads(reads, n_before, out):
     n_before : int
         Bytes of text before these reads.
     out : uint8
-        Filled; must have room for the names and 84 bytes more for each read.
+        Filled; needs the size of the names and 84 bytes per read.
     """
     names, name_offsets, _, base_offsets, at = reads
     to = 0

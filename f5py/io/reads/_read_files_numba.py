@@ -1,4 +1,4 @@
-"""Jitted parts of `f5py.io.reads.read_files`: lines of a read name, a tab and a path."""
+"""Kernels of `f5py.io.reads.read_files`: lines of a read name, a tab and a path."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ _SLASH = np.uint8(ord("/"))
 
 @exact_inner
 def _compare(text, begin, end, other, other_begin, other_end):
-    """-1, 0 or 1, as one name is before, the same as or after another one, by their bytes."""
+    """Compare two names by their bytes: -1, 0 or 1."""
     for i in range(min(end - begin, other_end - other_begin)):
         if text[begin + i] != other[other_begin + i]:
             return -1 if text[begin + i] < other[other_begin + i] else 1
@@ -19,20 +19,20 @@ def _compare(text, begin, end, other, other_begin, other_end):
 
 @exact_kernel
 def check_lines(text, relative):
-    """Read all lines.
+    """Check and count the lines of a ``.readdb``.
 
     Parameters
     ----------
     text : uint8
     relative : int64
-        Filled with places of relative paths, as many as there is room for; each differs from the one before it.
+        Filled with offsets of relative paths, up to its size; each differs from the one before.
 
     Returns
     -------
     n_lines, bad_line : int
-        The latter is the 1-based number of the first line without a name or without a tab, or 0.
+        The 1-based number of the first line without a name or a tab, or 0.
     is_sorted : bool
-        Whether each name is after that of the line before.
+        Names are strictly ascending.
     n_relative : int
     """
     size = text.shape[0]
@@ -66,16 +66,16 @@ def check_lines(text, relative):
 
 @exact_kernel
 def find_paths(text, names, offsets, begins, ends):
-    """Find where in sorted lines the paths of the names ``names[offsets[i]:offsets[i + 1]]`` begin and end, or -1.
+    """Find the paths of the names ``names[offsets[i]:offsets[i + 1]]`` in sorted lines.
 
     Parameters
     ----------
     text : uint8
-        As for `check_lines`, whose lines are sorted.
+        Sorted lines, see `check_lines`.
     names : uint8
     offsets : int64, shape (n + 1,)
     begins, ends : int64, shape (n,)
-        Filled with places in `text`.
+        Filled with offsets in `text`, -1 for missing names.
     """
     for i in range(begins.shape[0]):
         begins[i] = ends[i] = -1

@@ -1,7 +1,6 @@
-"""Random access to the sequences of a FASTA file through its ``.fai``, many at a time.
+"""Random access to sequences of a FASTA file through its ``.fai``, many at a time.
 
-Plain files are mapped into memory; of blocked gzip the blocks that are needed are inflated in threads. Used for the
-reference and for the index of the base-called reads, which have the same form.
+Plain files are memory-mapped; blocks of BGZF are inflated in threads.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ from f5py.io.bytes.bgzf import BlockReader
 from f5py.io.files.mapped_file import MappedFile
 from f5py.threads.pool import WorkerPool
 
-#: Characters that may stand in a sequence.
+#: Valid characters of sequences.
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz*-."
 
 
 def letter_table() -> NDArray[np.uint8]:
-    """Every letter as it is, and 0 in the place of other characters; uint8, shape (256,)."""
+    """Return a table of the letters of sequences, 0 for other characters; uint8, shape (256,)."""
     table = np.zeros(256, np.uint8)
     table[list(_LETTERS)] = list(_LETTERS)
     return table
 
 
 class FastaIndex:
-    """Places of a text's sequences, by name.
+    """Index of a FASTA text by sequence name.
 
     Parameters
     ----------
     text : uint8
-        Has the names.
+        Contains the names.
     name_begin, name_end : int64, shape (n,)
         Name i is ``text[name_begin[i]:name_end[i]]``.
     columns : int64, shape (4, n)
@@ -44,7 +43,7 @@ class FastaIndex:
     Attributes
     ----------
     length, offset, line_bases, line_width : int64, shape (n,)
-        Bases of a sequence, where in the text its first base is, bases and bytes of its lines.
+        Bases of a sequence, text offset of the first one, bases and bytes of its lines.
     """
 
     def __init__(
@@ -64,10 +63,7 @@ class FastaIndex:
 
     @classmethod
     def read(cls, path: str, advice: str) -> FastaIndex:
-        """Read a ``.fai``.
-
-        Raises `InputFileError` if a line is not one of such a file; the message ends with `advice`.
-        """
+        """Read a ``.fai``; raise `InputFileError`, with `advice` at its end, for a malformed line."""
         from f5py.io.reads._fai_numba import parse_fai
 
         with blamed_on(path), open(path, "rb") as file:
@@ -84,14 +80,14 @@ class FastaIndex:
 
     @classmethod
     def of_sequences(cls, names: Names, offsets: NDArray[np.int64]) -> FastaIndex:
-        """Make the index of sequences that follow each other without anything between them."""
+        """Make the index of adjacent sequences."""
         length = np.diff(offsets)
         lines = np.maximum(length, 1)
         columns = np.stack([length, offsets[:-1], lines, lines])
         return cls(names.text, names.offsets[:-1].copy(), names.offsets[1:].copy(), columns)
 
     def fits(self, text: NDArray[np.uint8]) -> bool:
-        """Return whether the sequences are where the index says, with these names, in the whole text of a file."""
+        """Return whether the index agrees with the whole text of a file."""
         from f5py.io.reads._fai_numba import first_wrong_row
 
         columns = self.length, self.offset, self.line_bases, self.line_width
@@ -101,11 +97,10 @@ class FastaIndex:
         return len(self.length)
 
     def name(self, row: int) -> str:
-        """Return the name of a row."""
         return self._text[self._name_begin[row] : self._name_end[row]].tobytes().decode("utf-8", "surrogateescape")
 
     def rows_of(self, names: Names) -> NDArray[np.int64]:
-        """Find the row of each name, -1 for one that is absent."""
+        """Return the row of each name, -1 for a missing one."""
         from f5py.core._name_table_numba import find_names
 
         rows = np.empty(len(names), np.int64)
@@ -114,43 +109,41 @@ class FastaIndex:
 
     @property
     def name_table(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """What `f5py.core._name_table_numba.find_name` needs: text, begins, ends, table."""
+        """Arguments of `f5py.core._name_table_numba.find_name`: text, begins, ends, table."""
         return self._text, self._name_begin, self._name_end, self._table
 
     def end(self) -> NDArray[np.int64]:
-        """Compute where in the text each sequence ends."""
+        """Return the text offset of each sequence's end."""
         return (
             self.offset + self._bytes_before(np.arange(len(self)), np.maximum(self.length - 1, 0)) + (self.length > 0)
         )
 
     def _bytes_before(self, rows: NDArray[np.int64], position: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Bytes from a sequence's first base to that at `position`."""
+        """Return the bytes from a sequence's first base to the one at `position`."""
         line_bases = np.maximum(self.line_bases[rows], 1)
         return position // line_bases * self.line_width[rows] + position % line_bases
 
 
 class TextSource(Protocol):
-    """Interface of sources of the text of a FASTA file."""
+    """Protocol of sources of FASTA text."""
 
     size: int
 
     def read(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Return some text, and where in it each of the ranges begins."""
+        """Return text that contains the ranges, and the offset of each range in it."""
         ...
 
     def check(self) -> None:
-        """Raise `InputFileError` if somebody has changed the file, so that what has been read may be wrong."""
+        """Raise `InputFileError` if the file has changed."""
         ...
 
-    def close(self) -> None:
-        """Close the file. May be called twice."""
-        ...
+    def close(self) -> None: ...
 
 
 class MappedText(MappedFile, TextSource):
-    """An uncompressed file, mapped into memory."""
+    """An uncompressed file, memory-mapped."""
 
     def read(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
@@ -171,14 +164,14 @@ class MemoryText(TextSource):
         return self._text, begin
 
     def check(self) -> None:
-        """Do nothing: nobody else has the text."""
+        """Do nothing: the text cannot change."""
 
     def close(self) -> None:
         self._text = np.empty(0, np.uint8)
 
 
 class BlockText(TextSource):
-    """A file of blocked gzip with its ``.gzi``."""
+    """A BGZF file with its ``.gzi``."""
 
     def __init__(self, path: str, index_path: str) -> None:
         self._blocks = BlockReader(path, index_path)
@@ -197,14 +190,14 @@ class BlockText(TextSource):
 
 
 class IndexedFasta:
-    """Bases of many sequences, or stretches of them, at once. For one thread at a time.
+    """Random access to sequences. For one thread at a time.
 
     Parameters
     ----------
     text : TextSource
         Closed with this object.
     letters : uint8, shape (256,), optional
-        What each letter becomes; itself if it is not given. 0 for characters that are no letters.
+        Translation of letters, 0 for invalid ones; `letter_table` by default.
     """
 
     def __init__(self, index: FastaIndex, text: TextSource, letters: NDArray[np.uint8] | None = None) -> None:
@@ -215,7 +208,7 @@ class IndexedFasta:
     def fetch(
         self, rows: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
-        """Fetch n stretches. Raises `InputFileError` if the file has been changed since it was opened.
+        """Fetch n stretches. Raises `InputFileError` if the file has changed.
 
         Parameters
         ----------
@@ -229,8 +222,7 @@ class IndexedFasta:
         bases : uint8, shape (offsets[-1],)
         offsets : int64, shape (n + 1,)
         wrong : bool, shape (n,)
-            Stretches that lie outside of the file, and have nothing then, or have something else than letters in them:
-            the index is not that of the file.
+            Stretches beyond the file, which are empty, or with invalid characters: the index is of another file.
         """
         from f5py.io.reads._fai_numba import Lines, gather_bases
 
@@ -259,5 +251,4 @@ class IndexedFasta:
         return bases, offsets, wrong | outside
 
     def close(self) -> None:
-        """Close the file. May be called twice."""
         self._text.close()

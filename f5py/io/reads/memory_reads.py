@@ -11,13 +11,5 @@ from f5py.io.reads.read_index import ReadIndex
 
 
 def reads_in_memory(names: Names, bases: NDArray[np.uint8], offsets: NDArray[np.int64], path: str) -> ReadIndex:
-    """Offer reads that are in memory as `ReadIndex` does those of a file.
-
-    Parameters
-    ----------
-    names : Names
-        Of n reads; of equal names the first one counts.
-    bases : uint8, shape (offsets[-1],)
-    offsets : int64, shape (n + 1,)
-    """
+    """Make a `ReadIndex` of reads in memory; of equal names the first one counts."""
     return ReadIndex(IndexedFasta(FastaIndex.of_sequences(names, offsets), MemoryText(bases)), path)

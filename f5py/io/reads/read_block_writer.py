@@ -1,4 +1,4 @@
-"""Reads as FASTA in blocked gzip (BGZF) whose blocks end where reads end, so that a read is had without others."""
+"""Writer of reads as FASTA in BGZF blocks that end between reads, for random access."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from f5py.io.bytes.bgzf_blocks import END_BLOCK
 from f5py.io.reads.read_records import Sequences
 from f5py.threads.pool import WorkerPool
 
-#: A block that has so many bytes of text gets no further read.
+#: Bytes of text from which a block gets no further read.
 _ENOUGH = 1 << 12
 
 
 class ReadBlockWriter:
-    """Writes the lines of reads, compressed, and remembers where the blocks and the reads are.
+    """Writer of reads with the positions of blocks and reads.
 
     Parameters
     ----------
     file : binary file
         Gets the blocks.
     fai : binary file
-        Gets the lines of an index, as htslib makes it: it does not list empty sequences.
+        Gets the lines of an index, which as htslib's lists no empty sequences.
     pool : WorkerPool
-        Threads that compress. The bytes written do not depend on them.
+        Compression threads; they do not change the bytes.
     """
 
     def __init__(self, file: BinaryIO, fai: BinaryIO, pool: WorkerPool) -> None:
@@ -38,7 +38,6 @@ class ReadBlockWriter:
         self._starts: list[NDArray[np.int64]] = []
 
     def write(self, batch: Sequences) -> None:
-        """Append the reads of a batch."""
         from f5py.io.reads._read_blocks_numba import (
             MOST_MORE,
             MOST_TEXT,
@@ -69,7 +68,7 @@ class ReadBlockWriter:
         self._text_at += int(at[-1])
 
     def finish(self) -> bytes:
-        """Write the end; return the contents of the ``.gzi`` file, which lists neither the first block nor the end."""
+        """Write the end block; return the content of the ``.gzi``, which lists neither the first block nor the end."""
         self._file.write(END_BLOCK)
         starts = np.concatenate([np.empty((0, 2), np.int64), *self._starts])[1:]
         return struct.pack("<Q", len(starts)) + starts.astype("<u8").tobytes()

@@ -1,7 +1,7 @@
-"""Signal files of reads, as the ``.readdb`` of an index names them.
+"""Signal files of reads, from the ``.readdb`` of an index.
 
-The lines of the file are sorted by name. A small file is held as a dict, for which nothing must be compiled. In a large
-one reads are looked up where it is, mapped into memory: nothing is held for each of the millions of reads.
+Its lines are sorted by name. Small files become a dict, without compiled code; large ones are memory-mapped and
+searched.
 """
 
 from __future__ import annotations
@@ -22,34 +22,32 @@ from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options.input_names import FAI_SUFFIX, READDB_SUFFIX
 
-#: The name that stands for all reads, as nanopolish writes it for SLOW5.
+#: Name that stands for all reads, as in nanopolish.
 ALL_READS = "*"
-#: Smaller files are held as a dict.
+#: Smaller files become a dict.
 _LARGE_BYTES = 4 << 20
-#: How much of the text is taken apart at a time where all of it is wanted.
 _CHUNK_BYTES = 1 << 20
-#: Reads of an index whose files are looked for before the run.
+#: Number of reads for the check of existing files.
 _FILES_LOOKED_FOR = 100
 INDEX_AGAIN = "if they were moved, or the folder was copied, run f5py index again where they are now"
-#: How many relative paths are remembered.
 _MOST_RELATIVE = 100
 
 
 class ReadFiles(Mapping[str, str]):
-    """Read name to signal file, as the lines of a ``.readdb`` say; open one with `ReadFiles.read`.
+    """Mapping of read names to signal files; open one with `ReadFiles.read`.
 
     Parameters
     ----------
     text : uint8
         Lines of a name, a tab and a path, sorted by the bytes of the name, each name once.
     relative : list of str
-        Relative paths in it; if there are many, some of them.
+        Relative paths in it, at most `_MOST_RELATIVE`.
     held : dict of bytes to bytes, optional
-        Name to path; then `text` is not looked at.
+        Name to path, in place of `text`.
     file : MappedFile, optional
-        What has the text.
+        Owner of the text.
     of_all : sequence of bytes
-        Paths of signal files that have all reads.
+        Signal files with all reads.
     """
 
     def __init__(
@@ -73,15 +71,11 @@ class ReadFiles(Mapping[str, str]):
     def read(cls, path: str) -> ReadFiles:
         """Open a ``.readdb`` file.
 
-        The path is empty where no signal file is known. The name ``*`` stands for all reads: their signals are in one
-        SLOW5 file (or POD5 file or folder), as f5py and nanopolish write it for SLOW5; of several files each has such
-        a line. Raises `InputFileError` if the
-        file is missing or a line does not have two fields.
-
-        Parameters
-        ----------
-        path : str
-            The ``.readdb`` file itself, that is, the reads file's name and `f5py.io.reads.read_index.READDB_SUFFIX`.
+        Paths are empty where no signal file is known. The name ``*`` stands for all reads: their signals are in a SLOW5
+        file,
+        as nanopolish writes it, or a POD5 file or folder; each of several files has such a line. Raises
+        `InputFileError` if the
+        file is missing or a line lacks a field.
         """
         try:
             with blamed_on(path):
@@ -111,20 +105,20 @@ class ReadFiles(Mapping[str, str]):
         return cls(np.empty(0, np.uint8), len(held), relative, held, of_all=of_all)
 
     def below(self, folder: str) -> ReadFiles:
-        """Take relative paths from a folder."""
+        """Resolve relative paths in a folder."""
         moved = copy(self)
         moved.relative, moved._folder = [], folder
         return moved
 
     @property
     def of_all(self) -> list[str]:
-        """Signal files and folders that have the signals of all reads."""
+        """Signal files and folders with all reads."""
         if self._held is None:
             return [path for path in self._found([ALL_READS]) if path]
         return [self._path(raw) for raw in self._of_all]
 
     def paths_of(self, names: Sequence[str]) -> list[str]:
-        """Return the file of each read, "" where none is known."""
+        """Return the file of each read, "" if unknown."""
         return [path or "" for path in self._found(names)]
 
     def __getitem__(self, name: str) -> str:
@@ -140,17 +134,17 @@ class ReadFiles(Mapping[str, str]):
         return (name for name, _ in self._fields())
 
     def values(self) -> ValuesView[str]:
-        """Return the files of all reads; iterating looks nothing up."""
+        """Return the files of all reads; iteration does no lookup."""
         return _Values(self)
 
     def _found(self, names: Sequence[str]) -> list[str | None]:
-        """Look up the file of each read, None for one that is not there."""
+        """Look up the file of each read, None for a missing one."""
         raw = self._find(names) if self._held is None else list(map(self._held.get, map(_encoded, names)))
         paths = {path: None if path is None else self._path(path) for path in set(raw)}
         return [paths[path] for path in raw]
 
     def _find(self, names: Sequence[str]) -> list[bytes | None]:
-        """Find the bytes of each path in the text."""
+        """Search the text for the path of each read."""
         from f5py.io.reads._read_files_numba import find_paths
 
         wanted = Names.of(names)
@@ -163,7 +157,7 @@ class ReadFiles(Mapping[str, str]):
         return found
 
     def _fields(self) -> Iterator[tuple[str, str]]:
-        """All reads and their files, in the order of the lines."""
+        """Yield reads and their files in the order of the lines."""
         lines = (line.partition(b"\t") for line in _lines(self._text))
         fields = ((name, path) for name, _, path in lines) if self._held is None else self._held.items()
         for name, path in fields:
@@ -182,7 +176,7 @@ class _Values(ValuesView[str]):
 
 
 def _warn_if_shorter(paths: ReadFiles, index: str) -> None:
-    """Warn if an index names the signals of fewer reads than it has, as if the file had been cut."""
+    """Warn if a ``.readdb`` has fewer reads than the index, as if truncated."""
     fai = index.removesuffix(READDB_SUFFIX) + FAI_SUFFIX
     if "*" in paths or not os.path.exists(fai):
         return
@@ -196,10 +190,9 @@ def _warn_if_shorter(paths: ReadFiles, index: str) -> None:
 
 
 def located(paths: ReadFiles, index: str) -> ReadFiles:
-    """Place the relative paths of an index in the first of these folders that has one of them.
+    """Resolve relative paths in the first of three folders that has one of them.
 
-    The working folder, that of the index and, where the index is a link, as workflow systems stage files, that of the
-    file that it leads to.
+    These are the working folder, the index's folder and, if the index is a link, the folder of its target.
     """
     _warn_if_shorter(paths, index)
     if not paths.relative:
@@ -224,7 +217,7 @@ def located(paths: ReadFiles, index: str) -> ReadFiles:
 
 
 def _warn_of_lost_files(paths: ReadFiles, index: str) -> None:
-    """Warn if none of the first files of an index is there, as where a folder has been copied or moved."""
+    """Warn if none of the first signal files exists, as after moving a folder."""
     files = list(dict.fromkeys(filter(None, islice(paths.values(), _FILES_LOOKED_FOR))))
     if files and not any(is_url(path) or os.path.exists(path) for path in files):
         input_warning(
@@ -241,7 +234,7 @@ def _line_from(text: NDArray[np.uint8], place: int) -> str:
 
 
 def _check(text: NDArray[np.uint8], path: str) -> tuple[int, list[str], bool]:
-    """Count the lines; also return some of the relative paths, and whether the lines are sorted."""
+    """Return the number of lines, some relative paths, and whether the lines are sorted."""
     from f5py.io.reads._read_files_numba import check_lines
 
     places = np.empty(_MOST_RELATIVE, np.int64)
@@ -253,7 +246,7 @@ def _check(text: NDArray[np.uint8], path: str) -> tuple[int, list[str], bool]:
 
 
 def _hold(text: NDArray[np.uint8], path: str) -> tuple[dict[bytes, bytes], list[bytes]]:
-    """Name to path, of a name that occurs again the last one; also the paths of `ALL_READS`."""
+    """Return name to path, the last one of repeated names, and the paths of `ALL_READS`."""
     held: dict[bytes, bytes] = {}
     of_all: list[bytes] = []
     paths: dict[bytes, bytes] = {}
@@ -261,7 +254,7 @@ def _hold(text: NDArray[np.uint8], path: str) -> tuple[dict[bytes, bytes], list[
         name, tab, file = line.partition(b"\t")
         if not tab or not name:
             raise _bad_line(path, number)
-        held[name] = paths.setdefault(file, file)  # thousands of reads share a multi-read file
+        held[name] = paths.setdefault(file, file)  # reads share files
         if name == ALL_READS.encode() and file:
             of_all.append(file)
     return held, of_all

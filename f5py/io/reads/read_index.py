@@ -1,7 +1,4 @@
-"""The index of the basecalled reads, as callers use it: sequences and signal files by read name.
-
-`f5py.commands.index` makes these files. They are those of f5c and nanopolish, and theirs can be used here.
-"""
+"""Index of basecalled reads, compatible with f5c and nanopolish: sequences by read name."""
 
 from __future__ import annotations
 
@@ -22,17 +19,14 @@ from f5py.messages.strict import input_warning
 from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, SEQUENCE_SUFFIX
 from f5py.threads.pool import WorkerPool
 
-#: Bytes after the last sequence of an index that are looked at.
+#: Bytes after the index's last sequence that are checked.
 _BYTES_BEHIND = 1 << 16
-#: Reads whose letters say what those of all are.
+#: Reads that are searched for U.
 _READS_LOOKED_AT = 16
 
 
 class ReadIndex(AbstractContextManager["ReadIndex"]):
-    """Random access to the base-called reads in ``<reads>.index``. For one thread at a time.
-
-    Open one with `ReadIndex.open`; it is a context manager.
-    """
+    """Random access to the reads in ``<reads>.index``; a context manager, for one thread at a time."""
 
     def __init__(self, fasta: IndexedFasta, path: str) -> None:
         self._fasta = fasta
@@ -40,10 +34,7 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
 
     @classmethod
     def open(cls, reads_path: str) -> ReadIndex:
-        """Open the index of the reads file `reads_path`.
-
-        Raises `InputFileError` if a file of the index is missing, damaged, or the index is that of other reads.
-        """
+        """Open the index of a reads file; raise `InputFileError` if a file is missing, damaged, or of other reads."""
         paths = [reads_path + suffix for suffix in (SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX)]
         for path in paths:
             if not os.path.exists(path):
@@ -63,11 +54,9 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
 
     @property
     def index(self) -> FastaIndex:
-        """Names and lengths of the reads."""
         return self._fasta.index
 
     def close(self) -> None:
-        """Close the files. May be called twice."""
         self._fasta.close()
 
     def __exit__(self, *_: object) -> None:
@@ -80,49 +69,41 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
         return isinstance(name, str) and bool(self.index.rows_of(Names.of([name]))[0] >= 0)
 
     def first_names(self, n: int) -> list[str]:
-        """Names of the first n reads, or of all if there are fewer."""
+        """Return the names of the first n reads."""
         return [self.index.name(row) for row in range(min(n, len(self)))]
 
     def lengths(self, names: Iterable[str]) -> NDArray[np.int64]:
-        """Return the number of bases of each named read, int64, shape (n,); -1 for a read that is absent.
-
-        Reads without any base are not in the index and so count as absent.
-        """
+        """Return the bases of each named read, int64, shape (n,); -1 for a missing or empty read."""
         rows = self.index.rows_of(Names.of(names))
         return np.where(rows >= 0, self.lengths_of(rows), -1)
 
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the number of bases of reads by their rows, int64, shape (n,); 0 for a row of -1."""
+        """Return the bases of reads by row, int64, shape (n,); 0 for row -1."""
         return np.where(rows >= 0, self.index.length[rows], 0) if len(self) else np.zeros(len(rows), np.int64)
 
     def has_rna_letters(self) -> bool:
-        """Return whether U is among the bases of the first reads; alignment records have T in its place."""
+        """Return whether the first reads contain U, in place of which alignment records have T."""
         bases, _ = self.sequences(self.first_names(_READS_LOOKED_AT))
         return bool(np.isin(bases, (ord("U"), ord("u"))).any())
 
     def sequences(
         self, names: Iterable[str], pool: WorkerPool | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Fetch the bases of n reads. Raises `InputFileError` if the index file is damaged.
-
-        Parameters
-        ----------
-        names : iterable of str
-            Read names, in any order, with or without repeats.
+        """Fetch the bases of n reads, repeats allowed. Raises `InputFileError` if the index is damaged.
 
         Returns
         -------
         bases : uint8, shape (offsets[-1],)
-            ASCII letters as they are in the reads file (case and U are kept), read after read.
+            ASCII letters as in the reads file, case and U included.
         offsets : int64, shape (n + 1,)
-            Read i has ``bases[offsets[i]:offsets[i + 1]]``; an absent read has none.
+            Missing reads are empty.
         """
         return self.sequences_of(self.index.rows_of(Names.of(names)), pool)
 
     def sequences_of(
         self, rows: NDArray[np.int64], pool: WorkerPool | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Fetch the bases of reads by their rows in the index, -1 for an absent one; as `sequences`."""
+        """Fetch the bases of reads by row, -1 for a missing one; see `sequences`."""
         length = self.lengths_of(rows)
         if not length.any():
             return np.empty(0, np.uint8), np.zeros(len(rows) + 1, np.int64)
@@ -133,7 +114,7 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
 
 
 def _covers(index: FastaIndex, text: BlockText) -> bool:
-    """Return whether the last sequence that an index lists is the last one of the text, but for empty ones."""
+    """Return whether the index's last sequence is the text's last one, empty ones aside."""
     end = int(index.end().max()) if len(index) else 0
     if end >= text.size:
         return end == text.size
@@ -144,7 +125,7 @@ def _covers(index: FastaIndex, text: BlockText) -> bool:
 
 
 def _check_is_index_of(reads_path: str, index_path: str, index: FastaIndex) -> None:
-    """Compare the reads file with its index as far as that costs nothing. It may well be absent."""
+    """Compare the beginning and time of the reads file, if it exists, with the index."""
     try:
         with open(reads_path, "rb") as plain:
             zipped = plain.read(2) == b"\x1f\x8b"
@@ -153,7 +134,7 @@ def _check_is_index_of(reads_path: str, index_path: str, index: FastaIndex) -> N
         is_newer = os.path.getmtime(reads_path) > os.path.getmtime(index_path)
     except (OSError, EOFError, ValueError):
         return
-    # the first read with a base on its first line: only those are sure to be in the index
+    # the first read with a base on its first line is surely in the index
     is_text = lines[0][:1] in (b">", b"@")  # not BAM, bzip2 and the like
     for header, sequence in pairwise(lines if is_text else []):
         if header[:1] in (b">", b"@") and header[1:].split() and sequence.strip():

@@ -1,4 +1,4 @@
-"""Write the files of the index of the basecalled reads; `f5py.io.reads.read_index` reads them."""
+"""Writer of the index of basecalled reads; `f5py.io.reads.read_index` reads it."""
 
 from __future__ import annotations
 
@@ -22,23 +22,22 @@ from f5py.messages.strict import input_warning
 from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX
 from f5py.threads.pool import WorkerPool
 
-#: Of the text of reads that are compressed at a time.
+#: Text per batch.
 _BYTES = 1 << 25
 _PATH_END = b".fast5"
 
 
 class IndexOfReads(AbstractContextManager["IndexOfReads"]):
-    """The files of an index, which take their places together, or not at all.
+    """Files of an index, which replace the old ones together or not at all; a context manager.
 
-    Used as a context; leaving it without `put_in_place` leaves all files as they were. Raises `OutputFileError` if they
-    cannot be written there.
+    Leaving it without `put_in_place` changes nothing. Raises `OutputFileError` if they cannot be written.
 
     Parameters
     ----------
     reads_path : str
-        What their names begin with.
+        Prefix of the names.
     with_signals : bool
-        Also ``.index.readdb``, whose rows `put_in_place` takes.
+        Also write ``.index.readdb``, with the rows given to `put_in_place`.
     """
 
     def __init__(self, reads_path: str, with_signals: bool = True) -> None:
@@ -50,32 +49,23 @@ class IndexOfReads(AbstractContextManager["IndexOfReads"]):
         self._files.discard()
 
     def write_sequences(self, threads: int = 4, sources: Sequence[str] = ()) -> dict[str, str]:
-        """Write the sequences of the reads in the file of that name, or of those in `sources`.
+        """Write the reads of `sources`, by default of the reads file itself.
 
-        Returns
-        -------
-        dict of str to str
-            Every read's name, in file order, and the fast5 path in its header's comment ('' without one).
-
-        Raises
-        ------
-        InputFileError
-            If the reads cannot be read to the end.
-        OutputFileError
-            If the index cannot be written.
+        Returns every read's name, in file order, with the fast5 path in its header's comment, '' without one. Raises
+        `InputFileError` or `OutputFileError`.
         """
         with self._files.writing() as temporary:
             return _write_sequences(temporary, self._reads_path, threads, sources or [self._reads_path])
 
     def put_in_place(self, paths: Mapping[str, str] | None = None, of_all: Sequence[str] = ()) -> None:
-        """Give the files their names, after the last has its rows.
+        """Write the ``.readdb`` and rename the files.
 
         Parameters
         ----------
         paths : mapping of str to str, optional
-            Signal files by name of read.
+            Signal files by read name.
         of_all : sequence of str
-            Signal files that have all reads.
+            Signal files with all reads.
         """
         with self._files.writing() as temporary:
             if paths is not None or of_all:
@@ -138,7 +128,7 @@ def _reads_of(batch: Sequences, chosen: NDArray[np.int64]) -> Sequences:
 
 
 def _first_of_each(names: list[str], known: dict[str, str]) -> tuple[list[int], list[str]]:
-    """Find the names that have not occurred before, here or in `known`, and list the others."""
+    """Return the indices of names that are new, also to `known`, and the repeated names."""
     seen: set[str] = set()
     chosen, again = [], []
     for i, name in enumerate(names):
@@ -151,7 +141,7 @@ def _first_of_each(names: list[str], known: dict[str, str]) -> tuple[list[int], 
 
 
 def _write_rows(path: str, paths: Mapping[str, str], of_all: Sequence[str] = ()) -> None:
-    # the order of letters is that of their bytes, but for those that stand for undecodable bytes
+    # sorted by bytes: only surrogates of undecodable bytes sort otherwise as str
     names = sorted(paths) if all(map(str.isascii, paths)) else sorted(paths, key=os.fsencode)
     with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         file.writelines(f"{ALL_READS}\t{path}\n" for path in of_all)
@@ -159,10 +149,7 @@ def _write_rows(path: str, paths: Mapping[str, str], of_all: Sequence[str] = ())
 
 
 def _path_in_comment(comment: str, exists: dict[str, bool]) -> str:
-    """Return the comment's last word if it is the path of a fast5 file, as basecallers used to write it, else ''.
-
-    Files may have been moved since: `exists` keeps what has been looked for.
-    """
+    """Return a comment's last word if it is an existing fast5 path, as basecallers used to write it, else ''."""
     last = comment.rstrip(" ").rpartition(" ")[2]
     if not last.endswith(_PATH_END.decode()):
         return ""
@@ -172,10 +159,10 @@ def _path_in_comment(comment: str, exists: dict[str, bool]) -> str:
 
 
 class _Replacing:
-    """Files that are written under temporary names, and take the places of `paths` once all are complete.
+    """Files that replace `paths` once all are complete.
 
-    The old files go before the first new one comes, and come back if not all of the new ones do. A process that is
-    killed between two renames leaves missing files rather than files that do not fit one another.
+    The old files go first and come back if a rename fails. A process killed in between leaves missing files, not
+    inconsistent ones.
     """
 
     def __init__(self, *paths: str) -> None:
@@ -189,13 +176,12 @@ class _Replacing:
             raise OutputFileError(f"{problem}; the index needs a writable folder, -o names another one") from None
 
     def discard(self) -> None:
-        """Remove the files that are not in their places."""
         for file in self._files:
             file.discard()
 
     @contextmanager
     def writing(self) -> Iterator[list[str]]:
-        """Give the temporary names; failures to write there become `OutputFileError`."""
+        """Yield the temporary names; failed writes become `OutputFileError`."""
         temporary = [file.path for file in self._files]
         try:
             yield temporary
@@ -208,7 +194,6 @@ class _Replacing:
             ) from problem
 
     def put_in_place(self) -> None:
-        """Give the files their names."""
         targets = [os.path.realpath(path) for path in self._paths]
         aside = {path: unfinished_name(f"{path}.old") for path in targets}
         moved: list[str] = []

@@ -1,4 +1,4 @@
-"""Lists of reads to be used: names, one a line."""
+"""Lists of read names, one a line."""
 
 from __future__ import annotations
 
@@ -15,14 +15,7 @@ from f5py.messages.strict import input_warning
 
 
 class ReadList:
-    """Names of reads, and which of them have been found.
-
-    Parameters
-    ----------
-    names : iterable of str
-    shown : str
-        Where they come from, for messages.
-    """
+    """Read names, with a mark for those that were found; `shown` is their source in messages."""
 
     def __init__(self, names: Iterable[str], shown: str) -> None:
         self.names = list(dict.fromkeys(names))
@@ -32,7 +25,7 @@ class ReadList:
 
     @classmethod
     def read(cls, path: str) -> ReadList:
-        """Read a list: the first word of each line; ``-`` is standard input.
+        """Read the first word of each line; ``-`` is standard input.
 
         Raises `InputFileError` if the file cannot be read, is damaged, or has no names.
         """
@@ -44,13 +37,13 @@ class ReadList:
         return cls((word.decode("utf-8", "surrogateescape") for word in words), shown_name(path))
 
     def hold(self, names: Iterable[str]) -> NDArray[np.bool_]:
-        """Mark the names that are in the list, and note that they have been found."""
+        """Return which names are in the list, and mark them as found."""
         rows = self._index.rows_of(Names.of(names))
         self._is_found[rows[rows >= 0]] = True
         return rows >= 0
 
     def warn_of_missing(self, where: str) -> None:
-        """Warn of names that have not been found in `where`; raise `InputFileError` if no name has been found."""
+        """Warn of names not found in `where`; raise `InputFileError` if there is none at all."""
         missing = np.flatnonzero(~self._is_found)
         if len(missing) == len(self.names):
             raise InputFileError(

@@ -1,4 +1,4 @@
-"""Reference sequences, with ambiguity codes resolved as the callers expect."""
+"""Reference sequences with resolved ambiguity codes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.threads.pool import WorkerPool
 
-#: Ambiguity codes and the alphabetically first base that they may stand for.
+#: Ambiguity codes and their alphabetically first base.
 _RESOLVED = dict.fromkeys("MRWVHDN", "A") | dict.fromkeys("SYB", "C") | {"K": "G"}
 
 
@@ -34,14 +34,14 @@ def _letter_table() -> NDArray[np.uint8]:
 
 
 class Reference:
-    """An indexed FASTA file; the index is made if it is missing.
+    """An indexed FASTA file; a missing index is made.
 
-    Raises `InputFileError` if the file is unreadable, has none of the contigs, or one of them in another length.
+    Raises `InputFileError` if the file is unreadable, has none of the contigs, or one with another length.
 
     Parameters
     ----------
     contigs, lengths : sequences
-        Names and lengths in the BAM header. Those that the FASTA file lacks must not be asked for; there is a warning.
+        From the BAM header. Contigs missing in the FASTA file cause a warning and must not be used.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Reference:
         try:
             with open(path, "rb") as file:
                 is_zipped = file.read(2) == b"\x1f\x8b"
-            if _is_fastq(path):  # of which htslib would make another kind of index
+            if _is_fastq(path):  # htslib would index it differently
                 raise InputFileError(f"{path}: is FASTQ, as reads are; give the reference as FASTA")
             self._fai, self._gzi = _indexed(path, is_zipped)
         except (OSError, ValueError) as problem:
@@ -64,7 +64,7 @@ class Reference:
         try:
             index, text = self._opened(is_zipped)
         except (F5pyError, OSError, ValueError):
-            self._open_with_htslib(is_zipped)  # which may know better what is wrong
+            self._open_with_htslib(is_zipped)  # its error may be more precise
             raise
         self._contigs = contigs
         self._lengths = np.array(lengths, np.int64)
@@ -85,7 +85,7 @@ class Reference:
         return index, mapped
 
     def _open_with_htslib(self, is_zipped: bool) -> None:
-        """Open the files as htslib does, which takes seconds for a million contigs."""
+        """Open the files with htslib for its error; it takes seconds for a million contigs."""
         import pysam
 
         names = {"filepath_index": self._fai} | ({"filepath_index_compressed": self._gzi} if is_zipped else {})
@@ -103,7 +103,7 @@ class Reference:
         return InputFileError(f"{self.path}: cannot read the reference: {reason}")
 
     def _check_contigs(self, index: FastaIndex) -> None:
-        """Raise unless the contigs of the alignments are those of the file, as far as it has them."""
+        """Compare names and lengths of the contigs with the file's."""
         names, path = self._contigs, self.path
         missing = np.flatnonzero(self.lacks)
         if len(missing):
@@ -128,20 +128,19 @@ class Reference:
         end: NDArray[np.int64],
         pool: WorkerPool | None = None,
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Fetch the bases of n stretches, cut at their contigs' ends.
+        """Fetch the bases of n stretches, clipped to their contigs.
 
-        Raises `InputFileError` if the file does not have them, because it is damaged or its index is not that of the
-        file.
+        Raises `InputFileError` if the file is damaged or its index is of another file.
 
         Parameters
         ----------
         contig, start, end : integers, shape (n,)
-            Index of the contig; 0-based, half-open.
+            Contig index; 0-based, half-open.
 
         Returns
         -------
         bases : uint8, shape (offsets[-1],)
-            Upper-case letters, every ambiguity code replaced by its alphabetically first base.
+            Upper-case, every ambiguity code replaced by its alphabetically first base.
         offsets : int64, shape (n + 1,)
         """
         if self.lacks[contig].any():
@@ -161,19 +160,18 @@ class Reference:
         return bases, offsets
 
     def close(self) -> None:
-        """Close the file."""
         self._fasta.close()
 
 
 def _beside(path: str) -> tuple[str, str]:
-    """Names of the index and of that of the blocks, as they are beside the file."""
+    """Return the default names of ``.fai`` and ``.gzi``."""
     return f"{path}.fai", f"{path}.gzi"
 
 
 def _indexed(path: str, is_zipped: bool) -> tuple[str, str]:
-    """Make the index if it is missing; return its name and that of the blocks.
+    """Make a missing index; return the names of ``.fai`` and ``.gzi``.
 
-    They stand beside the file or, if its folder cannot be written, in the user's cache folder.
+    They are beside the file or, if its folder cannot be written, in the user's cache folder.
     """
     beside = _beside(path)
     can_be_beside = os.path.exists(beside[0]) or os.access(os.path.dirname(os.path.realpath(path)), os.W_OK)
@@ -189,7 +187,7 @@ def _indexed(path: str, is_zipped: bool) -> tuple[str, str]:
 
 
 def _kept_names(path: str) -> tuple[str, str]:
-    """Names of both in the user's cache folder, which follow from the file's place, size and time."""
+    """Return both names in the cache folder; they follow from the file's path, size and time."""
     about = os.stat(path)
     key = f"{os.path.realpath(path)}\n{about.st_size}\n{about.st_mtime_ns}"
     name = hashlib.sha256(os.fsencode(key)).hexdigest()
@@ -201,9 +199,9 @@ def _kept_names(path: str) -> tuple[str, str]:
 
 
 def _make_index(path: str, fai: str, gzi: str, is_zipped: bool) -> bool:
-    """Make the index if it is missing, so that it appears when it is complete; htslib, asked for it, writes in place.
+    """Make the index, complete when it appears, unlike htslib's; return whether it exists.
 
-    Returns whether it is there. What goes wrong here is said when the file is opened.
+    Errors are reported when the file is opened.
     """
     import pysam
 
@@ -223,7 +221,7 @@ def _is_fastq(path: str) -> bool:
 
 
 def _system_reason(*names: str) -> str:
-    """Return the system's reason for not letting the file or its index be read, "" if it does."""
+    """Return the system's error for opening one of the files, "" without one."""
     for name in names:
         try:
             with open(name, "rb") as file:

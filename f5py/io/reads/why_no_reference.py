@@ -1,4 +1,4 @@
-"""Find out why htslib refuses a reference; it prints the reason, if at all, and returns none."""
+"""Diagnosis of references that htslib refuses without a reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MOST_BYTES = 1 << 30
 
 
 def check_blocks(path: str) -> None:
-    """Raise `InputFileError` for a compressed reference that htslib cannot look things up in."""
+    """Raise `InputFileError` for a reference compressed with gzip instead of bgzip."""
     with open(path, "rb") as file:
         start = file.read(18)
     if start.startswith(GZIP_MAGIC) and not is_bgzf(start):
@@ -27,13 +27,7 @@ def _not_bgzip(path: str) -> str:
 
 
 def why_no_reference(path: str, fai: str, gzi: str) -> str:
-    """Return what is wrong with a reference, and what to do.
-
-    Parameters
-    ----------
-    path, fai, gzi : str
-        The file, its index and that of its blocks.
-    """
+    """Return the fault of a reference, its ``.fai`` or ``.gzi``, with advice."""
     try:
         with open(path, "rb") as file:
             start = file.read(18)
@@ -57,10 +51,10 @@ def why_no_reference(path: str, fai: str, gzi: str) -> str:
 
 
 def _first_wrong_line(path: str, is_zipped: bool) -> str:
-    """Say which line is not FASTA as an index needs it: all lines of a sequence but its last of one length."""
+    """Describe the first line that violates indexable FASTA: equal line lengths but for a sequence's last."""
     with gzip.open(path) if is_zipped else open(path, "rb") as file:
-        width = -1  # of the lines of this sequence, unknown
-        ended = False  # by a shorter line
+        width = -1  # unknown line length of this sequence
+        ended = False  # after a shorter line
         n_read = 0
         for number, line in enumerate(file, 1):
             n_read += len(line)

@@ -1,4 +1,4 @@
-"""Jitted loops from records with base modification tags to calls of sites; see `modified_sites` beside it."""
+"""Kernels that list calls of sites from base modification tags; see `modified_sites`."""
 
 from __future__ import annotations
 
@@ -33,27 +33,27 @@ from f5py.io.bam.modifications._values_of_tags_numba import (
 )
 from f5py.jit.kernel import exact_inner, exact_kernel
 
-#: What a call says of its base; and why there is none: the read lacks the base, has another one, or no call of it.
+#: States of calls; the last three have no call: deleted base, other base, no entry.
 CANONICAL, MODIFIED, OTHER, FAILED, DELETED, DIFFERENT, MISSING = range(7)
-#: Where counts of records and calls are.
+#: Indices of counts.
 N_RECORDS, N_WITHOUT, N_DAMAGED, N_LISTED, N_NOT_ALIGNED, N_NOT_AT_SITE = range(6)
-#: Bases as bits, by the four-bit codes of BAM; 0 for whatever is not one base.
+#: Bases as bits by BAM code; 0 for ambiguous ones.
 _BITS_OF_CODE = np.array([0, 1, 2, 0, 4, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0], np.uint8)
 
 
 class Wanted(NamedTuple):
-    """Which calls are listed."""
+    """Selection of calls."""
 
-    names: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # the modification's code and its number, as texts
-    least: float  # probability that a call needs
-    letter: np.uint8  # the bit of the base that is modified
-    offsets: tuple[int, int]  # from the first base of a site to the modified one, forward and reverse
+    names: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # the modification's code and number, as texts
+    least: float  # probability of a call
+    letter: np.uint8  # bit of the modified base
+    offsets: tuple[int, int]  # from a site's first base to the modified one, forward and reverse
     masks: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # see `f5py.core.motifs.MotifCodes`; forward and reverse
-    without_call: bool  # with a reference: list the sites without a call, too, on the strand of each record
+    without_call: bool  # with a reference: also list sites without a call, on each record's strand
 
 
 class Segments(NamedTuple):
-    """Letters of the reference around records; empty if the reads tell where sites are."""
+    """Reference letters around records; empty if the reads define the sites."""
 
     letters: NDArray[np.uint8]
     offsets: NDArray[np.int64]  # shape (n_records + 1,)
@@ -62,7 +62,7 @@ class Segments(NamedTuple):
 
 @exact_inner
 def _state_of(value, highest, total, least):
-    """Classify a call by its most probable state, if that has the least probability."""
+    """Return the most probable state of a call, `FAILED` below the least probability."""
     modified = (np.float64(value) + 0.5) / 256.0 if value >= 0 else 0.0
     other = (np.float64(highest) + 0.5) / 256.0 if highest >= 0 else 0.0
     canonical = max(1.0 - modified - np.float64(total), 0.0)
@@ -76,7 +76,7 @@ def _state_of(value, highest, total, least):
 
 @exact_inner
 def _is_at_site(bases, first, masks):
-    """Return whether the motif is at `first` in bases that are bits."""
+    """Return whether the motif is at `first` in bases given as bits."""
     found = first >= 0 and first + masks.shape[0] <= bases.shape[0]
     i = 0
     while found and i < masks.shape[0]:
@@ -95,7 +95,7 @@ def _decode(data, at, bases):
 
 @exact_inner
 def is_used(data, at):
-    """Return whether a record is aligned and not a secondary alignment."""
+    """Return whether a record is aligned and not secondary."""
     flags = unsigned16(data, at + FLAGS)
     is_placed = signed32(data, at + CONTIG) >= 0 and signed32(data, at + POSITION) >= 0
     return flags & (IS_UNMAPPED | IS_SECONDARY) == 0 and is_placed and unsigned16(data, at + N_CIGAR) > 0
@@ -118,7 +118,7 @@ def used_records(data, starts, used):
 
 @exact_inner
 def _on_strand(wanted_sites, is_reverse):
-    """Return the bit of the base that is modified, its offset and the masks of the motif on a strand."""
+    """Return the modified base's bit, its offset and the motif's masks on a strand."""
     if is_reverse:
         return COMPLEMENT[wanted_sites.letter], wanted_sites.offsets[1], wanted_sites.masks[1]
     return wanted_sites.letter, wanted_sites.offsets[0], wanted_sites.masks[0]
@@ -126,20 +126,9 @@ def _on_strand(wanted_sites, is_reverse):
 
 @exact_inner
 def _list_of_strand(record, is_reverse, bases, wanted_sites, segment, n_found, columns, counts):
-    """List the calls at sites of one strand; return the new number of all.
+    """List the calls at sites of one reference strand; return the new total.
 
-    Parameters
-    ----------
-    record : uint8
-    is_reverse : bool
-        The strand of the reference whose bases are modified.
-    bases : f5py.io.bam.modifications._values_of_tags_numba.Bases
-    wanted_sites : Wanted
-    segment : uint8, int
-        Bases of the reference as bits, which may be none, and the position of the first.
-    n_found : int
-    columns, counts
-        See `list_sites`.
+    `segment` has reference bases as bits, or none, and the position of the first.
     """
     contig, position, reverse, state, value, _ = columns
     bits, wanted, highest, total = bases
@@ -182,13 +171,7 @@ def _list_of_strand(record, is_reverse, bases, wanted_sites, segment, n_found, c
 
 @exact_inner
 def _list_without_call(record, is_reverse, bases, wanted_sites, segment, n_found, columns):
-    """List the sites of the reference, on the read's strand, of which it has no call; return the new number of all.
-
-    Parameters
-    ----------
-    record, is_reverse, bases, wanted_sites, segment, n_found, columns
-        See `_list_of_strand`.
-    """
+    """List reference sites without a call on the read's strand; see `_list_of_strand`."""
     contig, position, reverse, state, value, _ = columns
     bits, wanted = bases.bits, bases.wanted
     canonical, offset, masks = _on_strand(wanted_sites, is_reverse)
@@ -233,11 +216,11 @@ def list_sites(data, starts, n, wanted, segments, columns, counts):
     Parameters
     ----------
     data, starts, n
-        Records, as `f5py.io.bam._bam_numba.list_records` finds them.
+        Records, from `f5py.io.bam._bam_numba.list_records`.
     wanted : Wanted
     segments : Segments
     columns : ModifiedSites
-        Filled; with room for a call of every base, and, for sites without a call, for every base of the reference.
+        Filled; large enough for every base and, for sites without a call, every reference base.
     counts : int64, shape (6,)
         Added to.
     """

@@ -1,7 +1,7 @@
-"""Jitted loops over base modification tags (SAM optional fields specification, section 1.7).
+"""Kernels for base modification tags (SAM optional fields specification, section 1.7).
 
-The text of MM is a list of entries ``C+m?,2,0,5;``: base, strand, codes, how bases that are not listed are meant, and
-the numbers of bases of that kind to pass over before each call. ML has a byte for every call and code.
+MM is a list of entries ``C+m?,2,0,5;``: base, strand, codes, meaning of unlisted bases, and the bases of that kind to
+skip before each call. ML has a byte per call and code.
 """
 
 import numpy as np
@@ -13,14 +13,14 @@ from f5py.jit.kernel import exact_inner
 COMMA, SEMICOLON, QUESTION, DOT, PLUS, MINUS = (np.uint8(ord(one)) for one in ",;?.+-")
 _ZERO, _NINE, _TEXT, _ARRAY, _BYTE = (np.uint8(ord(one)) for one in "09ZBC")
 _HARD_CLIP = np.uint8(HARD_CLIP)
-#: Lengths of sequences, and so numbers of bases to pass over, are below this.
+#: Limit of sequence lengths and skipped bases.
 _MAX_BASES = np.int64(1) << 31
 _MM, _OLD_MM, _ML, _OLD_ML, _MN = (np.uint16(name[0] + 256 * name[1]) for name in (b"MM", b"Mm", b"ML", b"Ml", b"MN"))
 
 
 @exact_inner
 def find_letter(text, at, end, one, other):
-    """Find the first place from `at` on with one of two letters, or `end`."""
+    """Return the first index from `at` on with one of two letters, or `end`."""
     while at < end and text[at] != one and text[at] != other:
         at += 1
     return at
@@ -28,7 +28,7 @@ def find_letter(text, at, end, one, other):
 
 @exact_inner
 def codes_end(text, at, end):
-    """Find the end of the codes of the entry at `at`."""
+    """Return the end of the codes of the entry at `at`."""
     stop = find_letter(text, at, end, COMMA, SEMICOLON)
     while stop > at and text[stop - 1] in (QUESTION, DOT):
         stop -= 1
@@ -37,7 +37,6 @@ def codes_end(text, at, end):
 
 @exact_inner
 def count_calls(text, at, end):
-    """Count the calls of an entry."""
     count = 0
     for i in range(at, end):
         count += text[i] == COMMA
@@ -46,7 +45,7 @@ def count_calls(text, at, end):
 
 @exact_inner
 def count_codes(text, at, end):
-    """Codes of the entry at `at`: letters, or one number."""
+    """Return the number of codes of the entry at `at`: letters, or one number."""
     first, stop = at + 2, codes_end(text, at, end)
     if first < stop and _ZERO <= text[first] <= _NINE:
         return np.int64(1)
@@ -60,10 +59,11 @@ def _is_letter(one):
 
 @exact_inner
 def n_values(text):
-    """Values that ML must have beside this text of MM, or -1 if it is not one that can be merged.
+    """Return the number of ML values for this MM, or -1 if it is invalid.
 
-    Every entry has a base, a strand, codes and numbers, which add up to no more than the bases of a sequence, and no
-    other is of the same modification. Whatever goes through the text afterwards relies on this.
+    Every entry must have a base, a strand, codes and numbers that add up to at most the bases of a sequence, and no two
+    may
+    be of the same modification. Later passes rely on this.
     """
     total = begin = np.int64(0)
     while begin < text.shape[0]:
@@ -94,7 +94,7 @@ def n_values(text):
 
 @exact_inner
 def number_at(text, at, end):
-    """Parse the number at `at`; also return the place after it."""
+    """Parse the number at `at`; also return the index after it."""
     value = np.int64(0)
     while at < end and _ZERO <= text[at] <= _NINE:
         value = value * 10 + np.int64(text[at] - _ZERO)
@@ -104,7 +104,7 @@ def number_at(text, at, end):
 
 @exact_inner
 def same_modification(a, at_a, end_a, b, at_b, end_b):
-    """Return whether two entries are of the same base, strand and codes."""
+    """Return whether two entries have the same base, strand and codes."""
     stop_a, stop_b = codes_end(a, at_a, end_a), codes_end(b, at_b, end_b)
     if stop_a - at_a != stop_b - at_b:
         return False
@@ -116,7 +116,7 @@ def same_modification(a, at_a, end_a, b, at_b, end_b):
 
 @exact_inner
 def find_entry(text, begin, end, other, at, stop):
-    """Find the entry of ``text[begin:end]`` with the modification of an entry elsewhere, or -1."""
+    """Return the entry of ``text[begin:end]`` with the modification of another entry, or -1."""
     while begin < end:
         entry_end = find_letter(text, begin, end, SEMICOLON, SEMICOLON)
         if same_modification(text, begin, entry_end, other, at, stop):
@@ -135,7 +135,6 @@ def _find_either(data, begin, stop, name, old_name):
 
 @exact_inner
 def _is_hard_clipped(data, start, stop):
-    """Return whether bases of the read are missing in a record."""
     begin, n = cigar_of(data, start, stop)
     if n <= 0:
         return False
@@ -144,11 +143,10 @@ def _is_hard_clipped(data, start, stop):
 
 @exact_inner
 def places_of_tags(data, start, stop, n_bases):
-    """Locate a record's MM and ML without their types: begin and end of each; and whether they can be used.
+    """Locate a record's MM and ML values: begin and end of each, and whether they are usable.
 
-    They can if MM is a text and ML, if there is one, has a byte for each of its calls and codes, and MN, if there is
-    one, is the number of bases; without MN, tags of a hard-clipped record are those of the whole read, and of no use.
-    A record without MM has two empty places.
+    They are if MM is text, ML has a byte per call and code, and MN equals the number of bases. Without MN, tags of a
+    hard-clipped record are unusable, because they belong to the whole read. Without MM both ranges are empty.
     """
     begin = tags_begin(data, start)
     nowhere = np.int64(start)

@@ -1,4 +1,4 @@
-"""Jitted loops that take down what base modification tags say of the bases of a record."""
+"""Kernels that spread the values of base modification tags over a record's bases."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from f5py.io.bam.modifications._tags_numba import (
 )
 from f5py.jit.kernel import exact_inner
 
-#: In the place of a value of ML: of a base that is not listed, and so unmodified, and of one of which nothing is known.
+#: In place of an ML value: unlisted and so unmodified; unknown.
 IMPLIED, UNKNOWN = np.int16(-1), np.int16(-2)
 
 _ANY = np.uint8(ord("N"))
-#: Bases as bits by letter; 0 for whatever is not one base.
+#: Bases as bits by letter; 0 for ambiguous ones.
 BITS_OF_LETTER = np.zeros(256, np.uint8)
 BITS_OF_LETTER[np.frombuffer(b"ACGTU", np.uint8)] = (1, 2, 4, 8, 8)
 COMPLEMENT = np.zeros(16, np.uint8)
@@ -32,18 +32,16 @@ COMPLEMENT[[1, 2, 4, 8]] = (8, 4, 2, 1)
 
 
 class Bases(NamedTuple):
-    """Bases of a record and what its tags say of them, shape (n,)."""
+    """Bases of a record with the values of its tags, shape (n,)."""
 
     bits: NDArray[np.uint8]
     wanted: NDArray[np.int16]  # values of the wanted modification
-    # highest, total: of other modifications the highest value, -1 for none, and the sum of the probabilities
-    highest: NDArray[np.int16]
-    total: NDArray[np.float32]
+    highest: NDArray[np.int16]  # highest value of other modifications, -1 for none
+    total: NDArray[np.float32]  # their total probability
 
 
 @exact_inner
 def new_bases(room):
-    """Return room for so many bases."""
     return Bases(
         np.empty(room, np.uint8), np.empty(room, np.int16), np.empty(room, np.int16), np.empty(room, np.float32)
     )
@@ -51,7 +49,6 @@ def new_bases(room):
 
 @exact_inner
 def first_bases(bases, n):
-    """Return the first of them."""
     return Bases(bases.bits[:n], bases.wanted[:n], bases.highest[:n], bases.total[:n])
 
 
@@ -67,7 +64,7 @@ def _same_code(text, at, width, code):
 
 @exact_inner
 def _place_of_code(text, at, n_codes, width, names):
-    """Find the wanted code, under one of its names, in an entry whose codes begin at `at`; -1 for none."""
+    """Return the index of the wanted code, under either name, in an entry's codes at `at`; -1 for none."""
     found = np.int64(-1)
     for i in range(n_codes):
         if _same_code(text, at + i * width, width, names[0]) or _same_code(text, at + i * width, width, names[1]):
@@ -77,21 +74,7 @@ def _place_of_code(text, at, n_codes, width, names):
 
 @exact_inner
 def _read_entry(text, begin, end, ml, names, is_reverse, bases):
-    """Take down what an entry says of the bases of a record; return whether the record has as many as it passes over.
-
-    Parameters
-    ----------
-    text, begin, end
-        Of MM; `f5py.io.bam.modifications._tags_numba.n_values` has found it to be sound.
-    ml : uint8
-        The entry's values.
-    names : two of uint8
-        See `Wanted`.
-    is_reverse : bool
-        Strand of the record.
-    bases : Bases
-        Changed.
-    """
+    """Spread an entry of MM, checked by `n_values`, over the bases; return whether the record has enough of them."""
     bits, wanted, highest, total = bases
     n_codes = count_codes(text, begin, end)
     stop = codes_end(text, begin, end)
@@ -104,7 +87,7 @@ def _read_entry(text, begin, end, ml, names, is_reverse, bases):
     n = bits.shape[0]
     at = find_letter(text, begin, end, COMMA, COMMA)
     call = np.int64(0)
-    left = np.int64(-1)  # bases to pass over before the next call, or -1 without one
+    left = np.int64(-1)  # bases to skip before the next call, or -1
     if at < end:
         left, at = number_at(text, at + 1, end)
     for i in range(n):
@@ -134,9 +117,9 @@ def _read_entry(text, begin, end, ml, names, is_reverse, bases):
 
 @exact_inner
 def read_tags(text, ml, names, is_minus, letter, is_reverse, bases):
-    """Take down what all entries for one strand of the read say; see `_read_entry`.
+    """Spread all entries for one strand of the read; see `_read_entry`.
 
-    Returns the number of entries with the wanted modification, or -1 if one passes over more bases than there are.
+    Returns the number of entries with the wanted modification, -1 if one skips more bases than there are.
     """
     begin = ml_begin = n_found = np.int64(0)
     while begin < text.shape[0]:

@@ -1,12 +1,11 @@
-"""Calls of modified bases at the sites of a motif, from records with the tags MM and ML, many at a time.
+"""Base modification calls at motif sites, from MM and ML tags of any caller, many records at a time.
 
-The tags may be of any caller (SAM optional fields specification, section 1.7): entries of several modifications, of
-both strands of the read, with codes as letters or as numbers of ChEBI. A base that an entry does not list is unmodified
-with certainty if the entry's mode is ``.`` or is not given, and nothing is known of it if the mode is ``?``.
+The tags (SAM optional fields specification, section 1.7) may have several modifications, both strands, and codes as
+letters or ChEBI numbers. An unlisted base is unmodified if the entry's mode is ``.`` or missing, unknown if it is
+``?``.
 
-A value N of ML stands for the probability (N + 0.5) / 256. A base has the wanted modification, another one, or none;
-what is left of 1 is the probability of none. Its call is the most probable of these, and fails if that is less probable
-than the threshold asks for.
+An ML value N means the probability (N + 0.5) / 256. The rest to 1 is the probability of no modification. A call is the
+most probable of wanted, other and no modification, and fails below the threshold.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from f5py.io.bam.bam_records import fixed_numbers
 from f5py.io.reads.reference import Reference
 from f5py.threads.ahead import worked_ahead
 
-#: Numbers of ChEBI of modifications that have letters (SAM optional fields specification, section 1.7).
+#: ChEBI numbers of letter codes (SAM optional fields specification, section 1.7).
 CHEBI = {
     "m": 27551, "h": 76792, "f": 76794, "c": 76793, "g": 16964, "e": 80961, "b": 17477, "a": 28871, "o": 44605,
     "n": 18107,
@@ -36,29 +35,26 @@ _LETTERS = {str(number): letter for letter, number in CHEBI.items()}
 
 
 class ModifiedSites(NamedTuple):
-    """Calls of single sites, in the order of the records."""
+    """Calls of single sites, in record order."""
 
     contig: NDArray[np.int32]
-    position: NDArray[np.int64]  # 0-based position of the motif's first base
-    reverse: NDArray[np.bool_]  # strand of the reference that has the modified base
-    # `CANONICAL`, `MODIFIED`, `OTHER` or `FAILED` of `_modified_sites_numba`; where sites without a call are wanted,
-    # too, `DELETED`, `DIFFERENT` and `MISSING`
-    state: NDArray[np.uint8]
-    # of ML, for the wanted modification; -1 for a base that is unmodified because it is not listed, -2 without one
-    value: NDArray[np.int16]
-    record: NDArray[np.int64]  # number of the record among those that were given
+    position: NDArray[np.int64]  # 0-based, of the motif's first base
+    reverse: NDArray[np.bool_]  # reference strand of the modified base
+    state: NDArray[np.uint8]  # see `_modified_sites_numba`
+    value: NDArray[np.int16]  # ML of the wanted modification; -1 for an unlisted, unmodified base, -2 without a call
+    record: NDArray[np.int64]  # index of the record
 
 
 @dataclass
 class TagCounts:
-    """Numbers of calls that the tags of records had, and of those left out."""
+    """Numbers of records and calls, by fate."""
 
-    records: int = 0  # aligned ones, without secondary alignments
-    without: int = 0  # those of them without tags of the modification
-    damaged: int = 0  # those whose tags are damaged or of another sequence, as those of clipped records without MN are
+    records: int = 0  # aligned and not secondary
+    without: int = 0  # of these, without tags of the modification
+    damaged: int = 0  # of these, with tags that are damaged or of another sequence
     n: int = 0  # calls of the modification
-    not_aligned: int = 0  # those of them whose base is not opposite to one of the reference
-    not_at_motif: int = 0  # those where the motif is not
+    not_aligned: int = 0  # of these, on unaligned bases
+    not_at_motif: int = 0  # of these, outside the motif
 
     def add(self, counts: NDArray[np.int64]) -> None:
         """Add the counts of `list_sites`."""
@@ -68,45 +64,36 @@ class TagCounts:
 
 @dataclass(frozen=True)
 class WantedSites:
-    """Choice of the calls that are wanted."""
+    """Selection of calls."""
 
     motif: Motif
-    threshold: float  # natural log-odds that a call needs; at most 0, every base has its most probable state
-    code: str | None = None  # of the modification: a letter, or its number of ChEBI; by default the motif's
-    # tells where sites are; without it the bases of the reads do
-    reference: Reference | None = field(default=None, compare=False)
-    without_call: bool = False  # list sites of the reference, too, of which a record that lies there has no call
+    threshold: float  # least natural log-odds of a call; at 0 or below every base has its most probable state
+    code: str | None = None  # letter or ChEBI number; the motif's by default
+    reference: Reference | None = field(default=None, compare=False)  # defines the sites in place of the reads
+    without_call: bool = False  # also list reference sites without a call of the record there
 
     @property
     def codes(self) -> tuple[str, str]:
-        """The code of the modification, and its other name; the same twice if it has only one."""
+        """The two names of the modification's code, see `names_of_code`."""
         return names_of_code(self.code or self.motif.code)
 
     @property
     def least(self) -> float:
-        """Probability that a call needs."""
+        """Least probability of a call."""
         return 1.0 / (1.0 + math.exp(-self.threshold)) if self.threshold > 0 else 0.0
 
 
 def names_of_code(code: str) -> tuple[str, str]:
-    """Return the code of a modification and its other name, a number or a letter; the same twice if it has only one."""
+    """Return a modification's code and its other form, ChEBI number or letter; equal if there is none."""
     return code, _LETTERS.get(code, str(CHEBI.get(code, code)))
 
 
 def modified_sites(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: WantedSites
 ) -> tuple[ModifiedSites, NDArray[np.int64]]:
-    """List the calls of `n` records. Raises `InputFileError` if the reference lacks bases under a record.
+    """List the calls of `n` records from `f5py.io.bam.bam_records.record_chunks`, and their counts (`TagCounts.add`).
 
-    Parameters
-    ----------
-    data, starts, n
-        As `f5py.io.bam.bam_records.record_chunks` has them.
-
-    Returns
-    -------
-    counts : int64, shape (6,)
-        See `TagCounts.add`.
+    Raises `InputFileError` if the reference lacks bases under a record.
     """
     from f5py.io.bam._bam_columns_numba import places_of
     from f5py.io.bam._bam_numba import N_BASES
@@ -139,16 +126,16 @@ def listed_sites(
     alignments: AlignmentFile, wanted: WantedSites, tags: TagCounts, n_threads: int,
     advance: Callable[[int], object] = lambda count: None,
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], ModifiedSites]]:  # fmt: skip
-    """Yield records, as `AlignmentFile.chunks` has them, with the calls at the sites in them.
+    """Yield records, as `AlignmentFile.chunks`, with the calls at their sites.
 
     Parameters
     ----------
     tags : TagCounts
         Added to.
     n_threads : int
-        As many chunks of records are worked on at the same time.
+        Chunks processed at the same time.
     advance : function
-        Told how many records are done.
+        Called with the number of finished records.
     """
 
     def work(chunk: tuple[NDArray[np.uint8], NDArray[np.int64], int]):
@@ -165,7 +152,7 @@ def listed_sites(
 def _segments(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: WantedSites
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Letters of the reference around the records, their offsets, and where they begin; nothing without a reference."""
+    """Return reference letters around the records, their offsets and start positions; empty without a reference."""
     from f5py.io.bam._bam_columns_numba import places_of
     from f5py.io.bam.modifications._modified_sites_numba import used_records
 
