@@ -12,7 +12,7 @@ POSITION_BITS = 40
 
 
 def check_bounds(values: NDArray, least: float, most: float, shown: str, column: str) -> None:
-    """Raise `InputFileError` unless all values of a column are from `least` to `most`; `shown` names the file."""
+    """Raise `InputFileError` unless all values of a column are within bounds; `shown` names the file."""
     fits = (values >= least) & (values <= most)
     if not fits.all():
         wrong = values[np.flatnonzero(~fits)[0]]

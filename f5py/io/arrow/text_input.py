@@ -133,7 +133,7 @@ def _zstd_pieces(source: BinaryIO, shown: str) -> Iterator[bytes]:
 
 
 def beginning_of_input(size: int) -> tuple[bytes, bytes]:
-    """Read at least `size` bytes of standard input, if there are so many; raise `InputFileError` if that fails.
+    """Read at least `size` bytes of standard input, or all of it; raise `InputFileError` if that fails.
 
     Returns
     -------

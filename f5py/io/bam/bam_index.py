@@ -1,4 +1,4 @@
-"""Index of a BAM file, checked and looked up here, because htslib loops, crashes or loses records with a damaged one.
+"""Checked index of a BAM file, because htslib loops, crashes or loses records with a damaged one.
 
 Only start offsets are used: the linear index of a .bai and the bin offsets of a .csi. From there the sorted file is
 read

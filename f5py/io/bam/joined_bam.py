@@ -60,7 +60,7 @@ class JoinedBam(RecordOutput):
             self.set_pending(first_text(held))
 
     def _append_until_blocks_meet(self, file: BinaryIO) -> int | None:
-        """Append records until a block of the file begins where an output block does; return its offset, or None."""
+        """Append records until blocks of the file and the output coincide; return the block's offset, or None."""
         from f5py.io.bam._bam_numba import list_records
 
         text = bytearray()  # of the header, then of an incomplete record

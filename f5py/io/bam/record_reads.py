@@ -171,7 +171,7 @@ def copied_sequences(
     held: Held | None = None,
     pool: WorkerPool | None = None,
 ) -> Sequences:
-    """Copy the sequences of the records' reads, of these sizes, or from `held`; see `sequences_of_records`."""
+    """Copy sequences of given sizes from the records, or from `held`; see `sequences_of_records`."""
     from f5py.io.bam._bam_sequence_numba import Held, Sequences, copy_sequences
 
     if held is None:

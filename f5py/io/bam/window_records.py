@@ -22,7 +22,7 @@ def window_chunks(
     windows: Windows,
     within: RecordRange = RecordRange(0, None),  # noqa: B008 - immutable
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
-    """Yield the records of `within` that overlap a window, each once and in file order, as `record_chunks`.
+    """Yield the records of `within` that overlap a window, once and in file order, as `record_chunks`.
 
     Reading starts at the index's offset for a window and stops after it, unless the next window is already read ahead.
     Raises `InputFileError` if an offset of the index is not a block start, `OSError` as `record_chunks`.

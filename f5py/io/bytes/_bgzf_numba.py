@@ -62,7 +62,7 @@ def block_at(data, at, block):
 
 @exact_kernel
 def list_blocks(data, blocks):
-    """List the whole blocks at the start of `data`; return their number and whether the next one is damaged.
+    """List the whole blocks at the start of `data`; return their number and whether damage follows.
 
     Parameters
     ----------

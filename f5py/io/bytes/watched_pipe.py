@@ -14,9 +14,7 @@ _CHUNK_BYTES = 1 << 18
 class WatchedPipe:
     """Forward a non-seekable stream and check for the BGZF end block.
 
-    Libraries cannot tell a stream whose writer died between two blocks from a complete one. Raises `OSError` if it
-    cannot
-    be opened.
+    Libraries do not notice a writer's death between two blocks. Raises `OSError` if it cannot be opened.
 
     Parameters
     ----------

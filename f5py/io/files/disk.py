@@ -84,7 +84,7 @@ def _locked_folder(prefix: str, beside: str | os.PathLike[str] | None) -> tuple[
 
 
 def _remove_if_left(folder: str) -> None:
-    """Remove a temporary folder of this user whose process has ended."""
+    """Remove a temporary folder of this user if its process has ended."""
     with suppress(OSError):
         lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:

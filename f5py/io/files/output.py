@@ -101,7 +101,7 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
 
 
 class _PipeOfRows(io.RawIOBase):
-    """Pipe that gets whole rows even if a signal ends the process, for rows of up to `select.PIPE_BUF` bytes."""
+    """Pipe that gets whole rows of up to `select.PIPE_BUF` bytes even if a signal ends the process."""
 
     def __init__(self, descriptor: int, closes: bool) -> None:
         super().__init__()

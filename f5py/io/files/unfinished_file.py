@@ -1,6 +1,6 @@
 """Files written under temporary names until they are complete.
 
-The temporary name follows from the file's, so that the next run reuses the leftover of a killed one; a lock keeps apart
+The temporary name follows from the file's, so that the next run reuses the leftover of a killed one. A lock keeps apart
 two runs that write the same file.
 """
 
@@ -128,7 +128,7 @@ class UnfinishedFile:
         return False
 
     def settle(self) -> str | None:
-        """Truncate to whole rows, or remove, a file that will not be complete, even while a thread writes to it.
+        """Truncate an incomplete file to whole rows, or remove it, even while a thread writes to it.
 
         Returns the name of a file that is kept for its rows.
         """
@@ -213,7 +213,7 @@ def linked_in_place(path: str | int, output: str, about: os.stat_result) -> bool
 
 
 def nameless_file(output: str) -> int | None:
-    """Open an unnamed file in an output's folder; return its descriptor, None if the file system has no such files."""
+    """Open an unnamed file in an output's folder; return its descriptor, None if that is unsupported."""
     with suppress(OSError):
         folder = os.path.dirname(os.path.realpath(output))
         return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666)

@@ -68,7 +68,7 @@ class ReadBlockWriter:
         self._text_at += int(at[-1])
 
     def finish(self) -> bytes:
-        """Write the end block; return the content of the ``.gzi``, which lists neither the first block nor the end."""
+        """Write the end block; return the content of the ``.gzi``, without the first block and the end."""
         self._file.write(END_BLOCK)
         starts = np.concatenate([np.empty((0, 2), np.int64), *self._starts])[1:]
         return struct.pack("<Q", len(starts)) + starts.astype("<u8").tobytes()

@@ -149,7 +149,7 @@ def _write_rows(path: str, paths: Mapping[str, str], of_all: Sequence[str] = ())
 
 
 def _path_in_comment(comment: str, exists: dict[str, bool]) -> str:
-    """Return a comment's last word if it is an existing fast5 path, as basecallers used to write it, else ''."""
+    """Return a comment's last word if it is an existing fast5 path, as from old basecallers, else ''."""
     last = comment.rstrip(" ").rpartition(" ")[2]
     if not last.endswith(_PATH_END.decode()):
         return ""

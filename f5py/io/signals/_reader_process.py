@@ -1,4 +1,4 @@
-"""Main program of a reader process. Imports no more than reading needs, because every process pays for it."""
+"""Main program of a reader process, with few imports because every process pays for them."""
 
 from __future__ import annotations
 
@@ -15,21 +15,16 @@ from f5py.errors import F5pyError, SignalError
 from f5py.io.signals.helper_process import send
 from f5py.threads.pool import keep_freed_memory
 
-#: More memory than that is given back when a quarter of it would do.
+#: Larger memory shrinks when a quarter of it suffices.
 _MOST_KEPT = 64 << 20
 _SAMPLE_BYTES = 2
 
 
 class SharedSamples:
-    """Samples in memory that a reader process and its parent share, as long as what it has read last.
+    """Unnamed memory with samples, shared by a reader process and its parent.
 
-    Memory without a name: nothing can be left behind, however the processes end, and the size limit that containers
-    set for ``/dev/shm`` does not matter.
-
-    Parameters
-    ----------
-    descriptor : int
-        Of the memory, the same for both; closed by `close`.
+    Nothing can be left behind, and the size limit of containers for ``/dev/shm`` does not matter. `close` closes the
+    descriptor.
     """
 
     def __init__(self, descriptor: int) -> None:
@@ -38,30 +33,27 @@ class SharedSamples:
         self._size = 0
 
     def room(self, n: int, dtype: DTypeLike) -> NDArray:
-        """Return an array of n elements, for the reader process to fill; what is in it is undefined.
-
-        Raises `OSError` if there is no more memory.
-        """
+        """Return an uninitialized array for the reader process to fill; raise `OSError` without memory."""
         size = n * np.dtype(dtype).itemsize
         if size > self._size or self._size > max(4 * size, _MOST_KEPT):
             self._memory, self._size = None, 0
             more = size + size // 8 + mmap.PAGESIZE
             os.ftruncate(self._descriptor, more)
-            os.posix_fallocate(self._descriptor, 0, more)  # an error here, and not the end of who writes there
+            os.posix_fallocate(self._descriptor, 0, more)  # raises here instead of SIGBUS later
             self._map(more)
         return np.frombuffer(self._memory or bytearray(), dtype, n)
 
     def samples(self, n: int) -> NDArray[np.int16]:
-        """Return the n samples that the other process has filled in.
+        """Return the n samples written by the other process.
 
-        Raises `OSError` or `ValueError` if they cannot be had, as after `close` in another thread.
+        Raises `OSError` or `ValueError` if they are unavailable, as after `close` in another thread.
         """
         if n * _SAMPLE_BYTES > self._size:
             self._map(os.fstat(self._descriptor).st_size)
         return np.frombuffer(self._memory or bytearray(), np.int16, n)
 
     def close(self) -> None:
-        """Let the memory go, once no array of it is there any more. May be called twice."""
+        """Release the memory with the last array of it. May be called twice."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
@@ -75,24 +67,19 @@ class SharedSamples:
 
 
 def serve(connection: Connection, memory: str, module: str, reader_class: str) -> None:
-    """Read what the parent asks for until it hangs up, with a `FileReader` of that module and name.
+    """Serve read requests of the parent with a `FileReader` of that module and name until it hangs up.
 
-    The parent first sends a path, of a file like those that will be read, or "". A request is ``(names, paths)``, or
-    ``(name, path)``, which is answered with what is known of a read's run. To the first kind the answer is either an
-    exception to be raised by the parent or ``(offsets, calibration, problems)``; the samples are in the shared memory
-    then, until the next request.
-
-    Parameters
-    ----------
-    memory : str
-        Number of the descriptor of `SharedSamples`.
+    The parent first sends the path of a similar file, or "". A request is ``(names, paths)``, or ``(name, path)`` for
+    the
+    run's metadata. Answers to the first kind are an exception for the parent to raise, or ``(offsets, calibration,
+    problems)`` with the samples in shared memory until the next request. `memory` is the descriptor's number.
     """
     keep_freed_memory()
     shared = SharedSamples(int(memory))
     reader = getattr(import_module(module), reader_class)()
     try:
         path = connection.recv()
-        with suppress(Exception):  # what is wrong is met again, and told, when a file is to be read
+        with suppress(Exception):  # reading reports it
             reader.prepare(path)
         while True:
             names, paths = connection.recv()
@@ -116,6 +103,6 @@ def serve(connection: Connection, memory: str, module: str, reader_class: str) -
                 continue
             send(connection, answer)
     except (EOFError, OSError):
-        pass  # the parent has hung up or is gone
+        pass
     finally:
         reader.close()

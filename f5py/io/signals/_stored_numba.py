@@ -1,4 +1,4 @@
-"""Jitted loops over samples of reads that lie in pieces, of which some are packed."""
+"""Kernels that expand stored samples, of which some are compressed."""
 
 from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._svb_numba import expand_svb_zd
@@ -21,13 +21,13 @@ def expand_pieces(stored, read, out, to):
 
 @exact_kernel
 def copy_samples(turn, reads, stored, places, samples):
-    """Bring the samples of `reads` from where they are stored to their places in `samples`.
+    """Expand the samples of `reads` to their offsets in `samples`.
 
     Parameters
     ----------
     stored : f5py.core.batch.StoredSamples
     places : int64, shape (len(reads),)
-        Where those of each begin in `samples`.
+        Offsets of the reads in `samples`.
     samples : int16
         Filled there.
     """

@@ -1,4 +1,4 @@
-"""Signals from files of several kinds, each read by what it holds."""
+"""Reader of mixed fast5 and POD5 files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from f5py.io.files.signal_format import Kind, file_kind
 from f5py.io.signals.recent import Recent
 from f5py.io.signals.source import BlockBuilder, FileReader, Room, SignalBlock, merge_blocks
 
-#: Of how many files the kind is remembered; there can be millions of single-read files.
+#: Files with a cached format; there may be millions.
 _MOST_KNOWN = 10_000
 
 
 class AnyFileReader(FileReader):
-    """Reads each read from its fast5 or POD5 file, whichever the file is by its content."""
+    """Reader that selects the fast5 or POD5 reader by each file's content."""
 
     def __init__(self) -> None:
         self._kinds: Recent[str, Kind] = Recent(_kind, _MOST_KNOWN)
@@ -69,7 +69,7 @@ class AnyFileReader(FileReader):
 
 
 def _kind(path: str) -> Kind:
-    """Return the kind of a file; one that is of none or cannot be opened is left to the fast5 reader's words."""
+    """Return a file's format; the fast5 reader reports files of none."""
     try:
         return (file_kind(path) if path else None) or "fast5"
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Choice of the signal source that the arguments of a command stand for."""
+"""Opening of signal sources from a command's arguments."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ from f5py.options.cores import usable_cores
 if TYPE_CHECKING:
     from f5py.io.signals.guarded import Deadly
 
-#: More are started only if the user says so.
+#: Largest default.
 _MOST_PROCESSES = 12
-#: A second process needs a quarter of a second to start, in which the first one reads about this much.
+#: About the bytes that one process reads while a second one starts.
 _BYTES_PER_PROCESS = 16 << 20
-#: Where there are more reads than this, the files are not small.
+#: Reads after which files count as large.
 _MOST_LOOKED_AT = 20_000
 
 
 def reader_processes(n_threads: int, files: Iterable[str]) -> int:
-    """Choose how many processes read fast5 or POD5 beside that many worker threads, if the user does not say.
+    """Choose the number of fast5 or POD5 reader processes for so many worker threads.
 
-    One keeps up with about four threads if it never waits, and those of a batch do wait for each other. Even beside few
-    threads a second one pays if there is enough to read, as decompression then does not take place in the process whose
-    interpreter the threads share. There is always one, as a damaged file can end the library that reads it.
+    One keeps up with about four threads. Even with few threads a second one pays for large files, because decompression
+    then
+    avoids the threads' interpreter. There is always one, because damaged files can crash the library.
 
     Parameters
     ----------
     files : iterable of str
-        The files, each as often as one likes. Small ones get fewer processes.
+        The files, repeats allowed. Small ones get fewer processes.
     """
     most = max(min(max(2, n_threads // 2), _MOST_PROCESSES, usable_cores()), 1)
     known: set[str] = set()
@@ -63,20 +63,19 @@ def _size(path: str) -> int:
 def open_source(
     paths: Mapping[str, str], n_processes: int | None = 1, n_threads: int = 1, n_at_once: int = 1
 ) -> SignalSource:
-    """Open the signals of indexed reads; the source is to be closed by the caller, as those of the other functions.
+    """Open the signals of indexed reads; the caller closes the source.
 
     Parameters
     ----------
     paths : mapping of str to str
         Read name to fast5 or POD5 file, such as a `ReadFiles`. Not copied.
     n_processes : int, optional
-        Reader processes: at least one, as a damaged file can end the library that reads it or keep it in a loop; more,
-        because HDF5 reads one thing at a time in a process. None: `reader_processes`. The result is the same.
+        Reader processes, at least one, because damaged files can crash or hang the library; `reader_processes` by
+        default.
     n_threads : int
-        Worker threads that are to be kept busy, for `reader_processes`.
+        Worker threads to keep busy, for `reader_processes`.
     n_at_once : int
-        Threads that call `fetch` at the same time. The source is concurrent if there are several, and processes for
-        them: each batch has its share of these.
+        Threads that call `fetch` concurrently; they share the processes.
     """
     from f5py.io.signals.any_file import AnyFileReader
 
@@ -93,7 +92,7 @@ def _guarded(
     kind: Kind | None = None,
     deadly: Deadly | None = None,
 ) -> SignalSource:
-    """Start the processes, in as many groups as there are batches that are read at the same time."""
+    """Start the processes in as many groups as there are concurrent batches."""
     from f5py.io.signals import guarded
 
     n_groups = min(n_at_once, n_processes)
@@ -120,32 +119,24 @@ def open_signals(
     n_threads: int = 1,
     n_at_once: int = 1,
 ) -> SignalSource:
-    """Open the signals of base-called reads, as the options of call-methylation and eventalign say.
+    """Open the signals of base-called reads from a command's options.
+
+    Raises `UsageError` if no signals are named, `SignalError` for a path of another format, `InputFileError` for a
+    missing
+    or damaged file, `MissingDependencyError` if a package is needed.
 
     Parameters
     ----------
     reads_path : str or None
-        The basecalled reads; if no signals are named, the ``.readdb`` of their index names the signal files.
+        Base-called reads; without named signals the ``.readdb`` of their index names the files.
     slow5, pod5, fast5 : sequence of str
-        Files with signals, and folders that are searched for them. Of a read that is in several of the sources the
-        first counts, in the order of the parameters.
+        Files and folders. For a read in several sources the first counts, in parameter order.
     n_processes : int, optional
-        Processes that read fast5 and POD5 files; None: `reader_processes`.
+        Reader processes for fast5 and POD5; `reader_processes` by default.
     n_threads : int
-        Threads that read a SLOW5 file.
+        Threads that read SLOW5.
     n_at_once : int
         As for `open_source`.
-
-    Raises
-    ------
-    UsageError
-        No signals are named at all.
-    SignalError
-        A path is of another kind.
-    InputFileError
-        A file is missing or damaged.
-    MissingDependencyError
-        A package that a file needs is not installed.
     """
     named: dict[Kind, Sequence[str]] = {"slow5": slow5, "pod5": pod5, "fast5": fast5}
     for kind, paths in named.items():
@@ -171,7 +162,7 @@ def open_signals(
 def _open_named(
     named: Mapping[Kind, Sequence[str]], n_processes: int | None, n_threads: int, n_at_once: int
 ) -> SignalSource:
-    """Open files and folders by their kinds, which have been checked."""
+    """Open checked files and folders by format."""
     sources: list[SignalSource] = []
     with ExitStack() as opened:
         for kind, paths in named.items():
@@ -183,21 +174,9 @@ def _open_named(
 
 
 def open_any(paths: Sequence[str], n_processes: int | None = 1, n_threads: int = 1, n_at_once: int = 1) -> SignalSource:
-    """Open signal files and folders of such, whose kinds are found by content.
+    """Open signal files and folders, recognized by content; other parameters as for `open_signals`.
 
-    Parameters
-    ----------
-    paths : sequence of str
-        SLOW5 or BLOW5 files, POD5 files, fast5 files, and folders that are searched for signals of one kind.
-    n_processes, n_threads, n_at_once
-        As for `open_signals`.
-
-    Raises
-    ------
-    SignalError
-        There is no signal file at a path, or it is damaged.
-    MissingDependencyError
-        A package that a file needs is not installed.
+    Raises `SignalError` if a path has no signals or is damaged, `MissingDependencyError` if it needs a package.
     """
     named: dict[Kind, list[str]] = {"slow5": [], "pod5": [], "fast5": []}
     for path in paths:
@@ -227,7 +206,7 @@ def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_
 
     _check_count(n_processes)
     all_files = [file for path in paths for file in pod5_files(path)]
-    if fetched := list(filter(is_remote, all_files)):  # in one process
+    if fetched := list(filter(is_remote, all_files)):
         yield Pod5Source(Pod5Index(fetched))
     files = [file for file in all_files if file not in set(fetched)]
     if not files:
@@ -242,7 +221,7 @@ def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_
 def _placed(
     n_processes: int | None, n_threads: int, n_at_once: int, index: Mapping[str, str], files: list[str]
 ) -> SignalSource:
-    """Start what reads POD5 files: this process by itself, but for the tables, or without zstd the library."""
+    """Start the sources for POD5: direct reading in this process, or the library without zstd."""
     from f5py.io.signals.guarded import Deadly
     from f5py.io.signals.pod5.placed_source import PlacedSource
     from f5py.io.signals.pod5.places import PlacesReader
@@ -265,7 +244,7 @@ def _placed(
 
     if n_processes is not None or n_at_once == 1:
         places = some_places(n_processes or 1)
-    else:  # one process is faster than what computes, unless it waits for its files
+    else:  # one process suffices unless it waits for its files
         places = SideBySide([some_places()], index, "pod5", some_places, n_at_once)
     return PlacedSource(places, by_library, index, called, n_threads)
 
@@ -301,7 +280,6 @@ def _closed_after_errors(source: SignalSource) -> Iterator[None]:
         raise
 
 
-#: Each gets files and folders of its kind, and opens them when the next source is asked for.
 _OPENERS: Mapping[Kind, Callable[[Sequence[str], int | None, int, int], Iterator[SignalSource]]] = {
     "slow5": _open_slow5, "pod5": _open_pod5, "fast5": _open_fast5,
 }  # fmt: skip
@@ -313,7 +291,7 @@ def _check_count(n_processes: int | None) -> None:
 
 
 def _fast5_reads(path: str, files: list[str], n_processes: int) -> dict[str, str]:
-    """Return the file of every read in fast5 files; `path` is what the user gave."""
+    """Return the file of every read in fast5 files; `path` is the user's argument."""
     from f5py.io.signals.fast5.fast5_scan import report_skipped, scan_fast5
 
     with progress("fast5 files", len(files)) as bar:

@@ -1,8 +1,7 @@
-"""Signals from files that may end or stop the library that reads them.
+"""Signal sources that survive crashes and hangs of the libraries for HDF5, VBZ and POD5.
 
-The libraries for HDF5, VBZ and POD5 trust what is in a file: damage can make them abort, crash or loop. Here they work
-in reader processes, and a process that dies or falls silent takes nothing with it but the read or the file that it was
-reading.
+Damaged files can make these abort or loop. They run in reader processes, and a dead process costs only the read or file
+at fault.
 """
 
 from __future__ import annotations
@@ -19,37 +18,30 @@ from f5py.io.signals.processes import ParallelSource, ReaderDiedError
 from f5py.io.signals.source import FIELDS, FileReader, IndexedSource, SignalBlock, merge_blocks, paths_of
 from f5py.messages.strict import input_warning
 
-#: A file with more deadly reads than this is not read any more.
+#: Faulty reads after which a file is blocked.
 _MOST_DEADLY_READS = 3
 
 
 class Deadly:
-    """Files, and single reads of others, that are not read any more, and why; shared by sources of the same reads."""
+    """Files and single reads that crash readers, with reasons; shared by sources of the same reads."""
 
     def __init__(self) -> None:
         self.files: dict[str, str] = {}
         self.reads: dict[tuple[str, str], str] = {}
-        self.lock = threading.Lock()  # held while something is added
+        self.lock = threading.Lock()  # for additions
 
     def __len__(self) -> int:
         return len(self.files) + len(self.reads)
 
     def why(self, name: str, path: str) -> str:
-        """Return why a read is not to be read, "" if it is."""
+        """Return why a read is blocked, "" if it is not."""
         return self.files.get(path) or self.reads.get((name, path), "")
 
 
 class GuardedSource(IndexedSource):
-    """A `ParallelSource` that goes on without the files that its processes die of.
+    """A `ParallelSource` that continues without the files that crash its processes.
 
-    Raises `SignalError` if the processes cannot be started.
-
-    Parameters
-    ----------
-    n_processes, paths, reader, kind, cpu_seconds
-        As for `ParallelSource`.
-    deadly : Deadly, optional
-        What others have died of, and will hear of from this source.
+    Raises `SignalError` if the processes cannot be started. `deadly` shares known crashes between sources.
     """
 
     def __init__(
@@ -71,8 +63,7 @@ class GuardedSource(IndexedSource):
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`.
 
-        Raises `SignalError` if a reader process was killed, or has died of no file in particular. The source cannot be
-        used any more.
+        Raises `SignalError`, after which the source is unusable, if a process was killed or died without a faulty file.
         """
         while True:
             try:
@@ -107,7 +98,7 @@ class GuardedSource(IndexedSource):
         return ParallelSource(self._n_processes, self._paths, self._reader, self._kind, self._cpu_seconds)
 
     def _give_up(self, path: str, how: str) -> None:
-        """Read no more of a file."""
+        """Block a file."""
         self._deadly.files[path] = f"is in a file that {how}; it is damaged"
         _warn(path, how, "its reads are left out")
 
@@ -127,10 +118,7 @@ class GuardedSource(IndexedSource):
         return merge_blocks(len(names), [(kept, block), (lost, none)])
 
     def _find_deadly(self, death: ReaderDiedError) -> None:
-        """Read the files of a process that has died one by one; raise `death` if none of them is the cause.
-
-        What others have found since the process was asked is a cause, too.
-        """
+        """Read a dead process's files one by one and block the faulty ones; raise `death` if there are none."""
         of_file: dict[str, list[str]] = {}
         n_known = 0
         for name, path in zip(death.names, death.paths, strict=True):
@@ -155,7 +143,7 @@ class GuardedSource(IndexedSource):
             raise death
 
     def _deadly_reads_of(self, one: _OneReader, names: Sequence[str], path: str) -> dict[tuple[str, str], str]:
-        """Find reads of a file that a reader dies of, by name and path; no more than it takes to give the file up."""
+        """Find the reads of a file that crash the reader, by name and path, up to the limit for the file."""
         found: dict[tuple[str, str], str] = {}
         for name in dict.fromkeys(names):
             how, _ = one.fate([name], path)
@@ -171,7 +159,7 @@ def _warn(path: str, how: str, what: str) -> None:
 
 
 class _OneReader(AbstractContextManager["_OneReader"]):
-    """A reader process that is started again when it has died."""
+    """A reader process that is restarted after its death."""
 
     def __init__(self, reader: type[FileReader], kind: Kind | None, cpu_seconds: float) -> None:
         self._reader = reader
@@ -184,7 +172,7 @@ class _OneReader(AbstractContextManager["_OneReader"]):
             self._source.close()
 
     def fate(self, names: Sequence[str], path: str) -> tuple[str, bool]:
-        """Find what reading some reads does to the process, "" for nothing, and whether it is an endless loop."""
+        """Return how reading these reads kills the process, "" if it does not, and whether it hangs."""
         paths = dict.fromkeys(names, path)
         if self._source is None:
             self._source = ParallelSource(1, paths, self._reader, self._kind, self._cpu_seconds)

@@ -1,7 +1,7 @@
-"""Processes beside this one: each runs one function and talks with this one through a connection.
+"""Helper processes that run one function and talk through a connection.
 
-They are started anew and not forked, because the caller may run threads and libraries that must not be forked; and not
-by multiprocessing, which would run the caller's own script again in each of them.
+They are neither forked, because the caller may have threads, nor started by multiprocessing, which would rerun the
+caller's script.
 """
 
 from __future__ import annotations
@@ -25,45 +25,42 @@ from f5py.errors import F5pyError
 from f5py.messages import console
 from f5py.threads import blas
 
-#: Seconds of processor time after which one that does not answer is taken to be in an endless loop; more for each read.
+#: Processor time in seconds that means an endless loop, plus some for each read.
 CPU_SECONDS = 20.0
 _CPU_SECONDS_PER_READ = 0.2
-#: So many turns of an empty loop take a slow processor so long.
+#: Iterations of an empty loop, and their time on a slow processor.
 _LOOPS, _LOOP_SECONDS = 300_000, 0.02
-#: Seconds after which one that does not answer is said to wait, for a file system for instance. It does not compute
-#: then, or gets no processor, and neither is a sign of damage.
-_WAITING_AFTER = 60.0
-#: Seconds after which waiting ends.
-_MOST_WAITING = 3600.0
-#: How often that should be looked at, in seconds.
+#: Seconds without an answer or computation until a warning, and until an error.
+_WAITING_AFTER, _MOST_WAITING = 60.0, 3600.0
+#: Seconds between checks.
 LOOK_EVERY = 2.0
-#: A library that ends by one of these has met damage; SIGKILL comes from outside.
+#: Signals that show damage; SIGKILL comes from outside.
 _OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 _PR_SET_PDEATHSIG = 1
-#: What a connection raises when the other end is gone, or when another thread has closed this end.
+#: Errors of a connection closed at either end.
 HUNG_UP = (EOFError, OSError, TypeError, IndexError)
-#: Signals that may come to all processes of a run at once, and that its first one heeds.
+#: Signals to a run's process group that only the first process handles.
 _NOT_FOR_HELPERS = {signal.SIGINT, signal.SIGUSR1, signal.SIGXCPU}
 _PROGRAM = f"from {__name__} import _main; _main()"
 
 
 class HelperProcess:
-    """A process that runs ``function(connection, *descriptors, *arguments)``, these being texts.
+    """A process that runs ``function(connection, *descriptors, *arguments)``, all of them strings.
 
-    Ctrl-C does not reach it, though a terminal sends it to all processes: its caller ends it. If that dies, the
-    connection closes. Raises `OSError` if it cannot be started.
+    It ignores Ctrl-C; the caller ends it, and the connection closes when the caller dies. Raises `OSError` if it cannot
+    be
+    started.
 
     Parameters
     ----------
     function : function
-        Of a module, which is imported in the process.
+        Module-level; the module is imported in the process.
     descriptors : tuple of int
-        File descriptors that it has, too, perhaps under other numbers.
+        File descriptors to inherit, perhaps under other numbers.
 
     Attributes
     ----------
     connection : Connection
-        This end.
     """
 
     connection: Connection
@@ -78,7 +75,7 @@ class HelperProcess:
         try:
             self._process = _started(command, (theirs.fileno(), *descriptors))
         except BaseException:
-            self.connection.close()  # upon which the process ends, if it has come to be
+            self.connection.close()
             raise
         finally:
             theirs.close()
@@ -86,41 +83,40 @@ class HelperProcess:
 
     @property
     def pid(self) -> int:
-        """Its number."""
         return self._process.pid
 
     @property
     def status(self) -> int | None:
-        """Its exit status, the negative number of the signal that has ended it, or None while it runs."""
+        """Exit status, the negative number of a fatal signal, or None while it runs."""
         return self._process.poll()
 
     def kill(self) -> None:
-        """End it at once, which works on a stopped process too."""
+        """Kill it, even if it is stopped."""
         self._process.kill()
 
     def wait(self, seconds: float) -> None:
-        """Wait for its end, but no longer than that."""
+        """Wait for its end, up to a time limit."""
         try:
             self._process.wait(seconds)
         except subprocess.TimeoutExpired:
             return
 
     def close(self) -> None:
-        """End it, if it has not ended, and close the connection."""
+        """Kill it and close the connection."""
         self.kill()
         self.wait(0.5)
         self.connection.close()
 
     def begin(self) -> None:
-        """Say that it is to answer from now on."""
+        """Start the timers for an answer."""
         self._began = time.monotonic()
         self._cpu_before = self._cpu_seconds()
         self._told_at = _WAITING_AFTER
 
     def loops(self, n_reads: int, cpu_seconds: float | None = None) -> bool:
-        """Return whether it has computed for so long over `n_reads` reads that it must be in an endless loop.
+        """Return whether it has computed so long for `n_reads` reads that it must be in an endless loop.
 
-        Without `cpu_seconds` `CPU_SECONDS` are allowed, and in any case some time more for each read.
+        Allowed are `cpu_seconds`, by default `CPU_SECONDS`, and some time per read.
         """
         now = self._cpu_seconds()
         if now is None or self._cpu_before is None:
@@ -130,13 +126,7 @@ class HelperProcess:
         return computed > allowed and computed > allowed * _slowness()
 
     def waits_too_long(self, path: str) -> bool:
-        """Return whether it has not answered for an hour; before that, say now and then that it waits.
-
-        Parameters
-        ----------
-        path : str
-            What it was to read, or the first of these files.
-        """
+        """Return whether it has not answered for an hour; warn before that, with the first file's `path`."""
         if self.silence >= self._told_at:
             self._told_at *= 2
             console.warning(
@@ -152,13 +142,13 @@ class HelperProcess:
         return time.monotonic() - self._began
 
     def deadly_signal(self) -> str:
-        """Name the signal that has ended it, if a library does that to itself over damage; else ""."""
+        """Return the signal that ended it if it shows damage, else ""."""
         self.wait(0.5)
         status = self.status or 0
         return signal_name(-status) if -status in _OF_DAMAGE else ""
 
     def _cpu_seconds(self) -> float | None:
-        """Processor time that it has used, where the system tells."""
+        """Return its processor time, None if unknown."""
         try:
             with open(f"/proc/{self.pid}/stat", "rb") as file:
                 fields = file.read().rpartition(b")")[2].split()
@@ -168,7 +158,7 @@ class HelperProcess:
 
 
 class _Starter:
-    """A thread that starts processes, and that lives as long as this one: the system ends them with their thread."""
+    """A lasting thread that starts processes, because the system ends them with their parent thread."""
 
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -178,7 +168,7 @@ class _Starter:
         threading.Thread(target=self._work, name="f5py-starter", daemon=True).start()
 
     def started(self, start: Callable[[], subprocess.Popen]) -> subprocess.Popen:
-        """Return what a function returns, or raise what it raises, which that thread calls."""
+        """Call a function in that thread."""
         future: Future[subprocess.Popen] = Future()
         self._asked.put((future, start))
         return future.result()
@@ -197,7 +187,7 @@ _starter_lock = threading.Lock()
 
 
 def _started(command: list[str], descriptors: tuple[int, ...]) -> subprocess.Popen:
-    """Start a process that keeps these descriptors, and ends with this one, not with the calling thread."""
+    """Start a process that inherits descriptors and ends with this process, not with the calling thread."""
     global _starter
 
     def start() -> subprocess.Popen:
@@ -213,7 +203,7 @@ def _started(command: list[str], descriptors: tuple[int, ...]) -> subprocess.Pop
 
 
 def _slowness() -> float:
-    """Measure how much slower than common ones this processor is, which may be an emulated one; at least 1."""
+    """Measure how much slower than usual this processor is, as under emulation; at least 1."""
     begin = time.thread_time()
     for _ in range(_LOOPS):
         pass
@@ -221,7 +211,6 @@ def _slowness() -> float:
 
 
 def signal_name(number: int) -> str:
-    """Name of a signal."""
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -229,15 +218,15 @@ def signal_name(number: int) -> str:
 
 
 def python_command(program: str) -> list[str]:
-    """Command that runs a program in another Python, which does not import from its working folder.
+    """Return the command that runs a program in another Python without imports from the working folder.
 
-    The option ``-P`` does that from Python 3.11 on only.
+    The option ``-P`` exists from Python 3.11 on only.
     """
     return [sys.executable, "-c", f"import sys; sys.path[:1] == [''] and sys.path.pop(0); {program}"]
 
 
 def environment() -> dict[str, str]:
-    """Environment in which a Python of `python_command` imports what this one does."""
+    """Return an environment with this process's import paths."""
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     return {**blas.ONE_THREAD, **os.environ, "PYTHONPATH": paths}
 
@@ -254,7 +243,7 @@ def _main() -> None:
 
 
 def end_with_parent() -> None:
-    """Let the system end this process with its parent: in an endless loop of a library it would not notice that."""
+    """Make the system kill this process with its parent, even in an endless loop."""
     if sys.platform == "linux":
         import ctypes
 
@@ -262,18 +251,15 @@ def end_with_parent() -> None:
 
 
 def send(connection: Connection, message: Any) -> None:
-    """Send an object, which `Connection.recv` receives.
+    """Send an object for `Connection.recv`.
 
-    `Connection.send` leaves a view of its buffer in the traceback of an error, of which Python complains from 3.13 on.
+    `Connection.send` leaks a view of its buffer in tracebacks from Python 3.13 on.
     """
     connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
 
 
 def answer_each(connection: Connection, answer: Callable[[Any], Any]) -> None:
-    """Answer each of the requests that come in lists, until None comes, or the other end hangs up or dies.
-
-    An `F5pyError` that a function of the request raises is an answer, too.
-    """
+    """Answer lists of requests until None or a hang-up; a raised `F5pyError` is an answer, too."""
     try:
         while (requests := connection.recv()) is not None:
             for request in requests:
@@ -287,7 +273,7 @@ def answer_each(connection: Connection, answer: Callable[[Any], Any]) -> None:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Start a process inside that never sees what ends the run, not even while it starts: it inherits the block."""
+    """Block the run's signals in a process started inside, even while it starts."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_HELPERS)
     try:
         yield

@@ -1,4 +1,4 @@
-"""Several signal sources as one: SLOW5 files, or files of several formats."""
+"""Combination of signal sources."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ from f5py.threads.pool import WorkerPool
 
 
 class JoinedSource(SignalSource):
-    """The signals of several sources; a read that is in several of them is taken from the first.
-
-    Parameters
-    ----------
-    sources : sequence of SignalSource
-        At least one; closed with this one.
-    """
+    """Several sources as one; a read in several of them comes from the first. Closes them with itself."""
 
     def __init__(self, sources: Sequence[SignalSource]) -> None:
         self._sources = list(sources)
@@ -30,11 +24,11 @@ class JoinedSource(SignalSource):
 
     @property
     def is_concurrent(self) -> bool:
-        """Whether `fetch` may be called in several threads at the same time."""
+        """Whether `fetch` may be called in several threads."""
         return all(getattr(source, "is_concurrent", False) for source in self._sources)
 
     def use_pool(self, pool: WorkerPool) -> None:
-        """Read with these threads, as long as they are there, instead of own ones, which end."""
+        """Read with these threads, while they exist, in place of own ones."""
         for source in self._sources:
             if (use_pool := getattr(source, "use_pool", None)) is not None:
                 use_pool(pool)
@@ -76,7 +70,7 @@ class JoinedSource(SignalSource):
             source.close()
 
     def _owners(self, names: Sequence[str]) -> NDArray[np.int64]:
-        """Find the first source that has each read; -1 where none has it."""
+        """Return the first source that has each read; -1 for none."""
         owners = np.full(len(names), -1)
         for at in range(len(self._sources) - 1, -1, -1):
             owners[self._sources[at].holds(names)] = at

@@ -1,4 +1,4 @@
-"""Reads signals in several processes, because HDF5 reads one thing at a time within a process."""
+"""Signal source that reads in several processes, because HDF5 serializes reads within a process."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ _STOPPED = "the signal reader processes have been stopped"
 
 
 class ReaderDiedError(SignalError):
-    """A reader process has ended or does not answer.
+    """A reader process has died or hangs.
 
     Attributes
     ----------
     how : str
         What a file may have done to it.
     is_damage, is_loop : bool
-        Whether it may be a file that it died of; whether it did not end by itself.
+        A file may be the cause; the process was in an endless loop.
     names, paths : sequences of str
-        What it was to read.
+        The request.
     """
 
     def __init__(self, text: str, how: str = "", is_damage: bool = False) -> None:
@@ -48,19 +48,17 @@ class ReaderDiedError(SignalError):
 
 
 class ParallelSource(IndexedSource):
-    """The signals of indexed reads, read by several processes; the blocks are those of one process.
+    """Signals of indexed reads, read in several processes.
 
-    Every process has its share of the files, so that it finds them open the next time. Samples come back through shared
-    memory (`SharedSamples`). Raises `SignalError` if the processes cannot be started.
+    Every process has its share of the files, so that it finds them open. Samples return through `SharedSamples`. Raises
+    `SignalError` if the processes cannot be started.
 
     Parameters
     ----------
-    paths, kind
-        As for `IndexedSource`; a process is sent the paths it needs.
     reader : class
-        What reads in each process, a `FileReader`; importable by its name.
+        Importable `FileReader` for the processes.
     cpu_seconds : float
-        Processor time that a process may use before it answers, and some more for each read.
+        Processor time for an answer, plus some per read.
     """
 
     def __init__(
@@ -89,12 +87,7 @@ class ParallelSource(IndexedSource):
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`.
 
-        Raises
-        ------
-        ReaderDiedError
-            A reader process has ended or does not answer. The source cannot be used any more.
-        SignalError
-            The source is closed.
+        Raises `ReaderDiedError`, after which the source is unusable, or `SignalError` if it is closed.
         """
         if not self._readers:
             raise SignalError(self._why_closed)
@@ -124,11 +117,10 @@ class ParallelSource(IndexedSource):
         return {}
 
     def set_paths(self, paths: Mapping[str, str]) -> None:
-        """Read from other files from now on."""
         self._paths = paths
 
     def close(self) -> None:
-        """End the processes at once: they only read. May be called twice."""
+        """Kill the processes, which only read. May be called twice."""
         readers, self._readers = self._readers, []
         for reader in readers:
             reader.end()
@@ -136,7 +128,7 @@ class ParallelSource(IndexedSource):
             reader.release()
 
     def _close_because_of(self, problem: BaseException) -> None:
-        """Close; who asks later is told why, as that may be for reads that come earlier in the output."""
+        """Close and keep the reason for later calls."""
         if isinstance(problem, SignalError) and self._readers:
             self._why_closed = str(problem)
         self.close()
@@ -160,7 +152,7 @@ class ParallelSource(IndexedSource):
             raise
 
     def _receive(self, n: int, shares: Mapping[_Reader, NDArray[np.int64]]) -> SignalBlock:
-        """Put together what the readers send of n reads."""
+        """Assemble the answers for n reads."""
         lengths = np.zeros(n, np.int64)
         calibration = np.empty((len(FIELDS), n), np.float32)
         problems: dict[int, str] = {}
@@ -178,7 +170,7 @@ class ParallelSource(IndexedSource):
 
 
 class _Reader:
-    """The parent's end of one reader process."""
+    """Parent's end of a reader process."""
 
     def __init__(self, reader_class: type[FileReader], path: str) -> None:
         self._ending = False
@@ -193,7 +185,7 @@ class _Reader:
             self._shared.close()
             raise
         self.connection = self.process.connection
-        with suppress(OSError):  # it has died already, which the first request finds out
+        with suppress(OSError):  # the first request reports a death
             send(self.connection, path)
 
     def send(self, message: Any) -> None:
@@ -213,8 +205,8 @@ class _Reader:
         return message
 
     def copy_samples(self, samples: NDArray[np.int16], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
-        """Copy the samples of the reads that were read last to where those of each begin in an array."""
-        is_apart = np.append(True, starts[1:] != starts[:-1] + lengths[:-1])  # from the read before it
+        """Copy the samples of the last request to the reads' offsets in an array."""
+        is_apart = np.append(True, starts[1:] != starts[:-1] + lengths[:-1])
         starts, lengths = starts[is_apart], np.add.reduceat(lengths, np.flatnonzero(is_apart))
         offsets = offsets_of(lengths)
         try:
@@ -247,7 +239,7 @@ class _Reader:
         )
 
     def silent(self, is_loop: bool) -> ReaderDiedError:
-        """End a process that does not answer, and return the error to be raised. One that only waits is not damage."""
+        """Kill a process that does not answer and return the error to raise."""
         self.has_died = True
         self.process.kill()
         death = ReaderDiedError(
@@ -261,16 +253,10 @@ class _Reader:
 
 
 def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
-    """Divide reads into shares of equal size, keeping the reads of a file together where possible.
+    """Divide reads into equal shares, keeping the reads of a file together if possible.
 
-    A file has its home share by a checksum of its path, the same in every call. What is too much for a home goes, file
-    by file, to the shares that have room. Returns the indices of each share, int64; none has more than an
-    equal share of all, rounded up.
-
-    Parameters
-    ----------
-    paths : sequence of str, length n
-        The file of each read.
+    A checksum of its path gives a file the same share in every call; excess reads go to shares with room. Returns the
+    indices of each share, int64.
     """
     if n_shares == 1:
         return [np.arange(len(paths))]
@@ -292,10 +278,9 @@ def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
 
 
 def _as_they_answer(readers: Mapping[_Reader, Any], cpu_seconds: float) -> Iterator[_Reader]:
-    """Each reader once, as soon as it has something to say; also one that has died.
+    """Yield each reader when it has an answer or has died.
 
-    Raises `ReaderDiedError` if one has used so much processor time without an answer, or there has been none for an
-    hour.
+    Raises `ReaderDiedError` after too much processor time or an hour without an answer.
     """
     waiting = {reader.connection: reader for reader in readers}
     for reader in readers:

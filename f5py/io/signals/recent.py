@@ -1,4 +1,4 @@
-"""Cache of recently used things: open files, and pieces of them."""
+"""Caches of recently used objects, such as open files."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-#: Errors of the machine: a file that cannot be opened because of them is not a bad one.
+#: Errors of the machine, not of a file.
 SYSTEM_ERRORS = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE)
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
-#: How libraries spell the number of an error in its text.
+#: Error numbers in texts of libraries.
 _NUMBER = re.compile(r"errno[ =]+(\d+)", re.IGNORECASE)
 
-#: So many of the files that a process may have open are left to everything else.
+#: Descriptors left for other files.
 _OTHER_FILES = 24
-#: Open files that common systems allow a process.
+#: Usual limit of open files.
 _COMMON_LIMIT = 1024
 
 Key = TypeVar("Key")
@@ -27,7 +27,7 @@ Value = TypeVar("Value")
 
 
 def raise_if_of_machine(problem: BaseException, path: str) -> None:
-    """Raise `OSError`, with the file's name, if an error of the machine is what a problem came from."""
+    """Raise `OSError` with the file's name if a problem was caused by the machine."""
     cause: BaseException | None = problem
     while cause is not None:
         found = _NUMBER.search(str(cause))
@@ -38,16 +38,16 @@ def raise_if_of_machine(problem: BaseException, path: str) -> None:
 
 
 class Recent(Generic[Key, Value]):
-    """A bounded table of values that are made when they are first asked for; those used last stay.
+    """Bounded cache of values made on demand; the least recently used goes first.
 
-    If the system has no more files to give, fewer are kept from then on.
+    It shrinks if the system runs out of file descriptors.
 
     Parameters
     ----------
     make : callable
-        From a key to its value. What it raises goes to the caller, and nothing is kept then.
+        Makes the value of a key; its errors go to the caller.
     drop : callable, optional
-        Called with each value that goes.
+        Called with each evicted value.
     """
 
     def __init__(
@@ -56,14 +56,14 @@ class Recent(Generic[Key, Value]):
         self._make = make
         self._most = most
         self._drop = drop
-        #: Used last is last.
+        #: Least recently used first.
         self._values: OrderedDict[Key, Value] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._values)
 
     def get(self, key: Key) -> Value:
-        """Return the value of a key. One more than `most` is never held: the oldest goes before it is made."""
+        """Return the value of a key; evict before making a new one."""
         if key in self._values:
             self._values.move_to_end(key)
             return self._values[key]
@@ -82,7 +82,6 @@ class Recent(Generic[Key, Value]):
         return value
 
     def clear(self) -> None:
-        """Drop all values."""
         while self._values:
             self._drop_oldest()
 
@@ -92,15 +91,15 @@ class Recent(Generic[Key, Value]):
 
 
 def most_open(wanted: int) -> int:
-    """Choose how many files to keep open, at most `wanted`: a share of what the system allows the process."""
+    """Limit a number of open files to a share of the process's limit."""
     try:
         allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    except OSError:  # sandboxes may keep that to themselves
+    except OSError:  # in sandboxes
         allowed = _COMMON_LIMIT
     return wanted if allowed == resource.RLIM_INFINITY else max(1, min(wanted, (allowed - _OTHER_FILES) // 2))
 
 
 def close_file(file: object) -> None:
-    """Close an open file; a text, which stands for a file that could not be opened, needs nothing."""
+    """Close an open file; ignore a str, which stands for a failure."""
     if not isinstance(file, str):
         file.close()  # type: ignore[attr-defined]

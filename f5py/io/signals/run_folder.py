@@ -1,4 +1,4 @@
-"""A folder that a sequencer or basecaller is writing into: which of its files are finished."""
+"""Finished files in a folder that a sequencer or basecaller is writing."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from f5py.io.files.signal_format import KIND_OF_ENDING, POD5_MAGIC, Kind
 from f5py.io.signals.search import walked
 
 _READS = (".fastq", ".fq", ".fastq.gz", ".fq.gz")
-#: How files end that are complete; of the others it only counts that they do not change.
+#: Ends of complete files; others only need to be unchanged.
 _ENDS = {".bam": END_BLOCK, ".pod5": POD5_MAGIC, ".blow5": b"5WOLB"}
-#: Folders of reads that have failed, as MinKNOW calls them.
+#: MinKNOW's folders of failed reads.
 _LEFT_OUT = ("_fail", "_skip", "_skipped")
 
 
 class FinishedFiles(NamedTuple):
-    """Finished files, by their names relative to the folder, ascending."""
+    """Finished files, by sorted names relative to the folder."""
 
     alignments: list[str]  # BAM
     reads: list[str]  # FASTQ
     signals: list[tuple[str, Kind]]  # names and kinds
-    # files that were found, but may still grow: they have changed since the last look, or do not end as they should
     unfinished: list[str]
-    is_growing: bool  # one of these is new or has changed
-    has_alignments: bool  # there is a BAM file, finished or not
+    is_growing: bool  # an unfinished file is new or has changed
+    has_alignments: bool  # a BAM file exists, finished or not
 
 
 class RunFolder:
-    """Looks at a folder again and again.
+    """Repeated scans of a run's folder.
 
-    A file is finished if it has not changed since the last look, and ends as its format does. Folders whose names end
-    in ``_fail`` or ``_skip``, and names that begin with a dot, are left out.
+    A file is finished if it has not changed since the last scan and ends as its format requires. Folders ending in
+    ``_fail`` or ``_skip`` and hidden names are skipped.
     """
 
     def __init__(self, path: str) -> None:
@@ -41,7 +40,7 @@ class RunFolder:
         self._finished: set[str] = set()
 
     def look(self) -> FinishedFiles:
-        """Find the files that are finished. Raises `OSError` if the folder cannot be read."""
+        """Return the finished files; raise `OSError` if the folder cannot be read."""
         alignments, reads, signals, unfinished, has_alignments = [], [], [], [], False
         seen = dict(self._seen)
         for folder, below, names in walked(self.path, self._refuse):
@@ -66,7 +65,7 @@ class RunFolder:
         )
 
     def _refuse(self, problem: OSError) -> None:
-        """Raise for a folder whose files would be missing from the results without a word, but not for one renamed."""
+        """Raise for an unreadable folder, unless it was renamed."""
         is_below = problem.filename is not None and os.fspath(problem.filename) != self.path
         if not (is_below and isinstance(problem, FileNotFoundError | NotADirectoryError)):
             raise problem
@@ -89,7 +88,7 @@ class RunFolder:
 
 
 def _ending(name: str) -> str | None:
-    """Return the ending of a name that tells its format, if there is one."""
+    """Return the suffix of a known format."""
     endings = (".bam", *KIND_OF_ENDING, *_READS)
     return next((ending for ending in endings if name.lower().endswith(ending)), None)
 

@@ -1,4 +1,4 @@
-"""Journal of a search of fast5 files, so that one that was ended can go on."""
+"""Journal of a fast5 scan, to resume an interrupted one."""
 
 from __future__ import annotations
 
@@ -13,25 +13,20 @@ from f5py.io.files.disk import to_disk
 from f5py.io.files.json_values import Values, is_text
 from f5py.messages import console
 
-#: What a scanned file gave: its read names, or one line that says why it was skipped.
+#: Result of a scan: read names, or why the file was skipped.
 Found = list[str] | str
 
-#: Written lines reach the disk at least this often.
+#: Seconds between syncs.
 _SECONDS_BETWEEN_SYNCS = 5.0
-#: Longer lines are not ours: a file of so many reads would be terabytes.
 _LONGEST_LINE = 1 << 28
 
 
 class ScanJournal(AbstractContextManager["ScanJournal"]):
-    """A file with a line for every fast5 file that has been scanned: its path, size, time and what it gave.
+    """Journal file with a line per scanned fast5 file: its path, size, time and result.
 
-    Each line begins with the CRC-32 of the rest. Raises `OutputFileError` if the file cannot be read or written.
-
-    Parameters
-    ----------
-    path : str
-        If it is there, what its lines say is known. Lines that are not whole, or not what was written, are passed over:
-        their files are scanned again.
+    Each line begins with the CRC-32 of the rest; damaged lines of an existing file are ignored. Raises
+    `OutputFileError` if
+    the file cannot be read or written.
     """
 
     def __init__(self, path: str) -> None:
@@ -43,7 +38,7 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
                 last = b"\n"
                 while text := file.readline(_LONGEST_LINE):
                     last = text[-1:]
-                    with suppress(DamagedValueError):  # cut by what ended the run, or damaged
+                    with suppress(DamagedValueError):
                         name, known = _parsed(text)
                         self._known[name] = known
             if last != b"\n":
@@ -56,7 +51,7 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
         os.close(self._descriptor)
 
     def found(self, path: str) -> Found | None:
-        """Return what a file gave, None if it has not been scanned or has changed since then."""
+        """Return a file's result, None if it was not scanned or has changed."""
         known = self._known.get(path)
         if known is None:
             return None
@@ -64,12 +59,12 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
         return found if _state(path) == (size, modified) else None
 
     def add(self, path: str, found: Found) -> None:
-        """Write what a file gave. Raises `OutputFileError` if that cannot be written."""
+        """Append a file's result; raise `OutputFileError` if that fails."""
         state = _state(path)
         if state is None:
             return
         try:
-            # one call for a line: whatever ends this process, at most the last one is not whole
+            # one call per line, so that at most the last one is incomplete
             os.write(self._descriptor, _line(path, state, found))
             if time.monotonic() - self._synced > _SECONDS_BETWEEN_SYNCS:
                 to_disk(self._descriptor)
@@ -78,7 +73,7 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
             raise self._failure(problem) from None
 
     def remove(self) -> None:
-        """Remove the file, which nobody needs when the index is there."""
+        """Remove the journal after the index is complete."""
         try:
             os.unlink(self._path)
         except OSError as problem:
@@ -95,7 +90,7 @@ def _line(path: str, state: tuple[int, int], found: Found) -> bytes:
 
 
 def _parsed(line: bytes) -> tuple[str, tuple[int, int, Found]]:
-    """Parse a line as a path and what is known of it; raises `DamagedValueError` if it is not what `_line` makes."""
+    """Parse a line as a path with size, time and result; raise `DamagedValueError` if it is malformed."""
     checksum, _, text = line.rstrip(b"\n").partition(b" ")
     if checksum != b"%08x" % zlib.crc32(text):
         raise DamagedValueError("the line is not what was written")

@@ -1,8 +1,8 @@
-"""Search of folders for signal files, the same for all formats.
+"""Search of folders for signal files.
 
-Links to folders are followed, but never in a circle. A folder that cannot be listed is an error, since its reads would
-be missing from the results without a word. Names that begin with ``._`` are what macOS leaves beside the files of other
-systems, and never signals.
+Links to folders are followed, but not in circles. A folder that cannot be listed is an error, because its reads would
+be
+lost silently. Names beginning with ``._`` are macOS metadata.
 """
 
 from __future__ import annotations
@@ -15,20 +15,7 @@ from f5py.io.files.signal_format import KIND_NAMES, KIND_OF_ENDING, Kind, file_k
 
 
 def files_below(folder: str, is_wanted: Callable[[str], bool]) -> list[str]:
-    """List the files below a folder, each folder's entries in the bytewise order of their names.
-
-    Raises `SignalError` if a folder cannot be listed.
-
-    Parameters
-    ----------
-    is_wanted : callable
-        Of a path.
-
-    Returns
-    -------
-    list of str
-        `folder` as it was given, ``/``, and the path below it.
-    """
+    """List the wanted files below a folder in bytewise order; raise `SignalError` if listing fails."""
     return list(_walk(folder, frozenset(), is_wanted))
 
 
@@ -52,14 +39,10 @@ def _walk(folder: str, above: frozenset[tuple[int, int]], is_wanted: Callable[[s
 def walked(
     folder: str, on_error: Callable[[OSError], object], above: frozenset[tuple[int, int]] = frozenset()
 ) -> Iterator[tuple[str, list[str], list[str]]]:
-    """Yield a folder and all below it like `os.walk`: links are followed, but never in a circle; names are sorted.
+    """Walk a folder tree like `os.walk`, sorted, following links but not in circles.
 
-    Parameters
-    ----------
-    on_error : callable
-        Called where a folder cannot be listed, which then counts as empty unless this raises.
-    above : frozenset
-        Folders that this one is below of.
+    `on_error` is called for a folder that cannot be listed, which counts as empty unless it raises; `above` has the
+    ancestors.
     """
     try:
         about = os.stat(folder)
@@ -79,10 +62,7 @@ def walked(
 
 
 def slow5_files(paths: Sequence[str]) -> list[str]:
-    """List the SLOW5 files at some paths, and those below folders.
-
-    Raises `SignalError` if a folder has none, or cannot be listed.
-    """
+    """List SLOW5 files at and below some paths; raise `SignalError` for a folder without any."""
     found: list[str] = []
     for path in paths:
         is_folder = os.path.isdir(path)
@@ -96,7 +76,7 @@ def slow5_files(paths: Sequence[str]) -> list[str]:
 
 
 def check_kind(path: str, wanted: Kind) -> None:
-    """Raise `SignalError` for a file that is of another kind than its option says."""
+    """Raise `SignalError` for a file of another format than its option's."""
     if os.path.isdir(path):
         return
     kind = kind_of_file(path)
@@ -119,7 +99,7 @@ def kind_of_file(path: str) -> Kind:
 
 
 def kinds_below(path: str) -> dict[Kind, str]:
-    """Return what kinds of signal files are below a folder, by their names, and one file of each."""
+    """Return the formats of files below a folder, by name, with one file of each."""
     found: dict[Kind, str] = {}
     for file in files_below(path, lambda file: kind_by_name(file) is not None):
         if (kind := kind_by_name(file)) is not None:
@@ -132,7 +112,7 @@ def kind_by_name(path: str) -> Kind | None:
 
 
 def kind_of_folder(path: str) -> Kind:
-    """Return which kind of files to read below a folder."""
+    """Return the format of the files below a folder; raise `SignalError` for none or several."""
     found = kinds_below(path)
     if len(found) > 1:
         names = " and ".join(KIND_NAMES[kind] for kind in sorted(found))

@@ -1,4 +1,4 @@
-"""Signal files of reads, from the basecaller's sequencing summary: saves opening the files."""
+"""Signal files of reads from a basecaller's sequencing summary."""
 
 from __future__ import annotations
 
@@ -10,18 +10,15 @@ from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import open_bytes
 from f5py.messages.strict import input_warning
 
-#: Reads per file that are believed when too few files agree on a number.
+#: Limit of reads per file when too few files agree.
 _USUAL_READS_PER_FILE = 4000
-#: More files than this must agree on a number of reads per file for it to be the limit.
+#: More files than this must agree on a number.
 _ENOUGH_FILES = 20
 _FILE_COLUMNS = ("filename", "filename_fast5")
 
 
 def read_summary_list(path: str) -> list[str]:
-    """Read a file of summary paths, one per line; blank lines are skipped.
-
-    Raises `InputFileError` if a line cannot be a path.
-    """
+    """Read a file of summary paths, one per line; raise `InputFileError` for an impossible path."""
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
         lines = [line.strip() for line in file]
     for number, line in enumerate(lines, 1):
@@ -31,22 +28,13 @@ def read_summary_list(path: str) -> list[str]:
 
 
 def reads_by_file(paths: Sequence[str]) -> dict[str, list[str]]:
-    """Gather the reads that sequencing summaries list for every signal file.
+    """Return the reads of every signal file in sequencing summaries, by file name without folder.
 
-    Raises `InputFileError` if a needed column is missing or a line is too short.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        Tab-separated tables with a header that names ``read_id`` and ``filename`` or ``filename_fast5``; the
-        latter of the two if both are there.
-
-    Returns
-    -------
-    dict of str to list of str
-        File name (without folders) to read names, without the files whose number of reads is not credible:
-        more than the commonest number when over 20 files have that one, else more than 4000. A basecaller
-        that was restarted or merged several runs writes such tables. The rule is f5c's.
+    Files with an implausible number of reads are left out, as in f5c: more than the commonest number if over 20 files
+    have
+    that one, else more than 4000. Restarted or merged basecalling writes such tables. Raises `InputFileError` for a
+    missing
+    column (``read_id``, and ``filename`` or ``filename_fast5``, the latter if both exist) or a short line.
     """
     reads: dict[str, list[str]] = {}
     for path in paths:

@@ -1,4 +1,4 @@
-"""Several sources of the same signals, so that several batches are read at the same time."""
+"""Concurrent use of several sources of the same signals."""
 
 from __future__ import annotations
 
@@ -11,26 +11,19 @@ from f5py.errors import SignalError
 from f5py.io.files.signal_format import Kind
 from f5py.io.signals.source import IndexedSource, SignalBlock, SignalSource
 
-#: Seconds for which the others are waited for before one more is started: some batches that a single one reads.
+#: Seconds of waiting before another source is started.
 _PATIENCE = 0.25
 
 
 class SideBySide(IndexedSource):
-    """Sources of the same reads, each of which is asked by one thread at a time.
-
-    The processes of one source wait for each other, and for their samples to be copied; meanwhile those of the others
-    read.
+    """Sources of the same reads, each used by one thread at a time. Closes them with itself.
 
     Parameters
     ----------
-    sources : sequence of SignalSource
-        Closed with this one.
-    paths, kind
-        As for `IndexedSource`.
     start_more : callable, optional
-        Starts a further source, if those that are there keep somebody waiting.
+        Starts a further source if callers wait.
     most : int
-        Of all sources; no more are started.
+        Limit of all sources.
     """
 
     is_concurrent = True
@@ -47,7 +40,7 @@ class SideBySide(IndexedSource):
         self._sources = list(sources)
         self._start_more = start_more
         self._most = most
-        self._lock = threading.Lock()  # of what is started later
+        self._lock = threading.Lock()  # for starting sources
         self._free: queue.SimpleQueue[SignalSource] = queue.SimpleQueue()
         for source in sources:
             self._free.put(source)
@@ -73,7 +66,7 @@ class SideBySide(IndexedSource):
             source.close()
 
     def _take(self) -> SignalSource:
-        """Return a source that nobody else asks."""
+        """Return a free source."""
         if self._start_more is None:
             return self._free.get()
         with suppress(queue.Empty):
@@ -83,6 +76,6 @@ class SideBySide(IndexedSource):
                 try:
                     self._sources.append(self._start_more())
                     return self._sources[-1]
-                except SignalError:  # those that are there do all of it
+                except SignalError:
                     self._start_more = None
         return self._free.get()

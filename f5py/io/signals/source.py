@@ -1,4 +1,4 @@
-"""Protocol of signal sources: raw samples and calibration of many reads at once, as flat arrays."""
+"""Protocols of signal sources and readers, and blocks of signals as flat arrays."""
 
 from __future__ import annotations
 
@@ -20,31 +20,29 @@ from f5py.threads.pool import CallingThread, WorkerPool
 
 
 class Unreadable(Exception):
-    """A file or a read cannot be read; the text is the cause, as a phrase whose subject is the file or the read."""
+    """A file or read cannot be read; the text is a phrase with it as subject."""
 
 
 class Calibration(NamedTuple):
-    """Units of a read's samples: ``pA = (sample + offset) * (range / digitisation)``; the sampling rate is in Hz."""
+    """Units of a read's samples: ``pA = (sample + offset) * (range / digitisation)``."""
 
     digitisation: float
     offset: float
     range: float
-    sampling_rate: float
+    sampling_rate: float  # Hz
 
 
-#: The calibration fields of a block, in the order in which `BlockBuilder.add` takes them.
 CALIBRATION = Calibration._fields
-#: These, and when the read was sequenced, which need not be known.
+#: Calibration and the start of the read, which may be unknown.
 FIELDS = (*CALIBRATION, "start_time")
 _N_CALIBRATION = len(CALIBRATION)
-#: What is wrong with reads that are looked for in no file.
 NO_FILE = "is in no signal file known; give the files that the reads were basecalled from"
-#: Makes an array of a length and a dtype.
+#: Allocates an array of a length and a dtype.
 Room = Callable[[int, DTypeLike], NDArray]
 
 
 class Packed(NamedTuple):
-    """Samples of reads as they came; see `f5py.core.batch.PackedSamples`."""
+    """Compressed samples; see `f5py.core.batch.PackedSamples`."""
 
     stored: StoredSamples
 
@@ -62,23 +60,19 @@ class Packed(NamedTuple):
 
 @dataclass
 class SignalBlock:
-    """The signals of n reads, in the order in which they were asked for."""
+    """Signals of n reads, in the order of the request."""
 
-    samples: NDArray[np.int16]  # shape (offsets[-1],): raw DAC values of all reads, one read after the other
-    # shape (n + 1,): read i has ``samples[offsets[i]:offsets[i + 1]]``; an unreadable read has none
-    offsets: NDArray[np.int64]
-    # digitisation, offset, range, sampling_rate: shape (n,): calibration of each read: ``pA = (raw + offset) * (range /
-    # digitisation)``; Hz for the last. NaN where the read is unreadable.
+    samples: NDArray[np.int16]  # shape (offsets[-1],): raw DAC values
+    offsets: NDArray[np.int64]  # shape (n + 1,); unreadable reads are empty
+    # digitisation, offset, range, sampling_rate: shape (n,): see `Calibration`; NaN for unreadable reads
     digitisation: NDArray[np.float32]
     offset: NDArray[np.float32]
     range: NDArray[np.float32]
     sampling_rate: NDArray[np.float32]
-    # for each unreadable read its index and one line that says what is wrong and where
-    problems: dict[int, str] = field(default_factory=dict)
-    # shape (n,): seconds from the begin of the sequencing run to that of the read; NaN where the files do not say that
+    problems: dict[int, str] = field(default_factory=dict)  # one line for each unreadable read, by index
+    # shape (n,): seconds from the start of the run; NaN if unknown
     start_time: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
-    # what the samples are still to be filled with, by `expand` or read by read
-    packed: PackedSamples | None = None
+    packed: PackedSamples | None = None  # source of samples that are not yet expanded
 
     def __post_init__(self) -> None:
         if len(self.start_time) < len(self.offset):
@@ -94,23 +88,22 @@ class SignalBlock:
         causes: dict[int, str],
         room: Room = recycled_array,
     ) -> SignalBlock:
-        """Check what was read of n reads, and lay out a block whose samples are still to be filled in.
+        """Check n reads and lay out a block with unfilled samples.
 
-        Checks what must hold for every format, so that all formats reject the same reads with the same words.
+        The checks are shared by all formats, so that they reject the same reads with the same words.
 
         Parameters
         ----------
-        names : sequence of str, length n
         places : sequence of str, length n
-            The file of each read, for messages; may be empty.
+            File of each read, for messages; may be empty.
         n_samples : int64, shape (n,)
-            -1 for a read that is unreadable.
+            -1 for an unreadable read.
         calibration : float64, shape (n, 5)
-            Values of `FIELDS`, the start in samples.
+            `FIELDS`, the start in samples.
         causes : dict of int to str
-            Reads that are unreadable, and why; added to.
+            Unreadable reads and reasons; added to.
         room : callable, optional
-            Makes the array of samples.
+            Allocates the samples.
         """
         with np.errstate(over="ignore"):
             calibration, starts = calibration[:, :_N_CALIBRATION], calibration[:, _N_CALIBRATION]
@@ -147,124 +140,108 @@ class SignalBlock:
         calibration: NDArray[np.float32] | Sequence[NDArray[np.float32]],
         problems: dict[int, str],
     ) -> SignalBlock:
-        """Make a block from a table of calibration and starts, shape (5, n), with its rows as in `FIELDS`."""
+        """Make a block from a table of `FIELDS`, shape (5, n)."""
         digitisation, offset, range_, sampling_rate, start_time = np.ascontiguousarray(calibration)
         return cls(samples, offsets, digitisation, offset, range_, sampling_rate, problems, start_time)
 
     def expand(self, pool: WorkerPool | CallingThread) -> None:
-        """Fill in the samples of all reads, if they have been left packed."""
+        """Fill in packed samples."""
         packed, self.packed = self.packed, None
         if packed is not None:
             reads = np.flatnonzero(np.diff(self.offsets))
             packed.expand(reads, self.offsets[reads], self.samples, pool)
 
     def calibration(self) -> NDArray[np.float32]:
-        """Return the table that `from_calibration` takes."""
+        """Return the table for `from_calibration`."""
         return np.stack([getattr(self, name) for name in FIELDS])
 
 
 class SignalSource(Protocol):
-    """A place where signals are read from.
+    """Protocol of signal sources.
 
-    Not safe for use by several threads at once, unless it has an attribute ``is_concurrent`` that is true: `fetch` may
-    be called in several then.
+    For one thread at a time, unless an attribute ``is_concurrent`` is true: then `fetch` may run in several.
     """
 
     @property
     def kind(self) -> Kind:
-        """The format of the files, as reports of a run name it."""
+        """Format of the files, for reports."""
         ...
 
     def holds(self, names: Sequence[str]) -> NDArray[np.bool_]:
-        """Mark the named reads that the files list."""
+        """Return which reads the files list."""
         ...
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
-        """Read the signals of the named reads; a name may occur more than once.
+        """Read the signals of the named reads, repeats allowed.
 
-        A read that is missing or unreadable is reported in ``problems`` and has no samples; that a whole
-        source is unusable raises `SignalError`, and that an optional package is needed to read it
-        `MissingDependencyError`.
+        Missing and unreadable reads are in ``problems`` and have no samples. Raises `SignalError` if the source is
+        unusable,
+        `MissingDependencyError` if it needs a package.
         """
         ...
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        """Return what is known of the sequencing run of the first of the named reads that can be read.
+        """Return metadata of the sequencing run of the first readable read.
 
-        Returns
-        -------
-        dict of str to str
-            ``experiment_type``, ``sequencing_kit``, ``flow_cell_product_code``, ``sample_frequency`` and the like, as
-            the context tags and the tracking id of fast5 and the header of SLOW5 spell them, in lower case. What is
-            not known is absent.
+        Keys, such as ``experiment_type``, ``sequencing_kit``, ``flow_cell_product_code`` and ``sample_frequency``, are
+        spelled
+        as in fast5's context tags and tracking id and SLOW5's header, in lower case.
         """
         ...
 
     def first_names(self, n: int) -> list[str]:
-        """Return the names of some reads of the files, at most n."""
+        """Return the names of at most n reads."""
         ...
 
     def place(self, name: str) -> str:
-        """Return where the read's signal is, as summaries show it: its file, or ``slow5``; "" if it is unknown."""
+        """Return a read's file, or ``slow5``, for summaries; "" if unknown."""
         ...
 
     def close(self) -> None:
-        """Close all files and stop all helper processes. May be called twice."""
+        """Close all files and stop all processes. May be called twice."""
         ...
 
 
 class FileReader(Protocol):
-    """Reads signals from many files, told for each read which file holds it.
+    """Protocol of readers that are given each read's file; they run in helper processes.
 
-    The part of a source that a helper process needs: it knows no index, so that only the paths of the reads at
-    hand are sent to a process. An implementation is created without arguments.
+    Implementations are created without arguments.
     """
 
     def prepare(self, path: str) -> None:
-        """Import what will be needed to read that file, or "", if none is known yet; it may raise anything."""
+        """Import the modules for a file, or for none in particular (""); may raise anything."""
 
     def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
-        """Read each named read from its file.
+        """Read each named read from its file; an empty path means an unknown file.
 
-        Raises `MissingDependencyError` if a package that a file needs is not installed. The reads come in the order of
-        `names`; what cannot be read is in ``problems``.
-
-        Parameters
-        ----------
-        names, paths : sequences of str, length n
-            Read names and their files; an empty path means that the file is not known.
-        room : callable, optional
-            Makes the block's array of samples, of a length and a dtype; what it has made before is not needed then.
+        `room` allocates the block's samples; its earlier arrays are not needed then. Raises `MissingDependencyError` if
+        a file
+        needs a package; unreadable reads are in ``problems``.
         """
         ...
 
     def run_info(self, name: str, path: str) -> dict[str, str]:
-        """Return what is known of a read's run, as `SignalSource.run_info`; nothing if the read cannot be read."""
+        """Return metadata of a read's run, as `SignalSource.run_info`; nothing for an unreadable read."""
         ...
 
-    def close(self) -> None:
-        """Close all files. May be called twice."""
-        ...
+    def close(self) -> None: ...
 
 
 def paths_of(paths: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    """Return the file of each named read, "" where it is not known.
-
-    A mapping that has a method ``paths_of`` is asked for all of them at once.
-    """
+    """Return the file of each read, "" if unknown, by the mapping's own ``paths_of`` if it has one."""
     ask_at_once = getattr(paths, "paths_of", None)
     return [paths.get(name, "") for name in names] if ask_at_once is None else ask_at_once(names)
 
 
 class IndexedSource(SignalSource):
-    """The signals of reads whose files are known from an index.
+    """Signals of reads with indexed files.
 
     Parameters
     ----------
     paths : mapping of str to str
-        Read name to file path, such as a `ReadFiles`. Not copied.
+        Read name to file, such as a `ReadFiles`. Not copied.
     kind : {"fast5", "pod5"}, optional
-        The format of the files; found by the content of the first one if it is not given.
+        Format; by default that of the first file.
     """
 
     def __init__(self, paths: Mapping[str, str], kind: Kind | None = None) -> None:
@@ -290,15 +267,7 @@ class IndexedSource(SignalSource):
 
 
 class FileSource(IndexedSource):
-    """The signals of indexed reads, read in this process.
-
-    Parameters
-    ----------
-    paths, kind
-        As for `IndexedSource`.
-    reader : FileReader
-        Closed with the source.
-    """
+    """Signals of indexed reads, read in this process. Closes the reader with itself."""
 
     def __init__(self, paths: Mapping[str, str], reader: FileReader, kind: Kind | None = None) -> None:
         super().__init__(paths, kind)
@@ -318,16 +287,14 @@ class FileSource(IndexedSource):
 
 
 class BlockBuilder:
-    """Collects reads in any order and lays them out as one `SignalBlock`.
+    """Builder of a `SignalBlock` from reads in any order.
 
     Parameters
     ----------
-    names : sequence of str, length n
-        The reads of the block.
     places : sequence of str, length n
-        The file of each read, for messages; may be empty.
+        File of each read, for messages; may be empty.
     room : callable, optional
-        Makes the array of samples.
+        Allocates the samples.
     """
 
     def __init__(self, names: Sequence[str], places: Sequence[str], room: Room = recycled_array) -> None:
@@ -339,45 +306,38 @@ class BlockBuilder:
         self._causes: dict[int, str] = {}
 
     def add(self, i: int, samples: NDArray[np.int16] | int, calibration: Sequence[float]) -> None:
-        """Give read i its samples and its values of `CALIBRATION`, and after them its start in samples, if it is known.
-
-        Instead of the samples their number may be given: the caller then fills the read's part of the block.
-        """
+        """Set the samples of read i, or their number for the caller to fill, and its values of `FIELDS`."""
         self._samples[i] = samples
         self._calibration[i, : len(calibration)] = calibration
 
     def fail(self, i: int, cause: str) -> None:
-        """Say that read i is unreadable, and why."""
+        """Mark read i as unreadable."""
         self._causes[i] = cause
 
     def repeat(self, i: int, first: int) -> None:
-        """Make read i the same as read `first`, which was asked for earlier in the block."""
+        """Copy read `first` to read i."""
         self._samples[i] = self._samples[first]
         self._calibration[i] = self._calibration[first]
         if first in self._causes:
             self._causes[i] = self._causes[first]
 
     def build(self) -> SignalBlock:
-        """Check all reads and return the block. The builder is used up."""
+        """Check all reads and return the block; the builder cannot be reused."""
         n_samples = np.array([-1 if read is None else _size(read) for read in self._samples], np.int64)
         block = SignalBlock.empty(self._names, self._places, n_samples, self._calibration, self._causes, self._room)
         for i, read in enumerate(self._samples):
             if isinstance(read, np.ndarray) and i not in block.problems:
                 block.samples[block.offsets[i] : block.offsets[i + 1]] = read
-            self._samples[i] = None  # freed while the block fills: the peak is one copy, not two
+            self._samples[i] = None  # frees memory early
         return block
 
 
 def _size(read: NDArray[np.int16] | int) -> int:
-    """Count the samples that a builder has been given."""
     return read.size if isinstance(read, np.ndarray) else read
 
 
 def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]], room: Room = np.empty) -> SignalBlock:
-    """Make one block of n reads from the blocks of parts of them; each part comes with its reads' indices.
-
-    Of a read that is in several parts the last one has what counts.
-    """
+    """Merge blocks, each with its read indices, into one of n reads; of repeated reads the last counts."""
     lengths, part_of = np.zeros((2, n), np.int64)
     calibration = np.empty((len(FIELDS), n), np.float32)
     problems: dict[int, str] = {}

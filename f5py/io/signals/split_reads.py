@@ -1,15 +1,13 @@
-"""Signals of reads that dorado has split from others: pieces of the signals that the sequencer recorded.
+"""Signals of reads that dorado has split: slices of the recorded signals.
 
-When dorado finds several molecules in one recorded read, it gives each part a new name, which the signal files do not
-know. Its alignment records say where the part comes from:
+dorado gives each part of a split read a new name, which signal files do not know. Its alignment records have
 
-* ``pi:Z``, the name of the parent, the read as recorded;
-* ``sp:i``, where in the parent's samples the part starts;
-* ``ns:i``, the number of samples of the part; ``ts:i`` of them are adapter at its start and belong to its signal.
+* ``pi:Z``, the parent, which is the read as recorded;
+* ``sp:i``, the first sample of the part in the parent;
+* ``ns:i``, the samples of the part, including ``ts:i`` of adapter.
 
-So the signal of the part is ``parent[sp : sp + ns]``. Source: dorado, documentation/SAM.md, "Split Read Tags", and the
-developers' answer in nanoporetech/dorado issue 1613. As said there, versions before 2.1.0 count `sp` from where they
-have trimmed the parent, some samples too early, which an alignment of events does not mind.
+The part's signal is ``parent[sp : sp + ns]``. Source: dorado, documentation/SAM.md, "Split Read Tags", and
+nanoporetech/dorado issue 1613, according to which versions before 2.1.0 count `sp` some samples too early.
 """
 
 from __future__ import annotations
@@ -25,11 +23,11 @@ from f5py.io.signals.source import SignalBlock, SignalSource
 from f5py.messages.strict import input_warning
 from f5py.threads.pool import CallingThread
 
-#: In the place of a start: the record names a parent, but does not say where in it the read is.
+#: The tag sp is missing.
 UNKNOWN_START = -1
-#: Names of the two strands of a molecule, which are UUIDs, with a semicolon between.
+#: Two UUIDs joined by a semicolon.
 _DUPLEX = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12};[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-#: In the place of a number of samples: all from the start to the end of the parent.
+#: The tag ns is missing: the part ends with its parent.
 TO_THE_END = -1
 
 
@@ -40,24 +38,19 @@ def fetch_split(
     starts: NDArray[np.int64],
     lengths: NDArray[np.int64],
 ) -> SignalBlock:
-    """Read the signals of reads of which some are parts of others.
+    """Read the signals of reads of which some are split from others.
 
-    A read that the source has under its own name is taken whole, also if it has a parent: its signal has been split
-    too. Every parent is read once, however many parts of it are asked for.
+    A read that the source has under its own name is used whole, even with a parent. Each parent is read once. A part
+    that
+    exceeds its parent is truncated with a warning. A part with a missing parent or an impossible start is in
+    ``problems``.
 
     Parameters
     ----------
-    names : sequence of str, length n
     parents : sequence of str, length n
-        Name of the parent; "" where the read is no split read.
+        "" for reads that are not split.
     starts, lengths : int64, shape (n,)
-        In samples of the parent; `UNKNOWN_START` and `TO_THE_END` where the tag is missing.
-
-    Returns
-    -------
-    SignalBlock
-        Of the named reads, with the calibration of the parents. A part that ends beyond its parent is cut there, with
-        a warning. One whose parent is missing or unreadable, or that does not begin within it, is in ``problems``.
+        In samples of the parent; `UNKNOWN_START` and `TO_THE_END` for missing tags.
     """
     own = name_duplex_reads(source.fetch(names), names)
     parts = [i for i in own.problems if parents[i]]
@@ -91,7 +84,7 @@ def fetch_split(
         n_samples[i] = length
         begins[i] = whole.offsets[at] + start
         calibration[:, i] = of_whole[:, at]
-        calibration[-1, i] += start / whole.sampling_rate[at]  # it starts later than its parent
+        calibration[-1, i] += start / whole.sampling_rate[at]
 
     if n_cut:
         input_warning(
@@ -102,17 +95,14 @@ def fetch_split(
         )
     offsets = offsets_of(n_samples)
     samples = np.empty(offsets[-1], np.int16)
-    for i in range(len(names)):  # only where there are split reads
+    for i in range(len(names)):
         origin = own.samples if of_parent[i] < 0 else whole.samples
         samples[offsets[i] : offsets[i + 1]] = origin[begins[i] : begins[i] + n_samples[i]]
     return SignalBlock.from_calibration(samples, offsets, calibration, problems)
 
 
 def name_duplex_reads(block: SignalBlock, names: Sequence[str]) -> SignalBlock:
-    """Call reads of a block that have no signal duplex reads, where their names say so; return the block.
-
-    The basecaller makes a duplex read of the two strands of a molecule, and calls it by the names of both.
-    """
+    """Explain in ``problems`` that duplex reads have no signal of their own; return the block."""
     for i in block.problems:
         if _DUPLEX.fullmatch(names[i]):
             block.problems[i] = (
@@ -123,7 +113,7 @@ def name_duplex_reads(block: SignalBlock, names: Sequence[str]) -> SignalBlock:
 
 
 def _why_not(name: str, parent: str, start: int, length: int, available: int, of_parent: str | None) -> str | None:
-    """Say why the part cannot be had, or None if it can."""
+    """Return why a part is unavailable, None if it is available."""
     if of_parent is not None:
         return f"{of_parent} (the parent of the split read {name})"
     if start == UNKNOWN_START:

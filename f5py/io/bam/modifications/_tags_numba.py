@@ -61,9 +61,8 @@ def _is_letter(one):
 def n_values(text):
     """Return the number of ML values for this MM, or -1 if it is invalid.
 
-    Every entry must have a base, a strand, codes and numbers that add up to at most the bases of a sequence, and no two
-    may
-    be of the same modification. Later passes rely on this.
+    Every entry must have a base, a strand, codes, and numbers that fit into a sequence. No two may be of the same
+    modification. Later passes rely on this.
     """
     total = begin = np.int64(0)
     while begin < text.shape[0]:

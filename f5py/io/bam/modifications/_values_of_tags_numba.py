@@ -74,7 +74,7 @@ def _place_of_code(text, at, n_codes, width, names):
 
 @exact_inner
 def _read_entry(text, begin, end, ml, names, is_reverse, bases):
-    """Spread an entry of MM, checked by `n_values`, over the bases; return whether the record has enough of them."""
+    """Spread an entry of a checked MM over the bases; return whether the record has enough of them."""
     bits, wanted, highest, total = bases
     n_codes = count_codes(text, begin, end)
     stop = codes_end(text, begin, end)

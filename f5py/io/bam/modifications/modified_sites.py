@@ -91,7 +91,7 @@ def names_of_code(code: str) -> tuple[str, str]:
 def modified_sites(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: WantedSites
 ) -> tuple[ModifiedSites, NDArray[np.int64]]:
-    """List the calls of `n` records from `f5py.io.bam.bam_records.record_chunks`, and their counts (`TagCounts.add`).
+    """List the calls of `n` records from `record_chunks`, and their counts (`TagCounts.add`).
 
     Raises `InputFileError` if the reference lacks bases under a record.
     """
@@ -152,7 +152,7 @@ def listed_sites(
 def _segments(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: WantedSites
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Return reference letters around the records, their offsets and start positions; empty without a reference."""
+    """Return reference letters around the records, offsets and start positions; empty without a reference."""
     from f5py.io.bam._bam_columns_numba import places_of
     from f5py.io.bam.modifications._modified_sites_numba import used_records
 

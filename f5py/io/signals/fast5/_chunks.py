@@ -1,7 +1,7 @@
-"""Chunks of fast5 signals as they are stored: check their lengths, and inflate those that are plain gzip.
+"""Stored chunks of fast5 signals: length checks and inflation of plain gzip.
 
-HDF5 does not compare the length of a chunk with the length that is needed: it returns what lies behind it in memory.
-ISA-L takes half the time of the zlib of HDF5.
+HDF5 does not compare a chunk's length with the needed one and returns memory beyond it. ISA-L takes half the time of
+HDF5's zlib.
 """
 
 from __future__ import annotations
@@ -16,26 +16,25 @@ from numpy.typing import NDArray
 
 from f5py.io.signals.source import Unreadable
 
-#: Number of the VBZ filter (variable-byte integers and zstd) in the HDF Group's registry.
+#: VBZ (variable-byte integers and zstd) in the HDF Group's registry.
 VBZ_FILTER = 32020
 _TOO_SHORT = "has damaged signal data (a chunk is too short)"
 _CHECKSUM_BYTES = 4
-#: VBZ begins with the number of bytes after decoding.
+#: VBZ begins with the decoded length.
 _LENGTH_BYTES = 4
-#: Errors for a chunk that was never written or is damaged. HDF5 reads it again: as fill values, or with its own error.
+#: Errors for a missing or damaged chunk, which HDF5 reads as fill values or rejects.
 _PROBLEMS = (OSError, RuntimeError, ValueError, TypeError, KeyError, MemoryError, isal_zlib.error)
 
 
 def filters_of(created: h5p.PropDCID) -> list[int]:
-    """Return the numbers of a dataset's filters in the order in which they were applied."""
+    """Return the numbers of a dataset's filters in the order of application."""
     return [created.get_filter(i)[0] for i in range(created.get_nfilters())]
 
 
 def read_chunks(dataset: h5d.DatasetID) -> NDArray[np.int16] | None:
     """Return the samples of a one-dimensional dataset, or None if HDF5 must read them.
 
-    Chunks may be longer than the signal; a stored chunk needs no more than the samples that are left. Raises
-    `Unreadable` if one holds fewer.
+    Chunks may exceed the signal; a stored chunk needs only the samples left. Raises `Unreadable` if one has fewer.
     """
     created = dataset.get_create_plist()
     if created.get_layout() != h5d.CHUNKED or not hasattr(dataset, "read_direct_chunk"):
@@ -44,7 +43,7 @@ def read_chunks(dataset: h5d.DatasetID) -> NDArray[np.int16] | None:
     kind = dataset.get_type()
     size = kind.get_size()
     (n,), (length,) = dataset.shape, created.get_chunk()
-    if not filters:  # whose stored lengths HDF5 does not return with the chunks
+    if not filters:  # HDF5 returns no stored lengths then
         if dataset.get_storage_size() < (dataset.get_num_chunks() * length - -n % length) * size:
             raise Unreadable(_TOO_SHORT)
         return None
@@ -73,17 +72,12 @@ def read_chunks(dataset: h5d.DatasetID) -> NDArray[np.int16] | None:
 
 
 def _expand(stored: bytes, filters: Sequence[int], n_bytes: int) -> tuple[int | None, bytes]:
-    """Undo the filters of a chunk, other than VBZ and shuffling, which does not change its length.
-
-    Parameters
-    ----------
-    n_bytes : int
-        Expected length.
+    """Undo the filters of a chunk, except VBZ and shuffling, given its expected length.
 
     Returns
     -------
     n_bytes : int or None
-        Length of the chunk without filters. None: it depends on a filter that is not known here.
+        Length without filters; None if it depends on an unknown filter.
     expanded : bytes
     """
     for number in reversed(filters):
@@ -99,6 +93,6 @@ def _expand(stored: bytes, filters: Sequence[int], n_bytes: int) -> tuple[int | 
 
 
 def _unshuffle(text: bytes) -> NDArray[np.int16]:
-    """Return samples of which the first bytes of all come before the second ones."""
+    """Undo HDF5's byte shuffling of samples."""
     n = len(text) // 2
     return np.frombuffer(text, np.uint8, 2 * n).reshape(2, n).T.copy().view(np.int16).ravel()

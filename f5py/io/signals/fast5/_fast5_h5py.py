@@ -1,9 +1,6 @@
-"""One fast5 file through h5py's low-level interface.
+"""A fast5 file through h5py's low-level interface, three times as fast as ``h5py.File``.
 
-The low-level interface takes a third of the time of ``h5py.File``. `read_chunks` inflates plain gzip; HDF5 reads
-everything else.
-
-Imported from inside functions only, because it imports h5py.
+`read_chunks` inflates plain gzip; HDF5 reads everything else. Imported inside functions only, because it imports h5py.
 """
 
 from __future__ import annotations
@@ -23,16 +20,16 @@ from f5py.io.signals.fast5._chunks import VBZ_FILTER, filters_of, read_chunks
 from f5py.io.signals.recent import raise_if_of_machine
 from f5py.io.signals.source import CALIBRATION, FIELDS, Unreadable
 
-#: Longer signals (70 hours at 4 kHz) are taken for a damaged header, before memory is set aside for them.
+#: Longer signals (70 hours at 4 kHz) mean a damaged header.
 MAX_SAMPLES = 1_000_000_000
-#: Samples are not compressed further than this; gzip cannot, and VBZ of a constant cannot compress further than that.
+#: Highest possible compression of gzip, and of VBZ for a constant.
 _MOST_COMPRESSION, _MOST_COMPRESSION_VBZ = 1100, 60_000
 _SMALL = 1 << 16
-#: Metadata kept per open file; 64 files of 4,000 reads then take 60 MB, and reading is no slower.
+#: Metadata cache per open file.
 METADATA_CACHE_BYTES = 256 * 1024
 
 _HDF5_ERRORS = (OSError, KeyError, RuntimeError, ValueError, TypeError, MemoryError)
-#: Where a read's run is described; the later one counts where both name a thing.
+#: Groups with a run's metadata; the later one takes precedence.
 _RUN_GROUPS = (b"/context_tags", b"/tracking_id")
 _CALIBRATION = tuple(what.encode() for what in CALIBRATION)
 _START = FIELDS[-1].encode()
@@ -41,20 +38,20 @@ _START = FIELDS[-1].encode()
 def silence_hdf5() -> None:
     """Keep HDF5 from printing its error stack.
 
-    h5py does so when it is imported; but in thread-safe builds of HDF5 the setting belongs to the thread.
+    h5py does so on import, but in thread-safe builds of HDF5 the setting belongs to the thread.
     """
     _errors.silence_errors()
 
 
 class Fast5File:
-    """An open fast5 file, single-read or multi-read.
+    """An open single-read or multi-read fast5 file.
 
-    Raises `Unreadable` if the file cannot be opened, or its layout is not one of fast5.
+    Raises `Unreadable` if the file cannot be opened or has another layout.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        if _is_pipe(path):  # which would be waited for
+        if _is_pipe(path):
             raise Unreadable("is in a pipe; signals are read from files")
         try:
             self._file = _open(os.fsencode(path))
@@ -71,27 +68,13 @@ class Fast5File:
         self._size = os.path.getsize(path)
 
     def close(self) -> None:
-        """Close the file."""
         self._file.close()
 
     def read(self, name: str) -> tuple[NDArray[np.int16], list[float]]:
-        """Read the samples and the calibration of a read.
+        """Read a read's samples and its values of `FIELDS`, the start in samples.
 
-        In a single-read file the name is not compared, as in f5c.
-
-        Returns
-        -------
-        samples : int16, shape (n,)
-            Raw DAC values.
-        calibration : list of float, length 5
-            The values of `FIELDS`, the start in samples.
-
-        Raises
-        ------
-        Unreadable
-            The read is not there or damaged.
-        MissingDependencyError
-            The samples are VBZ-compressed and the filter is not installed.
+        Single-read files ignore the name, as in f5c. Raises `Unreadable` if the read is missing or damaged,
+        `MissingDependencyError` if the VBZ filter is needed and not installed.
         """
         try:
             return self._read(name)
@@ -103,7 +86,7 @@ class Fast5File:
             raise Unreadable(f"has a damaged entry ({hdf5_reason(error)})") from error
 
     def _check_unchanged(self) -> None:
-        """Raise if the file is not what it was: that its reads cannot be read says nothing of them then."""
+        """Raise `SignalError` if the file has changed, so that errors of reads mean nothing."""
         try:
             size = os.path.getsize(self.path)
         except OSError as problem:
@@ -120,7 +103,7 @@ class Fast5File:
         return samples, [*calibration, self._start(self._single)]
 
     def _start(self, group: bytes) -> float:
-        """Return when a read starts, in samples; NaN if the file does not say that."""
+        """Return a read's start in samples, NaN if missing."""
         try:
             h5a.open(self._file, _START, obj_name=group).read(self._value, h5t.NATIVE_DOUBLE)
             return float(self._value)
@@ -128,10 +111,7 @@ class Fast5File:
             return math.nan
 
     def run_info(self, name: str) -> dict[str, str]:
-        """Return the attributes of a read's context tags and tracking id, in lower case.
-
-        Raises `Unreadable` if the read is not there.
-        """
+        """Return context tags and tracking id, in lower case; raise `Unreadable` for a missing read."""
         above = b"read_" + name.encode(errors="surrogateescape") if self.multi else b"UniqueGlobalKey"
         try:
             h5g.open(self._file, above)
@@ -157,7 +137,7 @@ class Fast5File:
         if kind.get_class() != h5t.INTEGER:
             raise Unreadable("has a signal that is not of whole numbers")
         self._check_storage(dataset, shape[0] * kind.get_size())
-        with suppress(*_HDF5_ERRORS):  # HDF5 reads it again, and reports the error
+        with suppress(*_HDF5_ERRORS):  # HDF5 reports the error
             if (samples := read_chunks(dataset)) is not None:
                 return samples
         is_int16 = kind.get_size() == 2 and kind.get_sign() == h5t.SGN_2
@@ -165,7 +145,7 @@ class Fast5File:
         return samples if is_int16 else _as_int16(samples)
 
     def _check_storage(self, dataset: h5d.DatasetID, size: int) -> None:
-        """Refuse samples that are not in this file, or cannot be: a header costs nothing, and memory does."""
+        """Reject samples outside the file, or impossibly many, before memory is allocated."""
         stored = dataset.get_storage_size()
         if size > stored * _MOST_COMPRESSION + _SMALL and (
             size > stored * _MOST_COMPRESSION_VBZ or VBZ_FILTER not in filters_of(dataset.get_create_plist())
@@ -173,7 +153,7 @@ class Fast5File:
             raise Unreadable(f"has a signal of {size} bytes by its header, of which {stored} are stored; it is damaged")
         if h5f.get_name(dataset) != self._name:
             raise Unreadable("has a signal that is a link to another file")
-        if stored >= size or not stored:  # not compressed, so perhaps elsewhere
+        if stored >= size or not stored:  # not compressed, so perhaps external
             layout = dataset.get_create_plist()
             if layout.get_layout() == h5d.VIRTUAL or layout.get_external_count():
                 raise Unreadable("has a signal that is kept in another file")
@@ -182,7 +162,7 @@ class Fast5File:
         try:
             dataset.read(h5s.ALL, h5s.ALL, out)
         except _HDF5_ERRORS as error:
-            # Asked only now, because listing the filters of every dataset costs more than it saves.
+            # checked late, because listing the filters of every dataset is slow
             if not self._missing_vbz(dataset):
                 raise Unreadable(f"has damaged signal data ({hdf5_reason(error)})") from None
             try:
@@ -192,7 +172,7 @@ class Fast5File:
         return out
 
     def _missing_vbz(self, dataset: h5d.DatasetID) -> bool:
-        """Return whether the VBZ filter was needed, was not there, and now is."""
+        """Load the VBZ filter if the dataset needs it; return whether that was missing."""
         if VBZ_FILTER not in filters_of(dataset.get_create_plist()) or h5z.filter_avail(VBZ_FILTER):
             return False
         _load_vbz(self.path)
@@ -246,18 +226,17 @@ def _open(path: bytes) -> h5f.FileID:
     except OSError as error:
         if "lock" not in str(error):
             raise
-    # Some network file systems refuse locks. Not without from the start: within a process, all that open a file
-    # must do it alike, and a caller of the library may have it open.
+    # some network file systems refuse locks; all openers of a file in a process must agree, so locks are tried first
     return h5f.open(path, h5f.ACC_RDONLY, _file_access(locking=False))
 
 
 @cache
 def _file_access(locking: bool) -> h5p.PropFAID:
-    """Return how files are opened."""
+    """Return the access properties of files."""
     access = h5p.create(h5p.FILE_ACCESS)
     if not locking and hasattr(access, "set_file_locking"):
         access.set_file_locking(False, True)
-    # Left alone, HDF5 comes to hold over 90 MB of metadata for every open file of 4,000 reads.
+    # by default HDF5 caches over 90 MB of metadata per file of 4,000 reads
     metadata = access.get_mdc_config()
     metadata.set_initial_size = True
     metadata.initial_size = metadata.min_size = metadata.max_size = METADATA_CACHE_BYTES
@@ -282,7 +261,7 @@ def _why_not_opened(path: str, error: Exception) -> str:
 
 
 def hdf5_reason(error: Exception) -> str:
-    """Return the system's reason for an error of HDF5, or else what h5py's message has in brackets."""
+    """Return the system's reason of an HDF5 error, or the bracketed part of h5py's message."""
     if isinstance(error, OSError) and error.errno:
         return os.strerror(error.errno)
     text = " ".join(str(error.args[0] if error.args else error).split())
@@ -291,10 +270,7 @@ def hdf5_reason(error: Exception) -> str:
 
 
 def _is_multi_read(file: h5f.FileID) -> bool:
-    """Return whether the file has groups of reads and not the one group of a single-read file.
-
-    What the attribute ``file_version`` says is of no account: writers store it as a text, a number, or not at all.
-    """
+    """Return whether the file has groups of reads; the attribute ``file_version`` is unreliable."""
     try:
         root = h5g.open(file, b"/")
         if b"Raw" in root:
@@ -323,7 +299,7 @@ def _single_read_group(file: h5f.FileID) -> bytes:
 
 
 def _attributes(group: h5g.GroupID) -> dict[str, str]:
-    """Return the attributes of a group that are single texts or numbers, without those that are empty."""
+    """Return the non-empty attributes of a group that are single texts or numbers."""
     found = {}
     for i in range(h5a.get_num_attrs(group)):
         try:
@@ -347,7 +323,7 @@ def _as_int16(samples: NDArray) -> NDArray[np.int16]:
 
 
 def _load_vbz(path: str) -> None:
-    """Make the filter of the package vbz-h5py-plugin known to HDF5, without environment variables."""
+    """Register the filter of vbz-h5py-plugin with HDF5."""
     try:
         from vbz_h5py_plugin import get_vbz_resource_path
     except ImportError as problem:

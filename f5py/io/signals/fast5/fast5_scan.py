@@ -1,4 +1,4 @@
-"""Find fast5 files below folders and the names of the reads in them."""
+"""Search of folders for fast5 files, and of files for read names."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from f5py.io.signals.search import files_below
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 
-#: Files that a process scans between two reports; few, so that an interrupt does not have to wait.
+#: Files per request; few, for quick interrupts.
 _MOST_FILES_PER_CHUNK = 64
 
 
 def list_fast5(directory: str) -> list[str]:
-    """List the fast5 files below `directory`, itself included, in an order that is always the same.
+    """List the fast5 files below `directory` in a fixed order; none if it is no folder.
 
-    A file counts if ``.fast5`` stands anywhere in its path, as in f5c and nanopolish. Within a folder the entries come
-    in bytewise order of their names; symbolic links are followed, but never in a circle. Raises `SignalError` if a
-    folder cannot be listed. Paths begin with `directory` as it was given; there are none if it is no directory.
+    As in f5c and nanopolish, ``.fast5`` may be anywhere in the path. Raises `SignalError` if a folder cannot be listed.
     """
     if not os.path.isdir(directory):
         return []
@@ -34,20 +32,15 @@ def list_fast5(directory: str) -> list[str]:
 def read_names(path: str) -> list[str]:
     """Return the names of the reads in a fast5 file.
 
-    A file with a group ``/Raw`` holds one read, named by the attribute ``read_id`` of the first group below
-    ``/Raw/Reads``. Any other holds many, each in a group called ``read_<name>``. What the attribute ``file_version``
-    says is of no account: writers store it as a text, a number, or not at all.
+    With a group ``/Raw`` it is a single read, named by the attribute ``read_id`` of the first group below
+    ``/Raw/Reads``;
+    otherwise each group ``read_<name>`` is a read. The attribute ``file_version`` is unreliable.
 
-    Raises
-    ------
-    OSError
-        If it is not a readable HDF5 file.
-    LookupError
-        If it lacks what a fast5 file of its kind has.
+    Raises `OSError` for an unreadable file, `LookupError` for a missing entry.
     """
     import h5py
 
-    # a lock is of no use to a reader and cannot be had on many network file systems
+    # many network file systems have no locks
     with h5py.File(path, "r", locking=False) as file:
         names = [] if "Raw" in file else [name.removeprefix("read_") for name in file if name.startswith("read_")]
         if names or not len(file):
@@ -58,7 +51,7 @@ def read_names(path: str) -> list[str]:
 
 
 def _scan(path: str) -> Found:
-    """Return the names of the reads in a file or, if it cannot be used, why."""
+    """Return the read names in a file, or why it is skipped."""
     try:
         names = read_names(path)
     except (OSError, LookupError, StopIteration, ValueError, TypeError, RuntimeError) as problem:
@@ -73,19 +66,18 @@ def scan_fast5(
     advance: Callable[[int], object] = lambda files: None,
     journal: ScanJournal | None = None,
 ) -> list[Found]:
-    """Read the names of the reads in many fast5 files; of a file that cannot be used, say why in a str.
+    """Read the names of the reads in many fast5 files; for a skipped file return the reason as str.
 
     Raises `F5pyError` if a process was killed.
 
     Parameters
     ----------
     processes : int
-        Processes that open files at the same time. The result does not depend on it. A file that ends one of them, or
-        keeps it in an endless loop, is a file that cannot be used.
+        Concurrent processes. Files that crash or hang one are skipped.
     advance : callable, optional
-        Called with the number of files done since its last call.
+        Called with the number of files finished since its last call.
     journal : ScanJournal, optional
-        What it knows is not scanned again; it gets what is found.
+        Known files are not scanned again; results are added.
     """
     known = {} if journal is None else {path: one for path in paths if (one := journal.found(path)) is not None}
     if known:
@@ -100,7 +92,7 @@ def scan_fast5(
 
 
 class _Chunk:
-    """Files that a process scans one after the other, and what it has found so far."""
+    """Files scanned one after the other by a process, and the results so far."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.paths = paths
@@ -112,7 +104,7 @@ class _Chunk:
 
 
 def _work(connection: Connection) -> None:
-    """Scan the files that come through `connection` until the other end closes it, or dies."""
+    """Scan the files that come through `connection` until its other end closes."""
     answer_each(connection, _scan)
 
 
@@ -123,7 +115,7 @@ def _scan_chunks(
     busy: dict[Any, tuple[HelperProcess, _Chunk]] = {}
 
     def start(process: HelperProcess | None, chunk: _Chunk | None) -> None:
-        """Let a process, or a new one, go on with a chunk."""
+        """Continue a chunk with a process, or with a new one."""
         if chunk is None:
             if process is not None:
                 process.close()
@@ -131,7 +123,7 @@ def _scan_chunks(
         process = process or HelperProcess(_work)
         busy[process.connection] = process, chunk
         process.begin()
-        with suppress(ConnectionError):  # it has died, as its end of the connection tells below
+        with suppress(ConnectionError):  # a death is noticed below
             send(process.connection, chunk.rest)
 
     def take(chunk: _Chunk, found: Found) -> None:
@@ -179,7 +171,7 @@ def _scan_chunks(
 
 
 def report_skipped(found: Sequence[Found], everything: bool) -> None:
-    """Print why files were skipped, ten of them unless `everything` is asked for."""
+    """Report why files were skipped, at most ten unless `everything`."""
     reasons = [one for one in found if isinstance(one, str)]
     shown = reasons if everything else reasons[:10]
     for reason in shown:

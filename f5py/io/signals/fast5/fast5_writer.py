@@ -1,4 +1,4 @@
-"""Writes multi-read fast5 files."""
+"""Writer of multi-read fast5 files."""
 
 from __future__ import annotations
 
@@ -16,20 +16,17 @@ from f5py.io.signals.source import Calibration
 
 
 class Fast5Writer:
-    """A new multi-read fast5 file (version 2.0), as a sequencer writes it; a context manager.
+    """A new multi-read fast5 file (version 2.0) as sequencers write it; a context manager.
 
-    The file appears under its name when all of it is written; until then it has ``.part`` after its name. After an
-    error nothing stays. The same calls give the same bytes. Raises `OutputFileError` if the file cannot be written,
-    also from `write` and on leaving the context.
+    Until it is complete its name ends in ``.part``; after an error nothing is left. Bytes are deterministic. Raises
+    `OutputFileError` if it cannot be written, also from `write` and at the end.
 
     Parameters
     ----------
-    path : str or Path
-        The file; one that exists is replaced.
     experiment_type : str
-        ``genomic_dna`` or ``rna``, from which some tools tell DNA from RNA.
+        ``genomic_dna`` or ``rna``.
     kit : str
-        Product code of the sequencing kit, from which the pore is known; none if empty.
+        Product code of the sequencing kit, which determines the pore.
     """
 
     def __init__(
@@ -66,19 +63,14 @@ class Fast5Writer:
         read_number: int = 0,
         start_time: int = 0,
     ) -> None:
-        """Append a read.
-
-        Raises `ValueError` if the samples are not a one-dimensional int16 array with a value, or the read exists
-        already.
+        """Append a read; raise `ValueError` if the samples are malformed or the read exists.
 
         Parameters
         ----------
-        read_id : str
-            Unique within the file.
         samples : int16, shape (n,), n >= 1
             Raw DAC values.
-        channel, read_number, start_time : int
-            Where and when the read was sequenced; the last in samples since the start of the run.
+        start_time : int
+            In samples since the start of the run.
         """
         if samples.dtype != np.int16 or samples.ndim != 1 or samples.size == 0:
             raise ValueError(f"read {read_id}: samples must be int16 of shape (n,), n >= 1")
@@ -127,7 +119,7 @@ class Fast5Writer:
         self._file = None
 
     def _link_run(self, read: Any, sampling_rate: float) -> None:
-        """Give the read the groups that describe the run: stored once, shared by links, as sequencers do."""
+        """Link the read to the groups of the run, which are stored once."""
         if not self._shared:
             run = read.create_group("tracking_id")
             _set(
@@ -164,10 +156,9 @@ class Fast5Writer:
 
 
 class _Disk(FileIO):
-    """The file below HDF5: keeps the first error for `check` and throws away what is written after it.
+    """File below HDF5 that keeps the first write error for `check` and discards later writes.
 
-    HDF5 insists on writing what it holds before it lets go of a file; on a full disk it would complain for each
-    object that is left, and once more when the interpreter ends.
+    HDF5 writes its cache before it closes a file; on a full disk it would report every object and once more at exit.
     """
 
     def __init__(self, path: str) -> None:
@@ -175,7 +166,7 @@ class _Disk(FileIO):
         self._error: OSError | None = None
 
     def write(self, data: Any) -> int:
-        """Write all of the data, where a plain file may write a part on a disk that is nearly full."""
+        """Write all data, where a plain file may write a part."""
         rest = memoryview(data).cast("B")
         try:
             while rest.nbytes and self._error is None:
@@ -185,7 +176,6 @@ class _Disk(FileIO):
         return memoryview(data).nbytes
 
     def truncate(self, size: int | None = None) -> int:
-        """Cut or extend the file."""
         try:
             return super().truncate(size) if self._error is None else 0
         except OSError as error:
@@ -193,7 +183,7 @@ class _Disk(FileIO):
             return 0
 
     def check(self) -> None:
-        """Raise the first error, if there was one."""
+        """Raise the first error, if any."""
         if self._error is not None:
             raise self._error
 

@@ -1,4 +1,4 @@
-"""Signals from fast5 files: single-read and multi-read, gzip or VBZ."""
+"""Reader of fast5 files: single-read and multi-read, gzip or VBZ."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ from f5py.io.signals.source import BlockBuilder, FileReader, Room, SignalBlock, 
 if TYPE_CHECKING:
     from f5py.io.signals.fast5._fast5_h5py import Fast5File
 
-#: Files kept open by default: the reads of a sorted BAM jump from file to file.
+#: Default number of open files.
 MAX_OPEN_FILES = 64
 
 
 class Fast5Reader(FileReader):
-    """Reads signals from fast5 files and keeps the files used last open; VBZ needs its decoder.
-
-    A file is a single-read file if it has a group ``/Raw``, whatever its attribute ``file_version`` says.
-    """
+    """Reader of fast5 files with a cache of open files; VBZ needs its decoder."""
 
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
-        #: Path to the open file, or to the reason why it cannot be opened.
+        #: Path to the open file, or to the reason of a failure.
         self._files: Recent[str, Fast5File | str] = Recent(_open, most_open(max_open), close_file)
 
     def prepare(self, path: str) -> None:
@@ -58,10 +55,7 @@ class Fast5Reader(FileReader):
         return block.build()
 
     def run_info(self, name: str, path: str) -> dict[str, str]:
-        """Return the context tags and the tracking id of a read; nothing if the read cannot be read.
-
-        The keys are the attributes' names in lower case; see `SignalSource.run_info`.
-        """
+        """Return context tags and tracking id, in lower case; nothing for an unreadable read."""
         from f5py.io.signals.fast5._fast5_h5py import silence_hdf5
 
         silence_hdf5()
@@ -78,7 +72,7 @@ class Fast5Reader(FileReader):
 
 
 def _open(path: str) -> Fast5File | str:
-    """Return the open file, or why there is none."""
+    """Return the open file, or the reason why there is none."""
     from f5py.io.signals.fast5._fast5_h5py import Fast5File
 
     if not path:

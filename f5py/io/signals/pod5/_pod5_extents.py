@@ -1,8 +1,7 @@
-"""Extents of the tables of signals in a POD5 file, so that it need not be whole to be read.
+"""Extents of the signal tables in a POD5 file, for partial fetches.
 
-A POD5 file ends with a footer (FlatBuffers), its length in 8 bytes, a marker of 16 bytes and the signature. The footer
-lists the Arrow files that make it up, and each of these ends with a footer of its own, the length of that in 4 bytes
-and ``ARROW1``.
+A POD5 file ends with a FlatBuffers footer, its length (8 bytes), a marker (16 bytes) and the signature. The footer
+lists the embedded Arrow files, each of which ends with its own footer, its length (4 bytes) and ``ARROW1``.
 """
 
 from __future__ import annotations
@@ -17,29 +16,24 @@ from f5py.io.files.signal_format import POD5_MAGIC
 from f5py.io.remote.ranged_file import RangedFile
 
 _MARKER_SIZE = 16
-#: Fields of the footers, counted from 0, and what the contents of an Arrow file are numbered if they are signals.
+#: Field indices of the footers, and the content type of signals.
 _CONTENTS, _OFFSET, _LENGTH, _CONTENT_TYPE = 3, 0, 1, 3
 _SIGNALS = 1
 _RECORD_BATCHES = 3
 _ARROW_MAGIC = b"ARROW1"
-#: A table of records in an Arrow footer: its place, the length of what is said of it, and that of its columns.
+#: A record batch in an Arrow footer: offset, metadata length, body length.
 _BLOCK = np.dtype([("place", "<i8"), ("n_about", "<i4"), ("padding", "<i4"), ("n_columns", "<i8")])
 
 
 def fetch_all_but_signals(file: RangedFile) -> NDArray[np.int64]:
-    """Fetch what is needed to open a file and to look reads up.
+    """Fetch the parts that opening and lookup need; return the extents of the signal tables.
+
+    Raises `ValueError` or `IndexError` if the file is damaged or not POD5; see also `RangedFile.need`.
 
     Returns
     -------
     int64, shape (n, 3)
-        Where the tables of signals begin, where their first column begins, and where they end.
-
-    Raises
-    ------
-    ValueError, IndexError
-        The file is not POD5, or is damaged.
-    InputFileError, OutputFileError
-        See `RangedFile.need`.
+        Start of each table, start of its first column, end.
     """
     descriptor = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -65,7 +59,7 @@ def fetch_all_but_signals(file: RangedFile) -> NDArray[np.int64]:
         blocks = _Table.at_root(_fetched(file, descriptor, stop - n_footer, stop)).structures(_RECORD_BATCHES, _BLOCK)
         sizes = np.stack([np.zeros(len(blocks), np.int64), blocks["n_about"], blocks["n_columns"]], 1)
         extents: NDArray[np.int64] = blocks["place"][:, None] + begin + np.cumsum(sizes, axis=1)
-        # what is said of the first one, and all before it, is read when the file is opened
+        # the library reads up to the first batch's metadata on opening
         file.need(begin, extents[0, 1] if len(blocks) else stop, stay=True)
         return extents
     finally:
@@ -80,7 +74,7 @@ def _fetched(file: RangedFile, descriptor: int, begin: int, end: int) -> bytes:
 
 
 class _Table:
-    """A table of FlatBuffers: offsets of its fields are in a list that it points to."""
+    """A table of FlatBuffers."""
 
     def __init__(self, data: bytes, at: int) -> None:
         self._data, self._at = data, at
@@ -91,17 +85,15 @@ class _Table:
         return cls(data, int.from_bytes(data[:4], "little"))
 
     def number(self, field: int, size: int) -> int:
-        """Read a field that is a number, 0 if it is absent."""
+        """Return a numeric field, 0 if it is absent."""
         place = self._place(field)
         return 0 if place is None else self._int(place, size)
 
     def tables(self, field: int) -> list[_Table]:
-        """Read a field that is a list of tables."""
         first, n = self._list(field)
         return [_Table(self._data, at + self._int(at, 4)) for at in range(first, first + 4 * n, 4)]
 
     def structures(self, field: int, kind: np.dtype) -> NDArray:
-        """Read a field that is a list of structures."""
         first, n = self._list(field)
         return np.frombuffer(self._data, kind, n, first) if n else np.empty(0, kind)
 

@@ -1,10 +1,8 @@
-"""One POD5 file through the package pod5, a table of reads at a time.
+"""A POD5 file through the package pod5, a table of reads at a time.
 
-The package's objects for single reads are not used: they make several Arrow scalars for every value that is asked for.
-Its loader with threads (``preload``) is not used either: on two cores it took 1.4 times the processor time of decoding
-here, no less wall time for 512 reads of a file, and twice as long for 4, which is what a sorted BAM file asks of one.
-
-Imported from inside functions only, because it imports pod5 and pyarrow.
+The package's objects for single reads are slow: several Arrow scalars per value. Its threaded loader (``preload``)
+takes
+more processor time than decoding here and saves none. Imported inside functions only, because it imports pod5.
 """
 
 from __future__ import annotations
@@ -32,12 +30,12 @@ from f5py.io.signals.pod5._pod5_tables import PiecePlaces, ReadTable, SignalTabl
 from f5py.io.signals.recent import Recent
 from f5py.io.signals.source import Unreadable
 
-#: Tables of a file kept at hand. One of 1,000 reads takes 35 KB, and 0.2 ms to make; one of signals 1.4 KB and 0.02 ms.
+#: Cached tables per file.
 _MOST_READ_TABLES = 256
 _MOST_SIGNAL_TABLES = 2048
-#: Beside the signals a table has its reads' names and where their signals are: so many bytes, and so many for a row.
+#: Bytes of a signal table around its signals, fixed and per row.
 _AROUND, _AROUND_PER_ROW = 1 << 12, 48
-#: Fields of a run in POD5 and what fast5 calls them.
+#: Run fields of POD5 and their fast5 names.
 _RUN_FIELDS = {
     "acquisition_id": "run_id",
     "flow_cell_id": "flow_cell_id",
@@ -52,18 +50,17 @@ _RUN_FIELDS = {
 
 
 class Pod5File:
-    """An open POD5 file. Raises `Unreadable` if the file cannot be opened; the text is about the file."""
+    """An open POD5 file. Raises `Unreadable` if it cannot be opened, with the file as the text's subject."""
 
     def __init__(self, path: str) -> None:
         self._remote = ranged_file(path)
         try:
-            #: Of a file that is fetched as it is read, where its tables of signals are.
             self._extents = None if self._remote is None else fetch_all_but_signals(self._remote)
             with nullcontext() if self._remote is None else _no_word_of_holes():
                 self._file = pod5.Reader(path)
         except F5pyError:
             raise
-        except Exception as error:  # whatever the layers below raise: Arrow, the C++ library, Python
+        except Exception as error:  # of Arrow, the C++ library or Python
             raise Unreadable(_why_not_opened(path, error)) from None
         self._path = path
         self._reads: Recent[int, ReadTable] = Recent(lambda i: ReadTable.of(self._file.get_batch(i)), _MOST_READ_TABLES)
@@ -71,16 +68,15 @@ class Pod5File:
         self._places: PiecePlaces | None = None
 
     def close(self) -> None:
-        """Close the file."""
         self._reads.clear()
         self._signals.clear()
         self._places = None
         self._file.close()
 
     def all_keys(self) -> NDArray[np.void]:
-        """Return the 16 bytes of each read's UUID, in the file's order; shape (n,), dtype ``V16``.
+        """Return the UUIDs of the reads in file order; shape (n,), dtype ``V16``.
 
-        Raises `Unreadable` if the table of reads is damaged; the text is about the file.
+        Raises `Unreadable` for a damaged table of reads, with the file as the text's subject.
         """
         try:
             tables = [keys_of_table(self._file.get_batch(i)) for i in range(self._file.batch_count)]
@@ -89,13 +85,7 @@ class Pod5File:
         return np.concatenate([np.empty(0, "V16"), *tables])
 
     def find(self, keys: NDArray[np.void]) -> list[FoundReads]:
-        """Look up what the tables say of the reads, one table after the other.
-
-        Parameters
-        ----------
-        keys : V16, shape (n,)
-            UUIDs, each once. Those that are not in the file are not in the answer.
-        """
+        """Look up distinct UUIDs, V16 of shape (n,), table by table; missing ones are left out."""
         rows = np.empty(len(keys), np.uint32)
         per_table = np.zeros(self._file.batch_count, np.uint32)
         wanted = np.ascontiguousarray(keys).view(np.uint8).reshape(-1, 16)
@@ -111,10 +101,7 @@ class Pod5File:
             raise Unreadable(f"is in a file that has a damaged table of reads ({_one_line(error)})") from None
 
     def decode(self, read: StoredRead, samples: NDArray[np.int16]) -> None:
-        """Write the raw ADC values of a read to `samples`, which has room for `read.n_samples`.
-
-        Raises `Unreadable` if the read is damaged.
-        """
+        """Write the raw ADC values of a read, of `read.n_samples`; raise `Unreadable` if it is damaged."""
         try:
             at = 0
             for number in read.pieces:
@@ -129,18 +116,12 @@ class Pod5File:
             raise Unreadable(f"has damaged signal data ({_one_line(error)})") from None
 
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Find where pieces of signals are in the file, if they are compressed.
-
-        Parameters
-        ----------
-        rows : int64, shape (n,)
-            Of the tables of signals.
+        """Locate compressed signal chunks in the file by their rows in the signal tables.
 
         Returns
         -------
         int64, shape (n, 3)
-            Where each piece begins and ends, and its samples; -1 for one of which that cannot be told: decoding its
-            read says what is wrong.
+            Start, end and samples of each chunk; -1 if unknown, for the library to report.
         """
         if not self._file.is_vbz_compressed:
             return np.full((len(rows), 3), -1)
@@ -148,11 +129,11 @@ class Pod5File:
             if self._places is None:
                 self._places = PiecePlaces(*self._mapped, self._file.signal_batch_row_count)
             return self._places.of(rows)
-        except Exception:  # of whatever kind, as where the file cannot be mapped
+        except Exception:  # such as a failure to map the file
             return np.full((len(rows), 3), -1)
 
     def stretches_of_tables(self, reads: FoundReads) -> list[Stretches]:
-        """List what must be fetched to know where the signals of reads are, if the file is fetched as it is read."""
+        """Return the ranges to fetch before the signals of reads can be located, for a remote file."""
         if self._remote is None or self._extents is None or not len(reads.keys):
             return []
         tables = np.unique(reads.pieces // self._file.signal_batch_row_count)
@@ -164,7 +145,7 @@ class Pod5File:
         return [(self._remote, np.maximum(begins, 0), ends)]
 
     def stretches_of_signals(self, reads: FoundReads) -> list[Stretches]:
-        """List what must be fetched to decode reads; what `stretches_of_tables` says must be there."""
+        """Return the ranges to fetch to decode reads; those of `stretches_of_tables` must be present."""
         if self._remote is None or self._extents is None or not len(reads.keys):
             return []
         tables, rows = np.divmod(reads.pieces, self._file.signal_batch_row_count)
@@ -183,10 +164,9 @@ class Pod5File:
         return [(self._remote, begins, ends)]
 
     def run_info(self, read: StoredRead) -> dict[str, str]:
-        """Return what the file says of the read's run, with the attribute names of fast5 files, in lower case.
+        """Return the run's metadata under fast5 attribute names in lower case, without empty values.
 
-        The tags that were taken over from fast5 (``context_tags``, ``tracking_id``) are there too; where a field of
-        POD5's own says the same and is not empty, it counts. Empty values are left out.
+        Tags taken over from fast5 (``context_tags``, ``tracking_id``) are included; POD5's own fields take precedence.
         """
         try:
             table, row = read.place
@@ -205,7 +185,7 @@ class Pod5File:
 
     @property
     def _mapped(self) -> tuple[Any, int]:
-        """Return the tables of signals in the mapped file, which keep it mapped, and the address of its first byte."""
+        """The memory-mapped signal tables and the address of the file's first byte."""
         with pa.memory_map(self._path) as file:
             whole = file.read_buffer()
         of_tables = self._file.inner_file_reader.get_file_signal_table_location()
@@ -213,7 +193,7 @@ class Pod5File:
         return pa.ipc.open_file(pa.BufferReader(part)), whole.address
 
     def _chunk(self, at: int) -> tuple[NDArray, int]:
-        """Return a piece of signal as stored and its number of samples. All tables but the last are equally long."""
+        """Return a stored chunk and its number of samples. All tables but the last are equally long."""
         number, row = divmod(at, self._file.signal_batch_row_count)
         signals = self._signals.get(number)
         begin, end = signals.offsets[row : row + 2].tolist()
@@ -229,24 +209,18 @@ class Pod5File:
 
 
 class FoundReads(NamedTuple):
-    """Some reads as the tables of a file describe them."""
+    """Entries of n reads in the tables of a file."""
 
     keys: NDArray[np.void]  # V16, shape (n,): UUIDs
-    # table, row: int64, shape (n,): which table of reads, and the row in it: the order on the disk
-    table: NDArray[np.int64]
-    row: NDArray[np.int64]
+    table: NDArray[np.int64]  # shape (n,): number of the read table
+    row: NDArray[np.int64]  # shape (n,): row in it
     n_samples: NDArray[np.uint64]  # shape (n,)
-    # shape (n, 5): the values of `f5py.io.signals.source.FIELDS`, the start in samples; as float32, range /
-    # digitisation is the file's scale
-    calibration: NDArray[np.float64]
-    # pieces, piece_offsets: read i has the rows ``pieces[piece_offsets[i]:piece_offsets[i + 1]]`` of the tables of
-    # signals
-    pieces: NDArray[np.int64]
-    piece_offsets: NDArray[np.int64]
+    calibration: NDArray[np.float64]  # shape (n, 5): `FIELDS`, the start in samples; see `StoredRead`
+    pieces: NDArray[np.int64]  # rows of the signal tables, by read
+    piece_offsets: NDArray[np.int64]  # shape (n + 1,)
 
     @classmethod
     def of(cls, reads: ReadTable, table: int, rows: NDArray[np.int64]) -> FoundReads:
-        """Take some rows of a table."""
         n_pieces = reads.n_pieces[rows]
         return cls(
             reads.keys[rows], np.full(len(rows), table), rows, reads.n_samples[rows], reads.calibration[rows],
@@ -255,13 +229,11 @@ class FoundReads(NamedTuple):
 
     @classmethod
     def none(cls) -> FoundReads:
-        """Make those of no read."""
         nothing = np.empty(0, np.int64)
         n_samples, calibration = np.empty(0, np.uint64), np.empty((0, 5))
         return cls(np.empty(0, "V16"), nothing, nothing, n_samples, calibration, nothing, offsets_of([]))
 
     def one(self, i: int) -> StoredRead:
-        """Return a single read."""
         begin, end = self.piece_offsets[i : i + 2].tolist()
         return StoredRead(
             (int(self.table[i]), int(self.row[i])), int(self.n_samples[i]), self.calibration[i].tolist(),
@@ -271,19 +243,17 @@ class FoundReads(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredRead:
-    """A read as the tables of a file describe it."""
+    """Entry of a read in the tables of a file."""
 
-    place: tuple[int, int]  # number of the table of reads, and the row in it: the order on the disk
+    place: tuple[int, int]  # read table and row: the order on disk
     n_samples: int
-    # the values of `f5py.io.signals.source.FIELDS`, the start in samples; as float32, range / digitisation is the
-    # file's scale
-    calibration: list[float]
-    pieces: list[int]  # the rows of the signal tables that hold the signal
+    calibration: list[float]  # `FIELDS`, the start in samples; range / digitisation as float32 is the file's scale
+    pieces: list[int]  # rows of the signal tables
 
 
 @contextmanager
 def _no_word_of_holes() -> Iterator[None]:
-    """Keep the library's warning that a file has holes, which is as it should be, from standard error."""
+    """Suppress the library's warning about sparse files on standard error."""
     try:
         error = os.dup(2)
     except OSError:  # it is closed
@@ -298,7 +268,7 @@ def _no_word_of_holes() -> Iterator[None]:
             os.close(error)
             caught.seek(0)
             for line in caught:
-                if b"st_blocks" not in line:  # what other threads have said
+                if b"st_blocks" not in line:  # of other threads
                     os.write(2, line)
 
 

@@ -1,7 +1,4 @@
-"""Columns of the tables in POD5 files, as arrays.
-
-Imported from inside functions only, because it imports pod5.
-"""
+"""Columns of POD5 tables as arrays. Imported inside functions only, because it imports pod5."""
 
 from __future__ import annotations
 
@@ -12,19 +9,18 @@ import numpy as np
 import pod5
 from numpy.typing import NDArray
 
-#: Tables of signals, usually of 100 pieces, whose places are known at a time: 40 megabytes.
+#: Signal tables with cached offsets.
 _MOST_TABLES = 1 << 14
 
 
 @dataclass
 class ReadTable:
-    """The columns of a table of reads."""
+    """Columns of a read table."""
 
     keys: NDArray[np.void]  # shape (n,): UUIDs
     n_samples: NDArray[np.uint64]  # shape (n,)
     calibration: NDArray[np.float64]  # shape (n, 5)
-    # first_piece, n_pieces, pieces: read i has `n_pieces[i]` rows of the tables of signals, ``pieces[first_piece[i]:]``
-    first_piece: NDArray[np.int64]
+    first_piece: NDArray[np.int64]  # index of a read's first row in `pieces`
     n_pieces: NDArray[np.int64]
     pieces: NDArray[np.integer]
 
@@ -40,7 +36,7 @@ class ReadTable:
             sampling_rate[runs == run] = info.sample_rate
         scale = columns.calibration_scale.to_numpy().astype(np.float32)
         span = scale * digitisation
-        # The converter has divided, in whatever precision; the quotient must be what it has stored, to the bit.
+        # range / digitisation must reproduce the stored scale to the bit
         with np.errstate(divide="ignore", invalid="ignore"):
             exact = span / digitisation == scale
         calibration = np.stack(
@@ -68,13 +64,12 @@ class ReadTable:
 
 @dataclass
 class SignalTable:
-    """The columns of a table of signal: row i has ``values[offsets[i]:offsets[i + 1]]``, of ``lengths[i]`` samples."""
+    """Columns of a signal table: row i is ``values[offsets[i]:offsets[i + 1]]``."""
 
     values: NDArray
     offsets: NDArray[np.int64]
     lengths: NDArray[np.integer]
-    #: Where `values` are, in bytes after the table's first column.
-    place: int
+    place: int  # offset of `values` in bytes from the table's first column
 
     @classmethod
     def of(cls, batch: Any, compressed: bool) -> SignalTable:
@@ -90,24 +85,24 @@ class SignalTable:
 
 
 def _place(batch: Any, buffer: Any) -> int:
-    """Compute how many bytes after the first one of a table a buffer is."""
+    """Return the offset of a buffer in its table, in bytes."""
     addresses = [one.address for column in batch.columns for one in column.buffers() if one is not None and one.size]
     return 0 if buffer is None or not buffer.size else buffer.address - min(addresses)
 
 
 def keys_of_table(batch: pod5.reader.ReadRecordBatch) -> NDArray[np.void]:
-    """Return the UUIDs of a table of reads."""
+    """Return the UUIDs of a read table."""
     column = batch.read_id_column
     return np.frombuffer(column.buffers()[1], "V16")[column.offset : column.offset + len(column)]
 
 
 class PiecePlaces:
-    """Where the pieces of signals are in a mapped file. Each table of them is looked at once.
+    """Offsets of signal chunks in a memory-mapped file, computed once per table.
 
     Parameters
     ----------
     tables : pyarrow.ipc.RecordBatchFileReader
-        The tables of signals in the mapped file, which are compressed.
+        The compressed signal tables in the mapped file.
     begin : int
         Address of the file's first byte.
     n_rows : int
@@ -121,7 +116,7 @@ class PiecePlaces:
         self._forget()
 
     def of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Find the places of some pieces; see `f5py.io.signals.pod5._pod5_file.Pod5File.places_of`."""
+        """Return the offsets of some chunks; see `f5py.io.signals.pod5._pod5_file.Pod5File.places_of`."""
         is_there = (rows >= 0) & (rows < len(self._places))
         wanted = rows[is_there]
         tables = np.unique(wanted // self._n_rows)
@@ -136,16 +131,16 @@ class PiecePlaces:
     def _forget(self) -> None:
         n = self._tables.num_record_batches
         self._is_known = np.zeros(n, np.bool_)
-        self._places = np.zeros((n * self._n_rows, 3), np.int64)  # which takes memory where it is filled
+        self._places = np.zeros((n * self._n_rows, 3), np.int64)
 
     def _look_at(self, number: int) -> None:
-        """Fill in the places of a table's pieces."""
+        """Fill in the offsets of a table's chunks."""
         self._is_known[number] = True
         places = self._places[number * self._n_rows :][: self._n_rows]
         places[:] = -1
         try:
             table = SignalTable.of(self._tables.get_batch(number), True)
-        except Exception:  # of whatever kind: decoding a read says what is wrong
+        except Exception:  # decoding reports it
             return
         lengths = table.lengths[: self._n_rows]
         begins, ends = table.offsets[: len(lengths)], table.offsets[1 : len(lengths) + 1]

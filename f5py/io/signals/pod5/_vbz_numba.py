@@ -1,9 +1,8 @@
-"""Jitted loops over samples as POD5 stores them: by the method VBZ, compressed by zstd.
+"""Kernels that read POD5's VBZ samples, compressed by zstd, as SLOW5's svb-zd.
 
-VBZ is a bit for each sample, set if it takes two bytes and not one, and then these bytes: the differences of samples,
-zigzag coded. Each piece of a signal begins anew. The method svb-zd of SLOW5 has the same with two bits for each sample,
-so that is what is made of it, and what follows is the same for both. No length is believed before it has been compared
-with the bytes that are there.
+VBZ has a bit for each sample, set for two bytes instead of one, and then these bytes: zigzag-coded differences. Each
+chunk begins anew. svb-zd has two bits for each sample and the same bytes, so only the bits are converted. Lengths are
+checked against the bytes present.
 """
 
 from typing import NamedTuple
@@ -30,12 +29,12 @@ from f5py.jit.c_memory import address_of_data, call_with_two, load_int64, load_u
 from f5py.jit.kernel import exact_inner, exact_kernel
 
 _FIRST_BUFFER = 1 << 16
-#: The codes of two bits, as StreamVByte has them, of eight bits.
+#: Two-bit codes of StreamVByte for eight bits.
 _CODES = np.array([sum((bits >> lane & 1) << (2 * lane) for lane in range(8)) for bits in range(256)], np.int16)
 
 
 class OpenFile(NamedTuple):
-    """A file for compiled code."""
+    """An open file for compiled code."""
 
     descriptor: int
     called: Functions
@@ -43,7 +42,7 @@ class OpenFile(NamedTuple):
 
 @exact_inner
 def _vbz_size(address, n):
-    """Count the bytes that n samples take as their bits say, which must be there; -1 if there are bits of no sample."""
+    """Return the bytes of n samples by their bits, which must exist; -1 if excess bits are set."""
     n_control = (n + 7) // 8
     total = n_control + n
     for i in range(n_control // 8):
@@ -57,11 +56,11 @@ def _vbz_size(address, n):
 
 @exact_inner
 def _spread(address, n, scratch, place):
-    """Make the control bytes of svb-zd of the bits of n samples; they begin at `place` and end where the bits do."""
+    """Convert the bits of n samples to svb-zd control bytes at `place`, which end at the same byte."""
     n_control = (n + 3) // 4
-    for i in range(n_control // 2):  # never more of them are written than have been read
+    for i in range(n_control // 2):  # writes stay behind reads
         scratch[place + i] = _CODES[load_uint8(address + i)]
-    if n_control % 2 != 0:  # the other half is the first byte of the samples
+    if n_control % 2 != 0:  # the other half holds the first sample byte
         i = n_control // 2
         last = address_of_data(scratch) + 2 * (place + i)
         codes = np.int64(_CODES[load_uint8(address + i)])
@@ -70,7 +69,7 @@ def _spread(address, n, scratch, place):
 
 @exact_inner
 def _take(file, piece, numbers, got, buffer, work):
-    """Read and decompress one piece, and make svb-zd of it; return the code."""
+    """Read, decompress and convert a chunk; return the code."""
     begin, size, n = numbers[0], numbers[1] - numbers[0], numbers[2]
     code = read_bytes(file, begin, size, buffer)
     if code != GOOD:
@@ -84,7 +83,7 @@ def _take(file, piece, numbers, got, buffer, work):
     place = add_to(got.used, half)
     if place + half > got.values.shape[0]:
         return NO_ROOM
-    # the bytes of the samples come to lie where they are to be
+    # the sample bytes land at their final offset
     work[AT] = address_of_data(got.values) + 2 * place + n_control - n_bits
     code = decompress_zstd(file, address, size, n_bytes, work)
     if code != GOOD:
@@ -97,26 +96,26 @@ def _take(file, piece, numbers, got, buffer, work):
 
 
 class Pieces(NamedTuple):
-    """Pieces of signals that have been read."""
+    """Signal chunks that have been read."""
 
-    used: NDArray[np.int64]  # shape (1,): elements of `values` that have been given away
+    used: NDArray[np.int64]  # shape (1,): elements of `values` in use
     # values, places, is_packed: see `f5py.core.batch.StoredSamples`
     values: NDArray[np.int16]
     places: NDArray[np.int64]
     is_packed: NDArray[np.bool_]
-    codes: NDArray[np.int32]  # shape (m,): what is wrong with each piece, 0 for nothing
+    codes: NDArray[np.int32]  # shape (m,): error codes
 
 
 @exact_kernel
 def read_pieces(turn, some, pieces, descriptors, called, got):
-    """Read pieces of signals from their files, and leave them packed, in the order in which they come.
+    """Read signal chunks from their files and leave them packed, in order of completion.
 
     Parameters
     ----------
     some : int64
-        Which pieces.
+        Chunk indices.
     pieces : int64, shape (m, 3)
-        Where each begins and ends in its file, and its samples, of which there is one at least.
+        File offsets of start and end, and samples, at least one.
     descriptors : int64, shape (m,)
         Of the open files.
     called : f5py.io.signals.slow5._slow5_functions.Functions

@@ -1,4 +1,4 @@
-"""Signals of POD5 files whose pieces are read by threads of this process, which leave them packed."""
+"""Direct POD5 source: threads of this process read signal chunks and leave them packed."""
 
 from __future__ import annotations
 
@@ -26,33 +26,30 @@ from f5py.threads.pool import WorkerPool
 if TYPE_CHECKING:
     from f5py.io.signals.pod5._vbz_numba import Pieces
 
-#: A piece takes no more bytes in its file than this, and so many for each sample.
+#: Largest size of a chunk: fixed and per sample.
 _BYTES, _BYTES_PER_SAMPLE = 1 << 10, 3
 
 
 class PlacedSource(IndexedSource):
-    """The signals of indexed reads of POD5 files.
+    """Signals of indexed reads in POD5 files.
 
-    Reads whose pieces cannot be expanded here are left to the library: those that are damaged, of which it says how,
-    and all of files that are not compressed.
+    The library reads what cannot be expanded here: damaged reads, which it diagnoses, and uncompressed files.
 
     Parameters
     ----------
     places : SignalSource
-        Reads where the pieces are, see `PlacesReader`.
+        Returns chunk offsets, see `PlacesReader`.
     start_others : callable
-        Starts what reads signals by the library.
-    paths
-        As for `IndexedSource`.
+        Starts a source that uses the library.
     called : Functions
-        Those for zstd.
+        For zstd.
     n_threads : int
-        Threads that read at the same time, unless others are lent. The result does not depend on it.
+        Own threads, unless others are lent.
 
     Attributes
     ----------
     leaves_packed : bool
-        Let whoever needs the samples of a block expand them; see `SignalBlock.packed`.
+        Leave expansion to the user of a block; see `SignalBlock.packed`.
     """
 
     def __init__(
@@ -70,17 +67,17 @@ class PlacedSource(IndexedSource):
         self._called = called
         self._threads = LentPool(n_threads)
         self._others: SignalSource | None = None
-        self._lock = threading.Lock()  # of what is started when it is needed
+        self._lock = threading.Lock()  # for starting `_others`
         self._others_lock = threading.Lock()
         self._most_open = most_open(MAX_OPEN_FILES)
 
     @property
     def is_concurrent(self) -> bool:
-        """Whether `fetch` may be called in several threads at the same time."""
+        """Whether `fetch` may be called in several threads."""
         return getattr(self._places, "is_concurrent", False)
 
     def use_pool(self, pool: WorkerPool) -> None:
-        """Read with these threads, as long as they are there, instead of own ones, which end."""
+        """Read with these threads, while they exist, in place of own ones."""
         self._threads.lend(pool)
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
@@ -123,7 +120,7 @@ class PlacedSource(IndexedSource):
         self._threads.close()
 
     def _read(self, pieces: NDArray[np.int64], owners: NDArray[np.int64], paths: Sequence[str]) -> Pieces:
-        """Read pieces; `paths` are those of the reads that `owners` are numbers of."""
+        """Read chunks; `owners` are indices of the reads with these `paths`."""
         from f5py.io.signals.pod5._vbz_numba import Pieces, read_pieces
         from f5py.io.signals.slow5._slow5_numba import CANNOT_READ
 
@@ -142,7 +139,7 @@ class PlacedSource(IndexedSource):
             descriptors = np.full(len(all_files), -1, np.int64)
             with ExitStack() as opened:
                 for file in np.unique(files[some]).tolist():
-                    with suppress(OSError):  # the library will tell
+                    with suppress(OSError):  # the library reports it
                         descriptors[file] = os.open(all_files[file], os.O_RDONLY | os.O_CLOEXEC)
                         opened.callback(os.close, int(descriptors[file]))
                 some = some[descriptors[files[some]] >= 0]
@@ -150,7 +147,7 @@ class PlacedSource(IndexedSource):
         return got
 
     def _with_others(self, block: SignalBlock, left: NDArray[np.int64], names: Sequence[str]) -> SignalBlock:
-        """Have the library read some reads, which replace those of a block."""
+        """Replace some reads of a block by the library's."""
         with self._lock:
             if self._others is None:
                 self._others = self._start_others()
@@ -163,7 +160,7 @@ class PlacedSource(IndexedSource):
 
 
 def _are_sound(pieces: NDArray[np.int64], owners: NDArray[np.int64], n_samples: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Say of which reads the pieces have the samples that the read is said to have, and sizes that can be."""
+    """Return which reads have chunks of plausible sizes that add up to their samples."""
     begins, ends, lengths = pieces.T
     good = (begins >= 0) & (ends >= begins) & (lengths >= 0) & (lengths <= n_samples[owners])
     good &= ends - begins <= _BYTES + _BYTES_PER_SAMPLE * lengths

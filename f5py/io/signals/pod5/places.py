@@ -1,7 +1,6 @@
-"""Where the pieces of signals lie in POD5 files, as a process beside this one finds them.
+"""Reader of chunk offsets in POD5 files, for a separate process.
 
-Only the tables are left to the library, which may crash over damage: the pieces are read and expanded by threads of the
-process that needs them (`PlacedSource`).
+Only the tables are left to the library, which may crash on damage; `PlacedSource` reads and expands the chunks.
 """
 
 from __future__ import annotations
@@ -23,22 +22,21 @@ from f5py.io.signals.source import FIELDS, NO_FILE, Room, SignalBlock
 if TYPE_CHECKING:
     from f5py.io.signals.pod5._pod5_file import FoundReads
 
-#: Numbers of 64 bits for each piece, and elements of samples that these take.
+#: int64 values per chunk, and their size in samples.
 N_NUMBERS = 3
 N_ELEMENTS = N_NUMBERS * np.dtype(np.int64).itemsize // np.dtype(np.int16).itemsize
-#: Of the number of a file, and of a UUID.
 _FILE_BYTES, _KEY_BYTES = 4, 16
 
 
 class PlacesReader(Pod5Reader):
-    """Reads, in place of samples, where they are: `N_NUMBERS` numbers of 64 bits for a read and for each of its pieces.
+    """Reader of chunk offsets in place of samples: rows of `N_NUMBERS` int64 per read and per chunk.
 
-    The first ones of a read are its number of samples and zeros; those of a piece are where it begins and ends in the
-    file and its number of samples. These are -1 where the tables do not say, or where pieces are not as usual.
+    A read's row has its number of samples and zeros. A chunk's row has its start and end in the file and its samples,
+    or -1
+    if unknown or unusual.
     """
 
     def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
-        # the files are asked one after the other, for what only they have; the rest is done for all reads at once
         keys, is_uuid = keys_of_names(names)
         all_files, files = numbered(paths)
         has_file = np.array([bool(path) for path in all_files], np.bool_)[files]
@@ -73,18 +71,18 @@ class PlacesReader(Pod5Reader):
         Parameters
         ----------
         wanted : S20, shape (n,)
-            See `_in_files`; in order.
+            From `_in_files`; sorted.
         paths : sequence of str
             The files.
 
         Returns
         -------
         found : FoundReads
-            Their keys are as those of `wanted`.
+            With keys as in `wanted`.
         places : int64, shape (n_pieces, 3)
-            Of their pieces, see `f5py.io.signals.pod5._pod5_file.Pod5File.places_of`.
+            See `f5py.io.signals.pod5._pod5_file.Pod5File.places_of`.
         whys : dict of int to str
-            For each file that has not got all, what is to be said of what it has not.
+            Reason for missing reads by file.
         """
         from f5py.io.signals.pod5._pod5_file import FoundReads
 
@@ -107,7 +105,7 @@ class PlacesReader(Pod5Reader):
 
 
 def _in_files(files: NDArray[np.int64], keys: NDArray[np.void]) -> NDArray[Any]:
-    """Join the numbers of reads' files and the reads' UUIDs to texts, S20, that come in the order of the files."""
+    """Join file numbers and UUIDs to texts, S20, that sort by file."""
     raw = np.empty((len(keys), _FILE_BYTES + _KEY_BYTES), np.uint8)
     raw[:, :_FILE_BYTES] = files.astype(">u4").view(np.uint8).reshape(-1, _FILE_BYTES)
     raw[:, _FILE_BYTES:] = np.ascontiguousarray(keys).view(np.uint8).reshape(-1, _KEY_BYTES)
@@ -115,7 +113,7 @@ def _in_files(files: NDArray[np.int64], keys: NDArray[np.void]) -> NDArray[Any]:
 
 
 def _matches(wanted: NDArray[Any], found: NDArray[Any]) -> NDArray[np.int64]:
-    """Find where each text that is wanted, in order, is among what was found; -1: it is not there."""
+    """Return the index in `found` of each wanted text, sorted; -1 if missing."""
     at = np.full(len(wanted), -1)
     place = rows_of(wanted, found)
     at[place[place >= 0]] = np.flatnonzero(place >= 0)
@@ -125,7 +123,7 @@ def _matches(wanted: NDArray[Any], found: NDArray[Any]) -> NDArray[np.int64]:
 def _rows_of(
     block: SignalBlock, of_reads: NDArray[np.int64], found: FoundReads, places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Make the numbers of all reads of a block that are readable; int64, shape (n, `N_NUMBERS`)."""
+    """Make the rows of all readable reads of a block; int64, shape (n, `N_NUMBERS`)."""
     n_rows = np.diff(block.offsets) // N_ELEMENTS
     first = offsets_of(n_rows)[:-1]
     reads = np.flatnonzero(n_rows)

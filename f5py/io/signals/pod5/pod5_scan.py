@@ -1,8 +1,4 @@
-"""Names of the reads in POD5 files, found by a process beside this one.
-
-A damaged file can end the library that reads it. And the process that opens a run is spared the import of the library,
-which takes in pandas if it is there: that lasts longer than all else before the first read.
-"""
+"""Read names of POD5 files from a helper process, which may crash on damage and imports slowly."""
 
 from __future__ import annotations
 
@@ -18,7 +14,7 @@ from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, answer_eac
 
 
 class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
-    """Lists the reads of one file after the other, by a process that is ended with the context."""
+    """Lists the reads of files in a helper process, which ends with the context."""
 
     def __init__(self) -> None:
         self._process: HelperProcess | None = None
@@ -27,20 +23,14 @@ class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
         self._end()
 
     def _end(self) -> None:
-        """End the process, if there is one."""
         if self._process is not None:
             self._process.close()
             self._process = None
 
     def __call__(self, path: str) -> NDArray[np.void]:
-        """Return the 16 bytes of each read's UUID, as `Pod5File.all_keys`.
+        """Return the UUIDs of a file's reads, as `Pod5File.all_keys`.
 
-        Raises
-        ------
-        SignalError
-            The file cannot be read.
-        F5pyError
-            The package pod5 is not installed, or the process cannot be started, or has been killed.
+        Raises `SignalError` if the file cannot be read, `F5pyError` if pod5 is not installed or the process fails.
         """
         try:
             self._process = process = self._process or HelperProcess(_serve)
@@ -63,7 +53,7 @@ class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
         return answer
 
     def _look_after(self, process: HelperProcess, path: str) -> None:
-        """Raise if the process is in an endless loop, or has waited too long."""
+        """Raise if the process is in an endless loop or has waited too long."""
         if process.loops(1):
             self._end()
             raise SignalError(f"{path}: the file keeps the library that reads it in an endless loop; it is damaged")
@@ -74,7 +64,7 @@ class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
 
 
 def _serve(connection: Connection) -> None:
-    """List the reads of the files whose paths come, until the other end closes the connection, or dies."""
+    """List the reads of requested files until the connection closes."""
     from f5py.io.signals.pod5.reader import keys_of
 
     answer_each(connection, keys_of)

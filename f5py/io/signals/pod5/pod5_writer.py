@@ -1,4 +1,4 @@
-"""Writes POD5 files."""
+"""Writer of POD5 files."""
 
 from __future__ import annotations
 
@@ -19,22 +19,10 @@ _START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 
 
 class Pod5Writer:
-    """A new POD5 file; a context manager.
+    """A new POD5 file; a context manager. Parameters as for `f5py.io.signals.fast5.fast5_writer.Fast5Writer`.
 
-    The file appears under its name when all of it is written. The library gives every file an identifier by chance, so
-    the same calls give the same reads, not the same bytes.
-
-    Parameters
-    ----------
-    path, experiment_type, kit
-        As for `f5py.io.signals.fast5.fast5_writer.Fast5Writer`.
-
-    Raises
-    ------
-    MissingDependencyError
-        pod5 is not installed.
-    OutputFileError
-        The file cannot be written, also from `write` and on leaving the context.
+    The file gets its name when it is complete. Files have random identifiers, so bytes differ between runs. Raises
+    `MissingDependencyError` without pod5, `OutputFileError` if it cannot be written, also from `write` and at the end.
     """
 
     def __init__(self, path: str | Path, *, experiment_type: str = "genomic_dna", kit: str = "") -> None:
@@ -63,7 +51,7 @@ class Pod5Writer:
         self, read_id: str, samples: NDArray[np.int16], calibration: Calibration, *, channel: int = 1,
         read_number: int = 0, start_time: int = 0,
     ) -> None:  # fmt: skip
-        """Append a read; arguments as those of `f5py.io.signals.fast5.fast5_writer.Fast5Writer.write`."""
+        """Append a read; see `f5py.io.signals.fast5.fast5_writer.Fast5Writer.write`."""
         pod5 = self._library
         if self._run is None:
             self._run = pod5.RunInfo(

@@ -1,4 +1,4 @@
-"""Signals from POD5 files."""
+"""Reader and index of POD5 files."""
 
 from __future__ import annotations
 
@@ -21,30 +21,26 @@ from f5py.messages.strict import input_warning
 if TYPE_CHECKING:
     from f5py.io.signals.pod5._pod5_file import FoundReads, Pod5File, StoredRead
 
-#: Files kept open by default; each takes four file descriptors of the 1,024 that are usual.
+#: Default number of open files; each takes four descriptors.
 MAX_OPEN_FILES = 64
-#: Longer signals (55 hours at 5 kHz) are taken for a damaged table, before memory is set aside for them.
+#: Longer signals (55 hours at 5 kHz) mean a damaged table.
 MAX_SAMPLES = 1_000_000_000
-#: What is wrong with reads that no POD5 file can have.
 NO_UUID = "has a name that is not a UUID, as all reads of POD5 files have"
-#: How many names are made at a time where all are wanted.
 _NAMES_AT_ONCE = 1 << 16
 
 
 class Pod5Reader(FileReader):
-    """Reads signals from POD5 files and keeps the files used last open."""
+    """Reader of POD5 files with a cache of open files."""
 
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
         self._max_open = max_open
-        #: Path to the open file, or to the reason why it cannot be opened.
+        #: Path to the open file, or to the reason of a failure.
         self._files: Recent[str, Pod5File | str] = Recent(_open, most_open(max_open), close_file)
 
     def prepare(self, path: str) -> None:
         import f5py.io.signals.pod5._pod5_file  # noqa: F401
 
     def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
-        # The reads of a file are looked up together. range / digitisation in float32 is to the bit the scale that POD5
-        # stores.
         damaged: dict[int, str] = {}
         while True:
             block, found = self._read(names, paths, damaged, room)
@@ -64,7 +60,7 @@ class Pod5Reader(FileReader):
         self._files.clear()
 
     def _fetch(self, by_file: Mapping[str, Mapping[bytes, object]]) -> None:
-        """Let the signals of reads be in files that are fetched as they are read, all at the same time."""
+        """Fetch the signals of reads in remote files, all at the same time."""
         wanted: list[tuple[Pod5File, list[FoundReads]]] = []
         for path, reads in by_file.items():
             if ranged_file(path) is not None and not isinstance(file := self._files.get(path), str):
@@ -79,10 +75,10 @@ class Pod5Reader(FileReader):
     def _read(
         self, names: Sequence[str], paths: Sequence[str], damaged: Mapping[int, str], room: Room
     ) -> tuple[SignalBlock, dict[int, str]]:
-        """Read all but the `damaged`; if more are found to be so, the block is of no use.
+        """Read all but the `damaged` reads; if it finds more of them, the block is invalid.
 
-        The block is laid out first and the signals are then decoded where they belong, which takes a tenth less time
-        than copying them there. Where the files cannot all be open until then, they are copied.
+        Signals are decoded into the laid-out block, which is faster than copying; they are copied if not all files can
+        be open.
         """
         builder = BlockBuilder(names, paths, room)
         later: list[tuple[list[int], Pod5File, StoredRead]] = []
@@ -92,7 +88,7 @@ class Pod5Reader(FileReader):
         for path, reads in by_file.items():
             file = self._files.get(path)
             stored, missing = ({}, file) if isinstance(file, str) else _stored(file, reads, path)
-            # in the file's order, which is the order on the disk
+            # in disk order
             for key in sorted(reads, key=lambda key: stored[key].place if key in stored else (-1, -1)):
                 first, *again = reads[key]
                 try:
@@ -133,34 +129,22 @@ class Pod5Reader(FileReader):
 
 
 class Pod5Index(Mapping[str, str]):
-    """Files of the reads of POD5 files: read name to path, at 20 bytes for a read.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        As for `fill`, which tells what is raised.
-    """
+    """Compact mapping of read names to POD5 files."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self.fill(paths)
 
     def fill(self, paths: Sequence[str], read_keys: Callable[[str], NDArray[np.void]] | None = None) -> None:
-        """List the reads of some files, instead of those that are known.
+        """Index the reads of some files in place of the known ones.
+
+        Raises `SignalError` if no file can be read, `MissingDependencyError` without pod5.
 
         Parameters
         ----------
         paths : sequence of str
-            The files. A read that is in several of them belongs to the first. Of several, those that cannot be read are
-            left out with a warning.
+            A repeated read belongs to the first. Some unreadable files of several cause a warning.
         read_keys : callable, optional
-            What lists the reads of a file, instead of `keys_of`.
-
-        Raises
-        ------
-        SignalError
-            No file can be read: missing, damaged or not POD5.
-        MissingDependencyError
-            The package pod5 is not installed.
+            Lists the reads of a file; `keys_of` by default.
         """
         read_keys = read_keys or keys_of
         known: dict[str, NDArray[np.void]] = {}
@@ -181,7 +165,7 @@ class Pod5Index(Mapping[str, str]):
         self._paths = list(known)
         keys = list(known.values())
         files = np.repeat(np.arange(len(keys), dtype=np.int32), [len(of_file) for of_file in keys])
-        # numpy sorts and searches texts, not raw bytes; all are 16 long, so that the zeros at their ends do not matter
+        # numpy sorts bytes strings, not voids; equal lengths make trailing zeros harmless
         flat = np.concatenate([np.empty(0, "V16"), *keys]).view("S16")
         order = np.argsort(flat, kind="stable")
         flat = flat[order]
@@ -191,18 +175,15 @@ class Pod5Index(Mapping[str, str]):
 
     @classmethod
     def from_path(cls, path: str | os.PathLike[str]) -> Pod5Index:
-        """List the reads of a POD5 file, or of all ``*.pod5`` files below a folder, in the order of their names.
-
-        Raises `SignalError` if there is nothing at `path`, no such file below it, or a file is damaged or not POD5.
-        """
+        """Index a POD5 file, or all ``*.pod5`` files below a folder; raise as `pod5_files`."""
         return cls(pod5_files(path))
 
     def paths_of(self, names: Sequence[str]) -> list[str]:
-        """Return the file of each read, "" where it is in none."""
+        """Return the file of each read, "" if unknown."""
         keys, is_uuid = keys_of_names(names)
         at = rows_of(self._keys, keys.view("S16"))
         there = is_uuid & (at >= 0)
-        files = np.full(len(names), -1)  # the last path is that of none
+        files = np.full(len(names), -1)
         files[there] = self._files[at[there]]
         return list(map([*self._paths, ""].__getitem__, files.tolist()))
 
@@ -220,11 +201,11 @@ class Pod5Index(Mapping[str, str]):
             yield from names_of_keys(self._keys[start : start + _NAMES_AT_ONCE])
 
     def items(self) -> ItemsView[str, str]:
-        """Return all reads and their files; iterating looks nothing up."""
+        """Return all reads and their files; iteration does no lookup."""
         return _Items(self)
 
     def values(self) -> ValuesView[str]:
-        """Return the files of all reads; iterating looks nothing up."""
+        """Return the files of all reads; iteration does no lookup."""
         return _Values(self)
 
     def _all_paths(self) -> Iterator[str]:
@@ -247,27 +228,21 @@ class _Values(ValuesView[str]):
 
 
 class Pod5Source(FileSource):
-    """The signals of reads whose POD5 files are known.
-
-    Parameters
-    ----------
-    paths : mapping of str to str
-        Read name to file path, such as a `Pod5Index`. Not copied.
-    """
+    """Signals of reads in known POD5 files, by a mapping such as a `Pod5Index`, which is not copied."""
 
     def __init__(self, paths: Mapping[str, str], max_open: int = MAX_OPEN_FILES) -> None:
         super().__init__(paths, Pod5Reader(max_open), "pod5")
 
     @classmethod
     def from_path(cls, path: str | os.PathLike[str]) -> Pod5Source:
-        """Open a POD5 file or all ``*.pod5`` files below a folder; raises as `Pod5Index.from_path`."""
+        """Open a POD5 file or all ``*.pod5`` files below a folder; raise as `pod5_files`."""
         return cls(Pod5Index.from_path(path))
 
 
 def pod5_files(path: str | os.PathLike[str]) -> list[str]:
-    """Return the POD5 file at `path`, or all ``*.pod5`` files below that folder in the order of their names.
+    """Return the POD5 file at `path`, or all ``*.pod5`` files below that folder, sorted.
 
-    Raises `SignalError` if there is nothing at `path`, no such file below it, or a folder that cannot be listed.
+    Raises `SignalError` if there is none or a folder cannot be listed.
     """
     if not os.path.isdir(path):
         if not os.path.exists(path):
@@ -280,7 +255,7 @@ def pod5_files(path: str | os.PathLike[str]) -> list[str]:
 
 
 def require_pod5(path: str) -> None:
-    """Raise `MissingDependencyError` if the package pod5 is not there; `path` is the file to be read."""
+    """Raise `MissingDependencyError` without the package pod5; `path` is the file to read."""
     try:
         import pod5  # noqa: F401
     except ImportError as problem:
@@ -288,7 +263,7 @@ def require_pod5(path: str) -> None:
 
 
 def _open(path: str) -> Pod5File | str:
-    """Return the open file, or why there is none."""
+    """Return the open file, or the reason why there is none."""
     require_pod5(path)
     from f5py.io.signals.pod5._pod5_file import Pod5File
 
@@ -300,14 +275,9 @@ def _open(path: str) -> Pod5File | str:
 
 
 def keys_of(path: str) -> NDArray[np.void]:
-    """Return the 16 bytes of the UUID of each read in a file.
+    """Return the UUIDs of a file's reads.
 
-    Raises
-    ------
-    SignalError
-        The file cannot be read.
-    MissingDependencyError
-        The package pod5 is not installed.
+    Raises `SignalError` if the file cannot be read, `MissingDependencyError` without pod5.
     """
     require_pod5(path)
     from f5py.io.signals.pod5._pod5_file import Pod5File
@@ -324,7 +294,7 @@ def keys_of(path: str) -> NDArray[np.void]:
 
 
 def _by_file(builder: BlockBuilder, names: Sequence[str], paths: Sequence[str]) -> dict[str, dict[bytes, list[int]]]:
-    """Group the reads' indices by file and UUID; report to the builder what can be in no file."""
+    """Group reads by file and UUID; report impossible ones to the builder."""
     by_file: dict[str, dict[bytes, list[int]]] = {}
     keys, is_uuid = keys_of_names(names)
     for i, path in enumerate(paths):
@@ -342,13 +312,13 @@ def _joined(keys: Iterable[bytes]) -> NDArray[np.void]:
 
 
 def _stored(file: Pod5File, keys: Iterable[bytes], path: str) -> tuple[dict[bytes, StoredRead], str]:
-    """Do as `look_up`; the reads come by the UUID's bytes."""
+    """Look up reads as `look_up`, by UUID."""
     found, missing = look_up(file, _joined(keys), path)
     return {key.tobytes(): part.one(i) for part in found for i, key in enumerate(part.keys)}, missing
 
 
 def look_up(file: Pod5File, keys: NDArray[np.void], path: str) -> tuple[list[FoundReads], str]:
-    """Look reads up in a file, table by table; also return what is to be said of those that are not found."""
+    """Look up reads table by table; also return the reason for missing ones."""
     try:
         return file.find(keys), "is not in this file"
     except Unreadable as problem:
@@ -357,7 +327,7 @@ def look_up(file: Pod5File, keys: NDArray[np.void], path: str) -> tuple[list[Fou
 
 
 def rows_of(known: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
-    """Find where texts are among those that are known, which are in order; -1 for one that is not there."""
+    """Return the index of texts among sorted ones; -1 if missing."""
     at = np.searchsorted(known, wanted)
     is_there = at < len(known)
     is_there[is_there] = known[at[is_there]] == wanted[is_there]

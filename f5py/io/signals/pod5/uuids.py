@@ -1,4 +1,4 @@
-"""UUIDs, which reads of POD5 files have for names: as text, and as the 16 bytes that the files have."""
+"""Conversion of UUIDs, the read names of POD5, between text and bytes."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 
 _LENGTH = 36
-#: Where the dashes and the digits stand in the text.
+#: Positions of dashes and digits in the text.
 _DASHES = np.array([8, 13, 18, 23])
 _DIGITS = np.delete(np.arange(_LENGTH), _DASHES)
-#: What each character is as a digit; 255: it is none.
+#: Digit values of characters; 255 for others.
 _VALUES = np.full(256, 255, np.uint8)
 _VALUES[np.frombuffer(b"0123456789ABCDEF", np.uint8)] = np.arange(16)
 _VALUES[np.frombuffer(b"abcdef", np.uint8)] = np.arange(10, 16)
 
 
 def keys_of_names(names: Sequence[str]) -> tuple[NDArray[np.void], NDArray[np.bool_]]:
-    """Read UUIDs written in the usual way.
+    """Parse UUIDs.
 
     Returns
     -------
     keys : V16, shape (n,)
-        Zeros for another name.
+        Zeros for other names.
     is_uuid : bool, shape (n,)
     """
     names = Names.of(names)
@@ -40,7 +40,7 @@ def keys_of_names(names: Sequence[str]) -> tuple[NDArray[np.void], NDArray[np.bo
 
 
 def names_of_keys(keys: NDArray[np.bytes_]) -> list[str]:
-    """Write UUIDs, 16 bytes each, in the usual way."""
+    """Format UUIDs of 16 bytes each."""
     digits = np.frombuffer(keys.tobytes().hex().encode(), "S32")
     text = np.full((len(keys), _LENGTH), ord("-"), np.uint8)
     text[:, _DIGITS] = digits.view(np.uint8).reshape(-1, 32)

@@ -1,7 +1,6 @@
-"""Addresses of C functions that compiled code reads SLOW5 files with: those of the system, of zlib and of zstd.
+"""C functions for compiled code that reads SLOW5 files: of the system, zlib and zstd.
 
-Nothing has to be installed for them. pysam needs zlib itself, and Debian, Ubuntu, Red Hat and conda have zstd, which
-their package managers are made with; it is looked for only when a file is compressed with it.
+pysam's zlib is always present; zstd, part of the common distributions, is loaded only for files that need it.
 """
 
 from __future__ import annotations
@@ -15,23 +14,20 @@ from typing import Any, NamedTuple
 from f5py.errors import MissingDependencyError
 from f5py.io.bytes.c_functions import address_of, pread_function, zlib_library
 
-#: Methods of compression of records, as headers number them.
+#: Record compressions, numbered as in headers.
 NO_PRESS, ZLIB, ZSTD = 0, 1, 2
 
 _OF_ZSTD = ("ZSTD_getFrameContentSize", "ZSTD_createDCtx", "ZSTD_freeDCtx", "ZSTD_decompressDCtx")
 
 
 class Functions(NamedTuple):
-    """Addresses of C functions for compiled code."""
+    """Addresses of C functions; those of zstd are 0 without it."""
 
-    # pread, free, strtod, realloc: those of the C library
     pread: int
     free: int
     strtod: int
     realloc: int
-    uncompress: int  # that of zlib
-    # zstd_size, zstd_create, zstd_free, zstd_decompress: ``ZSTD_getFrameContentSize``, ``ZSTD_createDCtx``,
-    # ``ZSTD_freeDCtx`` and ``ZSTD_decompressDCtx``; 0 if no record is compressed so
+    uncompress: int  # of zlib
     zstd_size: int
     zstd_create: int
     zstd_free: int
@@ -39,10 +35,7 @@ class Functions(NamedTuple):
 
 
 def functions(path: str, record_press: int) -> Functions:
-    """Choose what compiled code calls to read a file whose records are compressed by that method.
-
-    Raises `MissingDependencyError` if there is no library for the method.
-    """
+    """Return the functions for a record compression; raise `MissingDependencyError` without its library."""
     system = ctypes.CDLL(None)
     uncompress = 0
     of_zstd = [0] * len(_OF_ZSTD)

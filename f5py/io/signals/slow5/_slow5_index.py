@@ -1,7 +1,7 @@
-"""Index of a SLOW5 file's records: the ``.idx`` beside it, whether that fits, and making one that does.
+"""Index of a SLOW5 file: reading, checking and making ``.idx``.
 
-An index is ``SLOW5IDX``, a byte 1, the file's version, zeros up to byte 64; for each record the length of the read's
-name (2 bytes), the name, and the record's offset and size in the file (8 bytes each); and ``XDI5WOLS``.
+An index is ``SLOW5IDX``, a byte 1, the file's version and zeros up to byte 64. For each record follow the length of the
+read name (2 bytes), the name, and the record's file offset and size (8 bytes each). It ends with ``XDI5WOLS``.
 """
 
 from __future__ import annotations
@@ -26,24 +26,22 @@ from f5py.threads.pool import WorkerPool
 SUFFIX = ".idx"
 _MAGIC, _END = b"SLOW5IDX\x01", b"XDI5WOLS"
 _HEADER_SIZE = 64
-#: What stands after the last record of a BLOW5 file.
+#: End mark of a BLOW5 file.
 _BINARY_END = b"5WOLB"
-#: Records whose names are read at a time, and bytes of text that are searched for lines at a time.
+#: Batch sizes of a scan: records, and bytes of text.
 _RECORDS, _TEXT = 1 << 14, 1 << 25
 _NO_RECORDS = np.empty(0, np.int64)
 
 
 class Form(NamedTuple):
-    """Form of a SLOW5 file's records, as its header gives it."""
+    """Record format of a SLOW5 file, from its header."""
 
     binary: bool
-    version: tuple[int, ...]  # of the format; three numbers
-    begin: int  # where the first record is
-    # record_press, signal_press: methods of compression, as the header has them
+    version: tuple[int, ...]  # three numbers
+    begin: int  # offset of the first record
     record_press: int = 0
     signal_press: int = 0
-    # of the fields after the samples up to the start of the read, how they are stored: bytes of a number; less than 0,
-    # those of each element of a list. None if there is no such field.
+    # sizes of the fields after the samples up to start_time: bytes, negative for elements of a list; empty without it
     start_field: tuple[int, ...] = ()
 
 
@@ -52,7 +50,6 @@ class RecordFile(NamedTuple):
 
     descriptor: int
     is_text: int
-    # record_press, signal_press: methods of compression, as the header has them
     record_press: int
     signal_press: int
     called: Functions
@@ -60,27 +57,20 @@ class RecordFile(NamedTuple):
 
 
 class Records(NamedTuple):
-    """The n records of a file."""
+    """Index of a file's n records."""
 
     text: NDArray[np.uint8]
-    # name_begin, name_end: shape (n,): record i is that of the read ``text[name_begin[i]:name_end[i]]``
-    name_begin: NDArray[np.int64]
+    name_begin: NDArray[np.int64]  # shape (n,): record i is of read ``text[name_begin[i]:name_end[i]]``
     name_end: NDArray[np.int64]
     table: NDArray[np.int64]  # see `f5py.core._name_table_numba`
-    # places, sizes: shape (n,): where in the file the records are, in bytes
-    places: NDArray[np.int64]
-    sizes: NDArray[np.int64]
+    places: NDArray[np.int64]  # shape (n,): file offsets
+    sizes: NDArray[np.int64]  # shape (n,): bytes
 
 
 def open_records(path: str, form: Form) -> RecordFile:
-    """Open a file whose descriptor the caller closes.
+    """Open a file; the caller closes its descriptor.
 
-    Raises
-    ------
-    SignalError
-        The file cannot be opened.
-    MissingDependencyError
-        There is no library for its compression.
+    Raises `SignalError` if it cannot be opened, `MissingDependencyError` without a library for its compression.
     """
     called = functions(path, form.record_press)
     try:
@@ -92,9 +82,9 @@ def open_records(path: str, form: Form) -> RecordFile:
 
 
 def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], WorkerPool]) -> Records:
-    """List the records of a file by its index, which is made again if it is absent or is not that of the file.
+    """Load the index, or make it if it is missing or wrong; raise `SignalError` if the file is damaged.
 
-    The threads of `workers` are only started if they are needed. Raises `SignalError` if the file is damaged.
+    The threads of `workers` are started only if needed.
     """
     index = path + SUFFIX
     end = os.fstat(file.descriptor).st_size - (len(_BINARY_END) if form.binary else 0)
@@ -121,10 +111,9 @@ def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], Wo
 
 
 def _load(index: str, begin: int, end: int) -> Records | str:
-    """Read an index; or return why it cannot be used.
+    """Read an index; or return why it is unusable.
 
-    The times of the two files say little, because copying changes them. But the records tile the file from the header
-    to its end; and the name of each read that is fetched is compared.
+    File times are unreliable after copying. Instead, the records must tile the file, and fetching compares names.
     """
     from f5py.io.signals.slow5._slow5_index_numba import count_entries, list_entries
 
@@ -169,7 +158,7 @@ def _with_table(
 
 
 def _repeated(records: Records) -> int | None:
-    """Find a record of a read that has more than one."""
+    """Return a record with a repeated name."""
     listed = np.zeros(len(records.places), np.bool_)
     listed[records.table[records.table >= 0]] = True
     return None if listed.all() else int(np.argmin(listed))
@@ -185,7 +174,7 @@ def _as_bytes(records: Records, form: Form) -> bytes:
 
 
 def _scan(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
-    """Read the file through for its records and their names."""
+    """Scan the file for records and their names."""
     from f5py.io.signals.slow5._slow5_index_numba import FoundNames, read_names
 
     places, sizes = (_frames if form.binary else _lines)(path, form, file)
@@ -226,7 +215,7 @@ def _scan(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
 
 
 def _frames(path: str, form: Form, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places and sizes of the records of a BLOW5 file, which follow each other up to the end."""
+    """Return offsets and sizes of the records of a BLOW5 file."""
     from f5py.io.signals.slow5._slow5_index_numba import list_frames
 
     size = os.fstat(file.descriptor).st_size
@@ -244,7 +233,7 @@ def _frames(path: str, form: Form, file: RecordFile) -> tuple[NDArray[np.int64],
 
 
 def _lines(path: str, form: Form, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Places and sizes of the lines of a SLOW5 text file after its header."""
+    """Return offsets and sizes of the lines after the header of a SLOW5 text file."""
     ends = []
     at = form.begin
     try:
@@ -265,7 +254,7 @@ def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
 
 
 def raise_for(path: str, file: RecordFile, code: int, place: int) -> None:
-    """Raise `SignalError` for a code that is no fault of a record but of the whole file or of the machine."""
+    """Raise `SignalError` for a code that concerns the file or the machine, not a record."""
     if code == CANNOT_READ:
         reason = "input/output error"
         try:
@@ -278,13 +267,13 @@ def raise_for(path: str, file: RecordFile, code: int, place: int) -> None:
 
 
 def cause(code: int) -> str:
-    """Say what is wrong with a read, as a phrase."""
+    """Return the reason for a code of a read, as a phrase."""
     if code == NOT_FOUND:
         return "is not in this file"
     return "cannot be decompressed" if code == CANNOT_DECOMPRESS else "is damaged"
 
 
 def _printable(name: NDArray[np.uint8]) -> str:
-    """Return a read's name as one word that can be printed, which that of a damaged record need not be."""
+    """Return a read name, perhaps of a damaged record, with printable characters."""
     text = name.tobytes().decode("utf-8", "replace")
     return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -1,4 +1,4 @@
-"""Jitted loops over the ``.idx`` beside a SLOW5 file, and over the records that it lists."""
+"""Kernels for the ``.idx`` of a SLOW5 file and for scanning its records."""
 
 from __future__ import annotations
 
@@ -27,13 +27,12 @@ _TAB = 9
 
 @exact_kernel
 def count_entries(text):
-    """Count the entries of which `text` consists; -1 if it does not.
+    """Count the entries of an index; -1 if it is malformed.
 
     Parameters
     ----------
     text : uint8
-        The index without its header and end: of each record the length of the name (2 bytes), the name, and place and
-        size in the SLOW5 file (8 bytes each).
+        The index without header and end mark; see `f5py.io.signals.slow5._slow5_index`.
     """
     n = 0
     at = 0
@@ -47,16 +46,16 @@ def count_entries(text):
 
 @exact_kernel
 def list_entries(text, name_begin, name_end, places, sizes):
-    """Fill in the entries that have been counted.
+    """Fill the counted entries.
 
     Parameters
     ----------
     text : uint8
         See `count_entries`.
     name_begin, name_end : int64, shape (n,)
-        Filled with where the names are in `text`.
+        Filled with offsets in `text`.
     places, sizes : int64, shape (n,)
-        Filled, in bytes of the SLOW5 file.
+        Filled with bytes in the SLOW5 file.
     """
     address = address_of_data(text)
     at = 0
@@ -70,17 +69,17 @@ def list_entries(text, name_begin, name_end, places, sizes):
 
 @exact_kernel
 def write_entries(text, name_begin, name_end, places, sizes, out):
-    """Fill `out` with entries, as `list_entries` reads them.
+    """Encode entries as `list_entries` reads them.
 
     Parameters
     ----------
     text : uint8
     name_begin, name_end : int64, shape (n,)
-        Of the names in `text`.
+        Offsets in `text`.
     places, sizes : int64, shape (n,)
-        Of the records in the SLOW5 file, in bytes.
+        Bytes in the SLOW5 file.
     out : uint8
-        Filled; of 18 bytes more than its name for each record.
+        Filled; 18 bytes and the name per record.
     """
     at = 0
     for i in range(places.shape[0]):
@@ -98,22 +97,22 @@ def write_entries(text, name_begin, name_end, places, sizes, out):
 
 @exact_kernel
 def list_frames(file, at, end, places, sizes):
-    """Fill in places and sizes of records that follow each other from `at` on.
+    """List adjacent records from `at` on.
 
     Parameters
     ----------
     file : f5py.io.signals.slow5._slow5_index.RecordFile
     at, end : int
-        In bytes of the file.
+        File offsets.
     places, sizes : int64
-        Filled, in bytes; sizes are those of whole frames.
+        Filled, in bytes; with whole frames.
 
     Returns
     -------
     n : int
-        Records found, of at most as many as there is room for.
+        Records, at most the arrays' length.
     at : int
-        Where the next one begins.
+        Offset of the next one.
     code : int
         See `f5py.io.signals.slow5._slow5_numba`.
     """
@@ -134,25 +133,24 @@ def list_frames(file, at, end, places, sizes):
 
 
 class FoundNames(NamedTuple):
-    """Names of records, to be filled."""
+    """Names of records."""
 
     text: NDArray[np.uint8]
-    # begin, end: shape (n_records,): of each name in the text; begins at -1 if there was no room
-    begin: NDArray[np.int64]
+    begin: NDArray[np.int64]  # shape (n_records,); -1 without room
     end: NDArray[np.int64]
 
 
 @exact_kernel
 def read_names(turn, rows, file, places, sizes, used, names, codes):
-    """Copy the names in the records of `rows` to free places of a common text; one that does not fit begins at -1.
+    """Copy the names of records `rows` to a shared text; names that do not fit begin at -1.
 
     Parameters
     ----------
     file : f5py.io.signals.slow5._slow5_index.RecordFile
     places, sizes : int64, shape (n_records,)
-        Of the records in the file, in bytes.
+        Bytes in the file.
     used : int64, shape (1,)
-        Bytes of the text that have been given away; may become more than there are.
+        Bytes of the text needed so far; may exceed its size.
     names : FoundNames
         Filled.
     codes : int32, shape (n_records,)

@@ -1,9 +1,9 @@
-"""Jitted loops over the records of a SLOW5 file.
+"""Kernels that read records of a SLOW5 file.
 
-A binary record is its size (8 bytes) and, compressed or not: the length of the read's name (2 bytes), the name, the
-read group (4), digitisation, offset, range and sampling rate (8 each), a length (8), the samples, and further fields,
-of which only the start of the read is taken. The length is the number of samples, or that of their bytes if these are
-compressed by themselves. No length is believed before it has been compared with the bytes that are there.
+A binary record is its size (8 bytes) and, compressed or not: length of the read name (2 bytes), name, read group (4),
+digitisation, offset, range and sampling rate (8 each), a length (8), the samples, and further fields, of which only the
+start of the read is used. The length counts samples, or bytes if they are compressed. Lengths are checked against the
+bytes present.
 """
 
 import numpy as np
@@ -30,32 +30,31 @@ from f5py.jit.c_memory import (
 )
 from f5py.jit.kernel import exact_inner, exact_kernel
 
-#: What can be wrong with a record. `CANNOT_READ` and `SHORTER` are of the file or the machine, `NO_ROOM` is of `Got`.
+#: Codes of records; `CANNOT_READ` and `SHORTER` concern the file or the machine, `NO_ROOM` concerns `Got`.
 GOOD, NOT_FOUND, DAMAGED, CANNOT_DECOMPRESS, OTHER_NAME, CANNOT_READ, SHORTER, NO_ROOM = range(8)
-#: Numbers of methods of compression of samples in headers.
+#: Sample compressions, numbered as in headers.
 SVB_ZD, EX_ZD = 1, 2
-#: Result of zlib's ``uncompress`` if there is too little room. Deflate shrinks to a thousandth at most.
+#: Z_BUF_ERROR of zlib's ``uncompress``, and about deflate's highest ratio.
 _MORE_ROOM = 0xFFFFFFFB
 _MOST_SHRINKING = 1 << 11
 _FIRST_ROOM = 1 << 12
-#: Records that become so many times as large are not decompressed where their samples are to be.
+#: Records with a higher ratio are not decompressed in place.
 _MOST_DENSE = 16
-#: Larger than this no record is; zstd's header may claim anything.
+#: Limit of a record's size, which zstd's header may misstate.
 _MOST_CONTENTS = 1 << 36
 #: Bytes before a binary record's contents, and of the fields between the name and the samples.
 FRAME = 8
 _FIXED = 44
 _N_CALIBRATION = 4
 _FIRST_BUFFER = 1 << 16
-#: What `work_memory` has.
+#: Indices of `work_memory`.
 AT, _SIZE, _MEMORY, _ROOM, _CONTEXT = range(5)
-#: How often reading is tried.
 _TRIES = 4
 
 
 @exact_inner
 def read_bytes(file, place, size, buffer):
-    """Fill the first `size` elements of `buffer` from a place in the file; returns a code."""
+    """Fill the first `size` elements of `buffer` from a file offset; return a code."""
     address = address_of_data(buffer)
     done = 0
     failed = 0
@@ -63,7 +62,7 @@ def read_bytes(file, place, size, buffer):
         n = call_with_four(file.called.pread, file.descriptor, address + done, size - done, place + done)
         if n == 0:
             return SHORTER
-        if n < 0:  # perhaps only interrupted by a signal
+        if n < 0:  # perhaps interrupted by a signal
             failed += 1
             if failed > _TRIES:
                 return CANNOT_READ
@@ -74,13 +73,13 @@ def read_bytes(file, place, size, buffer):
 
 @exact_inner
 def work_memory():
-    """Make what `expand` works with: address and size of the last contents, address and size of memory, a context."""
+    """Allocate the state of `expand`: address and size of contents and of memory, a context."""
     return np.zeros(_CONTEXT + 1, np.int64)
 
 
 @exact_inner
 def free_memory(file, work):
-    """Free what `expand` has kept for the next record."""
+    """Free the memory and context of `expand`."""
     if work[_MEMORY] != 0:
         call_with_one(file.called.free, work[_MEMORY])
     if work[_CONTEXT] != 0:
@@ -90,7 +89,7 @@ def free_memory(file, work):
 
 @exact_inner
 def _has_room(file, n, work):
-    """Let there be memory for n bytes; whether that could be had."""
+    """Ensure memory for n bytes; return whether it was available."""
     if n >= work[_ROOM]:
         call_with_one(file.called.free, work[_MEMORY])
         size = n + n // 4 + 1
@@ -101,8 +100,8 @@ def _has_room(file, n, work):
 
 @exact_inner
 def decompress_zstd(file, address, size, n, work):
-    """Decompress bytes that become n others to the first address of `work`; return the code."""
-    if work[_CONTEXT] == 0:  # one for all records: to make it takes a sixth of the time of one
+    """Decompress to n bytes at the first address of `work`; return the code."""
+    if work[_CONTEXT] == 0:
         work[_CONTEXT] = call_with_none(file.called.zstd_create)
     work[_SIZE] = n
     decompress = file.called.zstd_decompress
@@ -113,7 +112,7 @@ def decompress_zstd(file, address, size, n, work):
 
 @exact_inner
 def _unpack_zstd(file, address, size, work, got):
-    """Decompress bytes to a free place of `got.scratch` if that is given, else into memory; return the code."""
+    """Decompress into `got.scratch` if given, else into memory; return the code."""
     n = call_with_two(file.called.zstd_size, address, size)  # negative: not known, or no zstd
     if n < 0 or n > _MOST_CONTENTS:
         return CANNOT_DECOMPRESS
@@ -132,7 +131,7 @@ def _unpack_zstd(file, address, size, work, got):
 
 @exact_inner
 def _unpack_zlib(file, address, size, work):
-    """Decompress bytes into memory; return the code."""
+    """Decompress into memory; return the code."""
     room = _FIRST_ROOM + 4 * size
     while room <= _FIRST_ROOM + 4 * _MOST_SHRINKING * size and _has_room(file, room, work):
         work[_SIZE] = work[_ROOM]
@@ -149,10 +148,11 @@ def _unpack_zlib(file, address, size, work):
 
 @exact_inner
 def expand(file, buffer, size, work, got=None):
-    """Decompress a framed record that lies in `buffer`; return the code.
+    """Decompress a framed record in `buffer`; return the code.
 
-    `work` is that of `work_memory`, for all records of a call: address and size of the contents are the first of it.
-    They lie in `got.scratch` if that is given and they are not too large for what they are made of.
+    `work` comes from `work_memory` and gets address and size of the contents, which are in `got.scratch` if that is
+    given
+    and they are not too large.
     """
     address = address_of_data(buffer) + FRAME
     work[AT], work[_SIZE] = address, size - FRAME
@@ -164,7 +164,7 @@ def expand(file, buffer, size, work, got=None):
         else:
             code = _unpack_zlib(file, address, size - FRAME, work)
         if code == CANNOT_DECOMPRESS:
-            free_memory(file, work)  # which may be as large as a damaged record says
+            free_memory(file, work)  # may be huge for a damaged record
         if code != GOOD:
             return code
     if work[_SIZE] < 2 or 2 + np.int64(load_uint16(work[AT])) + _FIXED > work[_SIZE]:
@@ -174,7 +174,7 @@ def expand(file, buffer, size, work, got=None):
 
 @exact_inner
 def _row_of(read, names, name_offsets, index, got):
-    """Find the record of a read; -1, with its code, if there is none."""
+    """Return the record of a read; -1, with its code, if missing."""
     begin, end = name_offsets[read], name_offsets[read + 1]
     row = find_name(names, begin, end, index.text, index.name_begin, index.name_end, index.table)
     if row < 0:
@@ -184,7 +184,7 @@ def _row_of(read, names, name_offsets, index, got):
 
 @exact_inner
 def _bytes_of(file, place, size, buffer):
-    """Read a record into `buffer` or, if it is too small, into a larger one; return the code and the buffer."""
+    """Read a record into `buffer`, enlarged if needed; return the code and the buffer."""
     if size >= buffer.shape[0]:
         buffer = np.empty(size + size // 4, np.uint8)
     return read_bytes(file, place, size, buffer), buffer
@@ -192,7 +192,7 @@ def _bytes_of(file, place, size, buffer):
 
 @exact_kernel
 def read_records(turn, reads, names, name_offsets, index, file, got):
-    """Read the binary records of `reads`, and copy their samples to free places of a common array.
+    """Read the binary records of `reads` and copy their samples to a shared array.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
 
 @exact_kernel
 def read_lines(turn, reads, names, name_offsets, index, file, got):
-    """Read the records of `reads` in a file of text; see `read_records`, which is compiled without this for others.
+    """Read the text records of `reads`; separate from `read_records` to keep that small.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ def read_lines(turn, reads, names, name_offsets, index, file, got):
 
 @exact_inner
 def _take(file, work, names, begin, end, read, got):
-    """Take the fields of an expanded record."""
+    """Decode an expanded record."""
     address = work[AT]
     name_size = np.int64(load_uint16(address))
     if name_size != end - begin:
@@ -284,7 +284,7 @@ def _take(file, work, names, begin, end, read, got):
         return DAMAGED
     n = np.int64(load_uint32(signal))
     place = signal + 4 - address_of_data(got.scratch)
-    if 0 <= place < 2 * got.scratch.shape[0]:  # there already
+    if 0 <= place < 2 * got.scratch.shape[0]:  # decompressed in place
         got.n_samples[read], got.places[read], got.is_packed[read] = n, place, True
         return GOOD
     size = (length - 4 + 1) // 2
@@ -297,7 +297,7 @@ def _take(file, work, names, begin, end, read, got):
 
 @exact_inner
 def _take_start(file, work, read, got):
-    """Take the start of a read, which is not known if the fields are not there or the number stands for none."""
+    """Decode the start of a read; unknown if the fields are missing."""
     last = work[AT] + work[_SIZE]
     at = work[AT] + 2 + np.int64(load_uint16(work[AT])) + _FIXED
     length = load_int64(at - 8)  # has been checked
@@ -316,7 +316,7 @@ def _take_start(file, work, read, got):
             return
         if j == file.start_field.shape[0] - 1:
             start = load_int64(at)
-            if start >= 0:  # the largest number, here -1, stands for none
+            if start >= 0:  # -1 stands for none
                 got.calibration[read, _N_CALIBRATION] = start
         at += size
 

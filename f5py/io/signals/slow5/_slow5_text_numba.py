@@ -1,4 +1,4 @@
-"""Jitted parsing of the lines of a SLOW5 text file."""
+"""Kernels that parse lines of a SLOW5 text file."""
 
 import numpy as np
 
@@ -15,7 +15,7 @@ _LOWEST, _HIGHEST = -(1 << 15), (1 << 15) - 1
 
 @exact_inner
 def take_room(got, read, n, size):
-    """Take room for n samples of a read that take `size` elements; whether it is there."""
+    """Reserve `size` elements for n samples of a read; return whether they fit."""
     got.n_samples[read] = n
     got.is_packed[read] = False
     place = add_to(got.used, size)
@@ -25,12 +25,13 @@ def take_room(got, read, n, size):
 
 @exact_inner
 def parse_text(file, line, size, names, begin, end, read, got):
-    """Take the fields of a read's line; whether it is sound and that of ``names[begin:end]``.
+    """Parse a read's line; return whether it is sound and of read ``names[begin:end]``.
 
-    Name, read group, digitisation, offset, range, sampling rate, number of samples, samples with commas between them,
-    and further fields, of which only the start of the read is taken.
+    Fields: name, read group, digitisation, offset, range, sampling rate, number of samples, comma-separated samples,
+    and
+    further ones, of which only the start of the read is used.
     """
-    fields = np.zeros(_N_FIELDS + 1, np.int64)  # where each begins; the one before it ends a byte earlier
+    fields = np.zeros(_N_FIELDS + 1, np.int64)  # offsets
     if size < 1 or line[size - 1] != _NEWLINE:
         return False
     n = 1
@@ -59,7 +60,7 @@ def parse_text(file, line, size, names, begin, end, read, got):
 
 @exact_inner
 def _start(file, line, size, at, read, got):
-    """Take the start of a read, if its field is there; a dot stands for none."""
+    """Parse the start of a read, if present; a dot stands for none."""
     left = file.start_field.shape[0]
     begin = at
     for i in range(at, size if left > 0 else at):
@@ -83,7 +84,7 @@ def _float(file, line, begin, end, read, which, got):
 
 @exact_inner
 def _unsigned(text, begin, end):
-    """Parse the text as a number; -1 if it is none."""
+    """Parse a number; -1 if it is malformed."""
     if begin >= end or end - begin > _MOST_DIGITS:
         return np.int64(-1)
     value = np.int64(0)
@@ -97,7 +98,7 @@ def _unsigned(text, begin, end):
 
 @exact_inner
 def _samples(line, begin, end, count, read, got):
-    """Take the samples, which must be as many as is said."""
+    """Parse the samples, which must match their number."""
     given = 0
     if count > 0:
         given = 1

@@ -1,4 +1,4 @@
-"""Jitted loops over numbers in StreamVByte, and over samples that are stored in it by the method ex-zd."""
+"""Kernels that decode StreamVByte numbers and ex-zd samples."""
 
 import numpy as np
 
@@ -9,15 +9,15 @@ from f5py.jit.instructions import intrinsic, ir, types
 from f5py.jit.kernel import exact_inner
 from f5py.jit.vectors import broadcast
 
-#: Values that four 2-bit codes of a control byte say to take so many bytes.
+#: Bytes of the four values of a control byte.
 _BYTES_OF_CONTROL = np.array([4 + sum(code >> shift & 3 for shift in (0, 2, 4, 6)) for code in range(256)], np.uint8)
-#: The bits of each code, in eight control bytes.
+#: Masks of the codes' bits in eight control bytes.
 _LOWER_BITS, _HIGHER_BITS = np.uint64(0x5555555555555555), np.uint64(0xAAAAAAAAAAAAAAAA)
-#: Exceptions of ex-zd are stored less this.
+#: Offset of ex-zd exceptions.
 _ONE_BYTE = 256
-#: Numbers that are expanded at once.
+#: Lanes.
 _N = 8
-#: Bits that codes of numbers of more than two bytes have, of as many control bytes.
+#: Code bits of numbers beyond two bytes, in two control bytes.
 _MORE_THAN_TWO = 0xAAAA
 _BYTES, _SHORTS, _WORDS = (ir.VectorType(ir.IntType(bits), _N) for bits in (8, 16, 64))
 
@@ -27,26 +27,25 @@ def _firsts(sizes: list[int]) -> list[int]:
 
 
 _SIZES = [[1 + (control >> shift & 3) for shift in (0, 2, 4, 6)] for control in range(256)]
-#: By the control byte of four numbers of one or two bytes: the first bits of each of them, a byte for each, and the
-#: bits that they have, two bytes for each.
+#: By control byte of four numbers of one or two bytes: bit offsets (a byte each) and bit masks (two bytes each).
 _FIRST_BITS = np.array([[8 * at & 63 for at in _firsts(one)] for one in _SIZES], np.uint8).view(np.uint32).ravel()
 _ALL_BITS = np.array([[0xFF if size == 1 else 0xFFFF for size in one] for one in _SIZES], "<u2").view(np.int64).ravel()
 
 
 def _lanes(builder, vector, places):
-    """Take lanes of a vector; those of the number `_N` are zero."""
+    """Select lanes of a vector; the lane number `_N` gives zero."""
     zeros = ir.Constant(vector.type, [0] * _N)
     return builder.shuffle_vector(vector, zeros, ir.Constant(ir.VectorType(ir.IntType(32), _N), places))
 
 
 def _store_sums(context, builder, array_type, coded, array, index, before):
-    """Store the running sums of eight differences, zigzag coded; return the last one, as int64."""
+    """Store the running sums of eight zigzag-coded differences; return the last one, as int64."""
     ones, zeros = ir.Constant(_SHORTS, [1] * _N), ir.Constant(_SHORTS, [0] * _N)
     sums = builder.xor(builder.lshr(coded, ones), builder.sub(zeros, builder.and_(coded, ones)))
     for distance in (1, 2, 4):  # each lane has the sum of twice as many differences then
         order = [lane - distance if lane >= distance else _N for lane in range(_N)]
         sums = builder.add(sums, _lanes(builder, sums, order))
-    # added to what was before by itself: so the next eight wait for this addition alone
+    # added separately, so that the next eight depend on this addition only
     last = builder.sext(builder.extract_element(sums, ir.Constant(ir.IntType(32), _N - 1)), ir.IntType(64))
     sums = builder.add(sums, broadcast(builder, builder.trunc(before, ir.IntType(16)), _SHORTS))
     view = context.make_array(array_type)(context, builder, array)
@@ -57,7 +56,7 @@ def _store_sums(context, builder, array_type, coded, array, index, before):
 
 @intrinsic
 def _sums_of_bytes(typingctx, address, out, index, before):
-    """Store the running sums of eight differences, zigzag coded in a byte each, in an int16 array; return the last.
+    """Store the running sums of eight zigzag-coded bytes in an int16 array; return the last one.
 
     Parameters
     ----------
@@ -66,7 +65,7 @@ def _sums_of_bytes(typingctx, address, out, index, before):
     out : int16
         Filled from `index` on.
     before : int
-        The sum before them.
+        The preceding sum.
     """
 
     def generate(context, builder, signature, arguments):
@@ -80,12 +79,12 @@ def _sums_of_bytes(typingctx, address, out, index, before):
 
 @intrinsic
 def _sums_of_words(typingctx, words, first_bits, all_bits, out, index, before):
-    """Store the running sums of eight differences, zigzag coded in one or two bytes each; see `_sums_of_bytes`.
+    """Store the running sums of eight zigzag-coded differences of one or two bytes; see `_sums_of_bytes`.
 
     Parameters
     ----------
     words : tuple of two int64
-        The bytes of the first and the last four of them, and what follows.
+        The bytes of four differences each.
     first_bits, all_bits : tuples of two
         See `_FIRST_BITS` and `_ALL_BITS`.
     """
@@ -112,7 +111,7 @@ def _joined(builder, halves, kind):
 
 @exact_inner
 def _expand_some(control, at, n, level, out, to):
-    """Expand n numbers whose control bytes begin at `control`; return where the next one begins, and the level."""
+    """Expand n numbers; return the address after them and the level."""
     for i in range(n):
         size = 1 + (np.int64(load_uint8(control + i // 4)) >> (2 * (i % 4)) & 3)
         coded = np.int64(0)
@@ -126,16 +125,16 @@ def _expand_some(control, at, n, level, out, to):
 
 @exact_inner
 def expand_svb_zd(address, out, to, n):
-    """Expand n samples: differences, zigzag coded, in StreamVByte, whose bytes have been counted."""
+    """Expand n samples: zigzag-coded differences in StreamVByte of verified size."""
     control, at = address, address + (n + 3) // 4
     level = np.int64(0)
     i = 0
     while i + _N <= n:
         codes = load_uint16(control)
-        if codes == 0:  # a byte each, as nearly all have
+        if codes == 0:  # a byte each
             level = _sums_of_bytes(at, out, to + i, level)
             at += _N
-        elif codes & _MORE_THAN_TWO == 0 and i + 2 * _N <= n:  # behind them are the bytes of others
+        elif codes & _MORE_THAN_TWO == 0 and i + 2 * _N <= n:  # loads may reach into the next bytes
             first, last = codes & 255, codes >> 8
             behind = at + _BYTES_OF_CONTROL[first]
             level = _sums_of_words(
@@ -152,7 +151,7 @@ def expand_svb_zd(address, out, to, n):
 
 @exact_inner
 def svb_size(address, left, n):
-    """Count the bytes that n numbers take as their control bytes say; -1 if these are not there."""
+    """Return the bytes of n numbers by their control bytes; -1 if these are incomplete."""
     n_control = (n + 3) // 4
     if n_control > left:
         return np.int64(-1)
@@ -172,7 +171,7 @@ def svb_size(address, left, n):
 
 @exact_inner
 def _svb_numbers(address, out):
-    """Expand numbers whose bytes have been counted."""
+    """Expand numbers of verified size."""
     at = address + (out.shape[0] + 3) // 4
     for i in range(out.shape[0]):
         size = 1 + (load_uint8(address + i // 4) >> (2 * (i % 4)) & 3)
@@ -185,12 +184,15 @@ def _svb_numbers(address, out):
 
 @exact_inner
 def take_ex_zd(address, length, read, got):
-    """Expand samples of the method ex-zd; return whether they are sound.
+    """Expand ex-zd samples; return whether they are sound.
 
-    A byte 0 (version), the number of samples (8 bytes), by how many bits they were shifted (1), the first difference
-    (2), and the number of exceptions (4): differences that are no single byte. One exception: its place and itself less
-    256 (4 each). More: for the distances of their places less 1, and for themselves less 256, the size (4) and so many
-    bytes of StreamVByte. Then a byte for each other difference. A difference is zigzag coded.
+    Layout: a byte 0 (version), number of samples (8 bytes), bit shift (1), first difference (2), number of exceptions
+    (4),
+    the differences beyond a byte. A single exception is its index and its value less 256 (4 bytes each). Several have
+    the
+    index gaps less 1, then the values less 256, each as a size (4) and that many bytes of StreamVByte. A byte for each
+    other
+    difference follows. Differences are zigzag coded.
     """
     header = 16
     if length < header or load_uint8(address) != 0:

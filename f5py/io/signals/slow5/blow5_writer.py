@@ -1,4 +1,4 @@
-"""Writes a BLOW5 file."""
+"""Writer of BLOW5 files."""
 
 from __future__ import annotations
 
@@ -26,15 +26,10 @@ _END = b"5WOLB"
 
 
 class Blow5Writer:
-    """A new BLOW5 file (zlib, svb-zd), with one read group; a context manager.
+    """A new BLOW5 file (zlib, svb-zd) with one read group; a context manager.
 
-    The file appears under its name when all of it is written. The same calls give the same bytes. Raises
-    `OutputFileError` if the file cannot be written, on entering or leaving the context.
-
-    Parameters
-    ----------
-    path, experiment_type, kit
-        As for `f5py.io.signals.fast5.fast5_writer.Fast5Writer`.
+    The file gets its name when it is complete; its bytes are deterministic. Raises `OutputFileError` if it cannot be
+    written. Parameters as for `f5py.io.signals.fast5.fast5_writer.Fast5Writer`.
     """
 
     def __init__(self, path: str | Path, *, experiment_type: str = "genomic_dna", kit: str = "") -> None:
@@ -51,7 +46,7 @@ class Blow5Writer:
         return self
 
     def write(self, read_id: str, samples: NDArray[np.int16], calibration: Calibration, **_: int) -> None:
-        """Append a read; arguments as those of `f5py.io.signals.fast5.fast5_writer.Fast5Writer.write`."""
+        """Append a read; see `f5py.io.signals.fast5.fast5_writer.Fast5Writer.write`."""
         name, signal = read_id.encode(), _packed(samples)
         fields = struct.pack("<I4dQ", 0, *calibration, len(signal))
         record = zlib.compress(struct.pack("<H", len(name)) + name + fields + signal)
@@ -64,11 +59,7 @@ class Blow5Writer:
 
 
 def _packed(samples: NDArray[np.int16]) -> bytes:
-    """Compress samples as svb-zd.
-
-    Their number (4 bytes), and of each its difference to the one before, zigzag coded: two bits that say how many bytes
-    it takes, four of them in a byte, and then the bytes.
-    """
+    """Compress samples as svb-zd: their number (4 bytes), two-bit sizes, zigzag-coded differences."""
     if not len(samples):
         return b""
     levels = samples.astype(np.int32)

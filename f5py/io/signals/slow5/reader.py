@@ -1,7 +1,7 @@
-"""Signals from SLOW5 files, text (SLOW5) and binary (BLOW5), of all compressions.
+"""Source for SLOW5 (text) and BLOW5 (binary) files with all compressions.
 
-Without pyslow5, which has no wheels for ARM: in threads that hold no GIL, from object stores too, with damaged records
-told one by one, for 66 µs of processor time per read where pyslow5 takes 119 (benchmarks/results/loading.md).
+pyslow5 has no ARM wheels. This decoder runs in threads without the GIL, reads remote files, and reports damaged records
+singly, in half the processor time (benchmarks/results/loading.md).
 """
 
 from __future__ import annotations
@@ -28,44 +28,37 @@ from f5py.threads.pool import WorkerPool
 if TYPE_CHECKING:
     from f5py.io.signals.slow5._slow5_index import Form, RecordFile
 
-#: Longer headers are taken for damage.
+#: Limit of header sizes.
 _MOST_HEADER = 1 << 28
-#: The newest version of the format that can be read, and the largest number of a method for samples.
+#: Newest supported version and sample compression.
 _NEWEST_VERSION, _MOST_SIGNAL_PRESS = (1, 0, 0), 2
-#: Columns that every file has; others follow.
+#: Mandatory columns.
 _TYPES = "#char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*\t"
 _N_COLUMNS = _TYPES.count("\t")
 _COLUMNS = "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal\t"
-#: Bytes of a value of the columns that may follow; of an enumeration and of what is not known here 1 and none.
+#: Value sizes of optional columns.
 _SIZES = {"char": 1, "float": 4, "double": 8} | {f"{sign}int{8 * n}_t": n for sign in ("", "u") for n in (1, 2, 4, 8)}
 _START = ("uint64_t", "start_time")
-#: Attributes that have no value are written as a dot.
+#: Missing values of attributes.
 _ABSENT = ("", ".")
-#: See `Slow5Source._density`: what it is before the first call, how much more is allowed for in the next one, and more
-#: than which few records have.
+#: First value of `Slow5Source._density`, margin for the next call, and limit.
 _FIRST_DENSITY, _REACH, _MOST_DENSITY = 1.0, 1.1, 4.0
 
 
 class Got(NamedTuple):
-    """Results of compiled code that has read n reads."""
+    """Records of n reads, filled by compiled code."""
 
-    # shape (1,): elements of `scratch` that have been given away; may become more than there are
-    used: NDArray[np.int64]
-    scratch: NDArray[np.int16]  # samples of all reads, in the order in which they came, those of some still packed
-    # places, n_samples: shape (n,): where in `scratch` each read's samples are, and how many; the place is -1 where
-    # they did not fit
-    places: NDArray[np.int64]
-    n_samples: NDArray[np.int64]
-    # shape (n,): in `scratch` are the bytes of the method svb-zd, and the place is that of the first byte
-    is_packed: NDArray[np.bool_]
-    # shape (n,): what is wrong with each read, see `f5py.io.signals.slow5._slow5_numba`; 0 if nothing is
-    codes: NDArray[np.int32]
+    used: NDArray[np.int64]  # shape (1,): elements of `scratch` needed; may exceed its size
+    scratch: NDArray[np.int16]  # samples in order of completion, some still packed
+    places: NDArray[np.int64]  # shape (n,): offset in `scratch`, -1 without room
+    n_samples: NDArray[np.int64]  # shape (n,)
+    is_packed: NDArray[np.bool_]  # shape (n,): svb-zd bytes, with a byte offset as place
+    codes: NDArray[np.int32]  # shape (n,): see `f5py.io.signals.slow5._slow5_numba`
     groups: NDArray[np.int64]  # shape (n,): read groups
     calibration: NDArray[np.float64]  # shape (n, 5): values of `FIELDS`, the start in samples
 
     @classmethod
     def for_reads(cls, n: int, scratch: NDArray[np.int16]) -> Got:
-        """Empty arrays for n reads."""
         places, n_samples, groups = np.zeros((3, n), np.int64)
         is_packed, codes = np.zeros(n, np.bool_), np.zeros(n, np.int32)
         calibration = np.full((n, len(FIELDS)), np.nan)
@@ -73,34 +66,20 @@ class Got(NamedTuple):
 
     @property
     def stored(self) -> StoredSamples:
-        """The samples: each read is a piece."""
         return StoredSamples(self.scratch, np.arange(len(self.codes) + 1), self.places, self.n_samples, self.is_packed)
 
 
 class Slow5Source(SignalSource):
-    """The signals of one SLOW5 file.
+    """Signals of a SLOW5 file.
 
-    An index ``<path>.idx`` that is absent, or is not that of the file, is made; where that cannot be written the file
-    is used all the same.
-
-    Parameters
-    ----------
-    path : str
-        The file, text or binary by its content.
-    n_threads : int
-        Threads that read and decompress at the same time. The result does not depend on it.
+    A missing or wrong index ``<path>.idx`` is made; the file is usable even if that cannot be written. Raises
+    `SignalError`
+    if the file is missing, damaged or not SLOW5, `MissingDependencyError` without its compression library.
 
     Attributes
     ----------
     leaves_packed : bool
-        Let whoever needs the samples of a block expand them; see `SignalBlock.packed`.
-
-    Raises
-    ------
-    SignalError
-        The file is missing, is not SLOW5, or is damaged.
-    MissingDependencyError
-        The file is compressed with zstd, and there is no library for that.
+        Leave expansion to the user of a block; see `SignalBlock.packed`.
     """
 
     def __init__(self, path: str, n_threads: int = 1) -> None:
@@ -109,7 +88,7 @@ class Slow5Source(SignalSource):
         self.path = path
         self.leaves_packed = False
         self._threads = LentPool(n_threads)
-        self._density = _FIRST_DENSITY  # samples, or pairs of bytes of packed ones, in a byte of the last records
+        self._density = _FIRST_DENSITY  # elements of `Got.scratch` per byte of the last records
         self._file: RecordFile | None = None
         self._remote = ranged_file(path)
         self._groups, form = _read_header(path)
@@ -128,11 +107,11 @@ class Slow5Source(SignalSource):
 
     @property
     def is_concurrent(self) -> bool:
-        """Whether `fetch` may be called in several threads at the same time."""
+        """Whether `fetch` may be called in several threads."""
         return self._remote is None
 
     def use_pool(self, pool: WorkerPool) -> None:
-        """Read with these threads, as long as they are there, instead of own ones, which end."""
+        """Read with these threads, while they exist, in place of own ones."""
         self._threads.lend(pool)
 
     def holds(self, names: Sequence[str]) -> NDArray[np.bool_]:
@@ -154,7 +133,7 @@ class Slow5Source(SignalSource):
         return block
 
     def _read(self, names: Names) -> Got:
-        """Read the records of the named reads. Raises `SignalError` if the file cannot be read any more."""
+        """Read the named records; raise `SignalError` if the file fails."""
         from f5py.io.signals.slow5._slow5_index import raise_for
         from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, SHORTER, read_lines, read_records
 
@@ -173,7 +152,7 @@ class Slow5Source(SignalSource):
                 return got
 
     def _n_bytes(self, names: Names) -> int:
-        """Count the bytes of the records of the named reads, and let those of a remote file be there."""
+        """Return the size of the named records, and fetch those of a remote file."""
         rows = self._rows(names)
         rows = rows[rows >= 0]
         sizes = self._records.sizes[rows]
@@ -183,7 +162,7 @@ class Slow5Source(SignalSource):
         return int(sizes.sum())
 
     def _rows(self, names: Names) -> NDArray[np.int64]:
-        """Find the records of the named reads; -1 for a read that the file lacks."""
+        """Return the records of the named reads; -1 if missing."""
         from f5py.core._name_table_numba import find_names
 
         rows = np.empty(len(names), np.int64)
@@ -191,10 +170,7 @@ class Slow5Source(SignalSource):
         return rows
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        """Return what the header says about the run of the first read that can be read; see `SignalSource`.
-
-        A header without the sampling rate gets that of the read.
-        """
+        """Return the header's metadata of the first readable read, with its sampling rate; see `SignalSource`."""
         self._warn_of_mixed_runs()
         for name in names:
             got = self._read(Names.of([name]))
@@ -205,7 +181,7 @@ class Slow5Source(SignalSource):
         return {}
 
     def names(self) -> Iterator[str]:
-        """Yield the names of all reads in the file."""
+        """Yield the names of all reads."""
         self._opened()
         text, begin, end = self._records.text, self._records.name_begin, self._records.name_end
         for i in range(len(begin)):
@@ -240,9 +216,9 @@ class Slow5Source(SignalSource):
 
 
 def read_groups(path: str) -> list[dict[str, str]]:
-    """Read the header of a SLOW5 file: for each read group its attributes, without those that have no value.
+    """Return the non-empty attributes of each read group of a SLOW5 file.
 
-    Raises `SignalError` if the file cannot be read or is not SLOW5, or its header is damaged.
+    Raises `SignalError` if the file cannot be read, is not SLOW5, or has a damaged header.
     """
     return _read_header(path)[0]
 
@@ -317,9 +293,9 @@ def _check_version(path: str, version: tuple[int, ...]) -> None:
 
 
 def _checked(text: str, n_groups: int, damaged: SignalError) -> tuple[list[str], tuple[int, ...]]:
-    """Return attributes of a header, if that is sound, and `Form.start_field`.
+    """Check a header; return its attributes and `Form.start_field`.
 
-    Each attribute has a value for every group, and the columns follow.
+    Each attribute must have a value per group; the columns follow.
     """
     lines = text.removesuffix("\n").split("\n")
     *attributes, types, columns = lines if len(lines) > 1 else ["", ""]
@@ -339,7 +315,7 @@ def _checked(text: str, n_groups: int, damaged: SignalError) -> tuple[list[str],
 
 
 def _start_field(types: list[str], columns: list[str]) -> tuple[int, ...]:
-    """Find the start of a read among the columns after the samples; see `Form.start_field`."""
+    """Return the storage of the columns up to start_time; see `Form.start_field`."""
     sizes: list[int] = []
     for kind, name in zip(types, columns, strict=True):
         plain = kind.removesuffix("*")
