@@ -1,1 +1,1 @@
-"""Foundations of all rooms: the batch, the worker threads, windows, motifs, options."""
+"""Foundations of all rooms: batches, names, k-mers, motifs, windows, CIGAR."""

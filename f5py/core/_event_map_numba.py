@@ -1,4 +1,4 @@
-"""Jitted look-ups in the base-to-event map, for the stages that follow the alignment."""
+"""Kernel for lookups in the base-to-event map."""
 
 from f5py.jit.kernel import inner
 
@@ -7,7 +7,7 @@ _LOOK_AROUND = 1000  # k-mers searched for an event
 
 @inner
 def closest_event(first_event, kmer):
-    """First event of the nearest k-mer that has one: the k-mer itself, earlier ones, then later ones; or -1.
+    """Return the first event of the k-mer, or of the nearest earlier or else later one; or -1.
 
     The far end of each search is excluded, as in f5c.
     """

@@ -1,4 +1,4 @@
-"""Jitted look-up of names: a hash table of the rows of a list of names; and copies of pieces of a text."""
+"""Kernels for hash tables of names, and for copies of slices of a text."""
 
 import numpy as np
 
@@ -12,7 +12,7 @@ _SHIFT = np.uint64(29)
 
 @exact_inner
 def _slot(text, begin, end, n_slots):
-    """Choose the slot where the search for a name begins; `n_slots` is a power of two."""
+    """Return the first slot of a name's search; `n_slots` is a power of two."""
     value = _BASIS
     for i in range(begin, end):
         value = (value ^ np.uint64(text[i])) * _PRIME
@@ -22,14 +22,14 @@ def _slot(text, begin, end, n_slots):
 
 @exact_inner
 def find_name(text, begin, end, names, name_begin, name_end, table):
-    """Row of the name ``text[begin:end]``, or -1.
+    """Return the row of the name ``text[begin:end]``, or -1.
 
     Parameters
     ----------
     names : uint8
-        Text in which row i is named ``names[name_begin[i]:name_end[i]]``.
+        Row i is named ``names[name_begin[i]:name_end[i]]``.
     table : int64, shape (2 ** m,)
-        As `fill_table` has filled it.
+        From `fill_table`.
     """
     n_slots = table.shape[0]
     slot = _slot(text, begin, end, n_slots)
@@ -50,7 +50,7 @@ def find_name(text, begin, end, names, name_begin, name_end, table):
 
 @exact_kernel
 def fill_table(names, name_begin, name_end, table):
-    """Enter all rows into `table`, which is filled with -1 and less than full; of equal names the first row counts.
+    """Enter all rows into a table of -1 with spare slots; of equal names the first row counts.
 
     Parameters
     ----------
@@ -87,13 +87,13 @@ def find_names(text, offsets, names, name_begin, name_end, table, rows):
 
 @exact_kernel
 def gather(text, starts, sizes, out):
-    """Copy the pieces of `text` to `out`, one after the other.
+    """Concatenate slices of `text`.
 
     Parameters
     ----------
     text : uint8
     starts, sizes : int64, shape (n,)
-        Of the pieces, in bytes.
+        In bytes.
     out : uint8, shape (sum of sizes,)
         Filled.
     """

@@ -1,4 +1,4 @@
-"""One read of a batch, as kernels take it."""
+"""Kernel's view of a read of a batch."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from f5py.jit.kernel import exact_inner
 
 
 class ReadView(NamedTuple):
-    """A read's alignment and where its events are."""
+    """A read's alignment and event map."""
 
-    # shape (n_letters,): upper-case reference bases from `start` on, one base past the alignment's end; marked or not
-    segment: NDArray[np.uint8]
-    start: int  # 0-based reference position of the first of them
-    cigar: NDArray[np.uint32]  # shape (n_operations,): as BAM stores it: length times 16 plus operation
+    segment: NDArray[np.uint8]  # upper-case reference bases to one past the alignment's end, perhaps marked
+    start: int  # 0-based reference position of the segment
+    cigar: NDArray[np.uint32]  # length << 4 | operation
     reverse: bool  # strand of the read
-    first_event: NDArray[np.int32]  # shape (n_kmers,): first event of each k-mer of the read as sequenced, or -1
+    first_event: NDArray[np.int32]  # shape (n_kmers,): of each k-mer of the read as sequenced, or -1
     length: int  # bases of the read
 
 
 @exact_inner
 def segment_of(alignments, read):
-    """Return the reference segment of a read of `f5py.core.batch.Alignments`."""
+    """Return the reference segment of a read."""
     return alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
 
 
 @exact_inner
 def read_view(batch, read, k):
-    """Return the `ReadView` of a read of a `f5py.core.batch.BatchView`; k is that of the map's k-mers."""
+    """Return the `ReadView` of a read of a `f5py.core.batch.BatchView`, for k-mers of length k."""
     alignments, base_map = batch.alignments, batch.base_map
     first_base = base_map.offsets[read]
     length = base_map.offsets[read + 1] - first_base

@@ -1,4 +1,4 @@
-"""K-mers as numbers: the codes of letters, whose digits make a rank."""
+"""Codes and ranks of k-mers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from f5py.errors import UsageError
 
 
 def base_codes() -> NDArray[np.uint8]:
-    """Codes 0 to 3 of the letters ACGT in either case; uint8, shape (256,)."""
+    """Return the codes 0 to 3 of ACGT in either case; uint8, shape (256,)."""
     codes = np.zeros(256, np.uint8)
     for code, letters in enumerate(("Aa", "Cc", "Gg", "TtUu")):
         for letter in letters:
@@ -19,21 +19,20 @@ def base_codes() -> NDArray[np.uint8]:
     return codes
 
 
-#: In a reference that is marked: a methylated base, and one that is opposite to one.
+#: In a marked reference: a methylated base, and one opposite to it.
 METHYLATED, OPPOSITE = ord("M"), ord("m")
 
 
 class StrandCodes(NamedTuple):
-    """Codes of a reference's letters in the alphabet of a pore model, on either strand."""
+    """Codes of reference letters in a pore model's alphabet, on either strand."""
 
-    # forward, reverse: shape (256,): codes of the letters, and of their complements
-    forward: NDArray[np.uint8]
-    reverse: NDArray[np.uint8]
+    forward: NDArray[np.uint8]  # shape (256,)
+    reverse: NDArray[np.uint8]  # shape (256,): of the complements
     n_letters: int  # of the alphabet
 
 
 def strand_codes(alphabet: str) -> StrandCodes:
-    """Return the codes for ``ACGT``, or for ``ACGMT``, in a reference marked with `METHYLATED` and `OPPOSITE`."""
+    """Return the codes for ``ACGT``, or for ``ACGMT`` in a marked reference."""
     of_base = np.array([alphabet.index(base) for base in "ACGT"], np.uint8)
     plain = base_codes()
     forward, reverse = of_base[plain], of_base[3 - plain]
@@ -43,17 +42,17 @@ def strand_codes(alphabet: str) -> StrandCodes:
 
 
 def kmer_digits(ranks: NDArray[np.integer], k: int, n_letters: int) -> NDArray[np.int8]:
-    """Codes of the letters of k-mers by rank; int8, shape (n, k)."""
+    """Return the letter codes of k-mers by rank; int8, shape (n, k)."""
     return (ranks[:, np.newaxis] // n_letters ** np.arange(k - 1, -1, -1) % n_letters).astype(np.int8)
 
 
 def shown_ranks(ranks: NDArray[np.int32], k: int, trim: int) -> NDArray[np.int32]:
-    """Ranks of what is left of k-mers if `trim` bases are taken off at each end."""
+    """Return the ranks of k-mers without `trim` bases at each end."""
     return ranks // 4**trim % np.int32(4 ** (k - 2 * trim))
 
 
 def kmer_letters(ranks: NDArray[np.int32], k: int) -> NDArray[np.uint8]:
-    """Spell k-mers over ACGT by rank as letters; uint8, shape (n, k). N throughout for negative ranks."""
+    """Return the letters of k-mers over ACGT by rank; uint8, shape (n, k). Negative ranks give N."""
     bits = np.arange(2 * (k - 1), -1, -2, dtype=ranks.dtype)
     letters = np.frombuffer(b"ACGT", np.uint8)[ranks[:, np.newaxis] >> bits & 3]
     letters[ranks < 0] = ord("N")
@@ -61,12 +60,12 @@ def kmer_letters(ranks: NDArray[np.int32], k: int) -> NDArray[np.uint8]:
 
 
 def kmer_texts(ranks: NDArray[np.int32], k: int) -> list[str]:
-    """Spell k-mers over ACGT by rank as texts; N throughout for negative ones."""
+    """Return k-mers over ACGT by rank as strings; negative ranks give N."""
     return kmer_letters(ranks, k).view(f"S{k}")[:, 0].astype(str).tolist()
 
 
 def trimmed(k: int, view: int | None) -> int:
-    """Count the bases of a k-mer that are hidden at each end, if only `view` in its middle are shown.
+    """Return the hidden bases at each end of a k-mer of which the middle `view` bases are shown.
 
     Raises `UsageError` if there is no such middle.
     """

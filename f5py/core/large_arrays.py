@@ -1,4 +1,4 @@
-"""Large arrays with memory of their own."""
+"""Large arrays with memory of their own, recycled during a run."""
 
 from __future__ import annotations
 
@@ -13,26 +13,17 @@ from contextlib import contextmanager, suppress
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-#: Smaller arrays are made of the C library's memory.
+#: Smaller arrays are not recycled.
 _LEAST_BYTES = 1 << 20
-#: Memory is asked for in pages of this size.
 _PAGE = 2 << 20
-#: So many arrays, one after the other, say how much memory is held, by what was there when each was made: those of the
-#: last three batches.
+#: Allocations, of about three batches, that determine the recent peak.
 _N_RECENT = 9
 
 
 def private_memory(size: int, *advice: str) -> mmap.mmap:
-    """Take memory from the system, of large pages where it has them.
+    """Map anonymous memory, with huge pages if possible; raise `OSError` if that fails.
 
-    Raises `OSError`.
-
-    Parameters
-    ----------
-    size : int
-        Bytes.
-    advice : str
-        What else the system is to know about it: names of constants of `mmap`, left out where there are none.
+    `advice` has names of further constants of `mmap`, ignored where they are missing.
     """
     memory = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for name in ("MADV_HUGEPAGE", *advice):
@@ -42,18 +33,18 @@ def private_memory(size: int, *advice: str) -> mmap.mmap:
 
 
 class _Recycler:
-    """Keeps the memory of large arrays for the next ones, while anybody is inside of `recycling`.
+    """Recycler of large arrays' memory within `recycling` contexts.
 
-    The system clears what it gives, which for the samples of a batch takes as long as to decode them three times. No
-    more is held than arrays have had at the same time, of late.
+    The kernel's clearing of new memory takes as long as decoding a batch's samples several times. It holds at most the
+    recent peak of arrays in use.
     """
 
     def __init__(self) -> None:
-        # Memory comes back whenever an array goes, which may be while another one is made, by the thread with the lock.
+        # finalizers append at any time, even in the thread with the lock
         self._kept: deque[mmap.mmap] = deque()
         self._lock = threading.Lock()
-        self._made = 0  # bytes of arrays that are there, and of what is kept
-        self._recent: deque[int] = deque(maxlen=_N_RECENT)  # bytes of arrays that were there, for each that was made
+        self._made = 0  # bytes of arrays in use and of cached memory
+        self._recent: deque[int] = deque(maxlen=_N_RECENT)  # bytes in use at each allocation
         self._inside = 0
 
     @contextmanager
@@ -64,7 +55,7 @@ class _Recycler:
         finally:
             self._inside -= 1
             if self._inside == 0:
-                self._kept = deque()  # what comes back later is let go with the old one
+                self._kept = deque()  # later returns go to the old one
                 self._made = 0
                 self._recent.clear()
 
@@ -83,7 +74,7 @@ class _Recycler:
         return np.frombuffer(memoryview(loan), kind, n)
 
     def _take(self, size: int) -> mmap.mmap:
-        """Take the smallest kept memory of that size or more, or make some."""
+        """Return the smallest cached memory of sufficient size, or new memory."""
         kept = []
         with suppress(IndexError):
             while True:
@@ -105,7 +96,7 @@ class _Recycler:
 
 
 _recycler = _Recycler()
-#: A context in which `recycled_array` keeps the memory of arrays that go; for a run.
+#: Context in which `recycled_array` reuses memory.
 recycling = _recycler.__call__
-#: Make an array of n elements, in the memory of one that has gone if there is any; what is in it is undefined.
+#: Allocate an uninitialized array of n elements, in recycled memory if there is any.
 recycled_array = _recycler.array

@@ -28,7 +28,7 @@ class Anchors(NamedTuple):
     p: NDArray[np.int32]
 
     def without_places(self) -> Anchors:
-        """Keep what is still wanted when there are chains."""
+        """Keep the fields needed once there are chains."""
         nothing, no_scores = np.empty(0, np.int64), np.empty(0, np.int32)
         return self._replace(x=np.empty(0, np.uint64), y=nothing, seeds=nothing, f=no_scores, p=no_scores)
 
@@ -99,7 +99,7 @@ class MappingBatch:
 
     @property
     def columns(self) -> ReadColumns:
-        """What describes the reads, as kernels take it."""
+        """Return the reads' columns for kernels."""
         return ReadColumns(
             self.letters, self.qualities, self.offsets, self.names.text, self.names.offsets, self.tags,
             self.tag_offsets, self.codes,

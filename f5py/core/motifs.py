@@ -1,10 +1,9 @@
-"""Methylation motifs as data: where they occur, which of their bases is methylated, and the model that knows it.
+"""Methylation motifs: IUPAC patterns with the position of the methylated base.
 
-A motif is one IUPAC pattern with the place of its methylated base. Everything is stated in the coordinates of the
-reference's forward strand: a forward record has its sites where the pattern occurs, a reverse record where the
-pattern's reverse complement does. Both are the same places for the motifs that are their own reverse complement (CG,
-GC, GATC, CCWGG); of another motif, such as CHG, a record shows only the sites of its own strand. A site's reported
-start is the first base of its occurrence on the forward strand, whatever the strand of the record.
+Coordinates are those of the reference's forward strand. A forward record has its sites at occurrences of the pattern, a
+reverse record at occurrences of its reverse complement. These coincide for palindromic motifs (CG, GC, GATC, CCWGG);
+of other motifs, such as CHG, a record shows only the sites of its own strand. A site's reported start is the first base
+of its occurrence on the forward strand.
 """
 
 from __future__ import annotations
@@ -21,62 +20,57 @@ from f5py.errors import F5pyError
 #: The methylation alphabet; M is the methylated base.
 ALPHABET = "ACGMT"
 
-#: IUPAC letter -> the bases that it stands for.
+#: Bases of IUPAC letters.
 IUPAC = {
     "A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC",
     "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT",
 }  # fmt: skip
 
-#: A group's window reaches 10 bases after the first base of its last site, and must hold that site.
+#: A group's window ends 10 bases after the first base of its last site.
 MAX_MOTIF_LENGTH = 11
-#: A motif that stands for more sequences is hardly a recognition site.
+#: Limit of sequences that a motif matches.
 MAX_SPELLINGS = 256
 
 _COMPLEMENT = str.maketrans("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN")
-#: Complement of every upper-case base by its code; other letters are unchanged. uint8, shape (256,).
+#: Complements of upper-case bases; other letters are unchanged. uint8, shape (256,).
 COMPLEMENTS = np.arange(256, dtype=np.uint8)
 COMPLEMENTS[list(b"ACGTU")] = list(b"TGCAA")
-#: Base -> code of its modification in the SAM tags; for G and T, the code for any modification of that base.
+#: SAM modification codes by base; for G and T that of any modification.
 _CODES = {"C": "m", "A": "a", "G": "G", "T": "T"}
 
 
 class MotifCodes(NamedTuple):
-    """A motif on one strand, as the jitted loops take it."""
+    """A motif on one strand, for kernels."""
 
-    # shape (length,): bases that each position may hold, as bits of `letter_bits`, in forward coordinates
-    masks: NDArray[np.uint8]
-    offset: int  # where in the occurrence the methylated base is, in forward coordinates
-    # letter_bits, letter_codes: shape (256,): of the letters ACGT: a bit each, 0 for all other letters; and their codes
-    # in `ALPHABET`
-    letter_bits: NDArray[np.uint8]
-    letter_codes: NDArray[np.uint8]
-    # shape (5,): the code opposite to each code of `ALPHABET`. M is opposite to what its plain base is opposite to.
-    complement: NDArray[np.uint8]
-    separation: int  # consecutive sites at most this far apart form one group
+    masks: NDArray[np.uint8]  # shape (length,): possible bases of each position, as `letter_bits`
+    offset: int  # of the methylated base, in forward coordinates
+    letter_bits: NDArray[np.uint8]  # shape (256,): a bit for each of ACGT, 0 for other letters
+    letter_codes: NDArray[np.uint8]  # shape (256,): codes of ACGT in `ALPHABET`
+    complement: NDArray[np.uint8]  # shape (5,): complements of the codes of `ALPHABET`; M counts as its plain base
+    separation: int  # largest distance of consecutive sites of a group
 
 
 @dataclass(frozen=True, eq=False)
 class Motif:
-    """A kind of methylation."""
+    """A methylation motif."""
 
     name: str
-    pattern: str  # the recognition site in IUPAC letters, on the strand that is methylated
-    offset: int  # 0-based place of the methylated base in `pattern`; it is one of the letters ACGT
-    # name of the built-in R9.4 methylation model; None for a user's motif, which needs a model file
-    model: str | None = None
-    separation: int = 10  # consecutive sites whose starts are at most this far apart are called as one group
+    pattern: str  # recognition site in IUPAC letters, on the methylated strand
+    offset: int  # 0-based position of the methylated base, one of ACGT, in `pattern`
+    model: str | None = None  # built-in R9.4 methylation model; None for a user's motif
+    separation: int = 10  # largest distance of consecutive sites of a group
 
     @property
     def canonical(self) -> str:
-        """The base that M stands for: the one that is methylated, or is not."""
+        """The base that M stands for."""
         return self.pattern[self.offset]
 
     @property
     def code(self) -> str:
         """The modification's code in the MM tag of SAM records.
 
-        ``m`` (5-methylcytosine) for C and ``a`` (6-methyladenine) for A; G and T have no methylation that is
-        commonly called and get the tag's code for any modification of the base, ``G`` and ``T``.
+        ``m`` (5-methylcytosine) for C, ``a`` (6-methyladenine) for A; ``G`` and ``T`` mean any modification of these
+        bases.
         """
         return _CODES[self.canonical]
 
@@ -87,16 +81,15 @@ class Motif:
 
     @property
     def offset_reverse(self) -> int:
-        """Offset of the base opposite to the modified one from a site's reported start, in a reverse record."""
+        """Offset of the base opposite to the modified one, in a reverse record."""
         return len(self.pattern) - 1 - self.offset
 
     @property
     def is_palindromic(self) -> bool:
-        """Whether both strands have their sites at the same places."""
         return reverse_complement(self.pattern) == self.pattern
 
     def codes(self, reverse: bool) -> MotifCodes:
-        """Encode the motif for the jitted loops, for forward or for reverse records."""
+        """Encode the motif for kernels, for forward or reverse records."""
         pattern = reverse_complement(self.pattern) if reverse else self.pattern
         masks = [sum(1 << "ACGT".index(base) for base in IUPAC[letter]) for letter in pattern]
         letter_bits, letter_codes = np.zeros(256, np.uint8), np.zeros(256, np.uint8)
@@ -115,7 +108,7 @@ class Motif:
 
 
 def reverse_complement(bases: str) -> str:
-    """Return the reverse complement of a sequence of upper-case IUPAC letters."""
+    """Return the reverse complement of upper-case IUPAC letters."""
     return bases[::-1].translate(_COMPLEMENT)
 
 
@@ -131,24 +124,19 @@ MOTIFS = {
 
 
 def motif_named(name: str) -> Motif:
-    """Look up a motif by name; raises `F5pyError` for an unknown one."""
+    """Return a motif by name; raise `F5pyError` for an unknown one."""
     if name not in MOTIFS:
         raise F5pyError(f"unknown methylation motif {name!r}; choose one of: {', '.join(MOTIFS)}")
     return MOTIFS[name]
 
 
 def parse_motif(text: str) -> Motif:
-    """Read a user's motif such as ``CHG:0`` or ``GATC:1``.
+    """Parse a motif ``IUPAC[:OFFSET]`` such as ``CHG:0``.
 
-    Raises `F5pyError` if the site is empty, too long, too ambiguous or has other letters; the offset is no number or
-    outside of the site; the methylated base is not one of ACGT. The motif's name is the text in upper case with the
-    offset; it has no built-in model.
-
-    Parameters
-    ----------
-    text : str
-        ``IUPAC[:OFFSET]``: the recognition site in IUPAC letters of either case, and the 0-based place of its
-        methylated base; without it, the first base.
+    The offset is the 0-based position of the methylated base. The motif's name is the upper-case text with the
+    offset.
+    Raises `F5pyError` if the site is empty, too long, too ambiguous or not IUPAC. It also raises it for an offset
+    outside the site, or a methylated base other than A, C, G or T.
     """
     where = f"motif {text!r}"
     pattern, colon, offset_text = text.partition(":")

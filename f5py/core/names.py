@@ -1,4 +1,4 @@
-"""Names of reads as bytes with offsets, the form in which they go from file to file."""
+"""Read names as bytes with offsets."""
 
 from __future__ import annotations
 
@@ -12,16 +12,14 @@ from f5py.core.offsets import offsets_of
 
 
 def numbered(texts: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-    """List the texts that differ, in the order in which they come, and the number of each text in that list."""
+    """Return the distinct texts in order of occurrence, and the index of each text among them."""
     distinct = list(dict.fromkeys(texts))
     number = {text: at for at, text in enumerate(distinct)}
     return distinct, np.fromiter(map(number.__getitem__, texts), np.int64, len(texts))
 
 
 class Names(Sequence[str]):
-    """A sequence of n names.
-
-    Single names are decoded when they are asked for; bytes that are not UTF-8 pass through as surrogates.
+    """A sequence of n names, decoded on access; bytes that are not UTF-8 become surrogates.
 
     Parameters
     ----------
@@ -36,13 +34,12 @@ class Names(Sequence[str]):
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Names:
-        """Convert names to this form."""
         if isinstance(names, Names):
             return names
         names = list(names)
         joined = np.frombuffer("\0".join(names).encode("utf-8", "surrogateescape"), np.uint8)
         between = np.flatnonzero(joined == 0)
-        if names and len(between) == len(names) - 1:  # no name has such a character; of millions this is faster
+        if names and len(between) == len(names) - 1:  # fast path for names without NUL
             ends = np.append(between, len(joined)) - np.arange(len(names))
             return cls(joined[joined != 0], np.concatenate([np.zeros(1, np.int64), ends]))
         pieces = [name.encode("utf-8", "surrogateescape") for name in names]
@@ -51,7 +48,6 @@ class Names(Sequence[str]):
 
     @classmethod
     def joined(cls, parts: Sequence[Names]) -> Names:
-        """Join the names of all parts."""
         text = np.concatenate([np.empty(0, np.uint8), *(part.text for part in parts)])
         sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(part.offsets) for part in parts)])
         return cls(text, offsets_of(sizes))
@@ -88,5 +84,5 @@ class Names(Sequence[str]):
         return f"Names.of({list(self)!r})"
 
     def encoded(self, index: int) -> bytes:
-        """Return the bytes of one name."""
+        """Return the bytes of a name."""
         return self.text[self.offsets[index] : self.offsets[index + 1]].tobytes()

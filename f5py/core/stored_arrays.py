@@ -1,6 +1,6 @@
-"""Arrays in NumPy's files, which may be damaged or claim more than they have.
+"""Reading of NumPy files that may be damaged or misstate sizes.
 
-Source of the formats: NumPy, numpy/lib/format.py (versions 1.0 to 3.0), and PKWARE's APPNOTE.TXT for ``.npz``.
+Sources of the formats: NumPy, numpy/lib/format.py (versions 1.0 to 3.0), and PKWARE's APPNOTE.TXT for ``.npz``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from f5py.errors import DamagedValueError
 
-#: What NumPy's and zip's readers raise for damaged files.
+#: Errors of NumPy's and zip's readers for damaged files.
 _DAMAGE = (
     ValueError, TypeError, KeyError, IndexError, AttributeError, SyntaxError, EOFError, OverflowError, RecursionError,
     MemoryError, NotImplementedError, RuntimeError, zipfile.BadZipFile, zlib.error,
@@ -29,16 +29,9 @@ _MOST_HEADER = 10_000
 def read_arrays(
     file: BinaryIO, most_bytes: int, wanted: Callable[[str], bool] = lambda name: True
 ) -> dict[str, NDArray[Any]]:
-    """Read the arrays of a ``.npz`` file.
+    """Read the `wanted` arrays of a ``.npz`` file, of at most `most_bytes` together.
 
-    Raises `DamagedValueError` if the file is damaged, has objects, or its arrays are too large.
-
-    Parameters
-    ----------
-    most_bytes : int
-        Of all arrays together, after decompression.
-    wanted : function of str
-        Which names; the others are not read.
+    Raises `DamagedValueError` if the file is damaged, has objects, or is too large.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -48,7 +41,7 @@ def read_arrays(
                 raise DamagedValueError(f"its arrays have more than {most_bytes >> 20} MB")
             found = {}
             for name, info in chosen.items():
-                with archive.open(info) as member:  # which gives no more than it has said
+                with archive.open(info) as member:  # limited to the stated size
                     text = io.BytesIO(member.read())
                 found[name] = read_array(text, len(text.getbuffer()))
                 if text.read(1):
@@ -61,9 +54,9 @@ def read_arrays(
 
 
 def read_array(file: BinaryIO, n_bytes: int) -> NDArray[Any]:
-    """Read one array of numbers or texts, and nothing after it, from a file that has `n_bytes` more.
+    """Read one array of numbers or texts, and nothing after it, from a file with `n_bytes` left.
 
-    Raises `DamagedValueError` if it is damaged, has objects, or says that it is longer than the file.
+    Raises `DamagedValueError` if it is damaged, has objects, or exceeds the file.
     """
     try:
         version = npy.read_magic(file)
@@ -82,7 +75,7 @@ def read_array(file: BinaryIO, n_bytes: int) -> NDArray[Any]:
 
 
 def arrays_until_end(file: BinaryIO, n_bytes: int) -> Iterator[NDArray[Any]]:
-    """Read one array after the other from a file with so many bytes; see `read_array`."""
+    """Yield the arrays of a file with `n_bytes`; see `read_array`."""
     begin = file.tell()
     while (left := n_bytes - (file.tell() - begin)) > 0:
         yield read_array(file, left)
@@ -95,14 +88,13 @@ def check_column(
 
     Parameters
     ----------
-    array : array
     kind : dtype
     n : int
         Rows.
     width : int, optional
-        Numbers in a row; without it the array has one dimension.
+        Numbers in a row; the array has one dimension without it.
     end, least : int, optional
-        Integers are below `end`, and at least `least`.
+        Exclusive upper and inclusive lower bounds of integers.
     """
     if array.dtype != np.dtype(kind) or array.shape != ((n,) if width is None else (n, width)):
         raise DamagedValueError(

@@ -7,21 +7,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-#: The share of a run that it has to have waited for one thing to be called bounded by it.
+#: Share of the waiting that makes a reason the bottleneck.
 _MOST = 0.5
 
 
 @dataclass
 class Waits:
-    """Seconds that the thread that hands batches on has waited; it does nothing else for long."""
+    """Seconds that the thread which passes batches on has waited, by reason."""
 
-    loading: float = 0.0  # for the next batch, while there was room for it among those that are computed
-    computing: float = 0.0  # for the batch that is written next, while no more could be computed
-    writing: float = 0.0  # for the batch before it to be written
+    loading: float = 0.0  # for the next batch, with room for its computation
+    computing: float = 0.0  # for the next batch to write, with full computation
+    writing: float = 0.0  # for the previous batch to be written
 
     @contextmanager
     def of(self, what: str) -> Iterator[None]:
-        """Count the time of the block."""
+        """Measure the time of the block."""
         started = time.perf_counter()
         try:
             yield
@@ -30,11 +30,10 @@ class Waits:
 
     @property
     def total(self) -> float:
-        """Seconds in all."""
         return self.loading + self.computing + self.writing
 
     @property
     def bound(self) -> str:
-        """``loading``, ``computing`` or ``writing`` if the run has waited mostly for that, else nothing."""
+        """The reason for most of the waiting, ``loading``, ``computing`` or ``writing``, or ""."""
         most = max(("loading", "computing", "writing"), key=lambda what: getattr(self, what))
         return most if getattr(self, most) > _MOST * self.total else ""

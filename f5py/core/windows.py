@@ -1,4 +1,4 @@
-"""Regions of the reference that a run is restricted to: a samtools region string or a BED file."""
+"""Reference windows of a run, from a samtools region or a BED file."""
 
 from __future__ import annotations
 
@@ -19,19 +19,16 @@ class Windows:
 
     Parameters
     ----------
-    contigs : list of str
-        Names by contig index; their order is the order of `intervals`.
     intervals : list of (int, int, int)
-        Contig index, start and end, 0-based and half-open; they may overlap and come in any order. Whatever lies
-        after position 2**31 - 1, the largest in a BAM file, is cut off.
+        Contig index, 0-based start and exclusive end, in any order, clipped to BAM's largest position, 2**31 - 1.
     is_region : bool
-        They are a samtools region; some commands bound that differently from windows of a BED file.
+        They are a samtools region, which some commands bound differently from a BED file.
 
     Attributes
     ----------
     clip_groups : bool
-        A group of sites belongs to a window only if it lies in it as a whole; else to the one in which it starts, so
-        that windows side by side have each group once.
+        A group of sites belongs to a window only as a whole, otherwise by its start, so that adjacent windows have each
+        group once.
     """
 
     def __init__(self, intervals: list[tuple[int, int, int]], is_region: bool = False) -> None:
@@ -39,7 +36,7 @@ class Windows:
         self.clip_groups = False
         limits = [(contig, min(start, _END), min(end, _END)) for contig, start, end in intervals]
         contig, start, end = np.array(sorted(limits), np.int64).reshape(-1, 3).T
-        # the furthest end so far; a contig's first start is beyond those of the contigs before
+        # the largest end so far; a contig's first start exceeds those of previous contigs
         reach = np.maximum.accumulate(place(contig, end))
         is_first = np.ones(len(start), np.bool_)
         is_first[1:] = place(contig, start)[1:] > reach[:-1]
@@ -49,10 +46,7 @@ class Windows:
 
     @classmethod
     def parse(cls, texts: Sequence[str], contigs: list[str]) -> Windows:
-        """Windows from ``-w``: names of ``.bed`` files, and regions such as ``chr1:1,001-2,000``, with spaces.
-
-        Several regions are the same as a BED file of them.
-        """
+        """Parse ``-w``: ``.bed`` files, and space-separated regions such as ``chr1:1,001-2,000``."""
         intervals: list[tuple[int, int, int]] = []
         for text in texts:
             if text.endswith(".bed"):
@@ -63,18 +57,18 @@ class Windows:
         return cls(intervals, is_region=len(intervals) == 1 and not texts[0].endswith(".bed"))
 
     def with_previous_end(self) -> Iterator[tuple[int, int, int, int]]:
-        """All (contig index, start, end, end of the window before on the contig or 0), in order."""
+        """Yield (contig index, start, end, end of the previous window on the contig or 0), in order."""
         before = -1, 0
         for contig, start, end in zip(self._contigs.tolist(), self._starts.tolist(), self._ends.tolist(), strict=True):
             yield contig, start, end, before[1] if before[0] == contig else 0
             before = contig, end
 
     def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Contig index, start and end of each window, in order."""
+        """Return contig index, start and end of each window, in order."""
         return self._contigs, self._starts, self._ends
 
     def share_passed(self, contig: int, position: int, contig_lengths: list[int]) -> float:
-        """Share of the windows' bases that come before a place, 0 to 1."""
+        """Return the share of the windows' bases before a position, 0 to 1."""
         ends = np.minimum(self._ends, np.array(contig_lengths, np.int64)[self._contigs])
         lengths = np.maximum(ends - self._starts, 0)
         place = (contig << 32 | position) - self._start_places
@@ -90,14 +84,14 @@ class Windows:
         contig, start, end : integers, shape (n,)
             Contig index, and 0-based, half-open bounds.
         extension : int
-            Bases that every window is longer at its end.
+            Bases added to the end of every window.
 
         Returns
         -------
         starts, ends : int64
             Of all windows, with the extension.
         first, stop : int64, shape (n,)
-            The first window that is overlapped, and the one after the last.
+            Range of overlapped windows.
         """
         end_places = self._end_places + extension
         first = np.searchsorted(end_places, place(contig, start), side="right")
@@ -107,19 +101,13 @@ class Windows:
     def hold_groups(
         self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Mark the groups of sites, from a first to a last one, that belong to a window; arguments of `contain`."""
+        """Return which groups of sites, by first and last one, belong to a window."""
         return self.contain(contig, first, last if self.clip_groups else first)
 
     def contain(
         self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Mark the stretches of bases that lie in a window as a whole.
-
-        Parameters
-        ----------
-        contig, first, last : integers, shape (n,)
-            Contig index, and 0-based positions of the first and the last base.
-        """
+        """Return which stretches, by 0-based first and last base, lie entirely in a window."""
         window = np.searchsorted(self._start_places, place(contig, first), side="right") - 1
         if len(self._starts) == 0:
             return np.zeros(len(first), np.bool_)
@@ -128,14 +116,9 @@ class Windows:
 
 
 def one_region(text: str, contigs: list[str], contig_lengths: list[int]) -> tuple[Windows, int, int, int]:
-    """Parse a region as its only window, also as contig index, start and end, which is not beyond that of the contig.
+    """Parse a region as its only window; also return contig index, start and end, clipped to the contig.
 
-    Raises
-    ------
-    F5pyError
-        The text is no region of these contigs.
-    InputFileError
-        The region begins after the end of its contig.
+    Raises `F5pyError` if the text is no region of these contigs, `InputFileError` if it begins after its contig.
     """
     if len(text.split()) > 1:
         raise F5pyError(f"-w {text}: give one region, written as contig:start-end")
@@ -148,7 +131,7 @@ def one_region(text: str, contigs: list[str], contig_lengths: list[int]) -> tupl
 
 
 def place(contig: NDArray[np.integer], position: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Numbers that are in the order of the contigs and then of the positions."""
+    """Return numbers that sort by contig and then by position."""
     return contig.astype(np.int64) << 32 | position
 
 

@@ -1,4 +1,4 @@
-"""Compilation: decorators, vectors, and the cache of compiled code, which is chosen before Numba is imported."""
+"""Compilation: decorators, vectors, and the code cache, which is set up before Numba is imported."""
 
 from f5py.jit.code_cache import code_folder
 

@@ -1,4 +1,4 @@
-"""Sums that several threads add to inside of compiled code, without the interpreter."""
+"""Atomic sums in compiled code."""
 
 from numba.core import types
 from numba.extending import intrinsic
@@ -6,7 +6,7 @@ from numba.extending import intrinsic
 
 @intrinsic
 def add_to(typingctx, total, count):
-    """Return ``total[0]`` and add `count` to it, as one atomic step; int64, shape (1,)."""
+    """Atomically add `count` to ``total[0]``, int64, and return the previous value."""
 
     def generate(context, builder, signature, arguments):
         view = context.make_array(signature.args[0])(context, builder, arguments[0])

@@ -1,4 +1,4 @@
-"""Bits of integers inside Numba kernels, which Numba has no functions for."""
+"""Bit operations of integers that Numba lacks."""
 
 from llvmlite import ir
 from numba.core import types
@@ -17,7 +17,7 @@ def count_bits(typing_context, value):
 
 @intrinsic
 def lowest_bit(typing_context, value):
-    """Find the lowest one in a uint64, as int64; undefined for zero."""
+    """Return the index of the lowest one in a uint64, as int64; undefined for zero."""
 
     def build(context, builder, signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))

@@ -1,4 +1,4 @@
-"""Memory of C libraries and calls of their functions from compiled code, without the interpreter."""
+"""Access to C memory and C functions from compiled code."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ load_float64 = _load(ir.DoubleType(), types.float64)
 
 @intrinsic
 def address_of_data(typingctx, array):
-    """Address of an array's first element."""
+    """Return the address of an array's first element."""
 
     def generate(context, builder, signature, arguments):
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -42,7 +42,7 @@ def address_of_data(typingctx, array):
 
 @intrinsic
 def without_owner(typingctx, array):
-    """Return the array without what counts its users, which takes time at each use; another has to keep its memory."""
+    """Return the array without reference counting, which is slow; its memory must stay alive."""
 
     def generate(context, builder, signature, arguments):
         make = context.make_array(signature.args[0])
@@ -58,7 +58,7 @@ def without_owner(typingctx, array):
 
 @intrinsic
 def copy_from(typingctx, array, address, n_bytes):
-    """Copy bytes at `address` to the beginning of an array's memory."""
+    """Copy bytes at `address` to the start of an array's memory."""
 
     def generate(context, builder, signature, arguments):
         view = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -82,35 +82,35 @@ def _call(result: ir.Type, numba_type: types.Type, n_arguments: int):
 
 @intrinsic
 def call_with_none(typingctx, function):
-    """Call the function at that address; it returns an integer of 64 bits or a pointer."""
+    """Call a function without arguments; it returns 64 bits."""
     return _call(_WORD, types.int64, 0)
 
 
 @intrinsic
 def call_with_five(typingctx, function, first, second, third, fourth, fifth):
-    """Call the function at that address with five integers or pointers; it returns one of 64 bits."""
+    """Call a function with five 64-bit arguments; it returns 64 bits."""
     return _call(_WORD, types.int64, 5)
 
 
 @intrinsic
 def call_with_four(typingctx, function, first, second, third, fourth):
-    """Call the function at that address with four integers or pointers; it returns one of 64 bits."""
+    """Call a function with four 64-bit arguments; it returns 64 bits."""
     return _call(_WORD, types.int64, 4)
 
 
 @intrinsic
 def call_with_two(typingctx, function, first, second):
-    """Call the function at that address with two integers or pointers; it returns one of 64 bits."""
+    """Call a function with two 64-bit arguments; it returns 64 bits."""
     return _call(_WORD, types.int64, 2)
 
 
 @intrinsic
 def call_for_float(typingctx, function, first, second):
-    """Call the function at that address with two pointers; it returns a double."""
+    """Call a function with two pointers; it returns a double."""
     return _call(ir.DoubleType(), types.float64, 2)
 
 
 @intrinsic
 def call_with_one(typingctx, function, first):
-    """Call the function at that address with one pointer; it returns nothing."""
+    """Call a function with one pointer; it returns nothing."""
     return _call(ir.VoidType(), types.void, 1)

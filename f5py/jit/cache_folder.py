@@ -1,4 +1,4 @@
-"""Files that can be made again, and their folders: compiled code, and indices that cannot stand beside their files."""
+"""Cache folders of the user, and checksummed files of compiled code."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 
 def cache_folder() -> str:
-    """Choose the user's cache folder or, if none can be written, a private one in the folder for temporary files.
+    """Return the user's cache folder or, if none is writable, a private temporary one.
 
-    So it is for a user without a home, and in containers, whose user often has ``/`` or another's folder as home.
-
-    What the environment says (``XDG_CACHE_HOME``) is obeyed, and told to the libraries that are asked later.
+    This covers users without a home, as in containers. ``XDG_CACHE_HOME`` takes precedence, and is set to a temporary
+    folder
+    for other libraries.
     """
     if not os.environ.get("XDG_CACHE_HOME"):
         home = os.path.expanduser("~")
@@ -29,9 +29,9 @@ def cache_folder() -> str:
 
 
 def is_trusted(folder: str) -> bool:
-    """Return whether nobody writes to a folder but this user, or the owner of the package, whose code is run anyway.
+    """Return whether only this user, or the owner of the package, can write to a folder.
 
-    The latter makes the folder of an image of a container.
+    The package's owner makes the folder of a container image.
     """
     try:
         about = os.lstat(folder)
@@ -42,18 +42,18 @@ def is_trusted(folder: str) -> bool:
 
 
 def with_checksum(code: bytes) -> bytes:
-    """Return what is kept of compiled code: what damaged code does cannot be foreseen."""
+    """Prepend a checksum to compiled code, as damaged code is dangerous."""
     return hashlib.sha256(code).digest() + code
 
 
 def without_checksum(content: bytes) -> bytes | None:
-    """Return the code of what `with_checksum` has made; None if it is damaged."""
+    """Return the code from `with_checksum`; None if it is damaged."""
     code = content[_CHECKSUM_SIZE:]
     return code if hashlib.sha256(code).digest() == content[:_CHECKSUM_SIZE] else None
 
 
 def kept(path: str) -> bytes | None:
-    """Read the code that `keep` has put into a file, unless there is none or it is damaged."""
+    """Load code that `keep` has saved; None if it is missing or damaged."""
     try:
         if not is_trusted(os.path.dirname(path)):
             return None
@@ -64,7 +64,7 @@ def kept(path: str) -> bytes | None:
 
 
 def keep(path: str, code: bytes) -> None:
-    """Put compiled code into a file, which appears when it is complete. Raises `OSError`."""
+    """Save compiled code atomically; raise `OSError` if that fails."""
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     descriptor, unfinished = tempfile.mkstemp(dir=os.path.dirname(path))
     try:
@@ -77,14 +77,14 @@ def keep(path: str, code: bytes) -> None:
 
 
 def _can_be_written(folder: str) -> bool:
-    """Return whether files can be made in a folder, which is made first if it is not there."""
+    """Return whether a folder, or its first existing parent, is writable."""
     while not os.path.lexists(folder) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
     return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
 def temporary_cache_folder() -> str:
-    """Make a folder that only this user can read and write; the same one at every run, if it is really this user's."""
+    """Return a private folder in the system's temporary one, the same in every run if it is safe."""
     path = os.path.join(tempfile.gettempdir(), f"f5py-cache-{os.geteuid()}")
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)

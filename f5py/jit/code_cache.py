@@ -1,7 +1,7 @@
 """Cache of compiled code: one private folder for exactly these sources.
 
-Numba loads cached code with pickle, which can run anything, and compares only a kernel's own file with the one that was
-compiled. So the folder belongs to this user, nobody else may write to it, and its name has a digest of all sources.
+Numba loads cached code with pickle, which can run anything, and checks only the kernel's own file. So the folder must
+belong to this user, only writable by them, and a digest of all sources is in its name.
 """
 
 from __future__ import annotations
@@ -26,25 +26,20 @@ from f5py.jit.cache_folder import cache_folder, is_trusted, temporary_cache_fold
 from f5py.messages import console
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-#: Variables that choose which code is loaded, made or run. Where they are not set, Numba looks for a file
-#: ``.numba_config.yaml`` in the working folder, which may be anybody's.
+#: Settings of code generation; if unset, Numba reads ``.numba_config.yaml`` in the working folder, possibly malicious.
 _SETTINGS = {"NUMBA_BOUNDSCHECK": "0", "NUMBA_CHROME_TRACE": "", "NUMBA_DISABLE_JIT": "0", "NUMBA_OPT": "3"}
-#: Room that the code of all kernels needs, and some more of it.
+#: Free space for a new cache, and for more code.
 _NEW_CACHE_BYTES, _MORE_BYTES = 16 << 20, 1 << 20
 _DAYS_UNUSED = 90
 
 
 @cache
 def code_folder() -> str | None:
-    """Return the folder of compiled code, and point Numba at it, which must not have been imported.
+    """Return the folder of compiled code, and set it for Numba, which must not have been imported.
 
-    The user's cache folder holds it, or ``NUMBA_CACHE_DIR``; if others may write to the folder there, or nobody may,
-    the folder for temporary files.
-
-    Returns
-    -------
-    str or None
-        None if code can be cached nowhere.
+    It is in the user's cache folder or ``NUMBA_CACHE_DIR``, or in the temporary folder if that is unsafe or not
+    writable.
+    None means that code cannot be cached.
     """
     os.environ.update(_SETTINGS | os.environ)
     os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = ""
@@ -83,7 +78,7 @@ def code_folder() -> str | None:
 
 
 def _make(folder: str, source: str | None) -> None:
-    """Make a private folder with room for code, and that of another folder in it; or check one that is there.
+    """Create a private folder with space for code, perhaps copied from `source`, or check an existing one.
 
     Raises `OSError`.
     """
@@ -111,7 +106,7 @@ def _make(folder: str, source: str | None) -> None:
 
 
 def _remove_unused(place: str) -> None:
-    """Remove folders with the code of other versions that no run has used for long."""
+    """Remove the folders of versions that have not been used for long."""
     for entry in os.scandir(place):
         with suppress(OSError):
             if entry.name.startswith("f5py-") and time.time() - entry.stat().st_mtime > 86_400 * _DAYS_UNUSED:
@@ -119,7 +114,7 @@ def _remove_unused(place: str) -> None:
 
 
 def _digest() -> str:
-    """Return a digest of the package's sources, as sizes and times tell, and of settings that change the code."""
+    """Return a digest of sizes and times of the sources, and of settings that change the code."""
     content = hashlib.sha256()
     for folder, folders, names in os.walk(_PACKAGE):
         folders.sort()
@@ -134,15 +129,12 @@ def _digest() -> str:
 
 
 class CodeGuard:
-    """Keeps what several processes save in a folder of code from mixing, and damaged code from being loaded.
+    """Guard of a code folder against mixed and damaged files of several processes.
 
-    Two processes that save code of one kernel for different types could take the same name for it. So one at a time
-    saves, which is between Numba's events ``numba:compile`` and ``numba:compiler_lock``, and notes checksums.
-
-    Parameters
-    ----------
-    folder : str
-        Damaged files in it are removed at once.
+    Two processes that save code of one kernel for different types could choose the same name. So one at a time saves,
+    between
+    Numba's events ``numba:compile`` and ``numba:compiler_lock``, and records checksums. Damaged files in `folder` are
+    removed.
     """
 
     def __init__(self, folder: str) -> None:
@@ -164,7 +156,7 @@ class CodeGuard:
             self._thread.saving.callback(self._note, os.path.basename(place))
 
     def end_saving(self) -> None:
-        """Note checksums of what the calling thread has saved, if it has, and let others save."""
+        """Record checksums of the code saved by this thread, if any, and let others save."""
         saving = getattr(self._thread, "saving", None)
         if saving is not None:
             self._thread.saving = None
@@ -172,7 +164,7 @@ class CodeGuard:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the folder's lock, which ends with the process; do without where the file system has none."""
+        """Lock the folder until the end of the block or process, if the file system has locks."""
         descriptor = os.open(os.path.join(self._folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             with suppress(OSError):
@@ -182,7 +174,7 @@ class CodeGuard:
             os.close(descriptor)
 
     def _note(self, place: str) -> None:
-        """Note the checksums of all files in a folder of the folder."""
+        """Record the checksums of all files in a subfolder."""
         notes = {path: sums for path, sums in self._notes().items() if not path.startswith(f"{place}/")}
         notes |= _checksums(self._folder, [place])
         path = os.path.join(self._folder, "checksums")
@@ -199,14 +191,14 @@ class CodeGuard:
         return notes if isinstance(notes, dict) else {}
 
     def _unlike_notes(self) -> list[str]:
-        """List the files whose checksums are not those that are noted."""
+        """List the files with other checksums than recorded."""
         notes = self._notes()
         places = [entry.name for entry in os.scandir(self._folder) if entry.is_dir()]
         return [path for path, checksum in _checksums(self._folder, places).items() if notes.get(path) != checksum]
 
 
 def _checksums(folder: str, places: Iterable[str]) -> dict[str, int]:
-    """Return the checksum of each file of code in folders of a folder."""
+    """Return the checksum of each code file in subfolders."""
     sums = {}
     for place in places:
         for entry in os.scandir(os.path.join(folder, place)):

@@ -1,4 +1,4 @@
-"""Parts of Numba and LLVM for functions that are made of instructions, imported after the code cache is chosen."""
+"""Parts of Numba and LLVM for intrinsics, imported after the code cache is set up."""
 
 from llvmlite import ir
 from numba.core import cgutils, types

@@ -1,7 +1,6 @@
-"""Decorators of compiled functions: kernels, which Python calls, and functions inside of kernels.
+"""Decorators of compiled functions: kernels for Python, and inner functions for kernels.
 
-Modules with compiled loops (``_*_numba.py``) take their decorator from here. Importing this module imports
-Numba, so it must only be imported by those modules, and those only from inside functions.
+Importing this module imports Numba, so modules with kernels are imported by commands that run.
 """
 
 from __future__ import annotations
@@ -21,9 +20,9 @@ from f5py.jit.code_cache import CodeGuard, code_folder
 #: Allowed fast-math: contraction into fused multiply-add and reciprocals. Never ``nnan`` or ``ninf``:
 #: scores use minus infinity for "impossible".
 FASTMATH = {"contract", "arcp", "nsz"}
-#: Without the wrapper for C, of which there is no use, compilation takes a tenth less time.
+#: Compilation is a tenth faster without the unused C wrapper.
 _OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
-#: What LLVM may need for the largest of our functions.
+#: Memory of LLVM for the largest function.
 _COMPILER_BYTES = 300 << 20
 
 
@@ -35,15 +34,15 @@ def kernel(function):
 def exact_kernel(function):
     """Compile `function` like `kernel` but with every IEEE operation as written.
 
-    For code whose results must equal f5c's to the last bit, such as event detection.
+    Results equal f5c's to the last bit.
     """
     return numba.njit(cache=_IS_CACHED, fastmath=False, **_OPTIONS)(function)
 
 
 def inner(function):
-    """Compile `function` like `kernel` for kernels that call it, in whose code it will be.
+    """Compile `function` like `kernel` for calls from kernels, as part of their code.
 
-    It is compiled once for all constants in calls, unless types depend on them. For Python it stays as it is written.
+    It is compiled once for all constant arguments, unless types depend on them. In Python it stays as written.
     """
     return _inner(function, FASTMATH)
 
@@ -54,7 +53,7 @@ def exact_inner(function):
 
 
 def _inner(function, fastmath):
-    """Register a function as its own implementation: unlike a jitted one it gets no entry and no cache of its own."""
+    """Register a function as its own overload, which has neither an entry point nor a cache of its own."""
 
     @wraps(function)
     def implementation(*arguments, **keywords):
@@ -65,32 +64,29 @@ def _inner(function, fastmath):
 
 
 class _BeforeAndAfterCompilation(event.Listener):
-    """Checks the memory before a compilation, and lets no other process save code after it."""
+    """Check the memory before a compilation, and lock the code folder after it."""
 
     def on_start(self, event: Any) -> None:
-        """See `numba.core.event.Listener`."""
         _check_memory()
 
     def on_end(self, event: Any) -> None:
-        """See `numba.core.event.Listener`."""
         if _guard is not None:
             _guard.begin_saving(event.data["dispatcher"])
 
 
 class _AfterSaving(event.Listener):
-    """Lets others save code."""
+    """Unlock the code folder."""
 
     def on_start(self, event: Any) -> None:
-        """See `numba.core.event.Listener`."""
+        """Do nothing."""
 
     def on_end(self, event: Any) -> None:
-        """See `numba.core.event.Listener`."""
         if _guard is not None:
             _guard.end_saving()
 
 
 def _check_memory() -> None:
-    """Raise `F5pyError` if the limit on memory leaves too little to compile: LLVM would end the process."""
+    """Raise `F5pyError` if the memory limit is too low for LLVM, which would abort."""
     try:
         limit = resource.getrlimit(resource.RLIMIT_AS)[0]
         if limit == resource.RLIM_INFINITY:

@@ -1,35 +1,34 @@
-"""Explicit 16-lane float32 vectors for Numba kernels.
+"""16-lane float32 vectors for kernels.
 
-The hot loops of this project work on bands of 100 cells and on 16 hypotheses side by side: trip counts that an
-automatic vectoriser handles badly. Here a vector is a Numba value of the type LLVM calls ``<16 x float>``; LLVM
-splits it into whatever registers the processor has (one AVX-512, two AVX, four SSE or NEON registers).
+Hot loops work on bands of 100 cells and on 16 hypotheses side by side, which automatic vectorization handles badly. A
+vector is LLVM's ``<16 x float>``, split into the registers of the processor.
 
-Functions, all usable only inside Numba kernels; arrays are one-dimensional and contiguous:
+Functions for kernels; arrays are one-dimensional and contiguous:
 
-``load(a, i)``, ``store(a, i, v)``   16 floats of float32 array `a` from index `i` on, no alignment needed
-``load_twice(a, i)``                 8 floats of it, in the lower and again in the higher eight lanes
-``splat(x)``                         the same float in all lanes
-``+ - * /``, ``maximum``             lane by lane
+``load(a, i)``, ``store(a, i, v)``   16 floats of float32 array `a` from index `i` on, unaligned
+``load_twice(a, i)``                 8 floats, in the lower and again in the higher eight lanes
+``splat(x)``                         a float in all lanes
+``+ - * /``, ``maximum``             by lane
 ``reciprocal(v)``                    1 / v of positive normal v below 2 ** 125, to about 1e-7 relative
-``floor(v)``                         lane by lane, as floats
+``floor(v)``                         by lane, as floats
 ``madd(a, b, c)``                    a * b + c, fused where the processor can
 ``ge(a, b)``, ``gt(a, b)``           a mask; ``bits(mask)`` packs it into a uint16, lane 0 in the lowest bit
-``both(mask, other)``                a mask of the lanes that are set in both; ``either``, ``but_not`` likewise
+``both(mask, other)``                the lanes set in both masks; ``either``, ``but_not`` likewise
 ``select(mask, a, b)``               a where the mask is set, else b
 ``exp2(v)``                          2 ** v to about 2e-7 relative; 0 below -126, lanes must be below 128
-``power2(v)``                        2 ** v of whole numbers, exactly; 0 below -126, lanes must be below 128
+``power2(v)``                        2 ** v of integers, exactly; 0 below -126, lanes must be below 128
 ``exponent(v)``                      floor(log2(v)) as a float, for positive normal v; -127 for zero
 ``mixed_low(a, b)``, ``mixed_high(a, b)``
-                                     the lower, or the higher, eight lanes of both in turn, `a` first
-``lanes_of(n)``                      the mask of the lanes whose bits are set in the integer `n`
+                                     the lower, or the higher, eight lanes of both interleaved, `a` first
+``lanes_of(n)``                      the mask of the bits set in the integer `n`
 
 ``load4(a, i)``, ``store4(a, i, v)``, ``splat4(x)``
-                                     the same for 4 floats; ``+ - * /``, ``ge``, ``bits`` and ``select`` take these, too
+                                     the same for 4 floats; also ``+ - * /``, ``ge``, ``bits`` and ``select``
 
 ``flush_denormals()``                makes numbers below 2 ** -126 zero in this thread; returns the old mode
 ``restore_mode(mode)``               undoes that
 
-Neither NaN nor infinities are assumed away: minus infinity means "impossible" in scores.
+NaN and infinities are valid: minus infinity means "impossible" in scores.
 """
 
 from __future__ import annotations
@@ -97,7 +96,7 @@ load4, store4 = memory(four, _FOUR, (types.float32,), 4)
 splat, splat4 = splatted(vector, types.float32), splatted(four, types.float32)
 overload_arithmetic(vector)
 overload_arithmetic(four)
-# A compare and a select become one max instruction; the maxnum intrinsics cost three for their NaN rule.
+# compare and select become one max instruction, unlike maxnum with its NaN rule
 maximum = binary((vector, four), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 
 
@@ -134,7 +133,7 @@ def _mixed(first: int):
 mixed_low, mixed_high = _mixed(0), _mixed(LANES // 2)
 
 
-#: Chebyshev-like fit of 2 ** x on [-0.5, 0.5]; the relative error is below the rounding of float32.
+#: Fit of 2 ** x on [-0.5, 0.5] to float32 precision.
 _EXP2 = (1.0, 0.693147182, 0.240226462, 0.0555032884, 0.00961846706, 0.00133982606, 0.000154732054)
 
 
@@ -143,13 +142,13 @@ def _power(builder, whole):
     return builder.bitcast(builder.shl(biased, _int_constant(23)), _VECTOR)
 
 
-#: A float whose last bit counts ones: added to a smaller one, it leaves the nearest whole number in the lowest bits.
+#: Added to a smaller float, it leaves the nearest integer in the lowest bits.
 _ONES = 1.5 * 2.0**23
 
 
 @intrinsic
 def exp2(typingctx, value):
-    """2 ** value; the exponent of the part beyond the next whole number is raised by that."""
+    """Return 2 ** value: a polynomial of the fraction, with the integer added to its exponent."""
 
     def generate(context, builder, signature, arguments):
         value = arguments[0]
@@ -166,7 +165,7 @@ def exp2(typingctx, value):
 
 @intrinsic
 def power2(typingctx, value):
-    """2 ** value of whole numbers."""
+    """Return 2 ** value of integers."""
 
     def generate(context, builder, signature, arguments):
         return _power(builder, at_least(builder, arguments[0], -127.0))
@@ -174,14 +173,14 @@ def power2(typingctx, value):
     return vector(vector), generate
 
 
-#: Less the bits of a float, those of its reciprocal to an eighth, which is the best that a constant can do.
+#: Minus a float's bits: its reciprocal to an eighth.
 _RECIPROCAL_BITS = 0x7EF311C7
 _NEWTON_STEPS = 3
 
 
 @intrinsic
 def reciprocal(typingctx, value):
-    """1 / value by Newton's method, which takes a third of the time of a division and is the same everywhere."""
+    """Return 1 / value by Newton's method, faster than division and equal on all processors."""
 
     def generate(context, builder, signature, arguments):
         value = arguments[0]
@@ -198,7 +197,7 @@ def reciprocal(typingctx, value):
 
 @intrinsic
 def exponent(typingctx, value):
-    """floor(log2(value)) of positive normal floats."""
+    """Return floor(log2(value)) of positive normal floats."""
 
     def generate(context, builder, signature, arguments):
         pattern = builder.bitcast(arguments[0], _INT_VECTOR)
@@ -215,7 +214,7 @@ def _x86_control(builder, name: str, slot) -> None:
 
 
 def _arm_control(builder, name: str, kind: ir.FunctionType, *values):
-    """Call an intrinsic, not inline assembly: LLVM cannot assemble that unless somebody has initialised its parser."""
+    """Call an intrinsic, as LLVM cannot assemble inline assembly without an initialized parser."""
     return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.aarch64.{name}.fpcr"), values)
 
 
@@ -232,10 +231,7 @@ _ARM_FLUSH = 1 << 24
 
 @intrinsic
 def flush_denormals(typingctx):
-    """Set the thread's floating-point mode; other processors than x86-64 and 64-bit ARM keep theirs.
-
-    Many processors need a hundred times longer for an operation with a denormal number.
-    """
+    """Set the thread's floating-point mode on x86-64 and 64-bit ARM, as denormals are very slow."""
 
     def generate(context, builder, signature, arguments):
         if _IS_X86:
@@ -256,7 +252,7 @@ def flush_denormals(typingctx):
 
 @intrinsic
 def restore_mode(typingctx, mode):
-    """Set the floating-point mode that `flush_denormals` has returned."""
+    """Restore the floating-point mode from `flush_denormals`."""
 
     def generate(context, builder, signature, arguments):
         if _IS_X86:

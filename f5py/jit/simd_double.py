@@ -1,17 +1,17 @@
-"""Explicit 8-lane float64 vectors for Numba kernels; see `f5py.jit.simd`, whose functions these are.
+"""8-lane float64 vectors for kernels; see `f5py.jit.simd`.
 
-``load(a, i)``, ``store(a, i, v)``   8 doubles of float64 array `a` from index `i` on, no alignment needed
+``load(a, i)``, ``store(a, i, v)``   8 doubles of float64 array `a` from index `i` on, unaligned
 ``widened(a, i)``                    8 floats of float32 array `a`, as doubles
-``splat(x)``                         the same double in all lanes
-``+ - * /``, ``maximum``             lane by lane
-``floor(v)``                         lane by lane, as doubles
+``splat(x)``                         a double in all lanes
+``+ - * /``, ``maximum``             by lane
+``floor(v)``                         by lane, as doubles
 ``madd(a, b, c)``                    a * b + c, fused where the processor can
 ``ge(a, b)``                         a mask
-``lanes_of(n)``                      the mask of the lanes whose bits are set in the integer `n`
+``lanes_of(n)``                      the mask of the bits set in the integer `n`
 ``select(mask, a, b)``               a where the mask is set, else b
-``swapped_1(v)``, ``_2``, ``_4``     lane l has what lane l ^ 1, l ^ 2 or l ^ 4 had
+``swapped_1(v)``, ``_2``, ``_4``     lane l from lane l ^ 1, l ^ 2 or l ^ 4
 ``exp2(v)``                          2 ** v to about 1e-15 relative; 0 below -1022, lanes must be below 1024
-``power2(v)``                        2 ** v of whole numbers, exactly; 0 below -1022, 2 ** 1023 above that
+``power2(v)``                        2 ** v of integers, exactly; 0 below -1022, 2 ** 1023 above that
 ``exponent(v)``                      floor(log2(v)) as a double, for positive normal v; -1023 for zero
 """
 
@@ -48,8 +48,7 @@ _INT_VECTOR = ir.VectorType(_INT, LANES)
 _FLOAT_VECTOR = ir.VectorType(ir.FloatType(), LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
 _BIAS = 1023
-#: Of a double from 2 ** 52 to 2 ** 53 the lowest bits are an integer: vectors of integers and of doubles are made of
-#: each other by these, as older processors have no instruction for that.
+#: Doubles from 2 ** 52 to 2 ** 53 have an integer in the lowest bits, for conversions without an instruction.
 _ONES, _ONES_BITS = 2.0**52, 0x4330000000000000
 
 
@@ -93,7 +92,6 @@ def _swap(bit: int):
     return operation
 
 
-#: Lane l has what lane l ^ 1, l ^ 2 or l ^ 4 had.
 swapped_1, swapped_2, swapped_4 = _swap(1), _swap(2), _swap(4)
 
 
@@ -102,7 +100,7 @@ def _power(builder, whole):
     return builder.bitcast(builder.shl(biased, _int_constant(52)), _VECTOR)
 
 
-#: Taylor series of 2 ** x, which on [-0.5, 0.5] is as good as double precision.
+#: Taylor series of 2 ** x on [-0.5, 0.5] to double precision.
 _EXP2 = (
     1.0, 0.6931471805599453, 0.24022650695910072, 0.05550410866482158, 0.009618129107628477, 0.0013333558146428443,
     0.00015403530393381608, 1.5252733804059841e-05, 1.321548679014431e-06, 1.01780860092397e-07, 7.054911620801123e-09,
@@ -112,7 +110,7 @@ _EXP2 = (
 
 @intrinsic
 def exp2(typingctx, value):
-    """2 ** value."""
+    """Return 2 ** value."""
 
     def generate(context, builder, signature, arguments):
         value = at_least(builder, arguments[0], -float(_BIAS))
@@ -124,7 +122,7 @@ def exp2(typingctx, value):
 
 @intrinsic
 def power2(typingctx, value):
-    """2 ** value of whole numbers."""
+    """Return 2 ** value of integers."""
 
     def generate(context, builder, signature, arguments):
         whole = at_least(builder, arguments[0], -float(_BIAS))
@@ -136,7 +134,7 @@ def power2(typingctx, value):
 
 @intrinsic
 def exponent(typingctx, value):
-    """floor(log2(value)) of positive normal doubles."""
+    """Return floor(log2(value)) of positive normal doubles."""
 
     def generate(context, builder, signature, arguments):
         pattern = builder.bitcast(arguments[0], _INT_VECTOR)

@@ -1,13 +1,12 @@
-"""Explicit vectors of 32 lanes of int8, int16 and int32 for Numba kernels; see `f5py.jit.simd` for the idea.
+"""32-lane vectors of int8, int16 and int32 for kernels; see `f5py.jit.simd`.
 
-Functions, all usable only inside Numba kernels; arrays are one-dimensional and contiguous:
+Functions for kernels; arrays are one-dimensional and contiguous:
 
-``load8(a, i)``, ``store8(a, i, v)``    32 bytes of an int8 or uint8 array from index `i` on, no alignment needed
+``load8(a, i)``, ``store8(a, i, v)``    32 bytes of an int8 or uint8 array from index `i` on, unaligned
 ``load16(a, i)``, ``store16(a, i, v)``  32 numbers of an int16 array
 ``load32(a, i)``, ``store32(a, i, v)``  32 numbers of an int32 array
-``splat8(x)``, ``splat16(x)``, ``splat32(x)``  the same number in all lanes
-``add, sub, larger, either``            lane by lane, of two vectors of one kind: a + b, a - b, maximum, a | b;
-                                        sums wrap around
+``splat8(x)``, ``splat16(x)``, ``splat32(x)``  a number in all lanes
+``add, sub, larger, either``            a + b, a - b, maximum, a | b, by lane; sums wrap around
 ``greater(a, b)``, ``equal(a, b)``      a mask; ``bits32(mask)`` packs it into a uint32, lane 0 in the lowest bit
 ``choose(mask, a, b)``                  a where the mask is set, else b
 ``first_of_32(n)``                      a mask of the first `n` lanes
@@ -16,13 +15,13 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 ``widen16(v)``                          int8 to int16
 ``largest(v)``                          the largest lane of an int32 vector
 
-Vectors of 64 bytes, for loops that keep all they need in registers; the operations lane by lane are the same ones:
+Vectors of 64 bytes, with the same operations by lane:
 
 ``load8x64(a, i)``, ``store8x64(a, i, v)``, ``splat8x64(x)``  as above
-``lanes64()``                           the numbers of the lanes
-``lane64(v, i)``                        one lane
-``from_before(v, a)``                   each lane from the one before it, the first one from the last of `a`
-``from_behind(v)``                      each lane from the one behind it, the last one from the first
+``lanes64()``                           the lane numbers
+``lane64(v, i)``                        a lane
+``from_before(v, a)``                   each lane from the preceding one, the first from the last of `a`
+``from_behind(v)``                      each lane from the next one, the last from the first
 """
 
 from __future__ import annotations
@@ -116,7 +115,7 @@ narrow = converted(short_vector, byte_vector, "trunc")
 
 @intrinsic
 def largest(typingctx, value):
-    """Find the largest lane."""
+    """Return the largest lane."""
 
     def generate(context, builder, signature, arguments):
         kind = ir.FunctionType(_INT, [_INTS])
@@ -128,7 +127,7 @@ def largest(typingctx, value):
 
 @intrinsic
 def lanes64(typingctx):
-    """Make a wide vector with the number of each lane."""
+    """Make a wide vector of lane numbers."""
 
     def generate(context, builder, signature, arguments):
         return ir.Constant(_WIDE_BYTES, list(range(WIDE)))
@@ -147,14 +146,14 @@ def lane64(typingctx, value, lane):
 
 
 def _moved(builder, first, second, start: int):
-    """Lanes from `start` on of two wide vectors, one behind the other."""
+    """Return the lanes from `start` on of two concatenated wide vectors."""
     places = ir.Constant(ir.VectorType(_INT, WIDE), list(range(start, start + WIDE)))
     return builder.shuffle_vector(first, second, places)
 
 
 @intrinsic
 def from_before(typingctx, value, first):
-    """Each lane from the one before it, the first one from the last lane of another vector."""
+    """Shift lanes up by one; the first one comes from the last lane of another vector."""
 
     def generate(context, builder, signature, arguments):
         value, first = arguments
@@ -165,7 +164,7 @@ def from_before(typingctx, value, first):
 
 @intrinsic
 def from_behind(typingctx, value):
-    """Each lane from the one behind it."""
+    """Rotate lanes down by one."""
 
     def generate(context, builder, signature, arguments):
         return _moved(builder, arguments[0], arguments[0], 1)

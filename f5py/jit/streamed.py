@@ -1,7 +1,4 @@
-"""Stores past the caches, for what this processor does not read again, and loads into them before it does.
-
-Such stores need not fetch the memory first, and such loads are not waited for.
-"""
+"""Non-temporal stores and prefetching loads."""
 
 from __future__ import annotations
 
@@ -11,14 +8,14 @@ from numba.extending import intrinsic
 
 from f5py.jit.vectors import pointer
 
-#: Bytes that are copied at once, and that these must begin at a multiple of.
+#: Bytes per copy, and their alignment.
 BLOCK = 64
 _BLOCK = ir.VectorType(ir.IntType(8), BLOCK)
 
 
 @intrinsic
 def stream_block(typingctx, to, at, values, begin):
-    """Copy `BLOCK` bytes of a uint8 array from `begin` on to those of another one from `at` on."""
+    """Copy `BLOCK` bytes of a uint8 array from `begin` on to another one from `at` on, past the caches."""
     if any(array.dtype != types.uint8 for array in (to, values)):
         return None
 
@@ -36,7 +33,7 @@ def stream_block(typingctx, to, at, values, begin):
 
 @intrinsic
 def end_stream(typingctx):
-    """Let others see what has been stored before whatever comes after this, as ordinary stores do by themselves."""
+    """Make preceding streamed stores visible to other threads."""
 
     def generate(context, builder, signature, arguments):
         builder.fence("seq_cst")
@@ -47,7 +44,7 @@ def end_stream(typingctx):
 
 @intrinsic
 def load_ahead(typingctx, array, index):
-    """Let the cache's line of an element be loaded, which is soon to be read."""
+    """Prefetch the cache line of an element."""
 
     def generate(context, builder, signature, arguments):
         array, index = arguments

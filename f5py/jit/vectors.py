@@ -1,8 +1,4 @@
-"""Foundations of vectors of all kinds: how they lie in memory, and operations lane by lane.
-
-For `f5py.jit.simd`, `f5py.jit.simd_double` and `f5py.jit.simd_int`, which say what kernels may use, and for functions
-of single kernels that are made of instructions themselves.
-"""
+"""Foundations of vector types: memory layout and operations by lane."""
 
 from __future__ import annotations
 
@@ -17,12 +13,12 @@ from numba.extending import intrinsic, models, overload, register_model
 CONTRACT = ("contract",)
 
 
-#: What values of the types are to LLVM, by their names: types themselves are pickled.
+#: LLVM types by name, as Numba's types are pickled.
 _LLVM_TYPES: dict[str, ir.VectorType] = {}
 
 
 class Vector(types.Type):
-    """Numba's type of vectors, or of masks, with so many lanes of a kind; made by `vector_type`."""
+    """Numba type of a vector or mask; see `vector_type`."""
 
 
 @register_model(Vector)
@@ -32,7 +28,7 @@ class _VectorModel(models.PrimitiveModel):
 
 
 def vector_type(name: str, llvm_type: ir.VectorType) -> Vector:
-    """Make a Numba type whose values are LLVM's vectors."""
+    """Make a Numba type of LLVM vectors."""
     _LLVM_TYPES[name] = llvm_type
     return Vector(name=name)
 
@@ -43,14 +39,14 @@ def constant(llvm_type: ir.VectorType, value: float) -> ir.Constant:
 
 
 def broadcast(builder, scalar, llvm_type: ir.VectorType):
-    """Copy a scalar to all lanes of a vector."""
+    """Copy a scalar to all lanes."""
     undefined, number = ir.Constant(llvm_type, ir.Undefined), ir.IntType(32)
     first = builder.insert_element(undefined, scalar, ir.Constant(number, 0))
     return builder.shuffle_vector(first, undefined, constant(ir.VectorType(number, llvm_type.count), 0))
 
 
 def splatted(kind: Vector, scalar: types.Type):
-    """Make the function that fills all lanes with a scalar, of which whole numbers are cut to their lowest bits."""
+    """Make the function that copies a scalar to all lanes; integers are truncated."""
     llvm_type = _LLVM_TYPES[kind.name]
 
     @intrinsic
@@ -66,7 +62,7 @@ def splatted(kind: Vector, scalar: types.Type):
 
 
 def converted(source: Vector, target: Vector, how: str):
-    """Make the function that converts lanes by an instruction: ``sext`` or ``trunc``."""
+    """Make the function that converts lanes by ``sext`` or ``trunc``."""
 
     @intrinsic
     def convert(typingctx, value):
@@ -79,7 +75,7 @@ def converted(source: Vector, target: Vector, how: str):
 
 
 def call(builder, name: str, *arguments):
-    """Call LLVM's function of this name, of vectors of floats or doubles."""
+    """Call an LLVM intrinsic of float or double vectors."""
     kinds = [argument.type for argument in arguments]
     bits = 32 if kinds[0].element == ir.FloatType() else 64
     function = cgutils.get_or_insert_function(
@@ -89,7 +85,7 @@ def call(builder, name: str, *arguments):
 
 
 def pointer(context, builder, array_type, array, index, llvm_type: ir.VectorType):
-    """Compute the address of a vector in an array; `IndexError` beyond its ends if bounds are checked."""
+    """Return the address of a vector in an array; raise `IndexError` beyond it if bounds are checked."""
     view = context.make_array(array_type)(context, builder, array)
     if config.BOUNDSCHECK:
         (length,) = cgutils.unpack_tuple(builder, view.shape, 1)
@@ -115,10 +111,7 @@ def loaded(
 ):
     """Make the function that loads vectors from one-dimensional arrays of these types.
 
-    Parameters
-    ----------
-    made : callable of an IR builder and a vector of `llvm_type`, optional
-        Makes of it the vector of the kind.
+    `made`, called with an IR builder and a vector of `llvm_type`, makes the vector of the kind.
     """
 
     @intrinsic
@@ -138,7 +131,7 @@ def loaded(
 
 
 def memory(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collection[types.Type], alignment: int):
-    """Make the functions that load and store vectors of a kind, in one-dimensional arrays of these types."""
+    """Make the functions that load and store vectors in one-dimensional arrays of these types."""
 
     @intrinsic
     def store(typingctx, array, index, value):
@@ -157,7 +150,7 @@ def memory(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collection[types.
 
 
 def binary(kinds: Collection[types.Type], emit: Callable[..., Any]):
-    """Make an operation of two vectors of one kind, which gives a third."""
+    """Make an operation of two vectors of one kind with a vector result."""
 
     @intrinsic
     def operation(typingctx, a, b):
@@ -169,7 +162,7 @@ def binary(kinds: Collection[types.Type], emit: Callable[..., Any]):
 
 
 def comparison(masks: Mapping[types.Type, types.Type], emit: Callable[..., Any]):
-    """Make an operation of two vectors of one kind, which gives the mask of that kind."""
+    """Make an operation of two vectors of one kind with a mask result."""
 
     @intrinsic
     def compare(typingctx, a, b):
@@ -181,7 +174,7 @@ def comparison(masks: Mapping[types.Type, types.Type], emit: Callable[..., Any])
 
 
 def overload_arithmetic(kind: types.Type) -> None:
-    """Let ``+ - * /`` work lane by lane on vectors of floats or doubles."""
+    """Define ``+ - * /`` by lane for float or double vectors."""
 
     def emit(name: str, **flags: Any):
         return lambda builder, a, b: getattr(builder, name)(a, b, **flags)
@@ -196,7 +189,7 @@ def overload_arithmetic(kind: types.Type) -> None:
 
 
 def lanes_by_bits(mask: types.Type, n_lanes: int):
-    """Make the function that turns the bits of an integer to a mask of lanes."""
+    """Make the function that converts an integer's bits to a mask."""
 
     @intrinsic
     def lanes_of(typingctx, number):
@@ -211,7 +204,7 @@ def lanes_by_bits(mask: types.Type, n_lanes: int):
 
 
 def choice(masks: Mapping[types.Type, types.Type]):
-    """Make the function that takes lanes of its second argument where the mask is set, else of its third."""
+    """Make the function that selects lanes by a mask."""
 
     @intrinsic
     def select(typingctx, lanes, a, b):
@@ -223,7 +216,7 @@ def choice(masks: Mapping[types.Type, types.Type]):
 
 
 def called(kind: types.Type, name: str, n_arguments: int):
-    """LLVM's function of this name for vectors of a kind, of one or three arguments."""
+    """Make the function that calls an LLVM intrinsic of one or three vectors."""
 
     def generate(context, builder, signature, arguments):
         return call(builder, name, *arguments)
@@ -244,7 +237,7 @@ def called(kind: types.Type, name: str, n_arguments: int):
 
 
 def overload_operator(kind: types.Type, python_operator: Callable[..., Any], operation: Callable[..., Any]) -> None:
-    """Let an operator between two vectors of a kind be that operation."""
+    """Define an operator of two vectors."""
 
     @overload(python_operator)
     def implementation(a, b):
@@ -254,7 +247,7 @@ def overload_operator(kind: types.Type, python_operator: Callable[..., Any], ope
 
 
 def exp2_of(builder, value, whole, power, coefficients):
-    """2 ** value: the polynomial of what is beyond the next whole number, times the power of that if it is given."""
+    """Return 2 ** value: a polynomial of the fraction, times `power` if given."""
     part = builder.fsub(value, whole, flags=CONTRACT)
     result = constant(value.type, coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
@@ -263,6 +256,6 @@ def exp2_of(builder, value, whole, power, coefficients):
 
 
 def at_least(builder, value, least: float):
-    """Take the larger of each lane and a number."""
+    """Return the maximum of each lane and a number."""
     limit = constant(value.type, least)
     return builder.select(builder.fcmp_ordered(">", value, limit), value, limit)

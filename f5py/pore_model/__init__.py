@@ -1,4 +1,4 @@
-"""Pore models: the expected current of every k-mer, built in or read from a text file."""
+"""Pore models: the expected current of every k-mer, built in or read from a file."""
 
 from f5py.pore_model.builtin import BUILTIN_MODELS, builtin, named_model
 from f5py.pore_model.model import PoreModel, check_same_k

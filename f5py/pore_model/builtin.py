@@ -1,10 +1,9 @@
-"""The models that come with the package.
+"""Built-in pore models.
 
-That of methylated R10.4.1 k-mers is made when it is loaded; see `R10_CPG_SHIFTS`.
-
-A model is one file ``data/<name>.npz`` with the float32 arrays ``level_mean`` and ``level_stdv`` in rank
-order, as ``numpy.savez_compressed`` writes them, and one entry in `BUILTIN_MODELS`. Their origin and licence
-are in ``data/NOTICE``.
+A model is a file ``data/<name>.npz`` with the float32 arrays ``level_mean`` and ``level_stdv`` in rank order, and an
+entry
+in `BUILTIN_MODELS`. The model of methylated R10.4.1 k-mers is computed from `R10_CPG_SHIFTS`. Origin and license are in
+``data/NOTICE``.
 """
 
 from __future__ import annotations
@@ -30,31 +29,25 @@ BUILTIN_MODELS: dict[str, tuple[int, str]] = {
     "rna004_130bps.nucleotide.9mer": (9, NUCLEOTIDES),
     "rna004_130bps.nucleotide.5mer": (5, NUCLEOTIDES),
 }
-#: Shifts of R10.4.1 k-mers by the place of a methylated C; see NOTICE. Standard deviations stay.
+#: Shifts of R10.4.1 levels by the position of a methylated C; see NOTICE.
 R10_CPG_SHIFTS = Shifts.of_places((1.0, 0.0, 0.0, 0.0, -1.5, -10.5, -12.5, -2.5, 1.0))
-#: Models that are made of another one and such shifts.
+#: Models made from another one by shifts.
 _SHIFTED = {"r10.4.1_400bps.cpg.9mer": ("r10.4.1_400bps.nucleotide.9mer", R10_CPG_SHIFTS)}
 #: Short names.
 _SHORT_NAMES = {"rna004": "rna004_130bps.nucleotide.9mer", "rna004-5mer": "rna004_130bps.nucleotide.5mer"}
 
 
 def named_model(name: str, alphabet: str) -> PoreModel | None:
-    """Return the built-in model over `alphabet` of that name or short name, or None."""
+    """Return the built-in model of a name or short name and an alphabet, or None."""
     name = _SHORT_NAMES.get(name, name)
     return builtin(name) if BUILTIN_MODELS.get(name, (0, ""))[1] == alphabet else None
 
 
 @cache
 def builtin(name: str) -> PoreModel:
-    """Return a model that comes with the package; loaded on first use.
+    """Return a built-in model, loaded on first use; its arrays must not be changed.
 
-    Raises `PoreModelError` if there is no such model, or its file is missing from the installation or damaged. The
-    model is the same object at every call; its arrays must not be changed.
-
-    Parameters
-    ----------
-    name : str
-        A key of `BUILTIN_MODELS`.
+    Raises `PoreModelError` if there is no such model, or its file is missing or damaged.
     """
     if name not in BUILTIN_MODELS:
         known = ", ".join(BUILTIN_MODELS)
@@ -67,7 +60,7 @@ def builtin(name: str) -> PoreModel:
     try:
         with source.open("rb") as handle, np.load(handle, allow_pickle=False) as arrays:
             level_mean, level_stdv = arrays["level_mean"], arrays["level_stdv"]
-    except Exception as problem:  # zipfile, zlib and numpy each raise their own kinds for a damaged file
+    except Exception as problem:  # of zipfile, zlib or numpy
         raise PoreModelError(f"{source}: cannot be read ({problem}); reinstall f5py") from problem
     if not level_mean.shape == level_stdv.shape == (len(alphabet) ** k,):
         raise PoreModelError(f"{source}: has the wrong number of k-mers; reinstall f5py")

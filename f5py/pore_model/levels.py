@@ -1,4 +1,4 @@
-"""Levels in units of their own spread, as some pore models have them, become picoampere."""
+"""Conversion of normalized levels to picoampere."""
 
 from __future__ import annotations
 
@@ -8,31 +8,32 @@ from numpy.typing import NDArray
 from f5py.errors import PoreModelError
 from f5py.pore_model.model import PoreModel
 
-#: Levels in units of spread are about 0; currents are some tens of picoampere.
+#: Limit between normalized levels and picoampere.
 _LARGEST_UNIT = 10.0
 
 
 def are_units_of_spread(levels: NDArray[np.floating]) -> bool:
-    """Return whether levels cannot be picoampere."""
+    """Return whether levels are normalized, not in picoampere."""
     return float(np.median(np.abs(levels))) < _LARGEST_UNIT
 
 
 def like_builtin(
     file: str, k: int, levels: NDArray[np.float64], like: PoreModel | None
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Give levels the mean and the spread of a built-in model, if they need it, and its standard deviations.
+    """Rescale normalized levels to a built-in model's mean and spread, and return its standard deviations.
 
-    K-mers of direct RNA may be spelled in either direction: the one that fits the built-in model better is taken.
-    Raises `PoreModelError` if there is no such model of the same k.
+    K-mers of direct RNA may be spelled in either direction; the one that fits better is used. Raises `PoreModelError`
+    if
+    there is no model of the same k.
 
     Parameters
     ----------
     file : str
         For messages.
     levels : float64, shape (4 ** k,)
-        In pA or in any other unit, in the order of the k-mers' ranks.
+        In any unit, in rank order.
     like : PoreModel or None
-        The built-in model of the same chemistry.
+        Built-in model of the same chemistry.
 
     Returns
     -------
@@ -56,7 +57,7 @@ def like_builtin(
 
 
 def reverse_kmers(levels: NDArray, k: int) -> NDArray:
-    """Levels by k-mers that are spelled in the other direction."""
+    """Reorder levels for k-mers spelled in the other direction."""
     return np.ascontiguousarray(levels.reshape((4,) * k).transpose(range(k)[::-1])).ravel()
 
 
@@ -65,9 +66,9 @@ def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
 
 
 def by_order(levels: NDArray[np.floating], like: PoreModel) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Levels of which only the order is known: normally distributed, with the mean and spread of another model's.
+    """Return normally distributed levels in the order of `levels`, with the mean and spread of a model.
 
-    In pA, float32; the standard deviation is the median of the other model's.
+    In pA, float32; the standard deviation is the model's median.
     """
     from statistics import NormalDist
 

@@ -1,4 +1,4 @@
-"""The pore model: the expected current level of every k-mer."""
+"""Pore model: the expected current level of every k-mer."""
 
 from __future__ import annotations
 
@@ -17,58 +17,52 @@ from f5py.errors import PoreModelError
 MAX_K = 9
 
 NUCLEOTIDES = "ACGT"
-
-#: M is the methylated base of the motif that a model is made for.
+#: M is the motif's methylated base.
 NUCLEOTIDES_AND_M = "ACGMT"
 
 
 class Levels(NamedTuple):
-    """The numbers of a pore model; arrays in rank order."""
+    """Arrays of a pore model for kernels, in rank order."""
 
     k: int
-    # level_mean, level_stdv: shape (n_kmers,): in pA
-    level_mean: NDArray[np.float32]
+    level_mean: NDArray[np.float32]  # shape (n_kmers,): in pA
     level_stdv: NDArray[np.float32]
-    ln_stdv: NDArray[np.float32]  # shape (n_kmers,): natural logarithm of `level_stdv`
+    ln_stdv: NDArray[np.float32]  # natural logarithm of `level_stdv`
 
 
 class Shifts(NamedTuple):
-    """Shifts of a k-mer's level by the place of a methylated base in it, in pA; both of length k."""
+    """Shifts of a k-mer's level in pA by the position of a methylated base; both of length k."""
 
     by_place: tuple[float, ...]
-    # added where the base before the methylated one, in the k-mer, is C or T, and subtracted where it is A or G
-    pyrimidine_before: tuple[float, ...]
+    pyrimidine_before: tuple[float, ...]  # added if the preceding base is C or T, subtracted if it is A or G
 
     @classmethod
     def of_places(cls, by_place: Sequence[float]) -> Shifts:
-        """Shifts that do not depend on the base before."""
+        """Make shifts that do not depend on the preceding base."""
         return cls(tuple(by_place), (0.0,) * len(by_place))
 
 
 @dataclass(frozen=True, eq=False)
 class PoreModel:
-    """Expected current of every k-mer, in the order of the k-mers' ranks.
+    """Expected current of every k-mer, in rank order.
 
-    The rank of a k-mer is the number that its bases spell in base ``len(alphabet)``, the first base being the
-    most significant digit; ranks are thus in lexicographic order.
+    A k-mer's rank is its value as a number in base ``len(alphabet)``, first base first; ranks are in lexicographic
+    order.
     """
 
-    name: str  # name of a built-in model or path of the file
-    k: int  # bases per k-mer
-    alphabet: str  # the bases in lexicographic order, ``"ACGT"`` or ``"ACGMT"`` (M is the methylated base)
-    # level_mean, level_stdv: shape (len(alphabet) ** k,): mean and standard deviation of the current, in pA
-    level_mean: NDArray[np.float32]
+    name: str  # built-in name or path
+    k: int
+    alphabet: str  # sorted: ``"ACGT"`` or ``"ACGMT"``
+    level_mean: NDArray[np.float32]  # shape (len(alphabet) ** k,): in pA
     level_stdv: NDArray[np.float32]
-    noise: Noise | None = None  # of the events around these levels, if the model's file says it
-    # factor of log-likelihood ratios where probabilities are made of them, if the model's file says it
-    calibration: float | None = None
-    kind: str | None = None  # kind of methylation, such as ``"cpg"``, if the model's file says it
-    # if levels of methylated k-mers are those of plain ones plus these
-    shifts: Shifts | None = None
+    # optional contents of the model's file
+    noise: Noise | None = None
+    calibration: float | None = None  # factor of log-likelihood ratios for probabilities
+    kind: str | None = None  # of methylation, such as ``"cpg"``
+    shifts: Shifts | None = None  # of methylated k-mers against plain ones
 
     @cached_property
     def levels(self) -> Levels:
-        """The model as kernels take it."""
         return Levels(self.k, self.level_mean, self.level_stdv, self.ln_stdv)
 
     @cached_property
@@ -78,10 +72,7 @@ class PoreModel:
 
 
 def check_same_k(nucleotide: PoreModel, methylation: PoreModel) -> None:
-    """Raise unless two models that are to be used together have the same k.
-
-    Raises `PoreModelError` if their k-mers differ in length.
-    """
+    """Raise `PoreModelError` unless two models have the same k."""
     if nucleotide.k != methylation.k:
         raise PoreModelError(
             f"the pore models {nucleotide.name} (k = {nucleotide.k}) and {methylation.name} "
@@ -90,14 +81,9 @@ def check_same_k(nucleotide: PoreModel, methylation: PoreModel) -> None:
 
 
 def with_methylation(nucleotide: PoreModel, shifts: Shifts, name: str, canonical: str = "C") -> PoreModel:
-    """Make a model of methylated k-mers, over the alphabet ACGMT, from that of plain ones.
+    """Make a model of methylated k-mers, over ACGMT, from one over ACGT.
 
-    Parameters
-    ----------
-    nucleotide : PoreModel
-        Over the alphabet ACGT.
-    shifts : Shifts
-        Added to the level of the k-mer with the canonical base in place of M.
+    `shifts` are added to the level of the k-mer with the canonical base in place of M.
     """
     k = nucleotide.k
     plain = np.ix_(*[[NUCLEOTIDES.index(canonical if base == "M" else base) for base in NUCLEOTIDES_AND_M]] * k)

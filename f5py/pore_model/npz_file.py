@@ -1,8 +1,8 @@
 """Pore models in the npz files of Uncalled4.
 
-Such a file has ``current.mean`` and ``current.stdv`` (which may be empty) by k-mer, normalised to mean 0 and spread 1,
-and ``_pa_mean`` and ``_pa_stdv`` to undo that. With ``_reverse`` its k-mers are spelled from 3' to 5'. Source:
-Uncalled4 4.1.0, src/uncalled4/pore_model.py.
+They have ``current.mean`` and ``current.stdv`` (perhaps empty) by k-mer, normalized to mean 0 and spread 1, and
+``_pa_mean`` and ``_pa_stdv`` to undo that. With ``_reverse`` k-mers are spelled from 3' to 5'. Source: Uncalled4 4.1.0,
+src/uncalled4/pore_model.py.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ MAGIC = b"PK"
 _MEAN, _STDV = "current.mean", "current.stdv"
 _PA_MEAN, _PA_STDV, _REVERSE = "_pa_mean", "_pa_stdv", "_reverse"
 _NAMES = frozenset((_MEAN, _STDV, _PA_MEAN, _PA_STDV, _REVERSE))
-#: Of all arrays; those of 9-mers have 4 MB.
+#: Limit of all arrays; those of 9-mers have 4 MB.
 _MOST_BYTES = 1 << 26
 
 
 def _number(arrays: dict[str, NDArray[Any]], name: str) -> float:
-    """Read a single number, 0 if it is not there."""
+    """Return a scalar, 0 if it is missing."""
     array = arrays.get(name, np.zeros(()))
     if array.size != 1 or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
         raise DamagedValueError(f"{name} is not a number")

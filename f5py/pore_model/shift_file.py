@@ -1,6 +1,6 @@
-"""Short files of pore models: the shifts of methylated k-mers against those of a built-in nucleotide model.
+"""Short files of pore models: shifts of methylated k-mers against a built-in nucleotide model.
 
-Such a file has a line for each place of the methylated base in the k-mer::
+They have a line for each position of the methylated base in the k-mer::
 
     #f5py shifts
     #model        r10.4.1_400bps.nucleotide.9mer
@@ -10,8 +10,7 @@ Such a file has a line for each place of the methylated base in the k-mer::
     place  shift  standard_error  pyrimidine_before  standard_error
     0      0.75   0.30            0.00               0.00
 
-`pyrimidine_before` is added where the base before the methylated one is C or T, and subtracted where it is A or G. All
-numbers are in pA.
+`pyrimidine_before` is added if the preceding base is C or T, and subtracted if it is A or G. All numbers are in pA.
 """
 
 from __future__ import annotations
@@ -24,21 +23,19 @@ from f5py.errors import PoreModelError
 from f5py.pore_model.builtin import BUILTIN_MODELS, builtin
 from f5py.pore_model.model import NUCLEOTIDES, PoreModel, Shifts, with_methylation
 
-#: First line of such a file.
+#: First line.
 SHIFTS = b"#f5py shifts"
-#: Kind of methylation that the shifts are of.
 _KIND = "cpg"
 _TITLES = "place\tshift\tstandard_error\tpyrimidine_before\tstandard_error"
-#: A base in the pore does not move the current by more, in pA.
+#: Largest plausible shift in pA.
 MOST_SHIFT = 50.0
 _LEAST_FACTOR, _MOST_FACTOR = 0.05, 20.0
 
 
 def shifted_model(file: str, text: bytes) -> PoreModel:
-    """Make a model of the text of such a file; its name is `file`.
+    """Parse a model from the text of a file; its name is `file`.
 
-    Raises `PoreModelError`, with the line, for a line that is missing, malformed or out of order, a model that is not
-    built in, or a number that is out of range.
+    Raises `PoreModelError` for a missing, malformed or misplaced line, an unknown model, or a number out of range.
     """
     said: dict[str, str] = {}
     rows: list[list[float]] = []
@@ -73,12 +70,12 @@ def shifted_model(file: str, text: bytes) -> PoreModel:
 def shift_text(
     nucleotide: str, shifts: Shifts, errors: Sequence[Sequence[float]], calibration: float | None, source: str
 ) -> str:
-    """Format such a file.
+    """Format a file.
 
     Parameters
     ----------
     nucleotide : str
-        Name of the built-in model of plain k-mers.
+        Built-in model of plain k-mers.
     errors : two sequences of float, length k
         Standard errors of both kinds of shifts.
     source : str
@@ -96,7 +93,7 @@ def shift_text(
 
 
 def stated_calibration(file: str, line: int, text: str) -> float:
-    """Read the factor of a ``#calibration`` line."""
+    """Parse the factor of a ``#calibration`` line."""
     factor = _number(text)
     if not _LEAST_FACTOR <= factor <= _MOST_FACTOR:
         raise PoreModelError(
@@ -107,7 +104,7 @@ def stated_calibration(file: str, line: int, text: str) -> float:
 
 
 def _row(file: str, line: int, words: list[str], place: int) -> list[float]:
-    """Read the line of a place, which may lack the columns after the shift."""
+    """Parse the line of a position; columns after the shift are optional."""
     row = [_number(word) for word in words[:5]]
     row += [0.0] * (5 - len(row))
     if len(words) not in (2, 3, 5) or not all(map(math.isfinite, row)) or words[0] != str(place):
@@ -121,7 +118,7 @@ def _row(file: str, line: int, words: list[str], place: int) -> list[float]:
 
 
 def _number(text: str) -> float:
-    """Read a number; NaN for other text."""
+    """Parse a number; NaN for other text."""
     try:
         return float(text) if text.isascii() and "_" not in text else math.nan
     except ValueError:

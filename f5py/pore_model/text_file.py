@@ -1,12 +1,11 @@
 """Pore models in the text format of nanopolish and f5c.
 
-A data line holds a k-mer, the mean and the standard deviation of its current, and perhaps more columns,
-which are ignored. The lines are in lexicographic order and complete, and U is T. ``#k<TAB>6`` may state k, and
-``#noise<TAB>0.5<TAB>0.4<TAB>t7`` the noise around the levels (`f5py.core.noise.Noise`: stay, step, tails), and
-``#calibration<TAB>1.4`` the factor of log-likelihood ratios where probabilities are made of them. Other lines that
-start with ``#``, empty lines and the column titles (first column ``kmer``) are skipped. A file of k-mers and levels
-only, as the pores' manufacturer publishes them, gets the rest from the built-in model of its chemistry. A file of
-shifts (`f5py.pore_model.shift_file`) stands for the k-mers that they make.
+A data line has a k-mer, the mean and the standard deviation of its current; further columns are ignored. Lines are
+complete and in lexicographic order, with U as T. ``#k<TAB>6`` may state k, ``#noise<TAB>0.5<TAB>0.4<TAB>t7`` the noise
+(`f5py.core.noise.Noise`: stay, step, tails), and ``#calibration<TAB>1.4`` the factor of log-likelihood ratios for
+probabilities. Other lines with ``#``, empty lines and titles (first column ``kmer``) are skipped. Files of k-mers and
+levels only, as the manufacturer publishes them, are completed from the built-in model of the chemistry. A file of
+shifts (`f5py.pore_model.shift_file`) is expanded.
 """
 
 from __future__ import annotations
@@ -30,28 +29,27 @@ from f5py.pore_model.shift_file import SHIFTS, shifted_model, stated_calibration
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
-#: More text is no pore model: one of 9-mers over ACGMT has half of that.
+#: Limit of the text; 9-mers over ACGMT have half of it.
 _MOST_BYTES = 1 << 28
-#: Longest number that is taken; printed floats have fewer than 30 characters.
+#: Limit of a number's characters.
 _LONGEST_NUMBER = 64
 
 
 def read_model(
     path: str | os.PathLike[str], alphabet: str, like: Callable[[], PoreModel | None] = lambda: None
 ) -> PoreModel:
-    """Read a pore model from a text file, which may be gzip-compressed and may have CRLF line ends, or from npz.
+    """Read a pore model from text, perhaps gzip-compressed, or from npz; its name is the path.
 
-    Raises `PoreModelError` if the file cannot be read; k is not 1..9 or contradicts the k-mers; a k-mer is out of
-    order, missing or one too many; a number is malformed or not finite, or a standard deviation is not positive. The
-    message names the file and the line. The model's name is the path; decimal
-    numbers become the nearest float32 values.
+    Raises `PoreModelError`, with file and line, if the file cannot be read, k is invalid, a k-mer is missing,
+    superfluous or
+    out of order, or a number is malformed, not finite or a standard deviation not positive.
 
     Parameters
     ----------
     alphabet : str
-        The bases in lexicographic order: ``"ACGT"`` for ``--kmer-model``, ``"ACGMT"`` for ``--meth-model``.
+        ``"ACGT"`` for ``--kmer-model``, ``"ACGMT"`` for ``--meth-model``.
     like : callable
-        Returns the built-in model of the same chemistry, or None: asked if the file says less than a model needs.
+        Returns the built-in model of the chemistry, or None, for an incomplete file.
     """
     file = os.fspath(path)
     if _starts_with(file, MAGIC):
@@ -73,16 +71,11 @@ def read_model(
 
 
 def read_start(path: str | os.PathLike[str], like: Callable[[], PoreModel | None]) -> PoreModel:
-    """Read what a training starts from: a model over ``ACGT`` or ``ACGMT``, or levels of which only the order counts.
+    """Read the start of a training: a model, or two columns of k-mers and levels that only give an order.
 
-    Raises `PoreModelError` as `read_model` does, and if there is no model to be like.
-
-    Parameters
-    ----------
-    path : path-like
-        The file. Of two columns, k-mer and level, the levels are taken for their order.
-    like : callable
-        Returns a model whose mean, spread and median standard deviation such levels get.
+    Raises `PoreModelError` as `read_model`. `like` returns the model for the mean, spread and median standard deviation
+    of
+    such levels.
     """
     file = os.fspath(path)
     if _starts_with(file, MAGIC):
@@ -113,7 +106,7 @@ def _model_of(table: _Table, k: int, alphabet: str) -> PoreModel:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Places of the first two or three columns of every data line.
+    """Positions of the first two or three columns of every data line.
 
     `line` has the 1-based line numbers, shape (n,); `start` and `end` the extents in `text`, shape (n, n_columns).
     """
@@ -129,7 +122,7 @@ class _Table:
 
     @classmethod
     def of(cls, file: str, content: bytes) -> _Table:
-        """Find the columns: maximal runs of characters above the blank."""
+        """Find the columns, which are runs of non-blank characters."""
         text = np.frombuffer(b"\n" + content + b"\n", np.uint8)
         dark = (text > 32).view(np.int8)
         edges = np.diff(dark)
@@ -166,7 +159,7 @@ class _Table:
 
     @property
     def k(self) -> int:
-        """What the file says, else the length of the first k-mer; raises `PoreModelError` if it has none."""
+        """The stated k, else the length of the first k-mer; raises `PoreModelError` without one."""
         if not len(self.line):
             raise PoreModelError(
                 f"{self.file}: no k-mers in it; give a text file with the columns k-mer, mean and stdv"
@@ -192,13 +185,13 @@ class _Table:
         raise PoreModelError(f"{self.file}, line {self.line[row]}: {why}")
 
     def fail_at(self, bad: NDArray[np.bool_], why: str, column: int) -> None:
-        """Raise for the first bad row, if there is one; `why` is formatted with its field."""
+        """Raise for the first bad row, if any; `why` is formatted with its field."""
         if bad.any():
             row = int(bad.argmax())
             self.fail(row, why.format(self.shown(row, column)))
 
     def fields(self, column: int, width: int) -> NDArray[np.uint8]:
-        """Return one column as characters, zero after the end of a field, shape (n, width)."""
+        """Return a column as zero-padded characters, shape (n, width)."""
         start, end = self.start[:, column, None], self.end[:, column, None]
         where = start + np.arange(width)
         return np.where(where < end, self.text[np.minimum(where, len(self.text) - 1)], 0).astype(np.uint8)
@@ -209,7 +202,7 @@ def _starts_with(file: str, magic: bytes) -> bool:
         with open(file, "rb") as opened:
             return opened.read(len(magic)) == magic
     except OSError:
-        return False  # said when it is read
+        return False  # reading reports it
 
 
 def _read_bytes(file: str) -> bytes:
@@ -231,7 +224,7 @@ def _read_bytes(file: str) -> bytes:
 
 
 def _spells(text: NDArray[np.uint8], start: NDArray[np.intp], end: NDArray[np.intp], word: bytes) -> NDArray[np.bool_]:
-    """Return which of the tokens are `word`."""
+    """Return which tokens equal `word`."""
     same = end - start == len(word)
     for offset, character in enumerate(word):
         same &= text[np.minimum(start + offset, len(text) - 1)] == character
@@ -260,12 +253,12 @@ def _stated_noise(file: str, line: int, values: list[bytes]) -> Noise:
 
 
 def _check_names(table: _Table, k: int, alphabet: str) -> None:
-    """Raise unless the k-mers are exactly those over `alphabet`, in rank order."""
+    """Raise unless the k-mers are all those over `alphabet`, in rank order."""
     n_expected, n_found = len(alphabet) ** k, len(table.line)
     n_compared = min(n_expected, n_found)
     rule = f"the file must list all {n_expected} {k}-mers over {alphabet} in lexicographic order"
     expected = _first_kmers(n_compared, k, alphabet)
-    # one column more than k, so that a longer name differs too
+    # one column more than k detects longer names
     found = table.fields(0, k + 1)[:n_compared]
     found[found == ord("U")] = ord("T")
     wrong = (found != np.pad(expected, ((0, 0), (0, 1)))).any(axis=1)
@@ -280,7 +273,7 @@ def _check_names(table: _Table, k: int, alphabet: str) -> None:
 
 
 def _first_kmers(n: int, k: int, alphabet: str) -> NDArray[np.uint8]:
-    """Return the k-mers of the ranks 0..n-1, shape (n, k)."""
+    """Return the k-mers of ranks 0..n-1, shape (n, k)."""
     bases = np.frombuffer(alphabet.encode(), np.uint8)
     kmers = np.empty((n, k), np.uint8)
     ranks = np.arange(n)
@@ -295,13 +288,13 @@ def _name(kmer: NDArray[np.uint8]) -> str:
 
 
 def _numbers(table: _Table, column: int, name: str) -> NDArray[np.float32]:
-    """Return one column as float32."""
+    """Return a column as float32."""
     advice = f"column {name}, {{!r}}: is not a finite decimal number; correct the line"
     length = table.end[:, column] - table.start[:, column]
     table.fail_at(length > _LONGEST_NUMBER, advice, column)
     width = int(length.max())
     characters = table.fields(column, width)
-    # without letters other than e there is no nan or inf, and no underscore, which numpy would skip
+    # excludes nan, inf and underscores
     allowed = np.zeros(256, np.bool_)
     allowed[np.frombuffer(b"\x000123456789+-.eE", np.uint8)] = True
     table.fail_at(np.asarray(~allowed[characters].all(axis=1)), advice, column)

@@ -1,4 +1,4 @@
-"""Write pore models in the text format that f5c and `f5py.pore_model.text_file` read."""
+"""Writer of pore models in f5c's text format."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from f5py.core.kmers import kmer_digits
 from f5py.pore_model.model import NUCLEOTIDES, PoreModel
 
 _CHUNK = 1 << 16
-#: What the kinds of alphabets are called in such files.
 _ALPHABETS = {NUCLEOTIDES: "nucleotide"}
-#: Of events' own standard deviations, which neither f5c nor f5py uses.
+#: Unused by f5c and f5py.
 _SD_COLUMNS = "1.0000\t1.0000"
 
 
 def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comment: str) -> Iterator[bytes]:
-    """Format a model piece by piece: a line for each k-mer in the order of ranks.
+    """Format a model piece by piece, a line per k-mer in rank order.
 
     Parameters
     ----------
     model : PoreModel
-        Its noise and its calibration, if it says them, are comments, which f5c skips.
+        Noise and calibration become comments, which f5c skips.
     n_events : float, shape (n_kmers,)
-        Events that each k-mer's level was estimated from, which is the last column, `weight`.
+        Events behind each k-mer's level, for the last column, `weight`.
     kind : str
-        What is methylated, such as ``cpg``.
+        Of methylation, such as ``cpg``.
     comment : str
         One line about the model's origin.
     """
