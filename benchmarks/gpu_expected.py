@@ -35,7 +35,7 @@ from f5py.compute.gpu import sources
 from f5py.compute.gpu.results._group_order_numba import (
     GROUPS,
     WARPS_OF_PIECE,
-    Limits,
+    GroupLimits,
     PartCalls,
     describe_groups,
     empty_order,
@@ -182,7 +182,7 @@ class _Counter:
         given_back = np.zeros(len(batch), np.bool_)
         order_groups(
             one, one.copy(), reads, PartCalls(np.arange(len(batch)), batch.calls.offsets, batch.calls.n), listing,
-            Limits(model.k, 1 << 60), order, given_back,
+            GroupLimits(model.k, 1 << 60), order, given_back,
         )  # fmt: skip
         pieces = np.arange(-(-order.n[0] // (GROUPS * WARPS_OF_PIECE)))
         describe_groups(one.copy(), pieces, listing, model.k, order)

@@ -19,7 +19,7 @@ from batches import load_batch
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.gpu.backend import GpuBackend, GpuLimits
 from f5py.compute.gpu.device import open_device
-from f5py.compute.gpu.placement import Reason
+from f5py.compute.gpu.placement import PlacementReason
 from f5py.core.batch import ReadStatus
 from f5py.pore_model import builtin
 from f5py.signal.events import DNA
@@ -66,7 +66,7 @@ def main() -> None:
     placement, timing = seen[fastest]
     rows = [
         (reason.name, placement.count(reason), f"{lengths[placement.having(reason)].sum() / 1e6:.2f}")
-        for reason in Reason
+        for reason in PlacementReason
     ]
     larger = max(timing.cpu, timing.gpu)
     text = "\n".join(

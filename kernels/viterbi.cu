@@ -326,17 +326,17 @@ extern "C" __global__ void __launch_bounds__(LANES) viterbi_rows(
                 const int state = element & 3, row = element >> 9;
                 const unsigned with_row = __ballot_sync(FULL, state != SKIP_STATE && row != 1);
                 const int rank = __popc(with_row & ((1u << lane) - 1));
-                const bool is_taken = (with_row >> lane & 1) && block_rows + rank < limit;
+                const bool to_callback = (with_row >> lane & 1) && block_rows + rank < limit;
                 const int its_event = block_event + stride * (row - 1);
                 const int its_position = block_position + (element >> 2 & 127);
-                if (is_taken) {
+                if (to_callback) {
                     const int64 to = q[read] + n_rows + block_rows + rank;
                     row_event[to] = its_event;
                     row_position[to] = (int)(start + its_position);
                     row_state[to] = (unsigned char)((state == BAD_STATE ? ROW_BAD : 0) |
                                                     (new_segment && block_rows + rank == 0 ? ROW_NEW_SEGMENT : 0));
                 }
-                const unsigned taken = __ballot_sync(FULL, is_taken);
+                const unsigned taken = __ballot_sync(FULL, to_callback);
                 if (taken != 0) {
                     const int latest = 31 - __clz((int)taken);
                     event = __shfl_sync(FULL, its_event, latest);

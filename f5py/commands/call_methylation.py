@@ -10,45 +10,45 @@ from typing import Any
 
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
-from f5py.compute.methylation import Caller, motifs_of
+from f5py.compute.methylation import MethylationStage, motifs_of
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import UsageError
 from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import OF_SITES, kind_among
 from f5py.options.signal_commands import CallOptions
+from f5py.outputs.callback_sink import CallbackSink
 from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_sinks import CallLayout, CallsColumns, CallsTable, ModbamTags, SitesOfCalls
-from f5py.outputs.handed_on import HandedOn
 from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
 from f5py.outputs.sites.bedmethyl import check_can_write
 from f5py.pipeline.inputs import check_outputs, paths_of_inputs
 from f5py.pipeline.loader import Loader
-from f5py.runs.mapped_first import run_of_alignments
-from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
+from f5py.runs.map_then_run import run_of_alignments
+from f5py.runs.recipe import MappedReadsRecipe, Run, TableCallback, failed_reads
 
 
 @obeys_strict
-def run(options: CallOptions, take: Take | None = None) -> RunCounts:
+def run(options: CallOptions, on_table: TableCallback | None = None) -> RunCounts:
     """Call methylation as `options` say; return how many reads met which fate.
 
     Raises `F5pyError` for anything wrong with the input or output. What was written until then is valid and in order.
 
     Parameters
     ----------
-    take : function of a pyarrow.Table, optional
+    on_table : function of a pyarrow.Table, optional
         Gets the calls, batch by batch; takes the place of standard output.
     """
     if options.watch is not None:
-        if take is not None and not options.bam:
+        if on_table is not None and not options.bam:
             raise UsageError("--watch: the calls are returned, so it never ends; name a file with -o, or leave it out")
         from f5py.runs import watch
 
         return watch.run(CALL_METHYLATION, options)
-    return run_of_alignments(CALL_METHYLATION, options, take)
+    return run_of_alignments(CALL_METHYLATION, options, on_table)
 
 
-class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
+class CallMethylation(MappedReadsRecipe[CallOptions, MethylationStage]):
     """The recipe of ``call-methylation``."""
 
     command = "call-methylation"
@@ -56,9 +56,9 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
     keeps_command_line = True
     words = "calls"
 
-    def resolved(self, options: CallOptions, is_taken: bool = False) -> CallOptions:
-        options = with_formats(options, is_taken)
-        check_options(options, is_taken)
+    def resolved(self, options: CallOptions, to_callback: bool = False) -> CallOptions:
+        options = with_formats(options, to_callback)
+        check_options(options, to_callback)
         return options
 
     def inputs(self, options: CallOptions) -> list[str | None]:
@@ -89,18 +89,18 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
             "keep_records": keeps,
             "keep_passed_over": keeps,
             "partition_tag": options.partition_tag,
-            "with_earlier": options.skip_overlaps,
+            "with_preceding": options.skip_overlaps,
         }
 
-    def stage(self, options: CallOptions, loader: Loader, chemistry: Chemistry) -> Caller:
-        return Caller(options, chemistry, loader.windows)
+    def stage(self, options: CallOptions, loader: Loader, chemistry: Chemistry) -> MethylationStage:
+        return MethylationStage(options, chemistry, loader.windows)
 
     def statistics(self, options: CallOptions, loader: Loader) -> RunStatistics | None:
         if not options.report:
             return None
         return RunStatistics(loader.alignments.contig_lengths, options.threshold, motifs_of(options), loader.windows)
 
-    def sinks(self, run: Run[CallOptions, Loader, Caller]) -> Iterator[Sink]:
+    def sinks(self, run: Run[CallOptions, Loader, MethylationStage]) -> Iterator[Sink]:
         options, loader, caller = run.options, run.loader, run.stage
         alignments = loader.alignments
         layout = _layout(run)
@@ -108,8 +108,8 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
             yield CallsColumns(options.output, layout, caller.facts.metadata)
         elif options.output_format in ("tsv", "csv"):
             yield CallsTable(options.output, options, layout, run.stopping)
-        if run.take is not None:
-            yield HandedOn(CallsArrow(run.take, *layout))
+        if run.on_table is not None:
+            yield CallbackSink(CallsArrow(run.on_table, *layout))
         if options.modbam is not None:
             header = header_with_program(alignments.header, options.command_line, caller.facts.line)
             windows, reference = loader.windows, loader.reference.path
@@ -127,12 +127,12 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
 CALL_METHYLATION = CallMethylation()
 
 
-def _layout(run: Run[CallOptions, Loader, Caller]) -> CallLayout:
+def _layout(run: Run[CallOptions, Loader, MethylationStage]) -> CallLayout:
     return CallLayout(run.loader.alignments.contigs, run.stage.model.k, run.loader.windows, run.stage.motif_names)
 
 
-def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
-    """Resolve the formats that names of outputs stand for; `is_taken`: the calls go to a function.
+def with_formats(options: CallOptions, to_callback: bool = False) -> CallOptions:
+    """Resolve the formats that names of outputs stand for; `to_callback`: the calls go to a function.
 
     ``-o x.bam`` and nanopolish's ``--modbam-output-name`` are ``--modbam``, ``-o x.bed`` is ``--bedmethyl``, each
     without a table.
@@ -140,7 +140,7 @@ def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
     name = options.modbam_output_name
     if name is not None:
         return replace(options, modbam=name, modbam_output_name=None, output_format="none")
-    if is_taken and options.output == "-" and options.output_format in (None, "tsv"):
+    if to_callback and options.output == "-" and options.output_format in (None, "tsv"):
         return replace(options, output_format="none")
     if options.output_format is not None:
         return options
@@ -154,8 +154,8 @@ def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
     return replace(options, **without_table)
 
 
-def check_options(options: CallOptions, is_taken: bool = False) -> None:
-    """Raise for options that do not go together; `is_taken` says that the calls go to a function."""
+def check_options(options: CallOptions, to_callback: bool = False) -> None:
+    """Raise for options that do not go together; `to_callback` says that the calls go to a function."""
     motifs = motifs_of(options)
     if options.modbam == "-" and options.output == "-" and options.output_format != "none":
         raise UsageError("--modbam -: standard output is for the table; name a file for that with -o")
@@ -163,7 +163,7 @@ def check_options(options: CallOptions, is_taken: bool = False) -> None:
     if options.output_format == "none":
         if options.output != "-":
             raise UsageError(f"-o {options.output}: there is no table with --output-format none")
-        if options.modbam is None and options.bedmethyl is None and not is_taken:
+        if options.modbam is None and options.bedmethyl is None and not to_callback:
             raise UsageError("--output-format none: nothing to write; give --modbam or --bedmethyl")
     if options.call_threshold is not None and not 0 <= options.call_threshold < math.inf:
         raise UsageError(f"--call-threshold {options.call_threshold:g}: must be a finite number, and not negative")

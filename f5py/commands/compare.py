@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from f5py.commands import eventalign
-from f5py.comparison.event_rows import LevelCollector, Levels, read_events
+from f5py.comparison.event_rows import LevelCollector, ReadLevels, read_events
 from f5py.comparison.samples import compare_samples
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.arrow.arrow import import_arrow
@@ -89,7 +89,7 @@ def _check(options: CompareOptions) -> bool:
     return is_parquet
 
 
-def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> Levels:
+def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> ReadLevels:
     """Collect the events of the first or the second sample."""
     path = (options.a, options.b)[at]
     if not is_alignments(path):
@@ -114,7 +114,7 @@ def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> Leve
     return _finished(collector, path)
 
 
-def _finished(collector: LevelCollector, path: str) -> Levels:
+def _finished(collector: LevelCollector, path: str) -> ReadLevels:
     """Collect the levels of a sample; say what is left out."""
     levels = collector.finish()
     if collector.n_unusable:

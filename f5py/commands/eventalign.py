@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
-from f5py.compute.events_on_reference import ReferenceAligner
+from f5py.compute.events_on_reference import EventalignStage
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, UsageError
@@ -20,6 +20,7 @@ from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import kind_among
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.options.signal_commands import EventalignOptions
+from f5py.outputs.callback_sink import CallbackSink
 from f5py.outputs.events.eventalign_arrow import EventalignArrow
 from f5py.outputs.events.eventalign_paf import EventalignPaf
 from f5py.outputs.events.eventalign_sam import EventalignSam
@@ -29,14 +30,13 @@ from f5py.outputs.events.events_sinks import ColumnLayout, EventBam, EventColumn
 from f5py.outputs.events.m6anet_json import path_of_json
 from f5py.outputs.events.table_layout import TableLayout
 from f5py.outputs.formatted_text import FormattedText, Formatting
-from f5py.outputs.handed_on import HandedOn
 from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
-from f5py.runs.mapped_first import run_of_alignments
+from f5py.runs.map_then_run import run_of_alignments
 from f5py.runs.outcome import Outcome, RunContext
-from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
+from f5py.runs.recipe import MappedReadsRecipe, Run, TableCallback, failed_reads
 
 #: Samples of a read of which the text takes about as much room as a usual row.
 _SAMPLES_PER_LINE = 10
@@ -46,20 +46,20 @@ _MODES = {"paf": "--paf", "sam": "--sam", "m6anet": "--m6anet", "m6anet_json": "
 
 
 @obeys_strict
-def run(options: EventalignOptions, take: Take | None = None) -> RunCounts:
+def run(options: EventalignOptions, on_table: TableCallback | None = None) -> RunCounts:
     """Align events as `options` say; return how many reads met which fate.
 
     Raises `F5pyError` for anything wrong with the input or output. What was written until then is valid and in order.
 
     Parameters
     ----------
-    take : function of a pyarrow.Table, optional
+    on_table : function of a pyarrow.Table, optional
         Gets the rows of the table, in pieces of at most a million and a read; takes the place of the output.
     """
-    return run_of_alignments(EVENTALIGN, options, take)
+    return run_of_alignments(EVENTALIGN, options, on_table)
 
 
-class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
+class Eventalign(MappedReadsRecipe[EventalignOptions, EventalignStage]):
     """The recipe of ``eventalign``."""
 
     command = "eventalign"
@@ -67,9 +67,9 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
     keeps_command_line = True
     words = "rows"
 
-    def resolved(self, options: EventalignOptions, is_taken: bool = False) -> EventalignOptions:
+    def resolved(self, options: EventalignOptions, to_callback: bool = False) -> EventalignOptions:
         options = with_format(options)
-        check_options(options, is_taken)
+        check_options(options, to_callback)
         return options
 
     def results(self, options: EventalignOptions) -> list[str | None]:
@@ -82,15 +82,15 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
         """Return how reads are loaded; they may be spliced, and SAM needs their records."""
         return {"spliced": True, "keep_records": options.sam}
 
-    def stage(self, options: EventalignOptions, loader: Loader, chemistry: Chemistry) -> ReferenceAligner:
-        return ReferenceAligner(options, chemistry, loader.windows)
+    def stage(self, options: EventalignOptions, loader: Loader, chemistry: Chemistry) -> EventalignStage:
+        return EventalignStage(options, chemistry, loader.windows)
 
     def statistics(self, options: EventalignOptions, loader: Loader) -> RunStatistics | None:
         if not options.report:
             return None
         return RunStatistics(loader.alignments.contig_lengths, CALL_THRESHOLD, windows=loader.windows)
 
-    def sinks(self, run: Run[EventalignOptions, Loader, ReferenceAligner]) -> Iterator[Sink]:
+    def sinks(self, run: Run[EventalignOptions, Loader, EventalignStage]) -> Iterator[Sink]:
         options, alignments, model = run.options, run.loader.alignments, run.stage.model
         rna = run.stage.chemistry.rna
         contigs = cut_names(alignments.contigs) if options.cut_names else alignments.contigs
@@ -101,8 +101,8 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
         def size(batch: ReadBatch) -> NDArray[np.int64]:
             return _lines(options, batch)
 
-        if run.take is not None:
-            yield HandedOn(EventalignArrow(run.take, *columns))
+        if run.on_table is not None:
+            yield CallbackSink(EventalignArrow(run.on_table, *columns))
         elif options.output_format == "parquet":
             yield EventColumns(options.output, columns)
         elif options.m6anet_json is not None:
@@ -174,10 +174,10 @@ def with_format(options: EventalignOptions) -> EventalignOptions:
     )
 
 
-def check_options(options: EventalignOptions, is_taken: bool = False) -> None:
-    """Raise for options that do not go together; `is_taken` says that the rows go to a function."""
+def check_options(options: EventalignOptions, to_callback: bool = False) -> None:
+    """Raise for options that do not go together; `to_callback` says that the rows go to a function."""
     check_outputs(options)
-    if is_taken:
+    if to_callback:
         others = [option for name, option in _MODES.items() if getattr(options, name)]
         if others or options.output != "-":
             raise UsageError(

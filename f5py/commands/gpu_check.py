@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from f5py.compute.gpu.check_cache import without_cache
 from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, count_devices, open_device, remedy
-from f5py.compute.gpu.kept_checks import anew
 from f5py.compute.gpu.versions import versions
 from f5py.core.batch import ReadBatch
 from f5py.errors import F5pyError
@@ -67,7 +67,7 @@ def _check(number: int, pool: WorkerPool) -> list[str]:
     for name, check in _CHECKS.items():
         started = time.perf_counter()
         try:
-            with anew():
+            with without_cache():
                 check(device, pool)
         except Exception as problem:  # cupy and what it loads raise all kinds of them
             _say(f"GPU {number}: {name}: failed")

@@ -52,9 +52,9 @@ def with_format(options: FrequencyOptions) -> FrequencyOptions:
     return replace(options, output_format=kind if kind in ("parquet", "csv") else "tsv")
 
 
-def check_options(options: FrequencyOptions, is_taken: bool = False) -> None:
-    """Raise `UsageError` for options that do not go together; `is_taken` says that the rows go to a function."""
-    if is_taken and (options.output != "-" or options.bedmethyl or options.output_format != "tsv"):
+def check_options(options: FrequencyOptions, to_callback: bool = False) -> None:
+    """Raise `UsageError` for options that do not go together; `to_callback` says that the rows go to a function."""
+    if to_callback and (options.output != "-" or options.bedmethyl or options.output_format != "tsv"):
         raise UsageError(
             "-o, --bedmethyl and --output-format say how a file is written, and the rows are returned; name the file "
             "and leave out returns, or leave these options out"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import Chemistry, chemistry_of
 from f5py.compute.diagnosis import mismatch
-from f5py.compute.events_on_reference import ReferenceAligner
+from f5py.compute.events_on_reference import EventalignStage
 from f5py.compute.methylation import builtin_methylation, methylation_models, motif_of
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
@@ -182,7 +182,7 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
         samples=True,
         **_limits(options),
     )
-    stage = ReferenceAligner(settings, chemistry, None, keep_map=True)
+    stage = EventalignStage(settings, chemistry, None, keep_map=True)
     files.callback(stage.close)
     batch = next(loader.batches())
     _align(stage, settings, batch)
@@ -243,9 +243,9 @@ def _align(stage: AlignmentStage, settings: AlignmentOptions, batch: ReadBatch) 
     """Compute the batch, which has one read; raise if the read drops out."""
     if batch.problems:
         raise SignalError(f"read {batch.names[0]} cannot be drawn without its signal: {batch.problems[0]}")
-    stage.admit(batch)
+    stage.check_batch(batch)
     stage.compute(batch)
-    stage.settle(batch)
+    stage.count_batch(batch)
     if (why := mismatch(stage.counts, settings)) is not None:
         raise FailedRunError(f"read {batch.names[0]} cannot be drawn: {why}")
     status = ReadStatus(int(batch.status[0]))

@@ -26,7 +26,7 @@ from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import MOVES, check_name, is_csv_name
 from f5py.options.signal_commands import ResquiggleOptions
 from f5py.outputs.formatted_text import FormattedText, Formatting
-from f5py.outputs.moves.resquiggle_writer import ResquigglePaf, ResquiggleTable
+from f5py.outputs.resquiggle.resquiggle_writer import ResquigglePaf, ResquiggleTable
 from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import batch_size, batches_ahead, check_outputs
 from f5py.pipeline.sequence_loader import SequenceLoader
@@ -75,7 +75,7 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
     options_class = ResquiggleOptions
     who = _WHO
 
-    def resolved(self, options: ResquiggleOptions, is_taken: bool = False) -> ResquiggleOptions:
+    def resolved(self, options: ResquiggleOptions, to_callback: bool = False) -> ResquiggleOptions:
         check_outputs(options)
         check_name("-o", options.output, MOVES)
         if is_csv_name(options.output):
@@ -126,7 +126,7 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
         for line in advice(counts, context.chemistry, options):
             console.warning(_WHO, line)
 
-    def tell_results(self, options: ResquiggleOptions, counts: RunCounts, is_taken: bool = False) -> None:
+    def tell_results(self, options: ResquiggleOptions, counts: RunCounts, to_callback: bool = False) -> None:
         note_results(_WHO, options, counts, "")
 
 

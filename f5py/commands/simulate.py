@@ -31,7 +31,7 @@ from f5py.simulation.outputs import (
 )
 from f5py.simulation.plan import ReadPlan, plan_reads
 from f5py.simulation.settings import CHEMISTRIES, REALISTIC, SimulationSettings
-from f5py.simulation.sites import Sites
+from f5py.simulation.sites import SimulatedSites
 from f5py.threads.interrupts import Interrupt, remembered_interrupt
 
 _N_CHANNELS = 512
@@ -122,9 +122,9 @@ def simulate(
         genome = make(settings.genome_length, settings.gc, _stream(settings, _GENOME_STREAM))
     motif = motif_named(settings.motif) if ":" not in settings.motif else parse_motif(settings.motif)
     model = simulated_model(settings, motif, _stream(settings, _SHIFT_STREAM), _stream(settings, _LEVEL_STREAM))
-    sites = Sites.none(motif)
+    sites = SimulatedSites.none(motif)
     if "M" in model.alphabet:
-        sites = Sites.find(genome, settings, _stream(settings, _SITE_STREAM), motif)
+        sites = SimulatedSites.find(genome, settings, _stream(settings, _SITE_STREAM), motif)
     plan = plan_reads(genome, settings, _stream(settings, _PLAN_STREAM))
     check_space(Path(folder), _expected_size(genome, plan, settings, read_truth))
     with complete_folder(Path(folder), force) as unfinished, remembered_interrupt() as interrupt:
@@ -156,7 +156,7 @@ class _Signals(NamedTuple):
 
 def _simulate_reads(
     genome: Genome,
-    sites: Sites,
+    sites: SimulatedSites,
     plan: ReadPlan,
     signals: _Signals,
     writer: ReadWriter,

@@ -37,11 +37,11 @@ from f5py.reports.training_report import training_data, training_page
 from f5py.runs import fit_shifts
 from f5py.runs.fit_shifts import ShiftsSummary
 from f5py.training.held_out import HeldOut
-from f5py.training.judgement import Quality, as_report, of_few, quality_of, too_many_wrong, words_of
+from f5py.training.judgement import ModelQuality, as_report, of_few, quality_of, too_many_wrong, words_of
 from f5py.training.noise import CANDIDATES, NoiseEstimate, estimate
-from f5py.training.sums import FIRST_SHARE, KmerSums, Truth, plain_ranks
+from f5py.training.sums import FIRST_SHARE, KmerSums, SiteTruth, plain_ranks
 from f5py.training.truth import read_truth
-from f5py.training.update import WELL_SEEN, Settings, updated
+from f5py.training.update import WELL_SEEN, UpdateSettings, updated
 
 _WHO = "train"
 #: Levels that change by less, in pA, are settled.
@@ -88,7 +88,7 @@ def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
     sources = _sources(options)
     trains_methylated = any(source.is_methylated for source in sources) and options.train_kmers != "unmethylated"
     motif = _motif(options) if any(source.is_methylated for source in sources) else None
-    settings = Settings(
+    settings = UpdateSettings(
         options.prior_events, options.train_kmers != "methylated", trains_methylated, motif.canonical if motif else "C"
     )
     with complete_text_output(options.output, min(options.threads, 4)) as out, ExitStack() as files:
@@ -181,7 +181,7 @@ class _Passes:
         for source in sources:
             options = with_local_inputs(replace(options, bam=source.path), opened)
             self._sources.append((source, options))
-        self._truths: dict[str, Truth] = {}
+        self._truths: dict[str, SiteTruth] = {}
         self.held_out = HeldOut(0.0, [], [])
 
     def chemistry(self) -> Chemistry:
@@ -219,7 +219,7 @@ class _Passes:
         inputs.push(give_back)
         return self._signals
 
-    def over(self, make: Callable[[TrainOptions, Chemistry, Truth | None], Stage]) -> list[Stage]:
+    def over(self, make: Callable[[TrainOptions, Chemistry, SiteTruth | None], Stage]) -> list[Stage]:
         """Read all alignments with a new stage for each file; return the stages, which are closed."""
         stages = []
         for source, options in self._sources:
@@ -237,11 +237,11 @@ class _Passes:
             stages.append(stage)
         return stages
 
-    def _truth(self, source: _Source, contigs: list[str]) -> Truth | None:
+    def _truth(self, source: _Source, contigs: list[str]) -> SiteTruth | None:
         if not source.is_methylated:
             return None
         if source.truth is None:
-            return Truth.all_methylated()
+            return SiteTruth.all_methylated()
         assert self.motif is not None
         if source.truth not in self._truths:
             self._truths[source.truth] = read_truth(source.truth, contigs, self.motif)
@@ -249,7 +249,7 @@ class _Passes:
 
 
 def _trained(
-    options: TrainOptions, passes: _Passes, chemistry: Chemistry, start: PoreModel, settings: Settings
+    options: TrainOptions, passes: _Passes, chemistry: Chemistry, start: PoreModel, settings: UpdateSettings
 ) -> TrainingSummary:
     """Do the rounds, and the test."""
     motif = passes.motif
@@ -315,7 +315,9 @@ def _check(report: dict[str, Any], options: TrainOptions, trains_methylated: boo
             f"methylated reads{_of_shifts(options, report)}"
         )
     else:
-        before, trained = (Quality(**{name: comparison[one][name] for name in Quality._fields}) for one in _BOTH)
+        before, trained = (
+            ModelQuality(**{name: comparison[one][name] for name in ModelQuality._fields}) for one in _BOTH
+        )
         known = report.get("held_out", {}).get("known_model") or {}
         problem = too_many_wrong(before, trained, known.get("auc"))
         if problem is None and comparison["verdict"] == "worse":
@@ -354,7 +356,12 @@ def _noise(passes: _Passes, model: PoreModel, n_events: NDArray[np.float64]) -> 
 
 
 def _known_model(
-    options: TrainOptions, passes: _Passes, chemistry: Chemistry, start: PoreModel, before: Quality, trained: Quality
+    options: TrainOptions,
+    passes: _Passes,
+    chemistry: Chemistry,
+    start: PoreModel,
+    before: ModelQuality,
+    trained: ModelQuality,
 ) -> dict[str, Any] | None:
     """Measure how well the built-in model tells the same sites apart, if there is one."""
     known = None if passes.motif is None else builtin_methylation(chemistry, passes.motif)
@@ -377,9 +384,9 @@ def _tested(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[N
     ratios: list[NDArray[np.float64]] = [np.zeros(0)]
     if motif is None or "M" not in model.alphabet or not options.held_out:
         return labels[0], ratios[0]
-    truths: list[Truth | None] = []
+    truths: list[SiteTruth | None] = []
 
-    def make(one: TrainOptions, chemistry: Chemistry, truth: Truth | None) -> TestingStage:
+    def make(one: TrainOptions, chemistry: Chemistry, truth: SiteTruth | None) -> TestingStage:
         truths.append(truth)
         return TestingStage(one, chemistry, model, motif, passes.held_out)
 

@@ -18,7 +18,7 @@ from f5py.evaluation.call_table import is_call_header, read_calls
 from f5py.evaluation.known_sites import KnownSites, columns_of, read_sites
 from f5py.evaluation.modbam_calls import read_modbam
 from f5py.evaluation.ratios import THRESHOLDS
-from f5py.evaluation.truth import MIXED, READ_TRUTH_HEADER, UNKNOWN, Truth, read_truth_of_reads, truth_of_sites
+from f5py.evaluation.truth import MIXED, READ_TRUTH_HEADER, UNKNOWN, KnownStates, read_truth_of_reads, truth_of_sites
 from f5py.io.arrow.text_input import open_bytes
 from f5py.io.bam.modifications.modified_sites import TagCounts
 from f5py.messages import console
@@ -150,7 +150,7 @@ def _of_frequencies(options: ValidateOptions, motif: Motif) -> dict[str, Any]:
     return data
 
 
-def _truth(path: str, motif: Motif) -> tuple[Truth | None, KnownSites]:
+def _truth(path: str, motif: Motif) -> tuple[KnownStates | None, KnownSites]:
     kind = _kind(path)
     if kind == "reads":
         return read_truth_of_reads(path)

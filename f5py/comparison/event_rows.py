@@ -23,7 +23,7 @@ _WANTED = ("contig", "position", "reference_kmer", "model_kmer", *_NUMBERS)
 _READ = ("read_index", "read_name")
 
 
-class Levels(NamedTuple):
+class ReadLevels(NamedTuple):
     """Entries per alignment and position; shape (n,) each."""
 
     place: NDArray[np.int64]  # ((contig << 1) | is_reverse) << POSITION_BITS | position
@@ -46,7 +46,7 @@ class LevelCollector:
     def __init__(self, contigs: dict[str, int], kmers: dict[str, int]) -> None:
         self._contigs = contigs
         self._kmers = kmers
-        self._parts: list[Levels] = []
+        self._parts: list[ReadLevels] = []
         self._held: Any = None
         self.n_rows = self.n_unusable = 0
 
@@ -64,15 +64,15 @@ class LevelCollector:
         if begin:
             self._collapse(rows.slice(0, begin), read)
 
-    def finish(self) -> Levels:
+    def finish(self) -> ReadLevels:
         """Return all entries in the order of the rows."""
         if self._held is not None:
             self._collapse(self._held, next(name for name in _READ if name in self._held.column_names))
             self._held = None
         if not self._parts:
             nothing = np.empty(0)
-            return Levels(np.empty(0, np.int64), np.empty(0, np.int32), nothing, nothing, nothing, nothing)
-        return Levels(*(np.concatenate(columns) for columns in zip(*self._parts, strict=True)))
+            return ReadLevels(np.empty(0, np.int64), np.empty(0, np.int32), nothing, nothing, nothing, nothing)
+        return ReadLevels(*(np.concatenate(columns) for columns in zip(*self._parts, strict=True)))
 
     def _collapse(self, rows: Any, read: str) -> None:
         contig = _codes(rows["contig"], self._contigs)
@@ -105,7 +105,7 @@ class LevelCollector:
         first, total, mean = first[holds], total[holds], mean[holds]
         shared = np.array([self._kmers.setdefault(name, len(self._kmers)) for name in kmer_names], np.int32)
         self._parts.append(
-            Levels(
+            ReadLevels(
                 place[first], shared[model[fits][first]], mean, total, model_mean[fits][first], model_stdv[fits][first]
             )
         )

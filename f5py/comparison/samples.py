@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.comparison.event_rows import Levels
+from f5py.comparison.event_rows import ReadLevels
 from f5py.core._turns_numba import counter, own_turns
 from f5py.io.bounds import POSITION_BITS
 from f5py.jit.kernel import exact_inner, exact_kernel
@@ -151,7 +151,7 @@ def compare_groups(turn, groups, first, middle, end, values, described, tested):
 
 
 def compare_samples(
-    samples: tuple[Levels, Levels], contigs: list[str], kmers: list[str], *, by_kmer: bool, min_coverage: int,
+    samples: tuple[ReadLevels, ReadLevels], contigs: list[str], kmers: list[str], *, by_kmer: bool, min_coverage: int,
     pool: WorkerPool,
 ) -> dict[str, Any]:  # fmt: skip
     """Compare two samples; return columns by contig, position and strand, or by k-mer.
@@ -160,7 +160,7 @@ def compare_samples(
     model level and standard deviation, dwell times in seconds. Standard deviations have the divisor n - 1.
     """
     columns_of: Any = zip(*samples, strict=True)
-    joined = Levels(*(np.concatenate(pair) for pair in columns_of))
+    joined = ReadLevels(*(np.concatenate(pair) for pair in columns_of))
     sample = np.repeat([0, 1], [len(one.place) for one in samples])
     key = joined.kmer.astype(np.int64) if by_kmer else joined.place
     order = np.lexsort((sample, key))
@@ -196,7 +196,7 @@ def compare_samples(
 
 
 def _places(
-    groups: NDArray[np.int64], joined: Levels, example: NDArray[np.int64], contigs: list[str], kmers: list[str],
+    groups: NDArray[np.int64], joined: ReadLevels, example: NDArray[np.int64], contigs: list[str], kmers: list[str],
     by_kmer: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """Make the columns that identify a group."""

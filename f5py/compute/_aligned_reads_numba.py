@@ -19,7 +19,7 @@ from f5py.signal.scaling import estimate_scaling, fill_ranks, recalibrate
 _CLOCK = time.CLOCK_MONOTONIC
 
 
-class Settings(NamedTuple):
+class AlignmentSettings(NamedTuple):
     """Settings that all reads share."""
 
     model: Levels
@@ -29,7 +29,7 @@ class Settings(NamedTuple):
     clock: int  # address of C's ``clock_gettime``
 
 
-class Found(NamedTuple):
+class AlignmentResults(NamedTuple):
     """Per-read results besides event maps and scaling."""
 
     pairs: NDArray[np.int32]  # shape (pair_offsets[-1], 2): see `f5py.abea.align.EventMap`
@@ -61,7 +61,7 @@ def align_all(turn, reads, bases, events, base_map, scaling, found, settings):
         First events are filled, and last ones if the array is not empty.
     scaling : f5py.core.batch.Scaling
         Shift, in pA, and scale are filled; var only of aligned reads.
-    found : Found
+    found : AlignmentResults
         Filled; `n_calibration` only of aligned reads.
     """
     model = settings.model

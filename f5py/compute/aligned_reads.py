@@ -44,7 +44,7 @@ def align_reads(
     here : bool, shape (n,), optional
         Compute only these reads; arrays have room for all.
     """
-    from f5py.compute._aligned_reads_numba import Found, Settings, align_all
+    from f5py.compute._aligned_reads_numba import AlignmentResults, AlignmentSettings, align_all
 
     n, lengths, n_events = len(batch), batch.read_length, batch.n_events
     batch.shift, batch.scale = np.zeros(n, np.float32), np.zeros(n, np.float32)
@@ -69,11 +69,11 @@ def align_reads(
         pair_offsets = batch.pair_offsets = offsets_of((lengths + n_events) * alignable)
         batch.aligned_pairs = np.empty((batch.pair_offsets[-1], 2), np.int32)
     aligning = np.zeros(n)
-    found = Found(
+    found = AlignmentResults(
         batch.aligned_pairs, pair_offsets, batch.n_pairs, batch.events_per_base, batch.verdict, batch.n_calibration,
         aligning,
     )  # fmt: skip
-    settings = Settings(model.levels, base_codes(), limits, is_rna, clock_function())
+    settings = AlignmentSettings(model.levels, base_codes(), limits, is_rna, clock_function())
     seconds = pool.run(
         align_all, longest_first(lengths + n_events, alignable & here), batch.bases, batch.events, batch.base_map,
         batch.scaling, found, settings, order=batch.number,

@@ -12,12 +12,12 @@ from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.diagnosis import FitCheck
-from f5py.compute.facts import Facts
 from f5py.compute.gpu.device import n_devices_likely, open_device
 from f5py.compute.gpu.expected_work import is_worth_a_start, seconds_of_threads, starts_gpu_at_once
-from f5py.compute.gpu.opening import GpuBackendLike, load_early, opened
+from f5py.compute.gpu.opening import DeviceBackend, load_early, open_gpus
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import BatchSource, GpusWhenTheyPay, may_use_gpus
+from f5py.compute.gpu.selection import AutoGpuScheduler, BatchSource, may_use_gpus
+from f5py.compute.provenance import Provenance
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.core.waits import Waits
@@ -79,7 +79,7 @@ class AlignmentStage:
         #: For a report, if one is wanted.
         self.statistics: RunStatistics | None = None
         #: Whether the first reads tell if the run is of this chemistry: those of the file do, those of a part do not.
-        self.judges_fit = True
+        self.checks_chemistry = True
         self._check = FitCheck(chemistry, self.model.name, options)
         #: Up to the alignment of events to bases.
         self.stages = SignalStages(
@@ -103,10 +103,10 @@ class AlignmentStage:
         self.n_gpus = 0
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> Provenance:
         """Provenance of the results."""
         options = self._options
-        return Facts(
+        return Provenance(
             self.command, self.chemistry, {"pore model": self.model.name}, effective(options), in_words(options)
         )
 
@@ -126,15 +126,15 @@ class AlignmentStage:
         self.n_gpus = n_devices_likely() if numbers is None else len(numbers)
         expected = seconds_of_threads(self._options) if of_all else None
         is_long = is_worth_a_start(expected)
-        source.tells_share = source.tells_share or not (
+        source.estimates_total = source.estimates_total or not (
             is_asked_for or is_long
         )  # a start may be decided later, by that
-        gpus = opened(numbers, lambda number: self._open_gpu(number, source))
-        self._backend = GpusWhenTheyPay(
+        gpus = open_gpus(numbers, lambda number: self._open_gpu(number, source))
+        self._backend = AutoGpuScheduler(
             self.stages, gpus, at_once=is_long, alone=is_asked_for, expects_little=expected is not None
         )
 
-    def _open_gpu(self, number: int, source: BatchSource) -> GpuBackendLike:
+    def _open_gpu(self, number: int, source: BatchSource) -> DeviceBackend:
         """Open a device; called by several threads."""
         from f5py.compute.gpu.advice import GpuAdvisor
         from f5py.compute.gpu.backend import GpuBackend, GpuLimits
@@ -148,9 +148,9 @@ class AlignmentStage:
         gpu.on_batch = self._advisor.observe
         return gpu
 
-    def admit(self, batch: ReadBatch) -> None:
+    def check_batch(self, batch: ReadBatch) -> None:
         """Check a loaded batch; called in order."""
-        if self.judges_fit:
+        if self.checks_chemistry:
             self._check.belonging(batch)
             self._check.letters(batch)
 
@@ -160,9 +160,9 @@ class AlignmentStage:
             batch.expand_samples(self.pool)
         self._backend.compute(batch)
 
-    def settle(self, batch: ReadBatch) -> None:
+    def count_batch(self, batch: ReadBatch) -> None:
         """Check the chemistry by a computed batch and count its reads; called in order."""
-        if self.judges_fit:
+        if self.checks_chemistry:
             self._check.fit(batch)
         self.count(batch, self.counts, self.statistics)
 

@@ -39,17 +39,17 @@ class StageTimes:
             self.seconds[name] = self.seconds.get(name, 0.0) + thread_seconds / self.n_threads
 
 
-class Share(EventOffload, ScoredElsewhere, RowOffload, Protocol):
+class BatchSlice(EventOffload, ScoredElsewhere, RowOffload, Protocol):
     """Reads of a batch that a GPU computes; each step is started as soon as its input is complete."""
 
     def align(self, batch: ReadBatch) -> None:
         """Start scaling and alignment of the reads that have not failed."""
         ...
 
-    def fetch_maps(self, batch: ReadBatch) -> None:
+    def fetch_event_map(self, batch: ReadBatch) -> None:
         """Wait for the alignment, and fill the events and all results of `align_reads` except those of `fetch_fit`.
 
-        With `SignalStages.leaves_events`, events and event maps stay on the device.
+        With `SignalStages.skip_event_copy`, events and event maps stay on the device.
         """
         ...
 
@@ -72,21 +72,21 @@ class SignalStages:
     means_only: bool = False  # compute only the means of events
     # only scoring needs the events and the first one of each base: a GPU that scores keeps those of its reads; the
     # last event of each base is not filled
-    leaves_events: bool = False
+    skip_event_copy: bool = False
     keep_pairs: bool = False
     keep_samples: bool = False
     results: str = ""  # results of `finish` that a GPU computes: ``calls``, ``sites``, ``rows`` or none
     # last stage; returns its thread seconds; may be called again for a batch
-    finish: Callable[[ReadBatch, Share | None], float] | None = None
+    finish: Callable[[ReadBatch, BatchSlice | None], float] | None = None
     # called after each of two parts of the work on a batch, and after `finish`
     after_part: Callable[[ReadBatch], None] = lambda batch: None
 
-    def compute(self, batch: ReadBatch, share: Share | None = None) -> None:
+    def compute(self, batch: ReadBatch, share: BatchSlice | None = None) -> None:
         """Fill the batch's arrays; thread-safe for distinct batches.
 
         Parameters
         ----------
-        share : Share, optional
+        share : BatchSlice, optional
             Event detection of its reads has begun. The samples are kept, as it may fail.
         """
         pool, times = self.pool, self.times
@@ -100,12 +100,12 @@ class SignalStages:
             share.align(batch)
         alignment, scaling = align_reads(
             batch, self.model, pool, self.limits, is_rna=self.rna, keep_pairs=self.keep_pairs,
-            firsts_only=self.leaves_events, here=here,
+            firsts_only=self.skip_event_copy, here=here,
         )  # fmt: skip
         times.add("Alignment", alignment)
         times.add("Estimate scaling", scaling)  # with k-mer ranks, and the reversal of events for RNA
         if share is not None:
-            share.fetch_maps(batch)
+            share.fetch_event_map(batch)
         drop_unaligned(batch)
         if share is not None:
             share.fetch_fit(batch)

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.device import open_device
-from f5py.compute.gpu.opening import GpuBackendLike, opened
+from f5py.compute.gpu.opening import DeviceBackend, open_gpus
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import GpusWhenTheyPay, Work, may_use_gpus
+from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork, may_use_gpus
 from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.mapping.darwin.darwin_hits import best_of_pairs, best_of_reads, hits_of, is_good
 from f5py.mapping.darwin.darwin_settings import darwin_integers
@@ -78,16 +78,16 @@ class DarwinMapper:
         if not may_use_gpus(options.gpu_use):
             return
 
-        def open_one(number: int) -> GpuBackendLike:
+        def open_one(number: int) -> DeviceBackend:
             from f5py.compute.gpu.mapping.tiles import GpuTiles
 
             return GpuTiles(
                 open_device(number), self.index, self.integers, self.pool, max_bases, options.cuda_mem_frac
             )  # fmt: skip
 
-        self.tiles = GpusWhenTheyPay(
-            cpu, opened(device_numbers(options.cuda_dev_id), open_one), alone=options.gpu_use == "on",
-            work=Work(lambda extensions: len(extensions.table), "aligned", lambda: cpu.seconds),
+        self.tiles = AutoGpuScheduler(
+            cpu, open_gpus(device_numbers(options.cuda_dev_id), open_one), alone=options.gpu_use == "on",
+            work=BatchWork(lambda extensions: len(extensions.table), "aligned", lambda: cpu.seconds),
         )  # fmt: skip
 
     def map(self, batch: MappingBatch) -> None:

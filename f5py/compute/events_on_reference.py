@@ -15,7 +15,7 @@ from f5py.event_alignment.skipped_kmers import add_skipped_kmers
 from f5py.options.signal_commands import EventalignOptions
 
 
-class ReferenceAligner(AlignmentStage):
+class EventalignStage(AlignmentStage):
     """Align events to the read's bases, and then to the reference's.
 
     Parameters

@@ -8,9 +8,9 @@ from contextlib import closing
 from dataclasses import dataclass, field
 
 from f5py.compute.gpu.device import open_device
-from f5py.compute.gpu.opening import GpuBackendLike, load_early, opened
+from f5py.compute.gpu.opening import DeviceBackend, load_early, open_gpus
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import GpusWhenTheyPay, Work, may_use_gpus
+from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork, may_use_gpus
 from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
@@ -146,7 +146,7 @@ class Mapper:
         if not may_use_gpus(options.gpu_use):
             return
 
-        def open_one(number: int) -> GpuBackendLike:
+        def open_one(number: int) -> DeviceBackend:
             from f5py.compute.gpu.mapping.backend import GpuMapping
 
             device = open_device(number)
@@ -161,23 +161,23 @@ class Mapper:
         self.backend = self._with_gpus(cpu, options, open_one, "mapped")
 
     def _with_gpus(
-        self, cpu: CpuMapping | CpuMems, options: GpuOptions, open_one: Callable[[int], GpuBackendLike], verb: str
+        self, cpu: CpuMapping | CpuMems, options: GpuOptions, open_one: Callable[[int], DeviceBackend], verb: str
     ) -> Backend:
         """Put GPUs beside the CPU threads when they pay."""
 
-        def open_alone(number: int) -> GpuBackendLike:
+        def open_alone(number: int) -> DeviceBackend:
             with self._lock:
                 alone = self._opening.setdefault(number, threading.Lock())
             with alone:  # both stages take what is free
                 return open_one(number)
 
-        return GpusWhenTheyPay(
-            cpu, self._once(opened(device_numbers(options.cuda_dev_id), open_alone)), alone=options.gpu_use == "on",
-            work=Work(lambda batch: int(batch.offsets[-1]), verb, lambda: cpu.seconds),
+        return AutoGpuScheduler(
+            cpu, self._once(open_gpus(device_numbers(options.cuda_dev_id), open_alone)), alone=options.gpu_use == "on",
+            work=BatchWork(lambda batch: int(batch.offsets[-1]), verb, lambda: cpu.seconds),
             meanwhile=_MEANWHILE,
         )  # fmt: skip
 
-    def _once(self, gpus: Generator[GpuBackendLike | Exception, None, None]) -> Iterator[GpuBackendLike | Exception]:
+    def _once(self, gpus: Generator[DeviceBackend | Exception, None, None]) -> Iterator[DeviceBackend | Exception]:
         """GPUs for one of two stages; what keeps a device from both is told once."""
         with closing(gpus):
             for gpu in gpus:
@@ -194,7 +194,7 @@ class Mapper:
         if not isinstance(cpu, CpuMems):
             return
 
-        def open_one(number: int) -> GpuBackendLike:
+        def open_one(number: int) -> DeviceBackend:
             from f5py.compute.gpu.mapping.mems import GpuMems
 
             device = open_device(number)

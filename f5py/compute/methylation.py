@@ -9,7 +9,7 @@ import numpy as np
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import R10_DNA, Chemistry
 from f5py.compute.counts import RunCounts
-from f5py.compute.facts import Facts
+from f5py.compute.provenance import Provenance
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
@@ -26,7 +26,7 @@ from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k, re
 from f5py.site_frequencies.site_counts import calls_inside, count_calls
 
 
-class Caller(AlignmentStage):
+class MethylationStage(AlignmentStage):
     """Align events and score sites.
 
     Raises `PoreModelError` if a model file is unusable or the two models differ in k, `UnsupportedDataError` for RNA
@@ -69,7 +69,7 @@ class Caller(AlignmentStage):
         # The second scores after --rescale are of fits that a GPU does not have: the CPU threads compute them of the
         # events that it has aligned.
         self.stages.results = "" if options.rescale else "sites" if options.per_site else "calls"
-        self.stages.leaves_events = self.stages.means_only and bool(self.stages.results)
+        self.stages.skip_event_copy = self.stages.means_only and bool(self.stages.results)
         self.stages.finish = self._call
         self._keep_cigar = options.modbam is not None
         self._covered = CoveredCalls() if options.skip_overlaps else None
@@ -84,14 +84,14 @@ class Caller(AlignmentStage):
         return [motif.name for motif in self.motifs] if len(self.models) > 1 else []
 
     @property
-    def facts(self) -> Facts:
+    def facts(self) -> Provenance:
         """Provenance with the models of the methylated bases."""
         return super().facts.with_models({f"{motif.name} model": model.name for motif, model in self.models})
 
-    def admit(self, batch: ReadBatch) -> None:
+    def check_batch(self, batch: ReadBatch) -> None:
         """Check a loaded batch, which may have no reads but only skipped records."""
         if len(batch):
-            super().admit(batch)
+            super().check_batch(batch)
 
     def compute(self, batch: ReadBatch) -> None:
         if not len(batch):
@@ -123,14 +123,14 @@ class Caller(AlignmentStage):
             join_motifs(batch)
         return seconds
 
-    def settle(self, batch: ReadBatch) -> None:
+    def count_batch(self, batch: ReadBatch) -> None:
         if len(batch):
             if self._covered is not None:
                 if batch.is_earlier:
                     self._covered.add(batch)
                     return
                 batch.covered_sites = self._covered.drop(batch)
-            super().settle(batch)
+            super().count_batch(batch)
 
     def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
         if not len(batch):

@@ -20,11 +20,11 @@ from f5py.options.shared import AlignmentOptions
 from f5py.pore_model.model import PoreModel, Shifts, nucleotides_of, with_methylation
 from f5py.training.held_out import TESTED, UNUSED, HeldOut, is_held_out, reads_with
 from f5py.training.noise import CANDIDATES, plain_windows, window_motif
-from f5py.training.site_windows import SiteWindows, windows_of
-from f5py.training.sums import KmerSums, Truth, Weights, mark_sites
+from f5py.training.site_windows import SingleSiteWindows, windows_of
+from f5py.training.sums import EventWeights, KmerSums, SiteTruth, mark_sites
 
 
-class _StageOfTraining(AlignmentStage):
+class _TrainStage(AlignmentStage):
     """Scaling by k-mers without M, and the held-out reads.
 
     Callers set `windows` and `contig_numbers` (`HeldOut.numbers_of`) once the alignments are open.
@@ -44,7 +44,7 @@ class _StageOfTraining(AlignmentStage):
         return self._held_out.uses(batch, self.contig_numbers, self.windows)
 
 
-class TrainingStage(_StageOfTraining):
+class TrainingStage(_TrainStage):
     """Align events to the reference with marked methylated sites, and sum them by k-mer.
 
     Reads are scaled by the k-mers without M only: else their shifts would absorb the effect of methylation.
@@ -53,7 +53,7 @@ class TrainingStage(_StageOfTraining):
     ----------
     sums : KmerSums
         With the current model.
-    truth : Truth or None
+    truth : SiteTruth or None
         None: no site is methylated.
     held_out : HeldOut
         Data excluded from training.
@@ -65,14 +65,14 @@ class TrainingStage(_StageOfTraining):
         chemistry: Chemistry,
         sums: KmerSums,
         motif: Motif | None,
-        truth: Truth | None,
+        truth: SiteTruth | None,
         held_out: HeldOut,
     ) -> None:
         super().__init__(options, chemistry, sums.model, held_out)
         self._sums = sums
         self._motif = motif
         self._truth = truth
-        self._weights: dict[int, tuple[Weights, NDArray[np.uint8]]] = {}
+        self._weights: dict[int, tuple[EventWeights, NDArray[np.uint8]]] = {}
 
     def compute(self, batch: ReadBatch) -> None:
         super().compute(batch)
@@ -85,9 +85,9 @@ class TrainingStage(_StageOfTraining):
         self.after_part(batch)
         batch.release("bases", "base_map")
 
-    def settle(self, batch: ReadBatch) -> None:
+    def count_batch(self, batch: ReadBatch) -> None:
         """Add the sums of a batch, in order, so that they are the same for any number of threads."""
-        super().settle(batch)
+        super().count_batch(batch)
         self.counts.results += int(batch.rows.n.sum())
         self._sums.add(batch, *self._weights.pop(batch.number))
 
@@ -118,13 +118,13 @@ class UnlabeledStage(AlignmentStage):
         self.times.seconds["HMM"] = 0.0
         self.stages.means_only = True
         self._motif, self._regions, self._contig_numbers = motif, regions, contig_numbers
-        self._extracted: dict[int, SiteWindows] = {}
-        self.windows: list[SiteWindows] = []
+        self._extracted: dict[int, SingleSiteWindows] = {}
+        self.windows: list[SingleSiteWindows] = []
 
-    def admit(self, batch: ReadBatch) -> None:
+    def check_batch(self, batch: ReadBatch) -> None:
         """Check a loaded batch, which may have no reads."""
         if len(batch):
-            super().admit(batch)
+            super().check_batch(batch)
 
     def compute(self, batch: ReadBatch) -> None:
         if not len(batch):
@@ -135,14 +135,14 @@ class UnlabeledStage(AlignmentStage):
         self.times.add("HMM", seconds)
         self.after_part(batch)
 
-    def settle(self, batch: ReadBatch) -> None:
+    def count_batch(self, batch: ReadBatch) -> None:
         """Store the windows."""
         if len(batch):
-            super().settle(batch)
+            super().count_batch(batch)
             self.windows.append(self._extracted.pop(batch.number))
 
 
-class TestingStage(_StageOfTraining):
+class TestingStage(_TrainStage):
     """Call the methylation of held-out data.
 
     Parameters
@@ -159,9 +159,9 @@ class TestingStage(_StageOfTraining):
         self._motif = motif
         self._calls = [(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
 
-    def admit(self, batch: ReadBatch) -> None:
+    def check_batch(self, batch: ReadBatch) -> None:
         """Skip the reads without held-out data."""
-        super().admit(batch)
+        super().check_batch(batch)
         batch.drop(~reads_with(batch, self._uses(batch), TESTED), ReadStatus.BAD_READ, Cause.NONE)
 
     def compute(self, batch: ReadBatch) -> None:
@@ -169,7 +169,7 @@ class TestingStage(_StageOfTraining):
         self.times.add("HMM", call_methylation(batch, self._motif, self._methylation, self.pool))
         self.after_part(batch)
 
-    def settle(self, batch: ReadBatch) -> None:
+    def count_batch(self, batch: ReadBatch) -> None:
         """Store the calls of held-out groups."""
         uses = self._uses(batch)
         read = np.repeat(np.arange(len(batch)), batch.calls.n)
@@ -186,7 +186,7 @@ class TestingStage(_StageOfTraining):
         return contig, first, last, ratio
 
 
-class NoiseStage(_StageOfTraining):
+class NoiseStage(_TrainStage):
     """Compute the likelihoods of plain windows with each candidate noise model; see `f5py.training.noise`.
 
     Parameters
@@ -224,9 +224,9 @@ class NoiseStage(_StageOfTraining):
         self._computed: dict[int, NDArray[np.float64]] = {}
         self.of_reads: list[NDArray[np.float64]] = []
 
-    def admit(self, batch: ReadBatch) -> None:
+    def check_batch(self, batch: ReadBatch) -> None:
         """Skip the reads outside of the sample."""
-        super().admit(batch)
+        super().check_batch(batch)
         if self._share < 1.0:
             batch.drop(~is_held_out(batch, self._share), ReadStatus.BAD_READ, Cause.NONE)
 
@@ -248,9 +248,9 @@ class NoiseStage(_StageOfTraining):
         self._computed[batch.number] = found
         self.after_part(batch)
 
-    def settle(self, batch: ReadBatch) -> None:
+    def count_batch(self, batch: ReadBatch) -> None:
         """Store the sums in order, so that totals are the same for any number of threads."""
-        super().settle(batch)
+        super().count_batch(batch)
         self.of_reads.append(self._computed.pop(batch.number))
 
     @property

@@ -27,7 +27,7 @@ class CallTruth(NamedTuple):
     end: NDArray[np.int64]
 
 
-class Truth:
+class KnownStates:
     """Known states of sites, or of sites in reads.
 
     Parameters
@@ -71,16 +71,18 @@ class Truth:
         return CallTruth(state, first, stop)
 
 
-def truth_of_sites(sites: KnownSites) -> Truth:
+def truth_of_sites(sites: KnownSites) -> KnownStates:
     """Take sites of at most 5 % or at least 95 % for the state of every read."""
     arrow, _ = import_arrow("calls")
     state = np.full(len(sites.place), UNKNOWN, np.int8)
     state[sites.is_uniform & (sites.frequency <= UNMETHYLATED)] = 0
     state[sites.is_uniform & (sites.frequency >= METHYLATED)] = 1
-    return Truth(arrow.array(sites.contigs, arrow.string()), sites.place, state, np.arange(len(state)), by_read=False)
+    return KnownStates(
+        arrow.array(sites.contigs, arrow.string()), sites.place, state, np.arange(len(state)), by_read=False
+    )
 
 
-def read_truth_of_reads(path: str) -> tuple[Truth, KnownSites]:
+def read_truth_of_reads(path: str) -> tuple[KnownStates, KnownSites]:
     """Read a simulation's ``truth_reads.tsv``: the states in every read, and the resulting frequencies."""
     arrow, _ = import_arrow("calls")
     import pyarrow.csv
@@ -109,7 +111,7 @@ def read_truth_of_reads(path: str) -> tuple[Truth, KnownSites]:
     place, which = np.unique(
         contig.indices.to_numpy().astype(np.int64) << POSITION_BITS | position, return_inverse=True
     )
-    truth = Truth(read.dictionary, key[order], state[order], which[order], by_read=True)
+    truth = KnownStates(read.dictionary, key[order], state[order], which[order], by_read=True)
     n = np.bincount(which, minlength=len(place)).astype(np.float64)
     frequency = np.bincount(which, state, len(place)) / np.maximum(n, 1)
     return truth, KnownSites(contig.dictionary.to_pylist(), place, n, frequency, np.ones(len(place), np.bool_))

@@ -11,7 +11,7 @@ from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.errors import F5pyError, OutputFileError
 from f5py.io.files.table_output import open_table
 from f5py.options.shared import AlignmentOptions
-from f5py.outputs.sink import DonePart, OfPart, Sink, append_text
+from f5py.outputs.sink import FinishedPart, PartFiles, Sink, append_text
 from f5py.text.encoding import encoded
 
 _HEADER = b"read_name\tfate\tcause\tdetails\n"
@@ -26,7 +26,7 @@ class FailedReads(Sink):
         super().__init__(path)
         self._options = options
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         self._out = self.files.enter_context(open_table(self.path, 1 if part else self._options.threads))
         self._out.write(_HEADER)
 
@@ -48,6 +48,6 @@ class FailedReads(Sink):
         else:
             super().abandon(*problem)
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         with part.open(self.part_name) as file:
             append_text(file, self._out)

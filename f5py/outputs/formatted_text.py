@@ -14,7 +14,7 @@ from f5py.io.files.output import TextOutput
 from f5py.io.files.table_output import open_table
 from f5py.options.shared import AlignmentOptions
 from f5py.outputs.formatting import OrderedFormatter
-from f5py.outputs.sink import DonePart, OfPart, Sink
+from f5py.outputs.sink import FinishedPart, PartFiles, Sink
 from f5py.outputs.stage_tables import StageTables
 
 
@@ -61,7 +61,7 @@ class FormattedText(Sink):
         self._options = options
         self._formatting = formatting
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         options, formatting = self._options, self._formatting
         self._out = part.text if part is not None else self._open_text()
         formatter = OrderedFormatter(options.threads, formatting.stopping)
@@ -79,5 +79,5 @@ class FormattedText(Sink):
         formatting = self._formatting
         self._formatter.write(self._out, batch, formatting.text.format, formatting.size(batch))
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         part.append_rows(self._out)

@@ -21,7 +21,7 @@ def header_with_program(
     """Append an @PG line for f5py to the header's chain of programs.
 
     A format version below 1.4, the first with array tags, becomes 1.6; all other lines stay unchanged. `description` is
-    the provenance of the results, see `f5py.compute.facts.Facts.line`.
+    the provenance of the results, see `f5py.compute.provenance.Provenance.line`.
     """
     given = undecoded(header.__str__).decode("utf-8", "surrogateescape")  # free text need not be UTF-8
     lines = [line for line in given.split("\n") if line]

@@ -17,14 +17,14 @@ from f5py.errors import blamed_on
 from f5py.io.files.output import TextOutput
 
 
-class OfPart(NamedTuple):
+class PartFiles(NamedTuple):
     """Files of a part's outputs."""
 
     folder: Path
     text: TextOutput  # takes the header and the rows of its table of text
 
 
-class DonePart(Protocol):
+class FinishedPart(Protocol):
     """Outputs of a finished part."""
 
     def open(self, name: str) -> BinaryIO:
@@ -65,19 +65,19 @@ class Sink:
         self.path = path
         self.files = ExitStack()
 
-    def open(self, part: OfPart | None = None) -> None:
+    def open(self, part: PartFiles | None = None) -> None:
         """Open the output, or the files of a part."""
         if part is not None and self.part_name is not None:
             self.path = str(part.folder / self.part_name)
         self._open(part)
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         raise NotImplementedError
 
     def write(self, batch: ReadBatch) -> None:
         raise NotImplementedError
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         """Append a finished part."""
         raise NotImplementedError
 
@@ -96,7 +96,7 @@ class Sinks:
     Raises `OutputFileError` if one cannot be opened; those before it are abandoned.
     """
 
-    def __init__(self, sinks: Iterable[Sink], part: OfPart | None = None) -> None:
+    def __init__(self, sinks: Iterable[Sink], part: PartFiles | None = None) -> None:
         self._sinks: list[Sink] = []
         with ExitStack() as opened:
             for sink in sinks:
@@ -111,7 +111,7 @@ class Sinks:
                 with blamed_on(sink.path):
                     sink.write(batch)
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         """Append a finished part to all."""
         for sink in self._sinks:
             with blamed_on(sink.path):

@@ -7,7 +7,7 @@ import pysam
 from f5py.core.batch import ReadBatch
 from f5py.io.bam.joined_bam import JoinedBam
 from f5py.io.files.complete_file import complete_output
-from f5py.outputs.sink import DonePart, OfPart, Sink
+from f5py.outputs.sink import FinishedPart, PartFiles, Sink
 
 
 class UltraReads(Sink):
@@ -19,13 +19,13 @@ class UltraReads(Sink):
         super().__init__(path)
         self._header = header
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         file = self.files.enter_context(complete_output(self.path))
         self._records = self.files.enter_context(JoinedBam(file, self.path, self._header))
 
     def write(self, batch: ReadBatch) -> None:
         """Do nothing: the loader has skipped these reads."""
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         with part.open(self.part_name) as file:
             self._records.append(file)

@@ -8,7 +8,7 @@ from f5py.io.bam._bam_numba import KEPT, ULTRA
 from f5py.jit.kernel import exact_kernel
 
 
-class Limits(NamedTuple):
+class BatchLimits(NamedTuple):
     """Limits of a batch."""
 
     batch_size: int  # most reads
@@ -24,7 +24,7 @@ def cut(kinds, lengths, first, n, limits, state):
     Parameters
     ----------
     kinds : uint8, shape (n,)
-        Classification of each record; that of very long reads is changed, see `Limits`.
+        Classification of each record; that of very long reads is changed, see `BatchLimits`.
     lengths : int64, shape (n,)
         Bases of each read.
     state : int64, shape (4,)

@@ -26,7 +26,7 @@ MANY_READS = 2048
 
 
 @dataclass(frozen=True)
-class Stretch:
+class RecordSlice:
     """Consecutive records of one chunk of the alignment file in a batch."""
 
     # data, starts: the chunk; see `f5py.io.bam.bam_records.record_chunks`
@@ -49,7 +49,7 @@ class Stretch:
         first: int,
         end: int,
         n_before: int,
-    ) -> Stretch:
+    ) -> RecordSlice:
         """Select the records `first` to `end` of a chunk with `n_before` records before it."""
         chosen = first + np.flatnonzero(is_kept[first:end])
         return cls(data, starts, first, end, chosen, rows[chosen], n_before + chosen)
@@ -91,12 +91,12 @@ class LoadTimes:
 
 
 @dataclass(frozen=True)
-class Cut:
+class BatchRecords:
     """Records of a batch to be loaded."""
 
     # number, part: those of the batch
     number: int
-    stretches: list[Stretch]
+    stretches: list[RecordSlice]
     partition: NDArray[np.int32]  # see `ReadBatch`
     seconds: float  # that it took to find them
     share: float | None = None  # see `ReadBatch.share_of_input`
@@ -104,7 +104,7 @@ class Cut:
     is_earlier: bool = False  # see `ReadBatch`
 
 
-class Found(NamedTuple):
+class LoadSummary(NamedTuple):
     """Times and share of a loaded batch."""
 
     times: LoadTimes
@@ -112,7 +112,7 @@ class Found(NamedTuple):
 
 
 def bases_of(
-    stretches: list[Stretch], reads: ReadIndex | RecordReads, from_records: bool, pool: WorkerPool | None
+    stretches: list[RecordSlice], reads: ReadIndex | RecordReads, from_records: bool, pool: WorkerPool | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Gather the bases of a batch's reads as sequenced, and compare them with their records.
 

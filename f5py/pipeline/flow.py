@@ -26,7 +26,7 @@ from f5py.threads.pool import FEW_THREADS, kept_memory
 _SEVERAL_THREADS = 8
 
 
-class Source(Protocol):
+class BatchLoader(Protocol):
     """Producer of the batches of a run."""
 
     def batches(self) -> Generator[Any, None, None]:
@@ -41,7 +41,7 @@ class Source(Protocol):
 def process(
     options: AlignmentOptions,
     stage: AlignmentStage,
-    source: Source,
+    source: BatchLoader,
     inputs: ExitStack,
     write: Callable[[ReadBatch], None],
     who: str = "meth_main",
@@ -81,7 +81,7 @@ def process(
         def load() -> Iterator[Any]:
             with inputs.pop_all(), closing(source.batches()) as batches:
                 for batch in batches:
-                    stage.admit(batch)
+                    stage.check_batch(batch)
                     note_loaded(batch)
                     is_last = batch.number == options.debug_break
                     yield batch
@@ -94,8 +94,8 @@ def process(
             with processing:
                 stage.compute(batch)
 
-        def settle(batch: ReadBatch) -> None:
-            stage.settle(batch)
+        def count_batch(batch: ReadBatch) -> None:
+            stage.count_batch(batch)
             if tells_batches:
                 _note_batch(started, "pthread_processor", batch, "processed")
             if options.verbose:
@@ -114,7 +114,7 @@ def process(
         stage.after_part = lambda batch: bar.advance(part_of(batch))
         try:
             run_pipeline(
-                load(), compute, write_and_advance, settle=settle, stop=stop, n_lanes=n_lanes, waits=stage.waits
+                load(), compute, write_and_advance, settle=count_batch, stop=stop, n_lanes=n_lanes, waits=stage.waits
             )
         except F5pyError as problem:
             raise type(problem)(f"{problem}; {left}") from problem

@@ -28,13 +28,22 @@ from f5py.io.reads.reference import Reference
 from f5py.io.signals import SignalBlock, SignalSource
 from f5py.io.signals.split_reads import fetch_split
 from f5py.messages.progress import is_watched
-from f5py.pipeline.batch_records import Cut, Found, LoadTimes, Stretch, bases_of, check_ends, columns_of, prepare_cigars
-from f5py.pipeline.earlier import EarlierRecords
+from f5py.pipeline.batch_records import (
+    BatchRecords,
+    LoadSummary,
+    LoadTimes,
+    RecordSlice,
+    bases_of,
+    check_ends,
+    columns_of,
+    prepare_cigars,
+)
 from f5py.pipeline.parts import Part
+from f5py.pipeline.preceding_records import PrecedingRecords
 from f5py.pipeline.record_filter import classified
 from f5py.pipeline.runner import THREAD_PREFIX
 from f5py.pipeline.seen_records import SeenRecords
-from f5py.threads.ahead import worked_ahead
+from f5py.threads.ahead import prefetch_ordered
 from f5py.threads.pool import WorkerPool
 
 #: Reads of a batch from which on the first batches are smaller, so that computing begins sooner.
@@ -70,8 +79,8 @@ class LoaderSettings:
     # tag of the alignment records by which reads are told apart, such as HP; its values are in `Loader.partitions`
     partition_tag: str | None = None
     # of a run in parts: also load alignments before a part that overlap others of the same reads in it; see
-    # `f5py.pipeline.earlier`
-    with_earlier: bool = False
+    # `f5py.pipeline.preceding_records`
+    with_preceding: bool = False
     # read only one thing at a time: what is fetched for one may take the place of what was fetched for another
     one_at_a_time: bool = False
 
@@ -102,7 +111,7 @@ class Loader:
     n_ultra: int = 0
     _any_known: bool = False
     # fill `ReadBatch.share_of_input` where that takes a look at the alignments' index
-    tells_share: bool = field(default_factory=is_watched)
+    estimates_total: bool = field(default_factory=is_watched)
     _name: str = ""  # of a read
     times: LoadTimes = field(default_factory=LoadTimes)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -115,7 +124,9 @@ class Loader:
 
     def batches(self) -> Generator[Any, None, None]:
         """Yield the batches in file order, or those of the parts, each with its part's number."""
-        with closing(worked_ahead(self._cuts(), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")) as loaded:
+        with closing(
+            prefetch_ordered(self._cuts(), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")
+        ) as loaded:
             for batch, found in loaded:
                 self.times.add(found.times)
                 batch.share_of_input = found.share
@@ -129,7 +140,7 @@ class Loader:
                 columns = RecordColumns.joined([one.columns() for one in cut.stretches])
                 yield columns, *self.reference.segments(columns.contig, columns.start, columns.end + 1, self.pool)
 
-    def _cuts(self) -> Generator[Cut, None, None]:
+    def _cuts(self) -> Generator[BatchRecords, None, None]:
         """Yield the records of each batch."""
         with closing(self._all_cuts()) as cuts:
             while True:
@@ -143,7 +154,7 @@ class Loader:
     def _alone(self) -> AbstractContextManager[Any]:
         return self._lock if self.settings.one_at_a_time else nullcontext()
 
-    def _all_cuts(self) -> Generator[Cut, None, None]:
+    def _all_cuts(self) -> Generator[BatchRecords, None, None]:
         if self.parts is None:
             with self._ultra_output(self.settings.ultra_path) as ultra:
                 yield from self._cut(ultra, 0)
@@ -154,10 +165,10 @@ class Loader:
         number = 0
         threshold = -1 if self.settings.ultra_path is None else self.settings.ultra_threshold
         known = self.parts if isinstance(self.parts, list) else []
-        earlier = EarlierRecords(self, known, self.settings.with_earlier, threshold)
+        earlier = PrecedingRecords(self, known, self.settings.with_preceding, threshold)
         for done, part in enumerate(self.parts):
             for stretches in earlier.before(part):
-                yield Cut(number, stretches, self._partition([]), 0.0, part=part.number, is_earlier=True)
+                yield BatchRecords(number, stretches, self._partition([]), 0.0, part=part.number, is_earlier=True)
                 number += 1
             self._any_known = False
             before, n_ultra = replace(self.alignments.counts), self.n_ultra
@@ -176,13 +187,15 @@ class Loader:
         with complete_output(path) as file, RecordOutput(file, path, self.alignments.header) as ultra:
             yield ultra
 
-    def _cut(self, ultra: RecordOutput | None, number: int, within: RecordRange | None = None) -> Iterator[Cut]:
+    def _cut(
+        self, ultra: RecordOutput | None, number: int, within: RecordRange | None = None
+    ) -> Iterator[BatchRecords]:
         """Yield the records of each batch, from batch `number` on."""
         from f5py.io.bam._bam_numba import KEPT
-        from f5py.pipeline._batch_limits_numba import Limits, cut
+        from f5py.pipeline._batch_limits_numba import BatchLimits, cut
 
         n_before = 0 if within is None else within.first_record
-        stretches: list[Stretch] = []
+        stretches: list[RecordSlice] = []
         state = np.zeros(4, np.int64)
         started = time.perf_counter()
         with closing(self.alignments.chunks(self.windows, self.batch_size, within)) as chunks:
@@ -199,11 +212,11 @@ class Loader:
                     threshold = self.settings.ultra_threshold if ultra is not None else -1
                     part = _part_of_first(number) if self.batch_size >= _LARGE_BATCH else 1
                     counts_left_out = self.settings.keep_passed_over or self.chooses is not None
-                    limits = Limits(self.batch_size // part, self.max_bases // part, threshold, counts_left_out)
+                    limits = BatchLimits(self.batch_size // part, self.max_bases // part, threshold, counts_left_out)
                     end = cut(kinds, lengths, first, n, limits, state)
                     if ultra is not None:
                         self._write_ultra(ultra, data, starts, kinds, first, end)
-                    stretches.append(Stretch.of(data, starts, kinds == KEPT, rows, first, end, n_before))
+                    stretches.append(RecordSlice.of(data, starts, kinds == KEPT, rows, first, end, n_before))
                     first = end
                     if state[3]:
                         yield self._cut_of(number, stretches, n_before + first, time.perf_counter() - started)
@@ -215,13 +228,13 @@ class Loader:
         if state[:2].any():
             yield self._cut_of(number, stretches, n_before, time.perf_counter() - started)
 
-    def _cut_of(self, number: int, stretches: list[Stretch], n_visited: int, seconds: float) -> Cut:
+    def _cut_of(self, number: int, stretches: list[RecordSlice], n_visited: int, seconds: float) -> BatchRecords:
         """Complete the batch of some records with fields that depend on previous batches."""
         tag = self.settings.partition_tag
         values = [] if tag is None else [value for one in stretches for value in one.tags(tag)]
         is_whole = self.windows is None and self.alignments.chosen is None
-        n_expected = self._n_expected if self.tells_share and is_whole else None
-        return Cut(
+        n_expected = self._n_expected if self.estimates_total and is_whole else None
+        return BatchRecords(
             number,
             stretches,
             self._partition(values),
@@ -253,12 +266,12 @@ class Loader:
             ultra.write(data[starts[i] : starts[i + 1]])
             self.n_ultra += 1
 
-    def _load(self, cut: Cut) -> tuple[ReadBatch, Found]:
+    def _load(self, cut: BatchRecords) -> tuple[ReadBatch, LoadSummary]:
         """Load a batch; called in several threads."""
         with self._alone():
             return self._read(cut)
 
-    def _read(self, cut: Cut) -> tuple[ReadBatch, Found]:
+    def _read(self, cut: BatchRecords) -> tuple[ReadBatch, LoadSummary]:
         started = time.perf_counter()
         stretches = cut.stretches
         columns = RecordColumns.joined([one.columns() for one in stretches])
@@ -316,14 +329,14 @@ class Loader:
         batch.columns = columns_of(batch)
         seconds = np.diff([started, had_records, had_bases, time.perf_counter()])
         times = LoadTimes(cut.seconds + seconds[0] / self.settings.n_ahead, *(seconds[1:] / self.settings.n_ahead))
-        return batch, Found(times, self._share(cut, columns))
+        return batch, LoadSummary(times, self._share(cut, columns))
 
     def _signals(self, names: Names, parents: Names, columns: RecordColumns) -> SignalBlock:
         """Read the signals of a batch's reads, under a lock for single-threaded sources."""
         with nullcontext() if getattr(self.signals, "is_concurrent", False) else self._signals_lock:
             return fetch_split(self.signals, names, parents, columns.split_start, columns.split_length)
 
-    def _share(self, cut: Cut, columns: RecordColumns) -> float | None:
+    def _share(self, cut: BatchRecords, columns: RecordColumns) -> float | None:
         """Return the fraction of the alignments up to the end of these, if known."""
         if self.windows is None or cut.part >= 0:
             return cut.share

@@ -79,7 +79,7 @@ def run_pipeline(
     waits = Waits() if waits is None else waits
     source: _Prefetch[T] = _Prefetch(load, n_ahead)
     sink: _Sink[T] = _Sink(write)
-    lanes = _Lanes(compute, n_lanes)
+    lanes = _ComputeThreads(compute, n_lanes)
 
     def pass_on() -> None:
         with waits.of("computing"):
@@ -197,7 +197,7 @@ class _Stage:
             self._thread.join()
 
 
-class _Lanes(Generic[T]):
+class _ComputeThreads(Generic[T]):
     """Threads that each compute one item at a time; items are returned in order."""
 
     def __init__(self, compute: Callable[[T], object], n_lanes: int) -> None:

@@ -21,7 +21,7 @@ from f5py.io.signals.split_reads import name_duplex_reads
 from f5py.pipeline.parts import Part
 from f5py.pipeline.runner import THREAD_PREFIX
 from f5py.pipeline.unmapped import unmapped_batch
-from f5py.threads.ahead import worked_ahead
+from f5py.threads.ahead import prefetch_ordered
 
 #: Names, letters and offsets of consecutive reads.
 Sequences = tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]
@@ -45,7 +45,7 @@ class SequenceLoader:
         Parts of a divided file that have begun; consumed by the caller.
     n_parts : int
         Number of parts so far.
-    tells_share : bool
+    estimates_total : bool
         Without effect: the number of reads is unknown before the end.
     """
 
@@ -64,7 +64,7 @@ class SequenceLoader:
         self.signal_seconds = 0.0
         self.parts: deque[Part] = deque()
         self.n_parts = 0
-        self.tells_share = False
+        self.estimates_total = False
         self._reads_per_part: int | None = None
         self._leave_out: Callable[[int], bool] = lambda part: False
         self._is_left_out = False  # the part that is being read
@@ -101,7 +101,7 @@ class SequenceLoader:
 
     def batches(self) -> Generator[ReadBatch, None, None]:
         """Yield the batches in file order."""
-        return worked_ahead(self._cuts(), self._load, self._n_ahead, f"{THREAD_PREFIX}load")
+        return prefetch_ordered(self._cuts(), self._load, self._n_ahead, f"{THREAD_PREFIX}load")
 
     def _cuts(self) -> Iterator[tuple[int, int, Sequences]]:
         """Yield number, part and reads of each batch."""

@@ -121,7 +121,7 @@ def warn_of_reverse_reads(who: str, counts: RunCounts, context: RunContext) -> N
         )
 
 
-def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: str, is_taken: bool = False) -> None:
+def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: str, to_callback: bool = False) -> None:
     """Report the number of results and their files in one line."""
     words = f"{counts.used:,} reads aligned"
     if what:
@@ -131,13 +131,13 @@ def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: s
         words += f"; {100 * fraction:.1f} % of those with a ratio beyond {beyond:g} are methylated"
     if getattr(options, "skip_overlaps", False):
         words += f"; {counts.covered_sites:,} sites skipped that an earlier alignment of the same read covers"
-    files = written_files(options, is_taken)
+    files = written_files(options, to_callback)
     console.note(who, f"{words}; written: {', '.join(files)}" if files else words)
 
 
-def written_files(options: Any, is_taken: bool = False) -> list[str]:
+def written_files(options: Any, to_callback: bool = False) -> list[str]:
     """List the files of a command's results, with words for standard output."""
-    has_table = not is_taken and getattr(options, "output_format", "") != "none"
+    has_table = not to_callback and getattr(options, "output_format", "") != "none"
     has_table = has_table and getattr(options, "m6anet_json", None) is None
     files = []
     for name, option in declarations(type(options)).items():

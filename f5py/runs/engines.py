@@ -26,7 +26,7 @@ from f5py.runs.gpu_workers import GpuWorkers, options_of_workers
 from f5py.runs.parts.claims import Claims
 from f5py.runs.parts.done_part import check_early
 from f5py.runs.parts.early_text import EarlyText
-from f5py.runs.parts.job import PartJob, TakingJob
+from f5py.runs.parts.job import ClaimingJob, PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe
 from f5py.runs.run import run_parts
@@ -80,7 +80,7 @@ def work_on(
 
 def work_on_here(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int]) -> None:
     """Complete parts in this process, in the folder that the plan's paths are relative to."""
-    run_parts(options, recipe, PartJob(plan, numbers, judges_fit=0 in numbers))
+    run_parts(options, recipe, PartJob(plan, numbers, checks_chemistry=0 in numbers))
     which = f"part {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} parts are"
     _note(plan, which)
 
@@ -239,7 +239,7 @@ def _take_parts(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], cl
     """Complete claimed parts in a worker; return the error or ""."""
 
     def work(plan: Plan, options: Any) -> None:
-        if job := TakingJob(plan, claims.take()):
+        if job := ClaimingJob(plan, claims.take()):
             run_parts(options, recipe, job)
             _note(plan, f"{job.n_taken} parts are" if job.n_taken > 1 else "a part is")
 

@@ -34,8 +34,8 @@ from f5py.pore_model.text_output import model_text
 from f5py.reports.training_report import shifts_page
 from f5py.threads.pool import WorkerPool
 from f5py.training.held_out import names_in_share
-from f5py.training.shifts import LEAST_GROUPS, LEAST_READS, Result, as_shifts, fit_shifts
-from f5py.training.site_windows import SiteLikelihoods, SiteWindows, joined_windows
+from f5py.training.shifts import LEAST_GROUPS, LEAST_READS, ShiftResult, as_shifts, fit_shifts
+from f5py.training.site_windows import SingleSiteWindows, SiteLikelihoods, joined_windows
 
 _WHO = "train"
 #: So many times the groups that are wanted are looked for, as some reads drop out, and in so many reads at least.
@@ -135,9 +135,9 @@ def _single_sites(loader: Loader, motif: Motif) -> Iterator[tuple[int, int]]:
         yield len(columns.contig), int(is_single.sum())
 
 
-def _windows(sources: list[TrainOptions], motif: Motif, share: float) -> SiteWindows | None:
+def _windows(sources: list[TrainOptions], motif: Motif, share: float) -> SingleSiteWindows | None:
     """Extract the windows of single-site groups in a fraction of the reads."""
-    parts: list[SiteWindows] = []
+    parts: list[SingleSiteWindows] = []
     numbers: dict[str, int] = {}
     for options in sources:
         with ExitStack() as workers, ExitStack() as inputs:
@@ -153,7 +153,7 @@ def _windows(sources: list[TrainOptions], motif: Motif, share: float) -> SiteWin
 
 
 def _fitted(
-    options: TrainOptions, chemistry: Chemistry, start: PoreModel, windows: SiteWindows | None, motif: Motif
+    options: TrainOptions, chemistry: Chemistry, start: PoreModel, windows: SingleSiteWindows | None, motif: Motif
 ) -> ShiftsSummary:
     """Fit, report, and refuse untrustworthy shifts."""
     names = [] if windows is None else windows.reads
@@ -201,7 +201,7 @@ def _refusal(problem: str, force: bool = False) -> str:
     return f"{problem}; no model was made" + ("" if force else " (--force writes it all the same)")
 
 
-def _tell(result: Result, n_groups: int, n_reads: int, start: PoreModel) -> None:
+def _tell(result: ShiftResult, n_groups: int, n_reads: int, start: PoreModel) -> None:
     fit, gain = result.fit, result.gain
     assert start.shifts is not None
     settled = "settled" if fit.settled else "not settled"
@@ -228,7 +228,7 @@ def _words(values: NDArray[np.float64]) -> str:
 
 
 def _report(
-    result: Result, start: PoreModel, n_groups: int, n_reads: int, n_scorings: int, comment: str
+    result: ShiftResult, start: PoreModel, n_groups: int, n_reads: int, n_scorings: int, comment: str
 ) -> dict[str, Any]:
     fit = result.fit
     assert start.shifts is not None

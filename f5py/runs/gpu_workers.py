@@ -26,7 +26,7 @@ from f5py.options.input_names import SEQUENCE_SUFFIX
 from f5py.pipeline.inputs import urls
 from f5py.runs.parts.claims import Claims
 from f5py.runs.parts.early_text import EarlyText
-from f5py.runs.parts.job import PartJob, TakingJob
+from f5py.runs.parts.job import ClaimingJob, PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe
 from f5py.runs.run import run_parts
@@ -164,7 +164,7 @@ class GpuWorkers:
                 bar.advance(len(self._plan.done()) - n_done)
                 n_done = len(self._plan.done())
         if missing := self._plan.unfinished():
-            run_parts(options, self._recipe, PartJob(self._plan, missing, judges_fit=0 in missing))
+            run_parts(options, self._recipe, PartJob(self._plan, missing, checks_chemistry=0 in missing))
 
     def _is_working(self, connection: Connection, warnings: list[str]) -> bool:
         """Receive a message of a worker; return whether it continues."""
@@ -207,7 +207,7 @@ def _serve(connection: Connection) -> None:
         console.hand_on(pass_on)
         begin_gpu(options, True)
         plan, claims = connection.recv()
-        if job := TakingJob(plan, claims.take()):
+        if job := ClaimingJob(plan, claims.take()):
             run_parts(options, recipe, job)
         answer(None)
         connection.recv()  # the end comes from outside: what is open is memory, also of the GPU

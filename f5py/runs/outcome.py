@@ -10,7 +10,7 @@ import numpy as np
 
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
-from f5py.compute.facts import Facts
+from f5py.compute.provenance import Provenance
 from f5py.compute.statistics import RunStatistics
 from f5py.core.waits import Waits
 from f5py.errors import DamagedValueError
@@ -96,7 +96,7 @@ class Outcome:
 class RunContext:
     """Context of a run's final messages and report."""
 
-    facts: Facts  # what the results rest on
+    facts: Provenance  # what the results rest on
     signal_kind: str  # format of the signals
     contigs: list[str]
     contig_lengths: list[int]

@@ -20,17 +20,17 @@ from f5py.errors import OutputFileError
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.outputs.failed_reads import FailedReads
 from f5py.outputs.sink import Sink
-from f5py.pipeline.flow import Source
+from f5py.pipeline.flow import BatchLoader
 from f5py.pipeline.inputs import open_inputs, paths_of_inputs
 from f5py.pipeline.loader import Loader
 from f5py.runs.outcome import Outcome, RunContext
 
 OptionsOfRun = TypeVar("OptionsOfRun", bound=AlignmentOptions)
 MappedOptions = TypeVar("MappedOptions", bound=MappedReadsOptions)
-LoaderOfRun = TypeVar("LoaderOfRun", bound=Source)
+LoaderOfRun = TypeVar("LoaderOfRun", bound=BatchLoader)
 StageOfRun = TypeVar("StageOfRun", bound=AlignmentStage)
-#: What hands the rows of a table on, as a pyarrow.Table.
-Take = Callable[[Any], None]
+#: Consumer of the rows of a table, as a pyarrow.Table.
+TableCallback = Callable[[Any], None]
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Run(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     loader: LoaderOfRun
     stage: StageOfRun
     stopping: threading.Event  # set when the writer is to stop before its next piece
-    take: Take | None = None  # takes the place of the table's output
+    on_table: TableCallback | None = None  # takes the place of the table's output
 
 
 class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
@@ -62,12 +62,12 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     who: ClassVar[str] = "meth_main"
     keeps_command_line: ClassVar[bool] = False
 
-    def resolved(self, options: OptionsOfRun, is_taken: bool = False) -> OptionsOfRun:
+    def resolved(self, options: OptionsOfRun, to_callback: bool = False) -> OptionsOfRun:
         """Return the options with output formats resolved from names. Raises `F5pyError` for contradictions.
 
         Parameters
         ----------
-        is_taken : bool
+        to_callback : bool
             The table goes to a function.
         """
         raise NotImplementedError
@@ -131,8 +131,8 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     ) -> None:
         """Write the report of a run that ended by an error."""
 
-    def tell_results(self, options: OptionsOfRun, counts: RunCounts, is_taken: bool = False) -> None:
-        """Report the results and their files; with `is_taken` the table went to a function."""
+    def tell_results(self, options: OptionsOfRun, counts: RunCounts, to_callback: bool = False) -> None:
+        """Report the results and their files; with `to_callback` the table went to a function."""
         raise NotImplementedError
 
 
@@ -154,7 +154,7 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
 
     def can_take_parts(self, options: MappedOptions) -> bool:
         """Return whether a run can take parts one by one, without knowing later ones."""
-        return options.skip_ultra is None and not self.loading(options).get("with_earlier", False)
+        return options.skip_ultra is None and not self.loading(options).get("with_preceding", False)
 
     def outcome(self, stage: StageOfRun, loader: Loader, seconds: float) -> Outcome:
         return Outcome.of(stage, loader, seconds)
@@ -176,10 +176,10 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
             with suppress(OutputFileError):  # the problem before is worth more
                 write_reports(options, context, outcome, warnings, problem)
 
-    def tell_results(self, options: MappedOptions, counts: RunCounts, is_taken: bool = False) -> None:
+    def tell_results(self, options: MappedOptions, counts: RunCounts, to_callback: bool = False) -> None:
         from f5py.runs.end_of_run import note_results
 
-        note_results(self.who, options, counts, self.words, is_taken)
+        note_results(self.who, options, counts, self.words, to_callback)
 
 
 def failed_reads(options: AlignmentOptions) -> Iterator[Sink]:

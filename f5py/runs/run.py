@@ -14,14 +14,14 @@ from f5py.messages.strict import obeys_strict
 from f5py.outputs.sink import Sinks
 from f5py.pipeline.flow import process
 from f5py.pipeline.runner import Outputs
-from f5py.runs.opened import open_run
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.job import Job, WriteBatch
 from f5py.runs.parts.part_outputs import outputs_of_parts
-from f5py.runs.recipe import Recipe, Run, Take
+from f5py.runs.recipe import Recipe, Run, TableCallback
+from f5py.runs.setup import open_run
 
 
-class Ended(NamedTuple):
+class FinishedRun(NamedTuple):
     """A finished run."""
 
     run: Run  # its inputs are closed
@@ -29,7 +29,7 @@ class Ended(NamedTuple):
     warnings: list[str]
 
 
-def run_whole(recipe: Recipe, options: Any, take: Take | None = None) -> RunCounts:
+def run_whole(recipe: Recipe, options: Any, on_table: TableCallback | None = None) -> RunCounts:
     """Run a command as a whole; return the read counts by outcome.
 
     Raises `F5pyError`; outputs so far are valid and in order.
@@ -38,16 +38,16 @@ def run_whole(recipe: Recipe, options: Any, take: Take | None = None) -> RunCoun
     ----------
     options : AlignmentOptions
         Resolved by the recipe.
-    take : function of a pyarrow.Table, optional
+    on_table : function of a pyarrow.Table, optional
         Replaces the table's output.
     """
-    with _ended(recipe, options, take) as ended:
-        recipe.tell_results(options, ended.outcome.counts, take is not None)
+    with _ended(recipe, options, on_table) as ended:
+        recipe.tell_results(options, ended.outcome.counts, on_table is not None)
     return ended.outcome.counts
 
 
 @obeys_strict
-def run_parts(options: Any, recipe: Recipe, job: Job) -> Ended:
+def run_parts(options: Any, recipe: Recipe, job: Job) -> FinishedRun:
     """Run parts of a plan; `options` are the plan's."""
     try:
         with _ended(recipe, options, None, job) as ended:
@@ -58,7 +58,9 @@ def run_parts(options: Any, recipe: Recipe, job: Job) -> Ended:
 
 
 @contextmanager
-def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = None) -> Iterator[Ended]:
+def _ended(
+    recipe: Recipe, options: Any, on_table: TableCallback | None, job: Job | None = None
+) -> Iterator[FinishedRun]:
     """Run everything, or the parts of a job; warnings are recorded until the block ends."""
     of_all = job is None or job.of_all
     given = options
@@ -66,11 +68,11 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
         loader, stage = open_run(recipe, options, of_all, workers, inputs)
         stage.statistics = recipe.statistics(options, loader)
         warnings = workers.enter_context(console.recorded_warnings())
-        if job is None or job.judges_fit:  # once in a run
+        if job is None or job.checks_chemistry:  # once in a run
             console.note(recipe.who, stage.facts.line)
         stage.use_gpu(loader, of_all)
         with Outputs() as outputs:
-            run = Run(options, loader, stage, outputs.stopping, take)
+            run = Run(options, loader, stage, outputs.stopping, on_table)
             write: WriteBatch
             finish: Callable[[], None]
             if job is None:
@@ -80,7 +82,7 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
                 write, finish = sinks.write, sinks.finish
             else:
                 left = job.left
-                stage.judges_fit = job.judges_fit
+                stage.checks_chemistry = job.checks_chemistry
                 write, finish = outputs_of_parts(
                     job.plan, job.parts_of(loader), stage, outputs,
                     lambda part: Sinks(recipe.sinks(run), part), lambda: recipe.statistics(options, loader),
@@ -101,4 +103,4 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
                     finish()
                     raise
             finish()
-        yield Ended(run, outcome, warnings)
+        yield FinishedRun(run, outcome, warnings)

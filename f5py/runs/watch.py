@@ -209,7 +209,7 @@ class _Watch:
             plan.check_inputs()
         else:
             plan = Plan.make(folder, self._recipe.command, options, [path], RecordRanges.of([RecordRange(0, None)]))
-        run_parts(options, self._recipe, PartJob(plan, [0], judges_fit=not self._done and not is_last))
+        run_parts(options, self._recipe, PartJob(plan, [0], checks_chemistry=not self._done and not is_last))
         counts = read_part(plan, 0).outcome.counts
         self._tried[name] = self._n_signals
         n_waiting = counts.of(Cause.NO_SIGNAL)
@@ -258,7 +258,7 @@ class _Watch:
             options = replace(self._of_file, bam=bam, **self._signals())
             of_file = str(folder / urllib.parse.quote(name, safe=""))
             plan = Plan.make(of_file, self._recipe.command, options, [bam], ranges)
-            run_parts(options, self._recipe, PartJob(plan, [1], judges_fit=False))
+            run_parts(options, self._recipe, PartJob(plan, [1], checks_chemistry=False))
             self._again[name] = plan
             os.remove(bam)
 

@@ -22,7 +22,7 @@ from f5py.methylation.covered import AlignmentSpans
 _Chunks = Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]
 
 
-class WithEarlier(NamedTuple):
+class ExtendedBam(NamedTuple):
     """A BAM file extended by the earlier alignments of its reads."""
 
     at: int  # of the file, among those that were given
@@ -30,7 +30,7 @@ class WithEarlier(NamedTuple):
     ranges: RecordRanges  # the earlier alignments, and those of the file
 
 
-def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[WithEarlier]:
+def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[ExtendedBam]:
     """Find BAM files that share reads with earlier files and rewrite them with those earlier alignments.
 
     Parameters
@@ -60,7 +60,7 @@ def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[With
             yield _written(at, paths, shared, os.path.join(folder, f"{at}.bam"))
 
 
-def _written(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> WithEarlier:
+def _written(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> ExtendedBam:
     with closing(AlignmentFile(paths[at], None, 0, True)) as file:
         header, contigs = file.header, (file.contigs, file.contig_lengths)
         begun = bam_header(header)
@@ -76,7 +76,7 @@ def _written(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> WithE
         for data, starts, n in _chunks(paths[at]):
             out.write(_packed(data[: starts[n]].tobytes()))
         out.write(END_BLOCK)
-    return WithEarlier(at, bam, RecordRanges.of([RecordRange(0, begin), RecordRange(begin, None)]))
+    return ExtendedBam(at, bam, RecordRanges.of([RecordRange(0, begin), RecordRange(begin, None)]))
 
 
 def _check_contigs(path: str, other: str, contigs: tuple[list[str], list[int]]) -> None:

@@ -21,7 +21,7 @@ from f5py.simulation._text import decimal_cells, integer_cells, rows, text_cells
 from f5py.simulation.basecalls import Basecall
 from f5py.simulation.genome import LETTERS, Genome
 from f5py.simulation.settings import SimulationSettings
-from f5py.simulation.sites import Sites
+from f5py.simulation.sites import SimulatedSites
 
 REFERENCE, ALIGNMENTS = "ref.fa", "reads.bam"
 TRUTH, READ_TRUTH = "truth.tsv", "truth_reads.tsv"
@@ -261,7 +261,7 @@ def sort_alignments(folder: Path) -> None:
         raise OutputFileError(f"{folder.parent}: cannot sort the alignments ({reason})") from None
 
 
-def write_truth(sites: Sites, genome: Genome, folder: Path) -> None:
+def write_truth(sites: SimulatedSites, genome: Genome, folder: Path) -> None:
     """Write ``truth.tsv``, and for two haplotypes also ``truth_hp1.tsv`` and ``truth_hp2.tsv``.
 
     A row is a covered site, in reference order. ``start`` and ``end`` are both the 0-based position of its first base,
@@ -276,7 +276,7 @@ def write_truth(sites: Sites, genome: Genome, folder: Path) -> None:
 
 
 def _write_truth(
-    sites: Sites, genome: Genome, path: Path, all_reads: NDArray[np.int64], all_methylated: NDArray[np.int64],
+    sites: SimulatedSites, genome: Genome, path: Path, all_reads: NDArray[np.int64], all_methylated: NDArray[np.int64],
     rates: NDArray[np.float64],
 ) -> None:  # fmt: skip
     covered = np.flatnonzero(all_reads > 0)

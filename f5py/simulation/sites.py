@@ -15,7 +15,7 @@ _BOTH, _FORWARD, _REVERSE = 0, 1, 2
 
 
 @dataclass
-class Sites:
+class SimulatedSites:
     """Sites of a motif in a genome, with counts of molecules so far."""
 
     motif: Motif
@@ -31,14 +31,16 @@ class Sites:
     complete: float = 1.0  # share of the sites of a methylated molecule that are methylated, if `per_read`
 
     @classmethod
-    def none(cls, motif: Motif) -> Sites:
+    def none(cls, motif: Motif) -> SimulatedSites:
         """Make an empty set, for models without methylated bases."""
         nothing = np.zeros(0, dtype=np.int64)
         counts = np.zeros((1, 0), dtype=np.int64)
         return cls(motif, nothing, nothing.astype(np.uint8), nothing, np.zeros((1, 0)), counts, counts, False)
 
     @classmethod
-    def find(cls, genome: Genome, settings: SimulationSettings, rng: np.random.Generator, motif: Motif) -> Sites:
+    def find(
+        cls, genome: Genome, settings: SimulationSettings, rng: np.random.Generator, motif: Motif
+    ) -> SimulatedSites:
         """Find all sites and draw their rates."""
         positions = genome.occurrences(motif.pattern)
         strand = np.full(len(positions), _BOTH if motif.is_palindromic else _FORWARD, np.uint8)

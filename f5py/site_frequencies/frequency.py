@@ -69,7 +69,7 @@ _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+
 OTHER_SITES = 3
 
 
-class Counting(NamedTuple):
+class CountingRules(NamedTuple):
     """Rules for counting calls."""
 
     n_columns: int  # 11, or 10 without a column of strands
@@ -81,7 +81,7 @@ class Counting(NamedTuple):
     masks_reverse: NDArray[np.uint8]
 
 
-class Listed(NamedTuple):
+class ListedSites(NamedTuple):
     """Single sites of calls, in row order."""
 
     contig: NDArray[np.int32]  # index of the name
@@ -112,7 +112,7 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     ----------
     text : uint8
         `PADDING` bytes longer than `end`.
-    counting : Counting
+    counting : CountingRules
     odd_ratio : float
         Replaces the first row's ratio if `has_odd_ratio`, for numbers that only Python parses.
     state : int64, shape (STATE_SIZE,)
@@ -216,7 +216,7 @@ def list_sites(text, end, counting, odd_ratio, has_odd_ratio, state, names, list
     ----------
     text, end, counting, odd_ratio, has_odd_ratio, state, names
         As of `count_rows`; ``state[N_SITES]`` is the number of entries in `listed`.
-    listed : Listed
+    listed : ListedSites
         With room for a motif at every letter of a row.
     """
     n_columns, masks_forward, masks_reverse = counting.n_columns, counting.masks_forward, counting.masks_reverse
@@ -316,7 +316,7 @@ def methylation_frequency(
     reader = TableReader(calls, header, name, table.state)
     motif = motif or motif_named("cpg")
     masks = motif.codes(False).masks, motif.codes(True).masks
-    counting = Counting(header.count(b"\t") + 1, threshold, threshold_per_site, split_groups, stranded, *masks)
+    counting = CountingRules(header.count(b"\t") + 1, threshold, threshold_per_site, split_groups, stranded, *masks)
     needed_by = "--stranded" if stranded else motif.name if split_groups and not motif.is_palindromic else ""
     if needed_by and b"\tstrand\t" not in header:
         raise InputFileError(
@@ -357,10 +357,10 @@ def site_counts(
     state = np.zeros(STATE_SIZE, np.int64)
     names = SiteTable().names
     types = (np.int32, np.int64, np.bool_, np.float64, np.int32)
-    listed = Listed._make(np.empty(_FIRST_LISTED, dtype) for dtype in types)
+    listed = ListedSites._make(np.empty(_FIRST_LISTED, dtype) for dtype in types)
     reader = TableReader(calls, header, name, state)
     masks = motif.codes(False).masks, motif.codes(True).masks
-    counting = Counting(header.count(b"\t") + 1, threshold, threshold_per_site, True, False, *masks)
+    counting = CountingRules(header.count(b"\t") + 1, threshold, threshold_per_site, True, False, *masks)
 
     def flush() -> None:
         n = state[N_SITES]
@@ -383,7 +383,7 @@ def site_counts(
         flush()
         needed = int(state[NEEDED])
         if needed > len(listed.contig):
-            listed = Listed._make(enlarge(array, 2 * needed) for array in listed)
+            listed = ListedSites._make(enlarge(array, 2 * needed) for array in listed)
         names = enlarge_names(names, int(state[N_NAMES]), text_size)
 
     reader.read(loop, make_room, lambda line: _check_row(reader, line, True, need_strand=True), chunk_size)

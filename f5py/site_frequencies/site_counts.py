@@ -22,8 +22,8 @@ from f5py.site_frequencies.site_table import (
     SLOTS_PER_ENTRY,
     SPLIT_TEXT,
     Frequencies,
-    Names,
-    Sites,
+    NameHash,
+    SiteHash,
     enlarge,
     fill_site_slots,
     find_site,
@@ -35,7 +35,7 @@ _N_REST = 4
 _FIRST_ENTRIES = 1 << 12  # a power of two, as the hash table must be
 
 
-class SiteCalls(NamedTuple):
+class SingleSiteCalls(NamedTuple):
     """Calls of single sites, shape (n,) each; groups are split."""
 
     contig: NDArray[np.int32]  # index into the BAM header's contigs
@@ -99,7 +99,7 @@ class SiteTotals(NamedTuple):
         return self if kept.all() else SiteTotals._make(column[kept] for column in self)
 
 
-class Counts(NamedTuple):
+class SiteCountTable(NamedTuple):
     """Counts per site in order of first occurrence, with a hash table of the sites."""
 
     slots: NDArray[np.int32]  # entry + 1, or 0; a power of two long
@@ -123,11 +123,11 @@ def count_sites(first, calls, partition, rule, n_sites, counts):
 
     Parameters
     ----------
-    calls : SiteCalls
+    calls : SingleSiteCalls
     partition : int32, shape (n,) or (0,)
     rule : tuple of float, bool, bool
         Threshold (natural log-likelihood ratio), whether it holds per site of a group, whether strands are combined.
-    counts : Counts
+    counts : SiteCountTable
     """
     contig, position, reverse, llr, size, _ = calls
     threshold, per_site, combine = rule
@@ -164,8 +164,8 @@ def add_counts(first, partition, contig, step, more, n_sites, counts):
     step : int64, shape (n,)
         Position << 1 | reverse.
     more : three of uint32, shape (n,), and one of uint32, shape (n, n_kinds) or (0, n_kinds)
-        In the order of `Counts`.
-    counts : Counts
+        In the order of `SiteCountTable`.
+    counts : SiteCountTable
     """
     slots, names, places, methylated, canonical, failed, rest = counts
     site = np.int64(-1)
@@ -195,7 +195,7 @@ def split_keys(name, place, offset_forward, offset_reverse, partition, contig, s
     Parameters
     ----------
     name, place
-        See `Counts`.
+        See `SiteCountTable`.
     offset_forward, offset_reverse : int
         From a motif's first base to its modified base.
     """
@@ -216,7 +216,7 @@ def list_call_sites(calls, inside, alignments, motif_forward, motif_reverse, sit
     inside : bool, shape (n_slots,)
     alignments : f5py.core.batch.Alignments
     motif_forward, motif_reverse : f5py.core.motifs.MotifCodes
-    sites : SiteCalls
+    sites : SingleSiteCalls
     """
     call_offsets, n_calls, call_first, call_last, call_sites, methylated, unmethylated = calls
     contig, position, reverse, llr, size, read = sites
@@ -292,12 +292,12 @@ def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np
     return inside
 
 
-def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None) -> SiteCalls:
+def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None) -> SingleSiteCalls:
     """List the sites of all calls of a batch, or of those inside `windows`, by read and position."""
     inside = calls_inside(batch, windows)
     n_sites = int(batch.calls.sites[inside].sum(dtype=np.int64))
     kinds = (np.int32, np.int64, np.bool_, np.float64, np.int32, np.int64)
-    sites = SiteCalls._make(np.empty(n_sites, kind) for kind in kinds)
+    sites = SingleSiteCalls._make(np.empty(n_sites, kind) for kind in kinds)
     n_found = list_call_sites(batch.calls, inside, batch.alignments, motif.codes(False), motif.codes(True), sites)
     if n_found != n_sites:
         raise F5pyError(f"{n_found} sites of {motif.name} where {n_sites} were called; are they of another motif?")
@@ -325,7 +325,7 @@ class SiteCounts:
         self._rule = float(threshold), bool(threshold_per_site), bool(combine_strands)
         self._n_sites = 0
         n = _FIRST_ENTRIES
-        self._counts = Counts(
+        self._counts = SiteCountTable(
             slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32),
             name=np.empty(n, np.int32),
             place=np.empty(n, np.int64),
@@ -348,12 +348,12 @@ class SiteCounts:
         partition: NDArray[np.int32] | None = None,
         size: NDArray[np.int32] | None = None,
     ) -> None:
-        """Count calls of single sites; see `SiteCalls`. The default partition is -1 and the default size 1."""
+        """Count calls of single sites; see `SingleSiteCalls`. The default partition is -1 and the default size 1."""
         if partition is None:
             partition = np.empty(0, np.int32)
         if size is None:
             size = np.ones(len(llr), np.int32)
-        calls = SiteCalls(contig, position, reverse, llr, size, np.empty(0, np.int64))
+        calls = SingleSiteCalls(contig, position, reverse, llr, size, np.empty(0, np.int64))
         self._add_all(count_sites, len(llr), calls, partition, self._rule)
 
     def _add_all(self, kernel: Callable[..., tuple[int, int]], n: int, *arguments: object) -> None:
@@ -414,7 +414,7 @@ class SiteCounts:
 class TotalsByPartition:
     """Counts of sites in output order, by partition; made by `SiteCounts.totals`."""
 
-    _counts: Counts
+    _counts: SiteCountTable
     _order: NDArray[np.intp]
     _partition: NDArray[np.int32]  # ascending
     _contig: NDArray[np.int32]
@@ -457,7 +457,7 @@ def frequencies_of_sites(counts: SiteCounts, contigs: list[bytes], stranded: boo
     )
     n = len(first)
     position = totals.position[first]
-    sites = Sites(
+    sites = SiteHash(
         slots=np.empty(0, np.int32),
         name=totals.contig[first],
         span=position << 32 | position,
@@ -471,5 +471,5 @@ def frequencies_of_sites(counts: SiteCounts, contigs: list[bytes], stranded: boo
         methylated_reverse=methylated_reverse,
     )
     text = np.frombuffer(bytearray(b"".join(contigs)), np.uint8)  # writable, as in tables: one compiled version
-    names = Names(np.empty(0, np.int32), offsets_of([len(name) for name in contigs]), text)
+    names = NameHash(np.empty(0, np.int32), offsets_of([len(name) for name in contigs]), text)
     return Frequencies("num_motifs", contigs, 0, stranded, np.flatnonzero(called), sites, names)

@@ -62,7 +62,7 @@ _BASES = np.frombuffer(b"ACGT", np.uint8)
 _ALL = np.uint64(2**64 - 1)
 
 
-class Sites(NamedTuple):
+class SiteHash(NamedTuple):
     """Counts per key (chromosome, start, end) in order of first occurrence, with a hash table of the keys."""
 
     slots: NDArray[np.int32]  # entry + 1, or 0; a power of two long
@@ -78,7 +78,7 @@ class Sites(NamedTuple):
     methylated_reverse: NDArray[np.int64]
 
 
-class Names(NamedTuple):
+class NameHash(NamedTuple):
     """Chromosome names in order of first occurrence, with a hash table of them."""
 
     slots: NDArray[np.int32]
@@ -212,8 +212,8 @@ def format_rows(out, order, sites, names, stranded):
     out : uint8
     order : int64
         Indices of sites.
-    sites : Sites
-    names : Names
+    sites : SiteHash
+    names : NameHash
     stranded : bool
         Write the counts of both strands, too.
     """
@@ -361,8 +361,8 @@ class Frequencies:
     odd_groups: int  # rows of groups split into another number of sites than counted
     stranded: bool  # with the counts of both strands
     _order: NDArray[np.intp]
-    _sites: Sites
-    _names: Names
+    _sites: SiteHash
+    _names: NameHash
 
     def __len__(self) -> int:
         return len(self._order)
@@ -445,10 +445,10 @@ class SiteTable:
         self.stranded = stranded
         n = _FIRST_ENTRIES
         self.state = np.zeros(STATE_SIZE, np.int64)
-        self.names = Names(
+        self.names = NameHash(
             slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32), ends=np.zeros(n + 1, np.int64), text=np.empty(n, np.uint8)
         )
-        self.sites = Sites(
+        self.sites = SiteHash(
             slots=np.zeros(n * SLOTS_PER_ENTRY, np.int32),
             name=np.empty(n, np.int32),
             span=np.empty(n, np.int64),
@@ -513,7 +513,7 @@ def enlarge(array: NDArray, size: int) -> NDArray:
     return enlarged
 
 
-def enlarge_names(names: Names, n_names: int, text_size: int) -> Names:
+def enlarge_names(names: NameHash, n_names: int, text_size: int) -> NameHash:
     """Return `names` with room for another one of at most `text_size` bytes."""
     if n_names >= len(names.ends) - 1:
         capacity = 2 * n_names
@@ -525,7 +525,7 @@ def enlarge_names(names: Names, n_names: int, text_size: int) -> Names:
     return names
 
 
-def list_names(names: Names, n_names: int) -> list[bytes]:
+def list_names(names: NameHash, n_names: int) -> list[bytes]:
     """Return the names as bytes."""
     ends = names.ends[: n_names + 1].tolist()
     text = names.text[: ends[-1]].tobytes()

@@ -29,7 +29,9 @@ class _Task:
         return result
 
 
-def worked_ahead(portions: Iterator[P], work: Callable[[P], T], n_threads: int, name: str) -> Generator[T, None, None]:
+def prefetch_ordered(
+    portions: Iterator[P], work: Callable[[P], T], n_threads: int, name: str
+) -> Generator[T, None, None]:
     """Yield ``work(portion)`` of every portion, in order, with up to `n_threads` in progress.
 
     A further thread consumes `portions`, and closes a generator. At most `n_threads` results exist or are in progress,

@@ -41,7 +41,7 @@ def mark_all(turn, reads, alignments, motifs, truth):
     motifs : pair of MotifCodes
         Of forward and of reverse reads.
     truth : tuple
-        The fields of `f5py.training.sums.Truth`.
+        The fields of `f5py.training.sums.SiteTruth`.
     """
     first_of_contig, positions, states, is_given = truth
     for i in own_turns(counter(turn), reads.shape[0]):
@@ -124,7 +124,7 @@ class PlainKmers(NamedTuple):
     share: NDArray[np.float64]  # shape (n_kmers,): share of events that are of the plain k-mer after all
 
 
-class Sums(NamedTuple):
+class KmerSumArrays(NamedTuple):
     """Sums of a round."""
 
     # shape (n_kmers, 6): weight r, r x, r / v^2, r x / v^2, r x^2 / v^2, and the weight of the plain k-mer; x in pA of
@@ -251,7 +251,7 @@ def add_rows(used, tested, batch, rows, model, plain_kmers, weights, sums):
     rows : f5py.core.batch.Rows
     weights : tuple of float32, shape (n_rows, 2 * REACH + 1), and float64, shape (n,)
         Weights and shifts; see `weights_all`.
-    sums : Sums
+    sums : KmerSumArrays
         Added to.
     """
     alignments, events, _, scaling, _ = batch

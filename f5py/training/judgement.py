@@ -21,7 +21,7 @@ _MOST_WRONG, _ENOUGH_CALLS = 0.2, 20
 _EXCHANGED, _EXCHANGED_AREA = 0.5, 0.3
 
 
-class Quality(NamedTuple):
+class ModelQuality(NamedTuple):
     """Quality of a model on held-out data."""
 
     calls: int  # calls of known state
@@ -34,7 +34,7 @@ class Quality(NamedTuple):
 
 def quality_of(
     model: PoreModel, labels: NDArray[np.bool_], ratios: NDArray[np.float64], held: NDArray[np.float64]
-) -> Quality:
+) -> ModelQuality:
     """Measure the quality of a model.
 
     Parameters
@@ -48,7 +48,7 @@ def quality_of(
     n = held[:, 0]
     seen = n > 0
     off = held[seen, 1] / n[seen] - model.level_mean[seen]
-    return Quality(
+    return ModelQuality(
         len(labels),
         area_under_curve(labels, ratios),
         float(((ratios > 0) != labels)[beyond].mean()) if beyond.any() else None,
@@ -57,7 +57,7 @@ def quality_of(
     )
 
 
-def compared(start: Quality, trained: Quality) -> str:
+def compared(start: ModelQuality, trained: ModelQuality) -> str:
     """Return whether the trained model is ``better`` than the start, ``worse``, ``as good``, or ``not compared``.
 
     The first measure that differs decides: the area under the ROC curve, the share of wrong calls, the levels of
@@ -77,7 +77,7 @@ def compared(start: Quality, trained: Quality) -> str:
     return "as good"
 
 
-def too_many_wrong(start: Quality, trained: Quality, known_auc: float | None) -> str | None:
+def too_many_wrong(start: ModelQuality, trained: ModelQuality, known_auc: float | None) -> str | None:
     """Explain that too many held-out calls are wrong, or that the labels look exchanged.
 
     None if neither is true, or few calls are held out. `known_auc` is the area under the built-in model's ROC curve.
@@ -96,7 +96,7 @@ def too_many_wrong(start: Quality, trained: Quality, known_auc: float | None) ->
     return f"{words}; give more reads, or controls of which more is known"
 
 
-def words_of(start: Quality, trained: Quality) -> str:
+def words_of(start: ModelQuality, trained: ModelQuality) -> str:
     """Format both models' figures for messages."""
     parts = []
     if start.auc is not None and trained.auc is not None:
@@ -108,7 +108,7 @@ def words_of(start: Quality, trained: Quality) -> str:
     return ", ".join(parts)
 
 
-def as_report(name: str, start: Quality, trained: Quality) -> dict[str, Any]:
+def as_report(name: str, start: ModelQuality, trained: ModelQuality) -> dict[str, Any]:
     """Format the comparison for the report."""
     return {
         "verdict": compared(start, trained),

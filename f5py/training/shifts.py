@@ -46,7 +46,7 @@ _LEAST_COSINE, _MOST_SHIFT = 0.5, 25.0
 Ratios = Callable[[Shifts], NDArray[np.float64]]
 
 
-class Fit(NamedTuple):
+class ShiftFit(NamedTuple):
     """Maximum-likelihood shifts of some groups."""
 
     shifts: NDArray[np.float64]  # shape (2, k): as `Shifts` has them
@@ -70,12 +70,12 @@ class HeldOutGain(NamedTuple):
         return self.sum > 2 * self.se
 
 
-class Result(NamedTuple):
+class ShiftResult(NamedTuple):
     """Fitted shifts with their verdict."""
 
-    fit: Fit  # of the stage that is taken
-    first_stage: Fit
-    halves: tuple[Fit, Fit]  # of the first stage
+    fit: ShiftFit  # of the stage that is taken
+    first_stage: ShiftFit
+    halves: tuple[ShiftFit, ShiftFit]  # of the first stage
     gain: HeldOutGain  # of the stage that is taken against the start
     second_gain: HeldOutGain  # of the second stage against the first one
     has_second_stage: bool
@@ -155,7 +155,9 @@ class _Objective:
         return gradient, summed + np.diag([*(self._sd**-2), _SHARE_INFORMATION])
 
 
-def fitted(ratios_of: Ratios, first: NDArray[np.float64], start: NDArray[np.float64], free: NDArray[np.bool_]) -> Fit:
+def fitted(
+    ratios_of: Ratios, first: NDArray[np.float64], start: NDArray[np.float64], free: NDArray[np.bool_]
+) -> ShiftFit:
     """Maximize the likelihood from `first` on; the other arguments are those of `_Objective`."""
     objective = _Objective(ratios_of, start, free)
     shifts, damping, calm, settled = first.copy(), _DAMPING, 0, False
@@ -186,7 +188,7 @@ def fitted(ratios_of: Ratios, first: NDArray[np.float64], start: NDArray[np.floa
     _, information = objective.slopes(shifts, ratios, share)
     errors = np.zeros_like(shifts)
     errors[free] = np.sqrt(np.diag(np.linalg.inv(information))[:-1])
-    return Fit(shifts, errors, share, best_share(ratios)[1], rounds, settled)
+    return ShiftFit(shifts, errors, share, best_share(ratios)[1], rounds, settled)
 
 
 def as_shifts(shifts: NDArray[np.float64]) -> Shifts:
@@ -201,7 +203,9 @@ def halves_of(reads: Sequence[str]) -> NDArray[np.bool_]:
     return np.array([name in half for name in reads], np.bool_)
 
 
-def fit_shifts(likelihoods_of: Callable[[NDArray[np.int64]], Ratios], reads: Sequence[str], start: Shifts) -> Result:
+def fit_shifts(
+    likelihoods_of: Callable[[NDArray[np.int64]], Ratios], reads: Sequence[str], start: Shifts
+) -> ShiftResult:
     """Fit shifts in both stages, and check them.
 
     Parameters
@@ -230,7 +234,7 @@ def fit_shifts(likelihoods_of: Callable[[NDArray[np.int64]], Ratios], reads: Seq
     verdict, problem = _judged(first_stage, (halves[0], halves[1]), gain, likelihood_of_start, len(reads), b)
     if verdict == "nothing to gain":
         fit = first_stage._replace(shifts=b, share=share_with_start, likelihood=likelihood_of_start)
-    return Result(
+    return ShiftResult(
         fit, first_stage, (halves[0], halves[1]), gain, second_gain,
         second_gain.is_clear and verdict != "nothing to gain", share_with_start, likelihood_of_start, verdict, problem,
     )  # fmt: skip
@@ -257,7 +261,12 @@ class _HeldOut(NamedTuple):
 
 
 def _judged(
-    fit: Fit, halves: tuple[Fit, Fit], gain: HeldOutGain, likelihood_of_start: float, n: int, start: NDArray[np.float64]
+    fit: ShiftFit,
+    halves: tuple[ShiftFit, ShiftFit],
+    gain: HeldOutGain,
+    likelihood_of_start: float,
+    n: int,
+    start: NDArray[np.float64],
 ) -> tuple[str, str | None]:
     """Return the verdict on the first stage, and the reason to refuse it."""
     if n * fit.share < _LEAST_EVIDENCE or fit.likelihood < _LEAST_EVIDENCE:

@@ -30,7 +30,7 @@ _M = NUCLEOTIDES_AND_M.index("M")
 _SIGNS = np.array([-1.0 if base in "AG" else 1.0 for base in NUCLEOTIDES_AND_M])
 
 
-class SiteWindows(NamedTuple):
+class SingleSiteWindows(NamedTuple):
     """Windows of n single-site groups, one element per group."""
 
     # name, name_offsets: names of their reads
@@ -50,7 +50,7 @@ class SiteWindows(NamedTuple):
     var: NDArray[np.float32]
     events_per_base: NDArray[np.float64]
 
-    def select(self, chosen: NDArray[np.int64]) -> SiteWindows:
+    def select(self, chosen: NDArray[np.int64]) -> SingleSiteWindows:
         """Select some groups, in that order."""
         columns: dict[str, NDArray[Any]] = {}
         for name, values in self._asdict().items():
@@ -61,7 +61,7 @@ class SiteWindows(NamedTuple):
                 columns[f"{name}_offsets"] = offsets_of(sizes)
             elif not name.endswith("_offsets"):
                 columns[name] = values[chosen]
-        return SiteWindows(**columns)
+        return SingleSiteWindows(**columns)
 
     @property
     def n(self) -> int:
@@ -72,7 +72,7 @@ class SiteWindows(NamedTuple):
         return list(Names(self.name, self.name_offsets))
 
 
-def joined_windows(parts: list[SiteWindows], most: int) -> SiteWindows:
+def joined_windows(parts: list[SingleSiteWindows], most: int) -> SingleSiteWindows:
     """Join windows, sorted by read name and place, so that the order of the parts does not matter.
 
     Of more than `most` those with the smallest hashes of name and place are chosen.
@@ -88,7 +88,7 @@ def joined_windows(parts: list[SiteWindows], most: int) -> SiteWindows:
 
 def windows_of(
     batch: ReadBatch, motif: Motif, model: PoreModel, regions: Windows | None, pool: WorkerPool
-) -> tuple[SiteWindows, float]:
+) -> tuple[SingleSiteWindows, float]:
     """Extract the windows of a batch's single-site groups; also return the thread seconds.
 
     Parameters
@@ -114,7 +114,7 @@ def windows_of(
     names = batch.names
     name_sizes = np.diff(names.offsets)[read]
     window = batch.reference_offsets[read] + listing.window[used]
-    windows = SiteWindows(
+    windows = SingleSiteWindows(
         names.text[elements_of(names.offsets[read], name_sizes)],
         offsets_of(name_sizes),
         batch.contig[read].astype(np.int64),
@@ -142,7 +142,7 @@ class SiteLikelihoods:
     """
 
     def __init__(
-        self, windows: SiteWindows, motif: Motif, model: PoreModel, noise: Noise | None, pool: WorkerPool
+        self, windows: SingleSiteWindows, motif: Motif, model: PoreModel, noise: Noise | None, pool: WorkerPool
     ) -> None:
         from f5py.methylation._calls_numba import BLOCK, Scores
         from f5py.methylation._groups_numba import Groups, ListedGroups
@@ -188,7 +188,7 @@ class SiteLikelihoods:
 
 
 def _methylated_kmers(
-    windows: SiteWindows, motif: Motif, k: int
+    windows: SingleSiteWindows, motif: Motif, k: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
     """Find the k-mers with the methylated base in all windows.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FIRST_SHARE = 0.05
 
 
-class Truth(NamedTuple):
+class SiteTruth(NamedTuple):
     """Sites of known state, by contig."""
 
     # shape (n_contigs + 1,): contig c has the sites ``first_of_contig[c]:first_of_contig[c + 1]``
@@ -32,7 +32,7 @@ class Truth(NamedTuple):
     is_given: bool  # False: all sites are methylated, and the arrays are empty
 
     @classmethod
-    def all_methylated(cls) -> Truth:
+    def all_methylated(cls) -> SiteTruth:
         """Make the truth of fully methylated reads."""
         return cls(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8), False)
 
@@ -61,7 +61,7 @@ def plain_ranks(k: int, alphabet: str, canonical: str) -> NDArray[np.int32]:
     return np.where(rank == np.arange(n), -1, rank).astype(np.int32)
 
 
-def mark_sites(batch: ReadBatch, motif: Motif, truth: Truth, pool: WorkerPool) -> float:
+def mark_sites(batch: ReadBatch, motif: Motif, truth: SiteTruth, pool: WorkerPool) -> float:
     """Mark methylated sites in the batch's reference segments; return the thread seconds.
 
     See `f5py.core.kmers.METHYLATED`.
@@ -73,7 +73,7 @@ def mark_sites(batch: ReadBatch, motif: Motif, truth: Truth, pool: WorkerPool) -
     return pool.run(mark_all, reads, batch.alignments, motifs, tuple(truth), order=batch.number)
 
 
-class Weights(NamedTuple):
+class EventWeights(NamedTuple):
     """Weights of the events of a batch; see `f5py.training._sums_numba.weights_all`."""
 
     of_kmers: NDArray[np.float32]  # shape (n_rows, m): posterior weights of the k-mers around each row's
@@ -108,11 +108,11 @@ class KmerSums:
         self._plain = plain_ranks(model.k, model.alphabet, canonical)
         self._share = share
 
-    def weigh(self, batch: ReadBatch, pool: WorkerPool) -> tuple[Weights, float]:
+    def weigh(self, batch: ReadBatch, pool: WorkerPool) -> tuple[EventWeights, float]:
         """Compute posterior weights of the k-mers around each row's, and the thread seconds."""
         from f5py.training._sums_numba import REACH, weights_all
 
-        weights = Weights(np.empty((len(batch.rows.event), 2 * REACH + 1), np.float32), np.zeros(len(batch)))
+        weights = EventWeights(np.empty((len(batch.rows.event), 2 * REACH + 1), np.float32), np.zeros(len(batch)))
         seconds = pool.run(
             weights_all, longest_first(batch.rows.n, batch.status == ReadStatus.OK), batch.view, batch.rows,
             self._present_model(), self._plain, *weights, order=batch.number,
@@ -125,7 +125,7 @@ class KmerSums:
         model = self.model
         return PresentModel(strand_codes(model.alphabet), model.k, model.level_mean, model.level_stdv)
 
-    def add(self, batch: ReadBatch, weights: Weights, uses: NDArray[np.uint8]) -> None:
+    def add(self, batch: ReadBatch, weights: EventWeights, uses: NDArray[np.uint8]) -> None:
         """Add the rows of a batch, and the fit of its held-out data.
 
         Parameters
@@ -134,7 +134,7 @@ class KmerSums:
             Use of the bases of the reference segments; each k-mer must have a single one.
         """
         from f5py.training._held_out_numba import hide
-        from f5py.training._sums_numba import PlainKmers, Sums, add_rows
+        from f5py.training._sums_numba import KmerSumArrays, PlainKmers, add_rows
 
         reference = batch.alignments.reference
         shown = np.empty_like(reference)
@@ -146,5 +146,5 @@ class KmerSums:
                 *((chosen, none) if use == LEARNT else (none, chosen)),
                 batch.view._replace(alignments=batch.alignments._replace(reference=shown)), batch.rows,
                 self._present_model(), PlainKmers(self._plain, self._share), tuple(weights),
-                Sums(self.sums, self.fit, self.held),
+                KmerSumArrays(self.sums, self.fit, self.held),
             )  # fmt: skip

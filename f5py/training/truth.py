@@ -10,10 +10,10 @@ from f5py.core.motifs import Motif
 from f5py.errors import InputFileError
 from f5py.evaluation.known_sites import METHYLATED, UNMETHYLATED, read_sites
 from f5py.io.bounds import POSITION_BITS
-from f5py.training.sums import Truth
+from f5py.training.sums import SiteTruth
 
 
-def read_truth(path: str, contigs: Sequence[str], motif: Motif) -> Truth:
+def read_truth(path: str, contigs: Sequence[str], motif: Motif) -> SiteTruth:
     """Read the sites of a motif from bedMethyl, in the order of the alignments' `contigs`.
 
     Raises `InputFileError` if the file is missing, is no bedMethyl, or has no site of known state.
@@ -32,4 +32,4 @@ def read_truth(path: str, contigs: Sequence[str], motif: Motif) -> Truth:
     contig, position = contig[known][order], position[known][order]
     states = (sites.frequency[known] >= METHYLATED).astype(np.uint8)[order]
     first = np.searchsorted(contig, np.arange(len(contigs) + 1))
-    return Truth(first.astype(np.int64), position, states, True)
+    return SiteTruth(first.astype(np.int64), position, states, True)

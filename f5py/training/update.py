@@ -21,7 +21,7 @@ _RIDGE = 1.0
 _CHUNK = 1 << 17
 
 
-class Settings(NamedTuple):
+class UpdateSettings(NamedTuple):
     """Settings of the estimation of levels."""
 
     prior_events: float  # events that the prior counts as
@@ -31,7 +31,7 @@ class Settings(NamedTuple):
     canonical: str  # the base that M stands for
 
 
-class Update(NamedTuple):
+class UpdatedModel(NamedTuple):
     """Model of a round."""
 
     model: PoreModel
@@ -110,8 +110,8 @@ def _in_units_of(
 
 
 def updated(
-    model: PoreModel, start: PoreModel, sums: NDArray[np.float64], share: NDArray[np.float64], how: Settings
-) -> Update:
+    model: PoreModel, start: PoreModel, sums: NDArray[np.float64], share: NDArray[np.float64], how: UpdateSettings
+) -> UpdatedModel:
     """Estimate the levels.
 
     The prior of a plain k-mer is its level in `start` plus the effects of bases by place, learned from well-seen
@@ -124,7 +124,7 @@ def updated(
     sums : float64, shape (n_kmers, 6)
         See `f5py.training.sums.KmerSums`.
     share : float64, shape (n_kmers,)
-        As in `Update`, of the current model.
+        As in `UpdatedModel`, of the current model.
     """
     k, n_letters, n_kmers = model.k, len(model.alphabet), len(model.level_mean)
     plain = plain_ranks(k, model.alphabet, how.canonical)
@@ -184,7 +184,7 @@ def updated(
     new = PoreModel(model.name, k, model.alphabet, level.astype(np.float32), stdv.astype(np.float32))
     change = np.abs(level - model.level_mean) * weight
     kinds = (change[these].sum() / max(weight[these].sum(), 1.0) for these in (is_plain, ~is_plain))
-    return Update(new, share, float(max(kinds)))
+    return UpdatedModel(new, share, float(max(kinds)))
 
 
 def _shrunk(

@@ -16,7 +16,7 @@ from f5py.compute.gpu import opening, selection
 from f5py.compute.gpu.results.site_scores import GpuSites
 from f5py.io.signals.slow5.reader import Packed
 from f5py.pipeline import inputs
-from f5py.runs import gpu_workers, mapped_first
+from f5py.runs import gpu_workers, map_then_run
 
 from ..made_data import N_READS, ReadSet, last_of_each, rows_by_read, run_command, run_main
 
@@ -31,12 +31,12 @@ def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     def set_up(**variables: object) -> None:
         played_machine(**variables)
         if "devices" in variables:
-            monkeypatch.setattr(selection.GpusWhenTheyPay, "compute", _compute_when_all_are_there)
+            monkeypatch.setattr(selection.AutoGpuScheduler, "compute", _compute_when_all_are_there)
 
     return set_up
 
 
-_compute = selection.GpusWhenTheyPay.compute
+_compute = selection.AutoGpuScheduler.compute
 
 
 def _compute_when_all_are_there(self, batch) -> None:
@@ -168,7 +168,7 @@ def test_a_process_for_each_gpu(
     """Each finds its GPU; if that of one fails, its CPU threads do the rest of what it has taken."""
     machine(devices=2, fault=fault)
     each = lambda recipe, options: [replace(options, cuda_dev_id=str(i), threads=1) for i in range(2)]  # noqa: E731
-    monkeypatch.setattr(mapped_first, "options_of_workers", each)
+    monkeypatch.setattr(map_then_run, "options_of_workers", each)
     options = ["-K", "1", "--gpu", "on", "--cuda-dev-id", "all"]
     assert run_main(*short.options(), *_SMALL_BATCHES, "-o", tmp_path / "calls.tsv", *options) == 0
     assert (tmp_path / "calls.tsv").read_bytes() == short_calls
@@ -190,14 +190,14 @@ def test_a_gpu_joins_in_a_run_that_will_be_long(
     made: ReadSet, made_calls: bytes, machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     asked = []
-    start_pays = selection.GpusWhenTheyPay._start_pays
+    start_pays = selection.AutoGpuScheduler._start_pays
 
     def asking(backend, share):
         asked.append(share)
         return start_pays(backend, share)
 
     monkeypatch.setattr(selection, "_START_SECONDS", 1e-9)
-    monkeypatch.setattr(selection.GpusWhenTheyPay, "_start_pays", asking)
+    monkeypatch.setattr(selection.AutoGpuScheduler, "_start_pays", asking)
     # not by the command line, which ends the process when a GPU is being started
     inputs = {"reads": made.reads, "bam": made.bam, "genome": made.genome}
     f5py.call_methylation(**inputs, output=tmp_path / "calls.tsv", batchsize=2, threads=2)

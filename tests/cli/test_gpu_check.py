@@ -33,13 +33,13 @@ def test_numbers_that_differ(played_machine, capsys, monkeypatch):
     made = [0]
 
     def changing(model, rna):
-        batch = made_batch(model, rna)
+        batch = synthetic_batch(model, rna)
         made[0] += 1
         batch.samples[100] += made[0]
         return batch
 
-    made_batch = backend.made_batch
-    monkeypatch.setattr(backend, "made_batch", changing)
+    synthetic_batch = backend.synthetic_batch
+    monkeypatch.setattr(backend, "synthetic_batch", changing)
     monkeypatch.setattr(gpu_check, "_CHECKS", dict(list(gpu_check._CHECKS.items())[:1]))
     assert run() == 1
     captured = capsys.readouterr()

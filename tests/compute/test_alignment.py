@@ -35,9 +35,9 @@ def computed(reads: ReadSet, done: list[int], model: Path | None = None, batch_s
         stage = AlignmentStage(options, chemistry)
         files.callback(stage.close)
         for batch in loader.batches():
-            stage.admit(batch)
+            stage.check_batch(batch)
             stage.compute(batch)
-            stage.settle(batch)
+            stage.count_batch(batch)
             done.append(int((batch.status == ReadStatus.OK).sum()))
     return stage
 

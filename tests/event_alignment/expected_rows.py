@@ -43,9 +43,9 @@ def calibrated_batch(ecoli: Path, reads: Path, n_threads: int = 1) -> ReadBatch:
         loader, chemistry = open_inputs(options, inputs)
         (batch,) = loader.batches()
     stage = AlignmentStage(options, chemistry, keep_samples=True)
-    stage.admit(batch)
+    stage.check_batch(batch)
     stage.compute(batch)
-    stage.settle(batch)
+    stage.count_batch(batch)
     stage.close()
     return batch
 

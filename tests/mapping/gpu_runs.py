@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from f5py.compute.gpu import opening, selection
 
-COMPUTE = selection.GpusWhenTheyPay.compute
+COMPUTE = selection.AutoGpuScheduler.compute
 #: Faults of the played machine, and what the one warning says.
 FAULTS = {
     "import": "cupy cannot be loaded",
@@ -46,7 +46,7 @@ def give_gpus_all(monkeypatch) -> None:
             join_starts()
         COMPUTE(self, batch)
 
-    monkeypatch.setattr(selection.GpusWhenTheyPay, "compute", compute_when_all_are_there)
+    monkeypatch.setattr(selection.AutoGpuScheduler, "compute", compute_when_all_are_there)
 
 
 def join_starts() -> None:

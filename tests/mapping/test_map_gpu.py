@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 
 from f5py.compute import mapping
-from f5py.compute.gpu import kept_checks, selection
+from f5py.compute.gpu import check_cache, selection
 from f5py.compute.gpu.mapping import chains, joins, mems, pair_alignments, seeds
 
 from ..made_data import ReadSet, run_command
@@ -83,7 +83,7 @@ def test_batches_on_two_gpus_and_without(made: ReadSet, machine, tmp_path: Path,
 
 @pytest.mark.parametrize("seeds", ["minimizer", "mem"])
 def test_the_cpu_maps_until_the_gpu_is_ready(made: ReadSet, tmp_path: Path, capfd, monkeypatch, seeds):
-    monkeypatch.setattr(selection.GpusWhenTheyPay, "compute", COMPUTE)  # nothing waits
+    monkeypatch.setattr(selection.AutoGpuScheduler, "compute", COMPUTE)  # nothing waits
     expected = mapped(made, tmp_path / "cpu.paf", "--gpu", "off", "--seeds", seeds)
     few_are_done, n_done = threading.Event(), itertools.count(1)
     open_device, compute = mapping.open_device, mapping.CpuMapping.compute
@@ -154,7 +154,7 @@ def test_another_result_on_the_device_is_not_taken(made: ReadSet, tmp_path: Path
 
     monkeypatch.setattr(chains.Segments, "unpack", broken)
     # it is checked, whatever an earlier one has passed
-    with mock.patch.object(kept_checks, "_file_of", return_value=None):  # undone before what the fixture changed
+    with mock.patch.object(check_cache, "_file_of", return_value=None):  # undone before what the fixture changed
         assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on") == expected
     assert "scores chains in another way than the CPU" in capfd.readouterr().err
 

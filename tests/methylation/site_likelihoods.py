@@ -31,7 +31,7 @@ find_shares = compiled(find_shares)
 class ReadWindows(NamedTuple):
     """Windows of one read."""
 
-    # modified: sites; the others are those of `SiteWindows`
+    # modified: sites; the others are those of `SingleSiteWindows`
     codes: NDArray[np.uint8]
     modified: NDArray[np.int64]
     base: ArrayLike

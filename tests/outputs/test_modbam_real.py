@@ -11,7 +11,7 @@ import numpy as np
 import pysam
 import pytest
 
-from f5py.compute.methylation import Caller
+from f5py.compute.methylation import MethylationStage
 from f5py.core.motifs import motif_named
 from f5py.io.files.complete_file import complete_output
 from f5py.options.signal_commands import CallOptions
@@ -44,12 +44,12 @@ class CalledReads:
         with ExitStack() as inputs:
             loader, chemistry = open_inputs(options, inputs, keep_records=True, keep_passed_over=True)
             self.header = loader.alignments.header
-            caller = Caller(options, chemistry)
+            caller = MethylationStage(options, chemistry)
             self.batches = list(loader.batches())
             for batch in self.batches:
-                caller.admit(batch)
+                caller.check_batch(batch)
                 caller.compute(batch)
-                caller.settle(batch)
+                caller.count_batch(batch)
             caller.close()
 
     def write(self, path: Path, style: str = "read") -> list[pysam.AlignedSegment]:

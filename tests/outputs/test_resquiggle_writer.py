@@ -16,7 +16,7 @@ from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.errors import UnsupportedDataError
 from f5py.outputs.formatting import OrderedFormatter
-from f5py.outputs.moves.resquiggle_writer import ResquigglePaf, ResquiggleTable
+from f5py.outputs.resquiggle.resquiggle_writer import ResquigglePaf, ResquiggleTable
 from f5py.text.encoding import PartialTextError
 
 from ..examples import examples

@@ -15,7 +15,7 @@ import f5py.outputs
 from f5py.errors import InputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import open_output
-from f5py.outputs.sink import OfPart, Sink, Sinks, append_text
+from f5py.outputs.sink import PartFiles, Sink, Sinks, append_text
 
 OUTPUTS = Path(f5py.outputs.__file__).parent
 MODULES = [
@@ -36,7 +36,7 @@ class Lines(Sink):
 
     part_name = "sizes.tsv"
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         self._out = self.files.enter_context(open_output(self.path))
         self._out.write(b"size\n")
 
@@ -53,7 +53,7 @@ class Whole(Lines):
 
     part_name = "whole.tsv"
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         self._out = self.files.enter_context(complete_output(self.path))
         self._out.write(b"size\n")
 
@@ -66,7 +66,7 @@ class Failing(Whole):
 
 
 class Unopened(Lines):
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         raise OSError("no such place")
 
 
@@ -111,7 +111,7 @@ def test_parts_joined_are_the_output_of_one_run(tmp_path: Path):
     for size in (1, 2, 3):
         folder = tmp_path / str(size)
         folder.mkdir()
-        part = Sinks([Lines("not written to")], OfPart(folder, None))  # type: ignore[arg-type]
+        part = Sinks([Lines("not written to")], PartFiles(folder, None))  # type: ignore[arg-type]
         part.write([0] * size)
         whole.write([0] * size)
         part.finish()
@@ -132,8 +132,8 @@ def test_names_of_parts_are_not_taken_twice():
 
 @pytest.mark.parametrize("made", CLASSES, ids=lambda made: made.__name__)
 def test_every_output_is_a_whole_sink(made: type[Sink]):
-    is_handed_on = "HandedOn" in made.__name__  # to a function: not in parts
+    is_callback = "CallbackSink" in made.__name__  # to a function: not in parts
     assert made._open is not Sink._open
     assert made.write is not Sink.write
-    assert (made.append is not Sink.append) != is_handed_on
+    assert (made.append is not Sink.append) != is_callback
     assert not (made.may_be_named and made.part_name is not None)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.io.bam._bam_numba import KEPT, ULTRA, UNMAPPED
-from f5py.pipeline._batch_limits_numba import Limits, cut
+from f5py.pipeline._batch_limits_numba import BatchLimits, cut
 
 
 @settings(deadline=None)
@@ -35,7 +35,9 @@ def test_batches_are_cut_as_a_loop_would(reads, batch_size, max_bases, threshold
     found, first = [], 0
     while first < len(reads):
         state = np.zeros(4, np.int64)
-        first = cut(kinds, lengths, first, len(reads), Limits(batch_size, max_bases, threshold, counts_left_out), state)
+        first = cut(
+            kinds, lengths, first, len(reads), BatchLimits(batch_size, max_bases, threshold, counts_left_out), state
+        )
         if state[3]:
             found.append(first)
     assert found == ends

@@ -20,12 +20,12 @@ from ..made_data import N_READS, ReadSet, rows_by_read, run_main
 
 
 def load(
-    made: ReadSet, batch_size: int, tells_share: bool = False, **settings: object
+    made: ReadSet, batch_size: int, estimates_total: bool = False, **settings: object
 ) -> tuple[Loader, list[ReadBatch]]:
     options = CallOptions(reads=str(made.reads), bam=str(made.bam), genome=str(made.genome), batchsize=batch_size)
     with ExitStack() as inputs:
         loader, _ = open_inputs(options, inputs, **settings)
-        loader.tells_share = tells_share
+        loader.estimates_total = estimates_total
         return loader, list(loader.batches())
 
 
@@ -77,7 +77,7 @@ def test_records_are_not_kept_unless_asked_for(with_left_out_records: ReadSet):
 
 
 def test_batches_tell_which_share_of_the_input_they_end(made: ReadSet):
-    _, batches = load(made, 4, tells_share=True)
+    _, batches = load(made, 4, estimates_total=True)
     ends = np.cumsum([len(batch) for batch in batches])
     assert [batch.share_of_input for batch in batches] == (ends / ends[-1]).tolist()
     _, batches = load(made, 4)

@@ -79,7 +79,7 @@ def gpus_of_small_runs() -> Iterator[None]:
     from f5py.compute.gpu import backend, opening, selection
     from f5py.compute.gpu.mapping import chains, pair_alignments, seeds
 
-    compute = selection.GpusWhenTheyPay.compute
+    compute = selection.AutoGpuScheduler.compute
 
     def wait_for_starts() -> bool:
         for thread in threading.enumerate():
@@ -95,7 +95,7 @@ def gpus_of_small_runs() -> Iterator[None]:
     with (
         mock.patch.object(backend, "_SMALL_RATIO", 0.0),
         mock.patch.object(opening, "is_starting", wait_for_starts),
-        mock.patch.object(selection.GpusWhenTheyPay, "compute", compute_when_all_are_there),
+        mock.patch.object(selection.AutoGpuScheduler, "compute", compute_when_all_are_there),
         mock.patch.object(chains, "_FEW_PAIRS", -1),
         mock.patch.object(seeds, "_FEW_BASES", -1),
         # a large arena takes the played device long to fill

@@ -15,7 +15,7 @@ from f5py.commands.call_methylation import CALL_METHYLATION
 from f5py.commands.eventalign import EVENTALIGN
 from f5py.compute.gpu import opening
 from f5py.options.signal_commands import CallOptions, EventalignOptions
-from f5py.runs import gpu_workers, mapped_first
+from f5py.runs import gpu_workers, map_then_run
 from f5py.runs.gpu_workers import GpuWorkers, options_of_workers
 from f5py.runs.parts.resume import unfinished_folder
 
@@ -26,13 +26,13 @@ from ..made_data import ReadSet, run_command, run_main
 def two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Have all runs over alignments divided between two processes, as if there were two GPUs."""
     of_two = lambda recipe, options: [replace(options, threads=1)] * 2  # noqa: E731
-    monkeypatch.setattr(mapped_first, "options_of_workers", of_two)
+    monkeypatch.setattr(map_then_run, "options_of_workers", of_two)
 
 
 @pytest.fixture
 def one(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Return a function that has the following runs done by one process."""
-    return lambda: monkeypatch.setattr(mapped_first, "options_of_workers", lambda recipe, options: [options])
+    return lambda: monkeypatch.setattr(map_then_run, "options_of_workers", lambda recipe, options: [options])
 
 
 def _outputs(folder: Path, *command: object) -> dict[str, bytes]:

@@ -12,15 +12,15 @@ from f5py.core.motifs import IUPAC, motif_named, parse_motif, reverse_complement
 from f5py.errors import F5pyError
 from f5py.simulation.genome import LETTERS, random_genome
 from f5py.simulation.settings import RateMixture, SimulationSettings
-from f5py.simulation.sites import Sites
+from f5py.simulation.sites import SimulatedSites
 
 SETTINGS = SimulationSettings()
 GENOME = random_genome(50_000, 0.5, np.random.default_rng(1))
 
 
-def find(motif: str = "cpg", **changes) -> Sites:
+def find(motif: str = "cpg", **changes) -> SimulatedSites:
     chosen = parse_motif(motif) if ":" in motif else motif_named(motif)
-    return Sites.find(GENOME, replace(SETTINGS, **changes), np.random.default_rng(1), chosen)
+    return SimulatedSites.find(GENOME, replace(SETTINGS, **changes), np.random.default_rng(1), chosen)
 
 
 def test_mixture_of_rates():

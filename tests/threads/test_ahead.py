@@ -8,7 +8,7 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.threads.ahead import worked_ahead
+from f5py.threads.ahead import prefetch_ordered
 
 from ..examples import examples
 from ..patience import PATIENCE
@@ -59,7 +59,7 @@ def test_results_in_order_up_to_the_first_error(n, n_threads, pauses, broken, wh
     results = []
     fails = broken is not None and broken < n
     try:
-        for result in worked_ahead(portions(), work, n_threads, _NAME):
+        for result in prefetch_ordered(portions(), work, n_threads, _NAME):
             results.append(result)
             with lock:
                 taken += 1
@@ -75,7 +75,7 @@ def test_results_in_order_up_to_the_first_error(n, n_threads, pauses, broken, wh
 
 def test_portions_are_worked_on_at_the_same_time():
     meeting = threading.Barrier(3, timeout=PATIENCE)
-    assert len(list(worked_ahead(iter(range(3)), lambda _: meeting.wait(), 3, _NAME))) == 3
+    assert len(list(prefetch_ordered(iter(range(3)), lambda _: meeting.wait(), 3, _NAME))) == 3
 
 
 def test_what_is_done_does_not_wait_for_the_next_portion():
@@ -87,7 +87,7 @@ def test_what_is_done_does_not_wait_for_the_next_portion():
         assert goes_on.wait(PATIENCE)
         yield 2
 
-    results = worked_ahead(portions(), str, 3, _NAME)
+    results = prefetch_ordered(portions(), str, 3, _NAME)
     assert next(results) == "1"
     goes_on.set()
     assert list(results) == ["2"]
@@ -96,7 +96,7 @@ def test_what_is_done_does_not_wait_for_the_next_portion():
 
 def test_closing_ends_the_threads_and_leaves_out_what_has_not_begun():
     done = []
-    results = worked_ahead(iter(range(10)), done.append, 2, _NAME)
+    results = prefetch_ordered(iter(range(10)), done.append, 2, _NAME)
     next(results)
     results.close()
     assert len(done) <= 2
@@ -113,7 +113,7 @@ def test_a_result_that_was_taken_is_not_kept():
         def __del__(self):
             type(self).alive -= 1
 
-    results = worked_ahead(iter(range(3)), Large, 1, _NAME)
+    results = prefetch_ordered(iter(range(3)), Large, 1, _NAME)
     first = next(results)
     assert isinstance(first, Large)
     del first

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from f5py.pore_model import PoreModel
-from f5py.training.judgement import Quality, compared, quality_of, too_many_wrong, words_of
+from f5py.training.judgement import ModelQuality, compared, quality_of, too_many_wrong, words_of
 
-START = Quality(1000, 0.919, 0.05, 0.8, 2.0)
+START = ModelQuality(1000, 0.919, 0.05, 0.8, 2.0)
 
 
 @pytest.mark.parametrize(
@@ -62,4 +62,4 @@ def test_measures():
     assert found.kmer_deviation == pytest.approx(1.0)
     assert 0.9 < (found.auc or 0) < 0.95
     nothing = quality_of(model, labels[:0], ratios[:0], np.zeros((4, 2)))
-    assert nothing == Quality(0, None, None, None, None)
+    assert nothing == ModelQuality(0, None, None, None, None)

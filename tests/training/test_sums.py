@@ -15,8 +15,8 @@ from f5py.core.motifs import motif_named, parse_motif
 from f5py.pore_model import PoreModel, builtin
 from f5py.pore_model.model import nucleotides_of
 from f5py.training._held_out_numba import held_out
-from f5py.training._sums_numba import REACH, PlainKmers, PresentModel, Sums, add_rows, mark_all, weights_all
-from f5py.training.sums import Truth, plain_ranks
+from f5py.training._sums_numba import REACH, KmerSumArrays, PlainKmers, PresentModel, add_rows, mark_all, weights_all
+from f5py.training.sums import SiteTruth, plain_ranks
 
 WIDTH = 2 * REACH + 1
 
@@ -29,10 +29,10 @@ def alignment(reference: bytes, reverse: bool, start: int = 0) -> Alignments:
     )  # fmt: skip
 
 
-def marked(reference: bytes, reverse: bool, motif, truth: Truth | None = None, start: int = 0) -> bytes:
+def marked(reference: bytes, reverse: bool, motif, truth: SiteTruth | None = None, start: int = 0) -> bytes:
     one = alignment(reference, reverse, start)
     motifs = motif.codes(False), motif.codes(True)
-    mark_all(np.zeros(1, np.int64), np.arange(1), one, motifs, tuple(truth or Truth.all_methylated()))
+    mark_all(np.zeros(1, np.int64), np.arange(1), one, motifs, tuple(truth or SiteTruth.all_methylated()))
     return one.reference.tobytes()
 
 
@@ -48,7 +48,7 @@ def test_sites_are_marked_on_the_strand_of_the_read():
 
 
 def test_truth_tells_sites_apart():
-    truth = Truth(np.array([0, 2]), np.array([101, 104]), np.array([1, 0], np.uint8), True)
+    truth = SiteTruth(np.array([0, 2]), np.array([101, 104]), np.array([1, 0], np.uint8), True)
     assert marked(b"ACGTCGCG", False, motif_named("cpg"), truth, 100) == b"AMGTCGcG"
     assert marked(b"ACGTCGCG", True, motif_named("cpg"), truth, 100) == b"ACmTCGCg"
     states = truth.states_of(np.zeros(3, np.int32), np.array([101, 104, 106]))
@@ -197,7 +197,7 @@ def test_sums(reverse: bool):
     def add(used: bool) -> None:
         add_rows(
             np.array([used]), np.array([not used]), made.view, made.rows, made.present, PlainKmers(plain, share),
-            (weights, made.own_shift), Sums(sums, fit, held),
+            (weights, made.own_shift), KmerSumArrays(sums, fit, held),
         )  # fmt: skip
 
     add(True)
@@ -227,7 +227,7 @@ def test_events_of_incomplete_controls_are_shared():
     sums, fit, held = np.zeros((4**6, 6)), np.zeros(2), np.zeros((4**6, 2))
     add_rows(
         np.array([True]), np.array([False]), made.view, made.rows, made.present, PlainKmers(plain, np.full(4**6, 0.1)),
-        (weights, made.own_shift), Sums(sums, fit, held),
+        (weights, made.own_shift), KmerSumArrays(sums, fit, held),
     )  # fmt: skip
     total = weights[5:-5].sum()
     np.testing.assert_allclose(sums[:, 0].sum() + sums[:, 5].sum(), total, rtol=1e-6)

@@ -10,9 +10,9 @@ import pytest
 from f5py.evaluation.ranking import area_under_curve, roc_points
 from f5py.pore_model.model import PoreModel, Shifts, with_methylation
 from f5py.training.sums import plain_ranks
-from f5py.training.update import MIN_STDV, Settings, updated
+from f5py.training.update import MIN_STDV, UpdateSettings, updated
 
-PLAIN = Settings(20.0, True, False, "C")
+PLAIN = UpdateSettings(20.0, True, False, "C")
 K = 5
 
 
@@ -81,7 +81,7 @@ def test_methylated_kmers_learn_by_place(start: PoreModel):
     n = np.where(is_m, np.where(np.random.default_rng(8).random(5**K) < 0.5, 2000.0, 0.0), 0.0)
     sums = sums_of(truth.level_mean.astype(float), truth.level_stdv.astype(float), n)
     sums[:, 5] = n * 0.05
-    made = updated(first, first, sums, np.where(is_m, 0.05, 0.0), Settings(20.0, False, True, "C"))
+    made = updated(first, first, sums, np.where(is_m, 0.05, 0.0), UpdateSettings(20.0, False, True, "C"))
     names = ["".join(kmer) for kmer in itertools.product("ACGMT", repeat=K)]
     unseen = is_m & (n == 0)
     error = made.model.level_mean - truth.level_mean

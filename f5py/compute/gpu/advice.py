@@ -15,8 +15,8 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from f5py.compute.gpu.arena import ArenaSize
-from f5py.compute.gpu.placement import Placement, Reason
-from f5py.compute.gpu.share import BatchTiming
+from f5py.compute.gpu.batch_slice import BatchTiming
+from f5py.compute.gpu.placement import Placement, PlacementReason
 from f5py.core.batch import ReadBatch
 from f5py.messages import console
 from f5py.options.cores import usable_cores
@@ -187,7 +187,7 @@ class GpuAdvisor:
 
     def observe(self, batch: ReadBatch, placement: Placement, timing: BatchTiming) -> None:
         """Judge a finished batch. May be called in several threads."""
-        gpu = placement.having(Reason.GPU)
+        gpu = placement.having(PlacementReason.GPU)
         gpu_bases = int(batch.read_length[gpu].sum())
         if self._options.verbose > 0:
             cpu_bases = int(batch.read_length[placement.reads].sum()) - gpu_bases
@@ -200,7 +200,8 @@ class GpuAdvisor:
         report = BatchReport(
             len(batch), len(batch.bases), len(gpu), gpu_bases, int(batch.n_events[gpu].sum()),
             self._capacity.bases, self._capacity.events,
-            placement.count(Reason.LONG), placement.count(Reason.MANY_EVENTS), placement.count(Reason.NO_MEMORY),
+            placement.count(PlacementReason.LONG), placement.count(PlacementReason.MANY_EVENTS),
+            placement.count(PlacementReason.NO_MEMORY),
             timing.cpu, timing.gpu, timing.waited / timing.total if timing.total else 0.0,
         )  # fmt: skip
         with self._lock:

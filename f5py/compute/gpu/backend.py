@@ -17,14 +17,14 @@ from typing import Any, cast
 import numpy as np
 
 from f5py.abea.align import macros, model_table
-from f5py.compute.cpu import Share, SignalStages, StageTimes
+from f5py.compute.cpu import BatchSlice, SignalStages, StageTimes
 from f5py.compute.gpu.arena import ArenaSize, Density, capacity, memory_fraction, parts_for
-from f5py.compute.gpu.buffers import ArenaPart, Tables
+from f5py.compute.gpu.batch_slice import BatchTiming, GpuBatchSlice, GpuResources
+from f5py.compute.gpu.buffers import ArenaPart, DeviceTables
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError, first_line, guarded, remedy
-from f5py.compute.gpu.parts import PartsOfGpu
-from f5py.compute.gpu.placement import Placement, Reason, place
-from f5py.compute.gpu.self_check import differences, made_batch
-from f5py.compute.gpu.share import BatchTiming, Device, GpuShare
+from f5py.compute.gpu.part_pool import GpuPartPool
+from f5py.compute.gpu.placement import Placement, PlacementReason, place
+from f5py.compute.gpu.self_check import differences, synthetic_batch
 from f5py.compute.gpu.sources import functions
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.messages import console
@@ -49,7 +49,7 @@ class GpuLimits:
     mem_frac: float | None = None
 
 
-class GpuBackend(PartsOfGpu[ArenaPart]):
+class GpuBackend(GpuPartPool[ArenaPart]):
     """Compute batches of signals on one device; see `f5py.compute.gpu.placement.Backend`.
 
     Raises `GpuUnavailableError` if there is too little memory or the kernels do not compile.
@@ -87,9 +87,9 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
         self.on_batch: Callable[[ReadBatch, Placement, BatchTiming], None] | None = None
         self._stages = stages
         try:
-            compiled, tables = functions(device.number, macros(limits=stages.limits), stages.results), Tables()
+            compiled, tables = functions(device.number, macros(limits=stages.limits), stages.results), DeviceTables()
             model = tables.kept("model", lambda: model_table(stages.model))
-            self._on_device = Device(device.number, compiled, model, tables)
+            self._on_device = GpuResources(device.number, compiled, model, tables)
         except GpuUnavailableError:
             raise
         except Exception as problem:
@@ -102,11 +102,11 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
 
     def _check(self) -> None:
         """Compare the results of a small synthetic batch with the CPU threads'."""
-        stages = replace(self._stages, times=StageTimes(1), after_part=lambda batch: None, leaves_events=False)
-        expected, found = (made_batch(stages.model, stages.rna) for _ in range(2))
+        stages = replace(self._stages, times=StageTimes(1), after_part=lambda batch: None, skip_event_copy=False)
+        expected, found = (synthetic_batch(stages.model, stages.rna) for _ in range(2))
         stages.compute(expected)
         reads = np.arange(len(found))
-        placement = Placement(reads, np.full(len(reads), Reason.GPU, np.uint8))
+        placement = Placement(reads, np.full(len(reads), PlacementReason.GPU, np.uint8))
         with self._part() as part:
             self._compute(found, placement, part, stages)
         if differing := differences(found, expected):
@@ -158,8 +158,10 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
 
     def _compute(self, batch: ReadBatch, placement: Placement, part: ArenaPart, stages: SignalStages) -> None:
         started, waited_before = time.perf_counter(), part.waited
-        share: GpuShare = self._guarded(GpuShare, self._on_device, part, stages, batch, placement, self.limits.max_epk)
-        stages.compute(batch, cast(Share, _Guarded(share, self._guarded)))
+        share: GpuBatchSlice = self._guarded(
+            GpuBatchSlice, self._on_device, part, stages, batch, placement, self.limits.max_epk
+        )
+        stages.compute(batch, cast(BatchSlice, _Guarded(share, self._guarded)))
         if not stages.keep_samples:
             batch.release("samples")
         if self.on_batch is not None:
@@ -173,7 +175,7 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
 
     def _is_small(self, batch: ReadBatch, placement: Placement) -> bool:
         """Return whether the CPU threads would finish the GPU's reads before it finished the longest one."""
-        n_samples = batch.n_samples[placement.having(Reason.GPU)]
+        n_samples = batch.n_samples[placement.having(PlacementReason.GPU)]
         return len(n_samples) == 0 or (n_samples.sum() / self._stages.pool.n_threads < _SMALL_RATIO * n_samples.max())
 
 
@@ -185,9 +187,9 @@ def _settings(stages: SignalStages) -> bytes:
 
 
 class _Guarded:
-    """Turns the exceptions of a `GpuShare` into `GpuFailure`."""
+    """Turns the exceptions of a `GpuBatchSlice` into `GpuFailure`."""
 
-    def __init__(self, share: GpuShare, guarded: Callable[..., Any]) -> None:
+    def __init__(self, share: GpuBatchSlice, guarded: Callable[..., Any]) -> None:
         self._share = share
         self._guarded = guarded
 

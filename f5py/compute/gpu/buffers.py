@@ -274,7 +274,7 @@ class ArenaPart(TransferredArrays):
         self._copied[half].record(self.stream)
 
 
-def take_reads(
+def scatter_reads(
     gathered: NDArray,
     gathered_offsets: NDArray[np.int64],
     reads: NDArray[np.int64],
@@ -297,7 +297,7 @@ def take_reads(
     pool.run(scatter, reads, gathered_offsets * size, gathered.view(np.uint8), offsets * size, values.view(np.uint8))
 
 
-def copied(*arrays: NDArray) -> list[Any]:
+def copy_to_device(*arrays: NDArray) -> list[Any]:
     """Copy arrays to the current device, and wait."""
     import cupy
 
@@ -306,7 +306,7 @@ def copied(*arrays: NDArray) -> list[Any]:
     return made
 
 
-class Tables:
+class DeviceTables:
     """Cache of device arrays of pore models and motifs."""
 
     def __init__(self) -> None:
@@ -315,7 +315,7 @@ class Tables:
     def kept(self, key: Hashable, values: Callable[[], NDArray]) -> Any:
         """Return the array of that key, created from `values` on first use."""
         if key not in self._arrays:
-            (self._arrays[key],) = copied(values())
+            (self._arrays[key],) = copy_to_device(values())
         return self._arrays[key]
 
     def levels(self, model: PoreModel) -> Any:

@@ -26,7 +26,7 @@ _DRIVER = "libcuda.so.1"
 _early: threading.Thread | None = None
 
 
-class GpuBackendLike(Backend, Protocol):
+class DeviceBackend(Backend, Protocol):
     """A backend on a named device, which may fail."""
 
     name: str
@@ -37,9 +37,9 @@ class GpuBackendLike(Backend, Protocol):
         ...
 
 
-def opened(
-    numbers: list[int] | None, open_one: Callable[[int], GpuBackendLike]
-) -> Generator[GpuBackendLike | Exception, None, None]:
+def open_gpus(
+    numbers: list[int] | None, open_one: Callable[[int], DeviceBackend]
+) -> Generator[DeviceBackend | Exception, None, None]:
     """Open devices in parallel; yield each when ready, or the exception that prevents it, equal ones once.
 
     Closing the iterator early closes devices that are still being opened.
@@ -79,8 +79,8 @@ def opened(
 class _Openers:
     """Threads that each open a device."""
 
-    def __init__(self, open_one: Callable[[int], GpuBackendLike]) -> None:
-        self.ready: queue.SimpleQueue[GpuBackendLike | Exception] = queue.SimpleQueue()
+    def __init__(self, open_one: Callable[[int], DeviceBackend]) -> None:
+        self.ready: queue.SimpleQueue[DeviceBackend | Exception] = queue.SimpleQueue()
         self._open_one = open_one
         self._given_up = False
         self._lock = threading.Lock()
@@ -89,7 +89,7 @@ class _Openers:
         threading.Thread(target=self._open, args=[number], name=START_THREAD).start()
 
     def _open(self, number: int) -> None:
-        found: GpuBackendLike | Exception = RuntimeError(f"the start of GPU {number} was ended")
+        found: DeviceBackend | Exception = RuntimeError(f"the start of GPU {number} was ended")
         try:
             found = self._open_one(number)
         except Exception as problem:  # cupy and what it loads raise all kinds of them
@@ -113,7 +113,7 @@ class _Openers:
                     close_gpu(found)
 
 
-def close_gpu(gpu: GpuBackendLike) -> None:
+def close_gpu(gpu: DeviceBackend) -> None:
     """Close a device; warn on failure."""
     try:
         gpu.close()

@@ -31,7 +31,7 @@ class Backend(Protocol):
         ...
 
 
-class Reason(IntEnum):
+class PlacementReason(IntEnum):
     """Reasons for placing a read on the GPU or the CPU."""
 
     GPU = 0
@@ -45,18 +45,18 @@ class Placement:
     """Division of a batch's reads among processors."""
 
     reads: NDArray[np.int64]  # shape (n,): all reads of the batch that have a signal, in order
-    reason: NDArray[np.uint8]  # shape (n,): `Reason` of each of them
+    reason: NDArray[np.uint8]  # shape (n,): `PlacementReason` of each of them
 
-    def having(self, reason: Reason) -> NDArray[np.int64]:
+    def having(self, reason: PlacementReason) -> NDArray[np.int64]:
         """List the reads placed for that reason, in order."""
         return self.reads[self.reason == reason]
 
-    def count(self, reason: Reason) -> int:
+    def count(self, reason: PlacementReason) -> int:
         return int((self.reason == reason).sum())
 
-    def move(self, moved: NDArray[np.bool_], reason: Reason) -> None:
+    def move(self, moved: NDArray[np.bool_], reason: PlacementReason) -> None:
         """Change the reason of the GPU's reads in the mask `moved`."""
-        self.reason[np.flatnonzero(self.reason == Reason.GPU)[moved]] = reason
+        self.reason[np.flatnonzero(self.reason == PlacementReason.GPU)[moved]] = reason
 
 
 def place(
@@ -68,17 +68,17 @@ def place(
     would not delay the batch beyond the CPU threads.
     """
     lengths = batch.read_length[reads]
-    reason = np.full(len(reads), Reason.GPU, np.uint8)
+    reason = np.full(len(reads), PlacementReason.GPU, np.uint8)
     is_long = lengths >= max_lf * batch.read_length.mean()
     if is_long.any():
         is_long = lengths > _longest_for_gpu(lengths, is_long, n_threads)
-    reason[is_long | (lengths < k)] = Reason.LONG
+    reason[is_long | (lengths < k)] = PlacementReason.LONG
     placement = Placement(reads, reason)
-    chosen = placement.having(Reason.GPU)
+    chosen = placement.having(PlacementReason.GPU)
     bases = np.cumsum(batch.read_length[chosen] + 1)
     samples = np.cumsum(batch.n_samples[chosen])
     fits = (bases <= size.bases) & (samples <= size.samples) & (np.arange(len(chosen)) < size.reads)
-    placement.move(~fits, Reason.NO_MEMORY)
+    placement.move(~fits, PlacementReason.NO_MEMORY)
     return placement
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from f5py.compute.gpu.device import NO_CUPY, NoGpuError, is_present, remedy
-from f5py.compute.gpu.opening import START_THREAD, WHO, GpuBackendLike, close_gpu
+from f5py.compute.gpu.opening import START_THREAD, WHO, DeviceBackend, close_gpu
 from f5py.compute.gpu.placement import Backend
 from f5py.messages import console
 
@@ -42,13 +42,13 @@ class BatchSource(Protocol):
 
     Attributes
     ----------
-    tells_share : bool
+    estimates_total : bool
         Label each batch with the fraction of the input that it ends, if known.
     """
 
     batch_size: int
     max_bases: int
-    tells_share: bool
+    estimates_total: bool
 
 
 @dataclass(eq=False)
@@ -82,19 +82,19 @@ def may_use_gpus(use: str) -> bool:
         return False
     if importlib.util.find_spec("cupy") is None:
         if use == "on" or is_present():
-            tell_unavailable(NoGpuError(NO_CUPY), use == "on")
+            report_unavailable(NoGpuError(NO_CUPY), use == "on")
         return False
     return True
 
 
-def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
+def report_unavailable(problem: Exception, is_asked_for: bool) -> None:
     """Report why a GPU is not used; a missing one is a warning only if requested."""
     say = console.info if isinstance(problem, NoGpuError) and not is_asked_for else console.warning
     say(WHO, f"no GPU is used: {remedy(problem)}; the CPU threads compute all")
 
 
 @dataclass(frozen=True)
-class Work:
+class BatchWork:
     """Measure of the work on batches, for scheduling."""
 
     size_of: Callable[[Any], int]  # size of a batch, which its time grows with
@@ -103,10 +103,10 @@ class Work:
     seconds: Callable[[], float] | None = None
 
 
-SIGNALS = Work(lambda batch: int(batch.n_samples.sum()))
+SIGNALS = BatchWork(lambda batch: int(batch.n_samples.sum()))
 
 
-class GpusWhenTheyPay:
+class AutoGpuScheduler:
     """Compute on the CPU until GPUs are ready, then wherever a batch finishes first.
 
     All give the same result. A GPU that fails is not used again, with a message.
@@ -131,12 +131,12 @@ class GpusWhenTheyPay:
     def __init__(
         self,
         cpu: Backend,
-        gpus: Iterator[GpuBackendLike | Exception],
+        gpus: Iterator[DeviceBackend | Exception],
         at_once: bool = False,
         alone: bool = False,
         expects_little: bool = False,
         clock: Callable[[], float] = time.perf_counter,
-        work: Work = SIGNALS,
+        work: BatchWork = SIGNALS,
         meanwhile: int | None = None,
     ) -> None:
         self._work = work
@@ -257,11 +257,11 @@ class GpusWhenTheyPay:
             if not isinstance(gpu, Exception):
                 self._take(gpu)
             elif not self._closing:
-                tell_unavailable(gpu, self._prefers_gpus)
+                report_unavailable(gpu, self._prefers_gpus)
             if self._closing:
                 break
 
-    def _take(self, gpu: GpuBackendLike) -> None:
+    def _take(self, gpu: DeviceBackend) -> None:
         """Add a ready GPU to the lanes, or close it if the run is over."""
         lane = _Lane(gpu, gpu.name)
         with self._lock:

@@ -25,7 +25,7 @@ _OF_CALLS = ("calls.first", "calls.last", "calls.methylated", "calls.unmethylate
 _OF_ROWS = ("rows.event", "rows.position", "rows.state")
 
 
-def made_batch(model: PoreModel, rna: bool) -> ReadBatch:
+def synthetic_batch(model: PoreModel, rna: bool) -> ReadBatch:
     """Make a fixed batch of reads of a few hundred bases.
 
     One of them is noise, one has spikes, and their bases have a site now and then.

@@ -14,7 +14,7 @@ from f5py.text._format_numba import MINUS, NEWLINE, PLUS, TAB, append_bytes, app
 _ONE = np.uint8(ord("1"))
 
 
-class TableTexts(NamedTuple):
+class CallTableTexts(NamedTuple):
     """Texts of rows, each as letters (uint8) and offsets (int64)."""
 
     # contigs, names, motifs: names of contigs, of the batch's reads, and of motifs
@@ -23,7 +23,7 @@ class TableTexts(NamedTuple):
     motifs: tuple[NDArray[np.uint8], NDArray[np.int64]]
 
 
-class TableStyle(NamedTuple):
+class CallTableStyle(NamedTuple):
     """Columns of a table of calls."""
 
     with_strand: bool

@@ -19,7 +19,7 @@ from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_writer import CallsWriter
 from f5py.outputs.formatting import OrderedFormatter
-from f5py.outputs.sink import DonePart, OfPart, Sink
+from f5py.outputs.sink import FinishedPart, PartFiles, Sink
 from f5py.outputs.stage_tables import StageTables
 
 
@@ -49,7 +49,7 @@ class CallsTable(Sink):
         self.may_be_named = not self._is_csv  # the rows of parts have tabs
         self._layout = layout
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         options = self._options
         out: TextOutput = (
             self.files.enter_context(open_table(self.path, options.threads, self._is_csv))
@@ -68,7 +68,7 @@ class CallsTable(Sink):
         self._calls.write(batch)
         self._out.flush()  # whatever happens later, these rows are out, and whole
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         part.append_rows(self._out)
 
 
@@ -82,14 +82,14 @@ class CallsColumns(Sink):
         self._layout = layout
         self._metadata = metadata
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         file = self.files.enter_context(complete_output(self.path))
         self._columns = self.files.enter_context(CallsArrow(file, *self._layout, metadata=self._metadata))
 
     def write(self, batch: ReadBatch) -> None:
         self._columns.write(batch)
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         with part.open(self.part_name) as file:
             self._columns.append(file)
 
@@ -128,7 +128,7 @@ class ModbamTags(Sink):
         self._windows = windows
         self._reference = reference
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         from f5py.outputs.calls.modbam import ModbamWriter, TagOptions
 
         options = self._options
@@ -149,7 +149,7 @@ class ModbamTags(Sink):
     def write(self, batch: ReadBatch) -> None:
         self._records.write(batch)
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         with part.open(self.part_name) as file:
             self._records.append(file)
 
@@ -182,7 +182,7 @@ class SitesOfCalls(Sink):
         self._partitions = partitions
         self._windows = windows
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         from f5py.outputs.sites.bedmethyl import BedMethylOutput
         from f5py.site_frequencies.site_counts import SiteCounts
 
@@ -204,6 +204,6 @@ class SitesOfCalls(Sink):
     def write(self, batch: ReadBatch) -> None:
         self._sites.write(batch)
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         with part.open(self.part_name) as file:
             self._sites.join(file)

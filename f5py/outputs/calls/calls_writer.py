@@ -82,11 +82,13 @@ class CallsWriter:
 
     def _rows(self, batch: ReadBatch, inside: NDArray[np.bool_], first: int, end: int) -> NDArray[np.uint8]:
         """Format the rows of some reads of a batch, uint8."""
-        from f5py.outputs.calls._calls_writer_numba import TableStyle, TableTexts, format_calls, room_for_calls
+        from f5py.outputs.calls._calls_writer_numba import CallTableStyle, CallTableTexts, format_calls, room_for_calls
 
         names, contigs, motifs = batch.names, self._contigs, self._motifs
-        texts = TableTexts((contigs.text, contigs.offsets), (names.text, names.offsets), (motifs.text, motifs.offsets))
-        style, reads = TableStyle(self._with_strand, self._k), (first, end)
+        texts = CallTableTexts(
+            (contigs.text, contigs.offsets), (names.text, names.offsets), (motifs.text, motifs.offsets)
+        )
+        style, reads = CallTableStyle(self._with_strand, self._k), (first, end)
         rows = np.empty(room_for_calls(texts, style, reads, batch.alignments, batch.calls, inside), np.uint8)
         size = format_calls(rows, texts, batch.call_motif, style, reads, batch.alignments, batch.calls, inside)
         return rows[:size].copy()  # without the room that was not needed: many pieces may wait to be written

@@ -56,7 +56,7 @@ def modification_tags(
         Factor of the ratios; see `f5py.core.noise.CALIBRATION`.
     """
     from f5py.outputs.calls._modbam_numba import fill_tags
-    from f5py.outputs.calls.modbam_arrays import Modification, Odds, Sequences, TagTexts
+    from f5py.outputs.calls.modbam_arrays import CallOdds, Modification, RecordSequences, TagTexts
 
     if batch.records is None or len(batch.cigar) != batch.cigar_offsets[-1]:
         raise ValueError("base modification tags need the batch's records and CIGARs")
@@ -79,13 +79,13 @@ def modification_tags(
     probability = np.empty(n_sites, np.uint8)
     probability_offsets = np.zeros(len(batch) + 1, np.int64)
     fill_tags(
-        wanted, Sequences(sequence, start, length, cigar, cigar_offsets), batch.alignments, batch.calls, inside,
+        wanted, RecordSequences(sequence, start, length, cigar, cigar_offsets), batch.alignments, batch.calls, inside,
         Modification(
             (motif.codes(reverse=False), motif.codes(reverse=True)),
             np.frombuffer((motif.canonical + reverse_complement(motif.canonical)).encode(), np.uint8),
             np.frombuffer(head, np.uint8),
         ),
-        Odds(calibration, math.log(prior) - math.log1p(-prior)),
+        CallOdds(calibration, math.log(prior) - math.log1p(-prior)),
         TagTexts(text, text_offsets, probability, probability_offsets),
     )  # fmt: skip
     return ModificationTags(text[: text_offsets[-1]], text_offsets, probability, probability_offsets, length)
@@ -147,7 +147,7 @@ class ModbamWriter(AbstractContextManager["ModbamWriter"]):
     def write(self, batch: ReadBatch) -> None:
         """Write the records of a batch in input order, skipped ones included. The batch is not changed."""
         from f5py.outputs.calls._modbam_numba import tag_records, tagged_sizes
-        from f5py.outputs.calls.modbam_arrays import Replaced
+        from f5py.outputs.calls.modbam_arrays import Replacements
 
         records = batch.records
         tags = self._tags(batch)
@@ -161,7 +161,7 @@ class ModbamWriter(AbstractContextManager["ModbamWriter"]):
         out = np.empty(offsets[-1], np.uint8)
         tag_records(
             records.data, records.starts, records.read, tags, replaces,
-            Replaced(shows_reference, has_other, batch.reference, batch.reference_offsets), out, offsets,
+            Replacements(shows_reference, has_other, batch.reference, batch.reference_offsets), out, offsets,
         )  # fmt: skip
         self._n_with_other_tags += int(has_other.sum())
         self._records.write(out)

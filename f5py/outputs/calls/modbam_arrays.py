@@ -29,7 +29,7 @@ class CallsOfRead(NamedTuple):
     unmethylated: NDArray[np.float32]
 
 
-class Odds(NamedTuple):
+class CallOdds(NamedTuple):
     """Conversion of ratios to probabilities."""
 
     calibration: float  # factor of the ratios
@@ -43,7 +43,7 @@ class CalledBases(NamedTuple):
     probabilities: NDArray[np.uint8]  # as ML has them
 
 
-class Sequences(NamedTuple):
+class RecordSequences(NamedTuple):
     """Sequences as stored in records, on the reference's forward strand."""
 
     sequence: NDArray[np.uint8]
@@ -71,7 +71,7 @@ class TagTexts(NamedTuple):
     probability_offsets: NDArray[np.int64]  # shape (n + 1,)
 
 
-class Replaced(NamedTuple):
+class Replacements(NamedTuple):
     """Reference bases that replace the read's."""
 
     shows_reference: bool  # whether records show the reference instead of the read

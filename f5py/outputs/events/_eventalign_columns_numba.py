@@ -12,7 +12,7 @@ from f5py.outputs.events._eventalign_rows_numba import RowColumns, RowModel, Row
 from f5py.text._bytes_numba import BLOCK
 
 
-class Places(NamedTuple):
+class RowPlaces(NamedTuple):
     """Read and k-mer of each row."""
 
     read: NDArray[np.int32]  # the read's place in the batch
@@ -31,7 +31,7 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns)
         (float32, shape (n_kmers,), pA).
     scaled, collapsed : bool
         See `RowModel` and `fill_rows`.
-    places : Places
+    places : RowPlaces
         Filled.
     columns : RowColumns
         Filled.

@@ -91,7 +91,7 @@ def _write_odd_level(at, value, decimals):
     return write_fixed_long(at, _NEGATIVE_NAN if np.isnan(value) else value, decimals)
 
 
-class TableTexts(NamedTuple):
+class EventTableTexts(NamedTuple):
     """Texts with a separator after each, and `BLOCK` bytes of padding at the end."""
 
     # contigs, names: names of contigs by index, and of reads from the first one of the table on
@@ -102,7 +102,7 @@ class TableTexts(NamedTuple):
     name_ends: NDArray[np.int64]
 
 
-class TableStyle(NamedTuple):
+class EventTableStyle(NamedTuple):
     """Columns of the table of events."""
 
     scaled: bool  # events on the model's scale
@@ -119,7 +119,7 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     out : uint8
     reads : pair of int
         The first read, and the one after the last.
-    texts : TableTexts
+    texts : EventTableTexts
         Read names begin with the first of `reads`.
     inputs : TableInputs
     model : tuple

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.outputs.moves.signal_strings import strings_of_rows
+from f5py.outputs.resquiggle.signal_strings import strings_of_rows
 from f5py.text.encoding import encoded
 
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError
 from f5py.io.bam.modifications.modification_calls import read_name
-from f5py.outputs.moves.signal_strings import SignalStrings, strings_of_rows
+from f5py.outputs.resquiggle.signal_strings import SignalStrings, strings_of_rows
 from f5py.text.encoding import encoded, undecoded
 
 if TYPE_CHECKING:

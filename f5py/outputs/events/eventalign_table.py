@@ -96,14 +96,14 @@ class EventalignTable:
 
     def _fill(self, out: NDArray, batch: ReadBatch, first: int, end: int, names: NDArray, name_ends: NDArray) -> int:
         from f5py.outputs.events._eventalign_rows_numba import TableInputs
-        from f5py.outputs.events._eventalign_table_numba import TableStyle, TableTexts, format_table
+        from f5py.outputs.events._eventalign_table_numba import EventTableStyle, EventTableTexts, format_table
 
         model = (self._model.k, self._trim, self._codes, self._model.level_mean, self._model.level_stdv)
         marks = batch.kmer_marks if self._marks else batch.kmer_marks[:0]
         return format_table(
-            out, (first, end), TableTexts(self._contigs, self._contig_ends, names, name_ends),
+            out, (first, end), EventTableTexts(self._contigs, self._contig_ends, names, name_ends),
             TableInputs(batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling, marks), model,
-            TableStyle(self._scaled, self._collapsed, self._index), self._m6anet or None, self._samples or None,
+            EventTableStyle(self._scaled, self._collapsed, self._index), self._m6anet or None, self._samples or None,
         )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from f5py.outputs.events.m6anet_sites import PartSites, SiteFinder, sites_of_par
 from f5py.outputs.events.sam_to_bam import SamToBam
 from f5py.outputs.events.table_layout import TableLayout
 from f5py.outputs.formatted_text import FormattedText, Formatting
-from f5py.outputs.sink import DonePart, OfPart, Sink, append_text
+from f5py.outputs.sink import FinishedPart, PartFiles, Sink, append_text
 from f5py.pore_model.model import PoreModel
 
 
@@ -61,7 +61,7 @@ class EventBam(FormattedText):
         file = self.files.enter_context(indexed_output(self.path, self._header, self._options.threads))
         return self.files.enter_context(SamToBam(file, self.path, self._header, self._options.threads))
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         lines = _WholeLines(self._out)
         part.append_rows(lines)
 
@@ -104,14 +104,14 @@ class EventColumns(Sink):
         super().__init__(path)
         self._layout = layout
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         file = self.files.enter_context(complete_output(self.path))
         self._rows = self.files.enter_context(EventalignArrow(file, *self._layout))
 
     def write(self, batch: ReadBatch) -> None:
         self._rows.write(batch)
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         with part.open(self.part_name) as file:
             self._rows.append(file)
 
@@ -136,7 +136,7 @@ class M6anetSites(Sink):
         self._is_sorted = is_sorted
         self._finder = SiteFinder(model, len(contigs), options.m6anet_max_reads)
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         options = self._options
         sites: Any
         if part is not None:
@@ -150,7 +150,7 @@ class M6anetSites(Sink):
     def write(self, batch: ReadBatch) -> None:
         self._sites.write(self._finder.find(batch))
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         with part.open(self.part_name) as file:
             for found in sites_of_part(file, len(self._contigs)):
                 self._sites.write(found)
@@ -166,7 +166,7 @@ class ReadSummary(Sink):
         self._text = text
         self._n_threads = n_threads
 
-    def _open(self, part: OfPart | None) -> None:
+    def _open(self, part: PartFiles | None) -> None:
         self._out = self.files.enter_context(open_table(self.path, 1 if part else self._n_threads))
         self._out.write(self._text.header())
 
@@ -174,6 +174,6 @@ class ReadSummary(Sink):
         self._out.write(self._text.format(batch, 0, len(batch)))
         self._out.flush()
 
-    def append(self, part: DonePart) -> None:
+    def append(self, part: FinishedPart) -> None:
         with part.open(self.part_name) as file:
             append_text(file, self._out)

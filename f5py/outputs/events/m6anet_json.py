@@ -16,7 +16,7 @@ import numpy as np
 from f5py.core.kmers import kmer_texts
 from f5py.errors import OutputFileError
 from f5py.io.files.complete_file import complete_output
-from f5py.outputs.events.m6anet_sites import SHOWN, ReadLimit, Sites, SitesOfReads
+from f5py.outputs.events.m6anet_sites import SHOWN, ReadLimit, SiteFeatures, SitesOfReads
 from f5py.text.encoding import encoded
 
 _INFO_HEADER = b"transcript_id,transcript_position,start,end,n_reads\n"
@@ -51,7 +51,7 @@ class M6anetJson(AbstractContextManager["M6anetJson"]):
         self._is_sorted = is_sorted
         self._min_reads = min_reads
         self._limit = ReadLimit(len(contigs), max_reads)
-        self._sites: dict[int, list[Sites]] = {}
+        self._sites: dict[int, list[SiteFeatures]] = {}
         self._written = 0
         self._files = ExitStack()
         try:
@@ -91,7 +91,7 @@ class M6anetJson(AbstractContextManager["M6anetJson"]):
         """Write all transcripts, except one that may get more reads."""
         for contig in [contig for contig in self._sites if contig != but]:
             parts = self._sites.pop(contig)
-            sites = Sites(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+            sites = SiteFeatures(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
             order = np.argsort(sites.position, kind="stable")
             position = sites.position[order]
             begins = np.flatnonzero(np.diff(position, prepend=-1))

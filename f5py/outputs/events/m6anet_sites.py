@@ -31,7 +31,7 @@ _CENTRE = 2
 _DRACH = ((0, 2, 3), (0, 2), (0,), (1,), (0, 1, 3))
 
 
-class Sites(NamedTuple):
+class SiteFeatures(NamedTuple):
     """Sites in reads, one element each."""
 
     position: NDArray[np.int64]  # 0-based, of the middle base of the 5-mer
@@ -40,9 +40,9 @@ class Sites(NamedTuple):
     # site, and the number of the read
     features: NDArray[np.float64]
 
-    def of(self, chosen: Any) -> Sites:
+    def of(self, chosen: Any) -> SiteFeatures:
         """Select by a NumPy index."""
-        return Sites(*(column[chosen] for column in self))
+        return SiteFeatures(*(column[chosen] for column in self))
 
 
 class SitesOfReads(NamedTuple):
@@ -50,7 +50,7 @@ class SitesOfReads(NamedTuple):
 
     contig: NDArray[np.int64]  # of each read that has rows of events, in the order of the input
     read: NDArray[np.int64]  # of each site, the place of its read among these
-    sites: Sites
+    sites: SiteFeatures
 
 
 class ReadLimit:
@@ -108,7 +108,7 @@ class SiteFinder:
 
     def _sites_of(
         self, rows: TableColumns, used: NDArray[np.bool_], read_index: NDArray[np.int64]
-    ) -> tuple[Sites, NDArray[np.int32]]:
+    ) -> tuple[SiteFeatures, NDArray[np.int32]]:
         """Find the sites in the rows of some reads; also return each one's read in the batch."""
         k, trim = self._model.k, self._trim
         kmer = shown_ranks(rows.reference_rank, k, trim)
@@ -132,7 +132,7 @@ class SiteFinder:
         sequence = (kmer[centre - 1] * 4 + kmer[centre] % 4) * 4 + kmer[centre + 1] % 4
         around = [of_kmer[centre - 1], of_kmer[centre], of_kmer[centre + 1]]
         features = np.hstack([*around, read_index[read[centre], np.newaxis].astype(np.float64)])
-        return Sites(position[centre], sequence, features), read[centre]
+        return SiteFeatures(position[centre], sequence, features), read[centre]
 
 
 class PartSites(AbstractContextManager["PartSites"]):
@@ -160,8 +160,8 @@ def sites_of_part(file: BinaryIO, n_contigs: int) -> Iterator[SitesOfReads]:
     try:
         arrays = arrays_until_end(file, os.fstat(file.fileno()).st_size)
         for contig in arrays:
-            read, *sites = (next(arrays, contig[:0]) for _ in range(1 + len(Sites._fields)))
-            found = SitesOfReads(contig, read, Sites(*sites))
+            read, *sites = (next(arrays, contig[:0]) for _ in range(1 + len(SiteFeatures._fields)))
+            found = SitesOfReads(contig, read, SiteFeatures(*sites))
             _check_sites(found, n_contigs)
             yield found
     except (OSError, DamagedValueError) as problem:
@@ -178,8 +178,8 @@ def _check_sites(found: SitesOfReads, n_contigs: int) -> None:
     check_column(sites.features, np.float64, n, width=_no_sites().features.shape[1])
 
 
-def _no_sites() -> Sites:
-    return Sites(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 10)))
+def _no_sites() -> SiteFeatures:
+    return SiteFeatures(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 10)))
 
 
 def _drach() -> NDArray[np.bool_]:

@@ -45,7 +45,7 @@ def table_columns(
 
     The batch needs its events, reference segments and, for `collapse_events`, its samples.
     """
-    from f5py.outputs.events._eventalign_columns_numba import Places, fill_columns
+    from f5py.outputs.events._eventalign_columns_numba import RowPlaces, fill_columns
     from f5py.outputs.events._eventalign_rows_numba import RowColumns, TableInputs
 
     capacity = int(batch.rows.n[first:end].sum())
@@ -56,7 +56,7 @@ def table_columns(
         batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling, batch.kmer_marks
     )  # fmt: skip
     n = fill_columns(
-        first, end, inputs, parameters, scale_events, collapse_events, Places(columns[0], columns[1]),
+        first, end, inputs, parameters, scale_events, collapse_events, RowPlaces(columns[0], columns[1]),
         RowColumns(*columns[2:]),
     )  # fmt: skip
     filled = [column[:n] for column in columns]

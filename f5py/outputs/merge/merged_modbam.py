@@ -185,7 +185,7 @@ def _write(
 ) -> int:
     """Write the records not in earlier files; return the number of shared ones with damaged tags."""
     from f5py.outputs.calls._modbam_numba import tag_records, tagged_sizes
-    from f5py.outputs.calls.modbam_arrays import Replaced
+    from f5py.outputs.calls.modbam_arrays import Replacements
 
     n_before = n_damaged = 0
     with closing(chunks):
@@ -211,10 +211,7 @@ def _write(
                 given, size = (data, bounds, read[kept]), size[kept]
             offsets = offsets_of(size)
             records = np.empty(offsets[-1], np.uint8)
-            tag_records(
-                given[0], given[1], given[2], tags, True,
-                Replaced(False, np.zeros(len(kept), np.bool_), np.empty(0, np.uint8), np.zeros(1, np.int64)), records,
-                offsets,
-            )  # fmt: skip
+            nothing = Replacements(False, np.zeros(len(kept), np.bool_), np.empty(0, np.uint8), np.zeros(1, np.int64))
+            tag_records(*given, tags, True, nothing, records, offsets)
             out.write(records)
     return n_damaged

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any, BinaryIO
 
-from f5py.compute.facts import ENTRY, metadata_in_common
+from f5py.compute.provenance import ENTRY, metadata_in_common
 from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.arrow.table import Fields, ParquetOutput

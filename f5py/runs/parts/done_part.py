@@ -34,7 +34,7 @@ _PIECE = 1 << 20
 _CHECKSUM = "checksum"
 
 
-class FileState(NamedTuple):
+class FileChecksum(NamedTuple):
     """Size of a file, and its CRC-32."""
 
     n_bytes: int
@@ -54,7 +54,7 @@ class PartRecord:
     host: str  # the machine's name
     has_fused_sums: bool  # its processor has fused multiply-add
     table: Extent  # the rows of its table of text
-    files: dict[str, FileState]
+    files: dict[str, FileChecksum]
 
     def as_json(self) -> bytes:
         """Encode ``part.json``."""
@@ -72,7 +72,7 @@ class PartRecord:
         for name in values.object("files").members:
             if name == RECORD or not _FILE_NAME.fullmatch(name):
                 raise DamagedValueError("files has a name that no file of a part has")
-            files[name] = FileState(*values.object("files").integers(name, (2,)).tolist())
+            files[name] = FileChecksum(*values.object("files").integers(name, (2,)).tolist())
         return cls(
             values.text("plan"), values.integer("number"), Outcome.from_json(values.object("outcome"), statistics),
             values.flag("has_known"), values.number("seconds"), values.integer("peak_bytes"), values.text("host"),
@@ -138,7 +138,7 @@ class DonePart:
                 state = _state(file, begin, extent.end)
         except OSError as problem:
             raise damaged(self.plan, self.number, f"its table {_why(problem)}") from None
-        if state != FileState(extent.end - begin, extent.checksum):
+        if state != FileChecksum(extent.end - begin, extent.checksum):
             raise damaged(self.plan, self.number, "the rows of its table are not what was written")
         self.plan.checked_tables.add(extent)
 
@@ -230,13 +230,13 @@ def _mixed(part: DonePart, host: str, other: str) -> F5pyError:
     )
 
 
-def file_state(folder: Any, name: str) -> FileState:
+def file_state(folder: Any, name: str) -> FileChecksum:
     """Return size and checksum of a new file."""
     with open(os.path.join(folder, name), "rb") as file:
         return _state(file, 0, None)
 
 
-def _state(file: BinaryIO, begin: int, end: int | None) -> FileState:
+def _state(file: BinaryIO, begin: int, end: int | None) -> FileChecksum:
     """Return size and checksum of the rest of a file, or up to `end`."""
     n_bytes, checksum = 0, 0
     buffer = memoryview(bytearray(_PIECE))
@@ -247,7 +247,7 @@ def _state(file: BinaryIO, begin: int, end: int | None) -> FileState:
             break
         checksum = zlib.crc32(buffer[:n_read], checksum)
         n_bytes += n_read
-    return FileState(n_bytes, checksum)
+    return FileChecksum(n_bytes, checksum)
 
 
 def _named(plan: Plan, *names: str) -> BinaryIO:

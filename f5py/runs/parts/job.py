@@ -22,7 +22,7 @@ class Job(Protocol):
 
     Attributes
     ----------
-    judges_fit : bool
+    checks_chemistry : bool
         Check the chemistry by the first reads, as in a run over all reads.
     of_all : bool
         The parts add up to the whole input.
@@ -39,7 +39,7 @@ class Job(Protocol):
     def plan(self) -> Plan: ...
 
     @property
-    def judges_fit(self) -> bool: ...
+    def checks_chemistry(self) -> bool: ...
 
     def parts_of(self, loader: Any) -> deque[Part]:
         """Assign the parts to a loader; return their queue, in order."""
@@ -61,14 +61,14 @@ def _left_of(plan: Plan) -> str:
 
 
 class PartJob:
-    """Parts of a complete plan, by ascending numbers; `judges_fit` as in `Job`."""
+    """Parts of a complete plan, by ascending numbers; `checks_chemistry` as in `Job`."""
 
     of_all = False
 
-    def __init__(self, plan: Plan, numbers: list[int], judges_fit: bool) -> None:
+    def __init__(self, plan: Plan, numbers: list[int], checks_chemistry: bool) -> None:
         self.plan = plan
         self.left = _left_of(plan)
-        self.judges_fit = judges_fit
+        self.checks_chemistry = checks_chemistry
         self.numbers = numbers
 
     def parts_of(self, loader: Any) -> deque[Part]:
@@ -77,7 +77,7 @@ class PartJob:
         return parts
 
 
-class TakingJob:
+class ClaimingJob:
     """Parts of a plan that this process claims one by one, each when the previous reads are loaded."""
 
     of_all = False
@@ -88,7 +88,7 @@ class TakingJob:
         self.n_taken = 0
         self._numbers = (number for number in numbers if not plan.is_done(number))
         self._first = next(self._numbers, None)
-        self.judges_fit = self._first == 0
+        self.checks_chemistry = self._first == 0
 
     def __bool__(self) -> bool:
         """Return whether a part remains."""
@@ -125,7 +125,7 @@ class GrowingJob:
         return self._make_plan()
 
     @cached_property
-    def judges_fit(self) -> bool:
+    def checks_chemistry(self) -> bool:
         """Whether the first reads are still to come."""
         return not self.plan.is_done(0)
 

@@ -19,7 +19,7 @@ from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.jit.fused_sums import processor_has_fused_sums
-from f5py.outputs.sink import OfPart, Sinks
+from f5py.outputs.sink import PartFiles, Sinks
 from f5py.outputs.ultra_reads import UltraReads
 from f5py.pipeline.parts import Part
 from f5py.runs.outcome import Outcome
@@ -32,7 +32,7 @@ _MOST_WAITING = 4
 
 
 #: Opens the outputs of a part.
-OpenOutputs = Callable[[OfPart], Sinks]
+OpenOutputs = Callable[[PartFiles], Sinks]
 
 
 class PartOutputs:
@@ -173,7 +173,7 @@ class _OpenPart:
         self.statistics = statistics
         self._started = started
         self.text = text
-        self._sinks = open_outputs(OfPart(folder, text))
+        self._sinks = open_outputs(PartFiles(folder, text))
         self.write, self.abandon = self._sinks.write, self._sinks.abandon
 
     def complete(self) -> None:

@@ -11,8 +11,8 @@ import pytest
 from f5py.compute.gpu import advice
 from f5py.compute.gpu.advice import BatchReport, GpuAdvisor, balance_load, balance_memory
 from f5py.compute.gpu.arena import ArenaSize
-from f5py.compute.gpu.placement import Placement, Reason
-from f5py.compute.gpu.share import BatchTiming
+from f5py.compute.gpu.batch_slice import BatchTiming
+from f5py.compute.gpu.placement import Placement, PlacementReason
 from f5py.errors import UsageError
 from f5py.options.signal_commands import CallOptions
 
@@ -195,7 +195,9 @@ def observed(times: int, is_bound: bool = True, **options: Any) -> None:
     """Show a batch, of which the CPU had long reads and needed four times as long as the GPU."""
     advisor = GpuAdvisor(ArenaSize(10**6, 2 * 10**6, 512), replace(CHOSEN, max_bases=900_000, **options))
     batch = made_batch(np.random.default_rng(1), 60)
-    reason = np.where(batch.read_length >= 1.2 * batch.read_length.mean(), Reason.LONG, Reason.GPU).astype(np.uint8)
+    reason = np.where(
+        batch.read_length >= 1.2 * batch.read_length.mean(), PlacementReason.LONG, PlacementReason.GPU
+    ).astype(np.uint8)
     for _ in range(times):
         advisor.observe(batch, Placement(np.arange(60), reason), BatchTiming(gpu=0.1, cpu=0.4))
     advisor.summarise(is_bound)

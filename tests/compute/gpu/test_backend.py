@@ -11,7 +11,7 @@ import pytest
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.gpu import backend as backend_module
 from f5py.compute.gpu.backend import GpuBackend, GpuLimits
-from f5py.compute.gpu.placement import Reason
+from f5py.compute.gpu.placement import PlacementReason
 from f5py.core.batch import Events, ReadBatch, ReadStatus
 from f5py.core.offsets import offsets_of
 from f5py.pore_model import builtin
@@ -95,7 +95,7 @@ def test_equals_the_cpu_threads(device, pool, batch, zero_copy, means_only):
     backend, seen = _watched(device, stages, ALL, zero_copy=zero_copy)
     expected = _computed(batch, stages)
     _assert_same(_computed(batch, backend), expected)
-    assert seen[0].count(Reason.GPU) > 35
+    assert seen[0].count(PlacementReason.GPU) > 35
     assert (expected.status != ReadStatus.OK).sum() > 5
     _assert_same(_computed(batch, backend), expected)  # what the first batch left in the arena does no harm
     backend.close()
@@ -109,7 +109,7 @@ def test_rna(device, pool):
     found, expected = _computed(batch, backend), _computed(batch, stages)
     for name in _FIELDS:
         np.testing.assert_array_equal(attrgetter(name)(found), attrgetter(name)(expected), err_msg=name)
-    assert seen[0].count(Reason.GPU) > 10
+    assert seen[0].count(PlacementReason.GPU) > 10
     backend.close()
 
 
@@ -117,7 +117,7 @@ def test_default_placement_divides_the_batch_and_nothing_is_lost(device, pool, b
     stages = stages_of(pool)
     backend, seen = _watched(device, stages, {})
     _assert_same(_computed(batch, backend), _computed(batch, stages))
-    for reason in (Reason.GPU, Reason.LONG, Reason.MANY_EVENTS):
+    for reason in (PlacementReason.GPU, PlacementReason.LONG, PlacementReason.MANY_EVENTS):
         assert seen[0].count(reason) > 0
     backend.close()
 
@@ -129,7 +129,7 @@ def test_a_full_arena_sends_reads_to_the_cpu(device, pool, batch, limits):
     stages = stages_of(pool)
     backend, seen = _watched(device, stages, {"max_lf": 1e9} | limits, 12_000)
     _assert_same(_computed(batch, backend), _computed(batch, stages))
-    assert seen[0].count(Reason.NO_MEMORY) + seen[0].count(Reason.MANY_EVENTS) > 0
+    assert seen[0].count(PlacementReason.NO_MEMORY) + seen[0].count(PlacementReason.MANY_EVENTS) > 0
     backend.close()
 
 
@@ -137,7 +137,7 @@ def test_a_batch_too_small_for_the_gpu_is_done_by_the_cpu(device, pool, batch, m
     monkeypatch.setattr(backend_module, "_SMALL_RATIO", 1e9)
     stages = stages_of(pool)
     backend, seen = _watched(device, stages, {})
-    monkeypatch.setattr(backend_module, "GpuShare", lambda *_: pytest.fail("launched"))
+    monkeypatch.setattr(backend_module, "GpuBatchSlice", lambda *_: pytest.fail("launched"))
     _assert_same(_computed(batch, backend), _computed(batch, stages))
     assert seen == []
     backend.close()
@@ -181,20 +181,20 @@ def test_no_allocation_after_the_start(device, pool, batch):
 
 
 @pytest.mark.parametrize("kind", ["cuda", "any"])
-@pytest.mark.parametrize("where", ["_find_events", "count", "align", "fetch_maps", "fetch_fit"])
+@pytest.mark.parametrize("where", ["_find_events", "count", "align", "fetch_event_map", "fetch_fit"])
 def test_a_device_failure_is_finished_on_the_cpu(device, pool, batch, monkeypatch, capfd, where, kind):
     """Whatever the device has left in the batch until then."""
     import cupy
 
     stages = stages_of(pool)
     backend, _ = _watched(device, stages, {})
-    step = getattr(backend_module.GpuShare, where)
+    step = getattr(backend_module.GpuBatchSlice, where)
 
     def fail(self, *arguments):
         step(self, *arguments)
         raise cupy.cuda.runtime.CUDARuntimeError(46) if kind == "cuda" else AttributeError("gone")
 
-    monkeypatch.setattr(backend_module.GpuShare, where, fail)
+    monkeypatch.setattr(backend_module.GpuBatchSlice, where, fail)
     expected = _computed(batch, stages)
     _assert_same(_computed(batch, backend), expected)
     _assert_same(_computed(batch, backend), expected)
@@ -219,7 +219,7 @@ def test_samples_that_pass_through_little_memory_of_the_host(device, pool, batch
     stages = stages_of(pool)
     backend, seen = _watched(device, stages, ALL)
     _assert_same(_computed(batch, backend), _computed(batch, stages))
-    assert seen[0].count(Reason.GPU) > 35
+    assert seen[0].count(PlacementReason.GPU) > 35
     assert not backend.is_broken
     backend.close()
 
@@ -245,30 +245,30 @@ def test_memory_that_runs_out_at_the_start_shrinks_the_arena(device, pool, batch
 
 
 def test_a_device_that_computes_other_numbers_is_not_used(device, pool, monkeypatch):
-    from f5py.compute.gpu import share
+    from f5py.compute.gpu import batch_slice
+    from f5py.compute.gpu.check_cache import without_cache
     from f5py.compute.gpu.device import GpuUnavailableError
-    from f5py.compute.gpu.kept_checks import anew
 
-    fetch = share.GpuShare.fetch_fit
+    fetch = batch_slice.GpuBatchSlice.fetch_fit
 
     def with_one_wrong_bit(self, batch):
         fetch(self, batch)
         batch.shift.view(np.uint32)[4] ^= 1
 
-    monkeypatch.setattr(share.GpuShare, "fetch_fit", with_one_wrong_bit)
+    monkeypatch.setattr(batch_slice.GpuBatchSlice, "fetch_fit", with_one_wrong_bit)
     told = r"computes other numbers than the CPU \(shift\); please report"
-    with anew(), pytest.raises(GpuUnavailableError, match=told):
+    with without_cache(), pytest.raises(GpuUnavailableError, match=told):
         GpuBackend(device, stages_of(pool), GpuLimits(), 512, 1_000_000)
 
 
 @pytest.mark.parametrize("rna", [False, True])
 def test_the_batch_that_a_device_is_checked_by_has_something_of_all(pool, rna):
     """Reads that are aligned, one that is not, and sites; the same ones every time."""
-    from f5py.compute.gpu.self_check import differences, made_batch
+    from f5py.compute.gpu.self_check import differences, synthetic_batch
     from f5py.core.motifs import motif_named
     from f5py.methylation.calls import call_methylation
 
-    one, other = (made_batch(DNA, rna) for _ in range(2))
+    one, other = (synthetic_batch(DNA, rna) for _ in range(2))
     assert differences(one, other) == []
     stages = stages_of(pool, parameters=events.RNA if rna else events.DNA, rna=rna)
     if not rna:
@@ -289,5 +289,5 @@ def test_the_order_of_the_lanes_does_not_matter(played_gpu, pool, batch, monkeyp
     stages = stages_of(pool)
     backend, seen = _watched(open_device(0), stages, ALL)
     _assert_same(_computed(batch, backend), _computed(batch, stages))
-    assert seen[0].count(Reason.GPU) > 35
+    assert seen[0].count(PlacementReason.GPU) > 35
     backend.close()

@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from f5py.compute.gpu import sources
-from f5py.compute.gpu.placement import Reason
+from f5py.compute.gpu.placement import PlacementReason
 from f5py.core.batch import Events, ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.signal import events
@@ -99,7 +99,7 @@ def compare(device, pool):
         backend.close()
         for name in _EVENTS:
             np.testing.assert_array_equal(attrgetter(name)(found), attrgetter(name)(expected), err_msg=name)
-        assert placements[0].count(Reason.GPU) > share * len(batch)
+        assert placements[0].count(PlacementReason.GPU) > share * len(batch)
         return expected
 
     return compare

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from f5py.compute.gpu import backend as backend_module
-from f5py.compute.gpu import share as share_module
+from f5py.compute.gpu import batch_slice
 from f5py.compute.gpu.backend import GpuBackend, GpuLimits
-from f5py.compute.gpu.self_check import differences, made_batch
+from f5py.compute.gpu.self_check import differences, synthetic_batch
 from f5py.core.batch import BaseMap, Events, ReadBatch, ReadStatus
 from f5py.core.motifs import Motif, parse_motif
 from f5py.methylation.calls import call_methylation
@@ -38,22 +38,22 @@ def test_calls_of_events_that_stay(device, pool, monkeypatch, case):
     motif: Motif = parse_motif(text)
     monkeypatch.setattr(backend_module, "_SMALL_RATIO", 0.0)
     taken: list[np.ndarray] = []
-    take_reads = share_module.take_reads
+    scatter_reads = batch_slice.scatter_reads
     monkeypatch.setattr(
-        share_module, "take_reads", lambda *arguments: [taken.append(arguments[2]), take_reads(*arguments)][1]
+        batch_slice, "scatter_reads", lambda *arguments: [taken.append(arguments[2]), scatter_reads(*arguments)][1]
     )
 
-    def finish(batch, share):
-        return call_methylation(batch, motif, CPG, pool, per_site, elsewhere=share)
+    def finish(batch, on_gpu):
+        return call_methylation(batch, motif, CPG, pool, per_site, elsewhere=on_gpu)
 
     stages = stages_of(
-        pool, means_only=True, leaves_events=True, results="sites" if per_site else "calls", finish=finish
+        pool, means_only=True, skip_event_copy=True, results="sites" if per_site else "calls", finish=finish
     )
     backend = GpuBackend(device, stages, GpuLimits(**ALL), 64, 20_000)
     for part in backend._parts:
         part.size = Small(part.size, **limits)
     taken.clear()  # of the check at the start
-    expected, found = _computed(made_batch(DNA, False), stages), _computed(made_batch(DNA, False), backend)
+    expected, found = _computed(synthetic_batch(DNA, False), stages), _computed(synthetic_batch(DNA, False), backend)
     backend.close()
     is_ok = expected.status == ReadStatus.OK
     fetched = np.isin(np.arange(len(expected)), np.concatenate([np.empty(0, np.int64), *taken]))

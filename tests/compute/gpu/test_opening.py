@@ -11,7 +11,7 @@ import pytest
 
 from f5py.compute.gpu import opening
 from f5py.compute.gpu.device import GpuUnavailableError
-from f5py.compute.gpu.opening import load_early, opened
+from f5py.compute.gpu.opening import load_early, open_gpus
 from f5py.options.shared import AlignmentOptions
 
 from ...patience import PATIENCE
@@ -43,11 +43,11 @@ def test_all_are_opened_at_the_same_time():
         together.wait(PATIENCE)
         return _Gpu(number)
 
-    assert sorted(gpu.name for gpu in opened([0, 2, 5], open_one)) == ["GPU 0", "GPU 2", "GPU 5"]
+    assert sorted(gpu.name for gpu in open_gpus([0, 2, 5], open_one)) == ["GPU 0", "GPU 2", "GPU 5"]
 
 
 def test_nothing_is_opened_before_the_first_one_is_asked_for():
-    opened([0], lambda number: pytest.fail("opened")).close()
+    open_gpus([0], lambda number: pytest.fail("opened")).close()
     assert not opening.is_starting()
 
 
@@ -58,7 +58,7 @@ def test_each_comes_when_it_is_ready():
         assert number or may_come.wait(PATIENCE)
         return _Gpu(number)
 
-    gpus = opened([0, 1], open_one)
+    gpus = open_gpus([0, 1], open_one)
     assert next(gpus).name == "GPU 1"
     may_come.set()
     assert [gpu.name for gpu in gpus] == ["GPU 0"]
@@ -70,7 +70,7 @@ def test_the_same_reason_comes_once():
             raise GpuUnavailableError("is busy" if number else "is old")
         return _Gpu(number)
 
-    found = list(opened([0, 1, 2, 3], open_one))
+    found = list(open_gpus([0, 1, 2, 3], open_one))
     assert sorted(str(one) for one in found if isinstance(one, Exception)) == ["is busy", "is old"]
     assert [one.name for one in found if isinstance(one, _Gpu)] == ["GPU 3"]
 
@@ -90,7 +90,7 @@ def test_given_up_each_is_closed_once():
             assert may_come.wait(PATIENCE)
         return made[number]
 
-    gpus = opened([0, 1, 2], open_one)
+    gpus = open_gpus([0, 1, 2], open_one)
     assert next(gpus) is made[0]
     is_put.set()
     assert is_late.wait(PATIENCE)
@@ -162,5 +162,5 @@ def test_no_device_is_opened_while_contexts_are_made(monkeypatch: pytest.MonkeyP
     early = threading.Timer(0.1, lambda: made.append("contexts"))
     monkeypatch.setattr(opening, "_early", early)
     early.start()
-    assert [gpu.name for gpu in opened([0], lambda number: made.append("GPU") or _Gpu(number))] == ["GPU 0"]
+    assert [gpu.name for gpu in open_gpus([0], lambda number: made.append("GPU") or _Gpu(number))] == ["GPU 0"]
     assert made == ["contexts", "GPU"]

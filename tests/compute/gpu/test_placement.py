@@ -12,7 +12,7 @@ from f5py.compute.gpu.arena import (
     memory_fraction,
     reclaimable_memory,
 )
-from f5py.compute.gpu.placement import Reason, place
+from f5py.compute.gpu.placement import PlacementReason, place
 from f5py.options.profiles import PROFILES
 
 from ...abea.batch_maker import made_batch
@@ -27,7 +27,7 @@ def _place(batch, reads=None, max_lf=3.0, bases=10**9, n_reads=512, samples=10**
     reads = np.arange(len(batch)) if reads is None else reads
     placement = place(batch, reads, 6, max_lf, ArenaSize(bases, 10**9, n_reads, samples), n_threads)
     assert placement.reads.tolist() == reads.tolist()
-    assert sum(placement.count(reason) for reason in Reason) == len(reads)
+    assert sum(placement.count(reason) for reason in PlacementReason) == len(reads)
     return placement
 
 
@@ -36,11 +36,11 @@ def test_long_reads_and_those_without_a_kmer_go_to_the_cpu(batch):
     placement = _place(batch, reads, n_threads=1000)
     lengths = batch.read_length
     may_go = (lengths[reads] >= 3 * lengths.mean()) | (lengths[reads] < 6)
-    to_cpu = placement.reason == Reason.LONG
+    to_cpu = placement.reason == PlacementReason.LONG
     assert not (to_cpu & ~may_go).any()
     assert to_cpu[lengths[reads] < 6].all()
     assert to_cpu[lengths[reads] == lengths[reads].max()].all()
-    assert _place(batch, reads, max_lf=1e9).count(Reason.LONG) == (lengths[reads] < 6).sum()
+    assert _place(batch, reads, max_lf=1e9).count(PlacementReason.LONG) == (lengths[reads] < 6).sum()
 
 
 @pytest.mark.parametrize("n_threads", [1, 4, 64])
@@ -64,7 +64,7 @@ def test_both_end_as_early_as_they_can(seed, n_threads):
 def test_what_does_not_fit_goes_to_the_cpu(batch, limit):
     batch.sample_offsets = 9 * batch.base_offsets
     placement = _place(batch, **limit)
-    gpu, left = placement.having(Reason.GPU), placement.having(Reason.NO_MEMORY)
+    gpu, left = placement.having(PlacementReason.GPU), placement.having(PlacementReason.NO_MEMORY)
     assert (batch.read_length[gpu] + 1).sum() <= limit.get("bases", 10**9)
     assert batch.n_samples[gpu].sum() <= limit.get("samples", 10**9)
     assert len(gpu) <= limit.get("n_reads", 512)
@@ -74,12 +74,12 @@ def test_what_does_not_fit_goes_to_the_cpu(batch, limit):
 
 def test_reads_are_moved(batch):
     placement = _place(batch)
-    gpu = placement.having(Reason.GPU)
+    gpu = placement.having(PlacementReason.GPU)
     moved = np.zeros(len(gpu), np.bool_)
     moved[[1, 3]] = True
-    placement.move(moved, Reason.MANY_EVENTS)
-    assert placement.having(Reason.MANY_EVENTS).tolist() == gpu[[1, 3]].tolist()
-    assert placement.having(Reason.GPU).tolist() == gpu[~moved].tolist()
+    placement.move(moved, PlacementReason.MANY_EVENTS)
+    assert placement.having(PlacementReason.MANY_EVENTS).tolist() == gpu[[1, 3]].tolist()
+    assert placement.having(PlacementReason.GPU).tolist() == gpu[~moved].tolist()
 
 
 @pytest.mark.parametrize("density", [Density(2.0, 16.0), Density(2.0, 56.0, means_only=False)])

@@ -87,7 +87,7 @@ class _Aligner:
 
     def __init__(self, batch: ReadBatch, trace_share: float = 1.0) -> None:
         from f5py.compute.gpu.arena import Density
-        from f5py.compute.gpu.buffers import ArenaPart, Tables
+        from f5py.compute.gpu.buffers import ArenaPart, DeviceTables
         from f5py.compute.gpu.results.rows import GpuRows
         from f5py.compute.gpu.sources import functions
 
@@ -107,7 +107,7 @@ class _Aligner:
                 self.part.put(f"fit_{name}", getattr(batch, name)[self.reads])
         self.part.stream.synchronize()
         self.pool = WorkerPool(1)
-        self._rows = GpuRows(self.part, functions(0, ("-DW=100",), "rows"), Tables(), self.reads, self.pool)
+        self._rows = GpuRows(self.part, functions(0, ("-DW=100",), "rows"), DeviceTables(), self.reads, self.pool)
         self.n_failed = 0
 
     def rows(self, batch):

@@ -62,7 +62,7 @@ class Scorer:
 
     def __init__(self, pool, batch: ReadBatch, max_bases: int) -> None:
         from f5py.compute.gpu.arena import Density
-        from f5py.compute.gpu.buffers import ArenaPart, Tables
+        from f5py.compute.gpu.buffers import ArenaPart, DeviceTables
         from f5py.compute.gpu.results.scores import GpuScores
         from f5py.compute.gpu.sources import functions
 
@@ -82,7 +82,7 @@ class Scorer:
         self.part.stream.synchronize()
         self.n_launches = 0
         counted = {name: self._counted(kernel) for name, kernel in functions(0, ("-DW=100",), self.results).items()}
-        self._scores = GpuScores(self.part, counted, Tables(), self.reads, pool)
+        self._scores = GpuScores(self.part, counted, DeviceTables(), self.reads, pool)
 
     def _counted(self, kernel):
         def launch(*arguments):

@@ -9,8 +9,8 @@ import pytest
 
 from f5py.compute.gpu import opening, selection
 from f5py.compute.gpu.device import GpuUnavailableError, NoGpuError
-from f5py.compute.gpu.opening import opened
-from f5py.compute.gpu.selection import GpusWhenTheyPay
+from f5py.compute.gpu.opening import open_gpus
+from f5py.compute.gpu.selection import AutoGpuScheduler
 from f5py.messages import console
 
 from ...abea.batch_maker import made_batch
@@ -85,7 +85,7 @@ def _compute_at_once(backend, clock, *batches):
 
 def test_the_gpu_takes_over_when_the_cpu_has_spent_its_start_time(clock):
     cpu, gpu = _Recorder(clock, selection._START_SECONDS / 2), _Recorder(clock, 0.1)
-    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    backend = AutoGpuScheduler(cpu, iter([gpu]), clock=clock)
     one, two, three = _batches(3)
     _compute(backend, one, two)
     _wait_for_start()
@@ -103,7 +103,7 @@ def test_short_runs_and_the_end_of_long_ones_never_open_a_gpu(clock, capfd, seco
         yield
 
     cpu = _Recorder(clock, seconds)
-    backend = GpusWhenTheyPay(cpu, gpus(), clock=clock)
+    backend = AutoGpuScheduler(cpu, gpus(), clock=clock)
     (batch,) = _batches(1)
     batch.share_of_input = share
     _compute(backend, batch)
@@ -114,7 +114,7 @@ def test_short_runs_and_the_end_of_long_ones_never_open_a_gpu(clock, capfd, seco
 
 def test_a_run_that_will_be_long_opens_a_gpu_after_its_first_batch(clock):
     cpu, gpu = _Recorder(clock, 0.1), _Recorder(clock, 0.01)
-    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    backend = AutoGpuScheduler(cpu, iter([gpu]), clock=clock)
     one, two = _batches(2)
     one.share_of_input = 0.01
     _compute(backend, one)
@@ -126,7 +126,7 @@ def test_a_run_that_will_be_long_opens_a_gpu_after_its_first_batch(clock):
 
 def test_alone_the_gpu_gets_every_batch(clock, capfd):
     cpu, gpu = _Recorder(clock, 0.001), _Recorder(clock, 1.0)
-    backend = GpusWhenTheyPay(cpu, iter([gpu]), alone=True, clock=clock)
+    backend = AutoGpuScheduler(cpu, iter([gpu]), alone=True, clock=clock)
     _compute(backend, *_batches(5))
     backend.close()
     assert gpu.finished == [0, 1, 2, 3, 4]
@@ -158,7 +158,7 @@ def test_a_gpu_that_is_soon_ready_is_waited_for(clock, monkeypatch):
         has_come.wait(PATIENCE)
         yield gpu
 
-    backend = GpusWhenTheyPay(cpu, come(), at_once=True, clock=clock)
+    backend = AutoGpuScheduler(cpu, come(), at_once=True, clock=clock)
     thread = threading.Thread(target=_compute, args=[backend, *_batches(2)])
     thread.start()
     has_come.set()
@@ -176,7 +176,7 @@ def test_at_once_the_cpu_has_two_batches_at_a_time_until_the_gpu_is_ready(clock)
         is_ready.wait(PATIENCE)
         yield gpu
 
-    backend = GpusWhenTheyPay(cpu, come(), at_once=True, clock=clock)
+    backend = AutoGpuScheduler(cpu, come(), at_once=True, clock=clock)
     threads = []
     for n_begun, batch in zip((1, 2, 2, 2), _batches(4), strict=True):
         threads.append(threading.Thread(target=backend.compute, args=[batch]))
@@ -207,7 +207,7 @@ def test_batches_wait_for_a_gpu_that_is_asked_for(clock):
         is_ready.wait(PATIENCE)
         yield gpu
 
-    backend = GpusWhenTheyPay(cpu, come(), alone=True, clock=clock)
+    backend = AutoGpuScheduler(cpu, come(), alone=True, clock=clock)
     first = threading.Thread(target=backend.compute, args=_batches(1))
     first.start()
     assert opening.is_starting()
@@ -226,7 +226,7 @@ def test_the_cpu_may_help_until_a_gpu_that_is_asked_for_is_ready(clock):
         is_ready.wait(PATIENCE)
         yield gpu
 
-    backend = GpusWhenTheyPay(cpu, come(), alone=True, clock=clock, meanwhile=1)
+    backend = AutoGpuScheduler(cpu, come(), alone=True, clock=clock, meanwhile=1)
     batches = _batches(5)
     _compute(backend, *batches[:2])
     assert cpu.finished == [0, 1]
@@ -241,7 +241,7 @@ def test_the_cpu_may_help_until_a_gpu_that_is_asked_for_is_ready(clock):
 @pytest.mark.parametrize("gpu_seconds", [0.5, 20.0])
 def test_at_once_a_slow_gpu_is_helped(clock, gpu_seconds):
     cpu, gpu = _Recorder(clock, 1.0), _Recorder(clock, gpu_seconds)
-    backend = GpusWhenTheyPay(cpu, iter([gpu]), at_once=True, clock=clock)
+    backend = AutoGpuScheduler(cpu, iter([gpu]), at_once=True, clock=clock)
     _wait_for_start()
     _compute(backend, *_batches(5))
     backend.close()
@@ -255,7 +255,7 @@ def test_small_inputs_need_more_to_show_that_a_gpu_pays(clock):
         yield
 
     cpu = _Recorder(clock, 2.0 * selection._START_SECONDS)
-    backend = GpusWhenTheyPay(cpu, gpus(), expects_little=True, clock=clock)
+    backend = AutoGpuScheduler(cpu, gpus(), expects_little=True, clock=clock)
     _compute(backend, *_batches(1))
     backend.close()
     assert cpu.finished == [0]
@@ -265,7 +265,7 @@ def test_small_inputs_need_more_to_show_that_a_gpu_pays(clock):
 def test_batches_go_where_they_are_finished_first(clock, gpu_seconds):
     """A slow GPU is tried once, and now and then again; a fast one gets all."""
     cpu, gpu = _Recorder(clock, 2.0), _Recorder(clock, gpu_seconds)
-    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    backend = AutoGpuScheduler(cpu, iter([gpu]), clock=clock)
     batches = _batches(40)
     _compute(backend, batches[0])
     _wait_for_start()
@@ -277,7 +277,7 @@ def test_batches_go_where_they_are_finished_first(clock, gpu_seconds):
 def test_a_gpu_with_batches_waiting_leaves_some_to_the_cpu(clock):
     """Not faster than the CPU threads, which have loading to do too; another batch would have to wait for the first."""
     cpu, gpu = _Recorder(clock, selection._START_SECONDS), _Recorder(clock, 1.0)
-    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    backend = AutoGpuScheduler(cpu, iter([gpu]), clock=clock)
     batches = _batches(6)
     _compute(backend, batches[0])
     _wait_for_start()
@@ -293,7 +293,7 @@ def test_a_gpu_with_batches_waiting_leaves_some_to_the_cpu(clock):
 
 def test_several_gpus_get_batches_as_they_become_free(clock):
     cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(3)]
-    backend = GpusWhenTheyPay(cpu, iter(gpus), alone=True, clock=clock)
+    backend = AutoGpuScheduler(cpu, iter(gpus), alone=True, clock=clock)
     _wait_for_start()
     _compute_at_once(backend, clock, *_batches(6))
     assert [gpu.started for gpu in gpus] == [[0, 3], [1, 4], [2, 5]]
@@ -303,7 +303,7 @@ def test_several_gpus_get_batches_as_they_become_free(clock):
 
 def test_a_failed_gpu_gets_no_more(clock):
     cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
-    backend = GpusWhenTheyPay(cpu, iter(gpus), alone=True, clock=clock)
+    backend = AutoGpuScheduler(cpu, iter(gpus), alone=True, clock=clock)
     _wait_for_start()
     batches = _batches(6)
     _compute(backend, *batches[:2])
@@ -327,7 +327,7 @@ def test_the_end_of_a_run_does_not_wait_for_gpus(clock, capfd):
             may_go_on.wait(PATIENCE)
             yield gpu
 
-    backend = GpusWhenTheyPay(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
+    backend = AutoGpuScheduler(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
     _compute(backend, *_batches(1))
     assert opening.is_starting()
     backend.close()
@@ -346,7 +346,7 @@ def test_what_is_wrong_with_a_gpu_is_not_told_after_the_end(clock, capfd):
         may_go_on.wait(PATIENCE)
         yield GpuUnavailableError("the NVIDIA driver is too old")
 
-    backend = GpusWhenTheyPay(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
+    backend = AutoGpuScheduler(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
     _compute(backend, *_batches(1))
     backend.close()
     may_go_on.set()
@@ -358,8 +358,8 @@ def test_a_process_ends_while_a_gpu_is_being_started():
     code = (
         "import time\n"
         "from f5py.cli import _exit\n"
-        "from f5py.compute.gpu.selection import GpusWhenTheyPay\n"
-        "backend = GpusWhenTheyPay(None, (time.sleep(600) for _ in range(1)))\n"
+        "from f5py.compute.gpu.selection import AutoGpuScheduler\n"
+        "backend = AutoGpuScheduler(None, (time.sleep(600) for _ in range(1)))\n"
         "backend._start_gpus()\n"
         "backend.close()\n"
         "print('written', flush=True)\n"
@@ -372,7 +372,7 @@ def test_a_process_ends_while_a_gpu_is_being_started():
 def test_one_that_cannot_be_closed_does_not_fail_the_run(clock, capfd):
     gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
     gpus[0].close = lambda: {}["gone"]
-    backend = GpusWhenTheyPay(_Recorder(clock), iter(gpus), alone=True, clock=clock)
+    backend = AutoGpuScheduler(_Recorder(clock), iter(gpus), alone=True, clock=clock)
     _wait_for_start()
     backend.close()
     assert gpus[1].closed
@@ -398,7 +398,7 @@ def test_a_gpu_that_does_not_open_is_a_line_and_the_next_one_opens(clock, capfd,
 
     cpu = _Recorder(clock, selection._START_SECONDS)
     with console.recorded_warnings() as warnings:
-        backend = GpusWhenTheyPay(cpu, opened([0, 1], open_one), alone=is_asked_for, clock=clock)
+        backend = AutoGpuScheduler(cpu, open_gpus([0, 1], open_one), alone=is_asked_for, clock=clock)
         _compute(backend, *_batches(1))
         _wait_for_start()
     assert [lane.backend for lane in backend._opened] == [gpu]
@@ -415,7 +415,7 @@ def test_a_gpu_gets_batches_while_another_one_is_started(clock):
         assert number or may_come.wait(PATIENCE)
         return gpus[number]
 
-    backend = GpusWhenTheyPay(_Recorder(clock), opened([0, 1], open_one), alone=True, clock=clock)
+    backend = AutoGpuScheduler(_Recorder(clock), open_gpus([0, 1], open_one), alone=True, clock=clock)
     one, two, *more = _batches(4)
     _compute(backend, one, two)
     assert gpus[1].finished == [0, 1]
@@ -435,7 +435,7 @@ def test_the_end_of_a_run_does_not_wait_for_any_of_several(clock):
         assert may_go_on.wait(PATIENCE)
         return gpus[number]
 
-    backend = GpusWhenTheyPay(_Recorder(clock), opened([0, 1, 2], open_one), at_once=True, clock=clock)
+    backend = AutoGpuScheduler(_Recorder(clock), open_gpus([0, 1, 2], open_one), at_once=True, clock=clock)
     backend.close()
     assert not any(gpu.closed for gpu in gpus)
     may_go_on.set()

@@ -11,7 +11,7 @@ import pytest
 
 from f5py.errors import OutputFileError
 from f5py.runs.parts.claims import Claims
-from f5py.runs.parts.job import PartJob, TakingJob
+from f5py.runs.parts.job import ClaimingJob, PartJob
 from f5py.runs.parts.plan import Plan
 
 from ...made_data import ReadSet, run_command
@@ -43,18 +43,18 @@ def test_each_part_is_taken_once(plan: Plan):
 
 def test_a_job_takes_parts_as_they_are_asked_for(plan: Plan):
     with Claims(plan, range(8)) as claims:
-        job, loader = TakingJob(plan, claims.take()), SimpleNamespace()
+        job, loader = ClaimingJob(plan, claims.take()), SimpleNamespace()
         assert job
-        assert job.judges_fit
+        assert job.checks_chemistry
         taken = job.parts_of(loader)
         assert taken == deque()
         assert next(loader.parts).number == 0
         assert [part.number for part in taken] == [0]
-        other = TakingJob(plan, claims.take())
-        assert not other.judges_fit
+        other = ClaimingJob(plan, claims.take())
+        assert not other.checks_chemistry
         assert [part.number for part in loader.parts] == [2, 4, 5, 6, 7]  # 3 is done
         assert [part.number for part in taken] == [0, 2, 4, 5, 6, 7]
         assert job.n_taken == 6
         known = SimpleNamespace()
         assert list(PartJob(plan, [0, 2, 4, 5, 6, 7], True).parts_of(known)) == list(taken)
-        assert not TakingJob(plan, claims.take())
+        assert not ClaimingJob(plan, claims.take())

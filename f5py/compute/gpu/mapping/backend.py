@@ -23,7 +23,7 @@ from f5py.threads.pool import WorkerPool
 
 
 class GpuMapping:
-    """Fills the hits of a batch, and its anchors if it has none; see `f5py.compute.gpu.selection.GpuBackendLike`.
+    """Fills the hits of a batch, and its anchors if it has none; see `f5py.compute.gpu.selection.DeviceBackend`.
 
     Parameters
     ----------

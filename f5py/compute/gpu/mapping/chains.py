@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import memory_fraction
-from f5py.compute.gpu.buffers import TransferredArrays, copied
+from f5py.compute.gpu.buffers import TransferredArrays, copy_to_device
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError, guarded
-from f5py.compute.gpu.parts import PartsOfGpu, rounds
+from f5py.compute.gpu.part_pool import GpuPartPool, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.offsets import offsets_of
@@ -73,8 +73,8 @@ class _Part(TransferredArrays):
         self.device["marks"] = cupy.empty(self.n_anchors, np.int32)
 
 
-class GpuChaining(PartsOfGpu[_Part]):
-    """Fills the scores and predecessors of a batch's anchors; see `f5py.compute.gpu.selection.GpuBackendLike`.
+class GpuChaining(GpuPartPool[_Part]):
+    """Fills the scores and predecessors of a batch's anchors; see `f5py.compute.gpu.selection.DeviceBackend`.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class GpuChaining(PartsOfGpu[_Part]):
     def _start(self) -> None:
         self._functions = functions(self.device.number, _BACK_MACROS, "chains")
         bandwidth = int(self._parameters.integers[BW])
-        (self._penalties,) = copied(self._parameters.gap_penalty[: bandwidth + 1])
+        (self._penalties,) = copy_to_device(self._parameters.gap_penalty[: bandwidth + 1])
 
     def _check(self) -> None:
         """Score made-up anchors as well as the CPU threads do: no driver or device may change a number."""

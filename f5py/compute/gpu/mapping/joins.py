@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import TransferredArrays, copied
+from f5py.compute.gpu.buffers import TransferredArrays, copy_to_device
 from f5py.compute.gpu.device import GpuDevice, guarded
 from f5py.compute.gpu.mapping.chains import made_anchors
 from f5py.compute.gpu.mapping.trial import batch_of
-from f5py.compute.gpu.parts import PartsOfGpu, rounds
+from f5py.compute.gpu.part_pool import GpuPartPool, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.joins import Joins, long_reach_of
@@ -53,7 +53,7 @@ class _Part(TransferredArrays):
         self.device["priorities"] = cupy.empty(self.n_anchors, np.float64)
 
 
-class GpuJoins(PartsOfGpu[_Part]):
+class GpuJoins(GpuPartPool[_Part]):
     """Scores the joins of a batch.
 
     Parameters
@@ -82,7 +82,7 @@ class GpuJoins(PartsOfGpu[_Part]):
         self.n_joined = 0
         self._parameters, self._pool = parameters, pool
         self._functions = self._started(lambda: functions(device.number, (), "joins"))
-        (self._penalties,) = self._started(lambda: copied(parameters.gap_penalty))
+        (self._penalties,) = self._started(lambda: copy_to_device(parameters.gap_penalty))
         most = min(memory // _N_PARTS // _ANCHOR, _MOST_ANCHORS, max(max_bases // _BASES_OF_ANCHOR, _FEWEST_ANCHORS))
         self._take_parts(_N_PARTS, most, _FEWEST_ANCHORS, lambda size: _Part(size, zero_copy))
         self._checked(self._check, parameters.integers.tobytes() + parameters.floats.tobytes())

@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import memory_fraction
-from f5py.compute.gpu.buffers import TransferredArrays, copied
+from f5py.compute.gpu.buffers import TransferredArrays, copy_to_device
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, guarded
 from f5py.compute.gpu.mapping.trial import batch_of, have_same_anchors
-from f5py.compute.gpu.parts import PartsOfGpu
+from f5py.compute.gpu.part_pool import GpuPartPool
 from f5py.compute.gpu.sources import functions
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.offsets import rounds_of_reads
@@ -60,8 +60,8 @@ class _Part(TransferredArrays):
         self.device["counts"] = cupy.empty(n // _LANES + 1, np.int32)
 
 
-class GpuMems(PartsOfGpu[_Part]):
-    """Fills the anchors of a batch from maximal exact matches; see `f5py.compute.gpu.selection.GpuBackendLike`.
+class GpuMems(GpuPartPool[_Part]):
+    """Fills the anchors of a batch from maximal exact matches; see `f5py.compute.gpu.selection.DeviceBackend`.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class GpuMems(PartsOfGpu[_Part]):
 def _uploaded(search: MemSearch) -> tuple[Any, ...]:
     """Copy the index to the current device: blocks, ends, places and table; and the first rows of the bases."""
     index = search.fm_index
-    arrays = copied(index.blocks, index.ends.astype(np.int32), index.places, index.table)
+    arrays = copy_to_device(index.blocks, index.ends.astype(np.int32), index.places, index.table)
     return (*arrays, [int(row) for row in index.first_rows])
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import TransferredArrays, copied
+from f5py.compute.gpu.buffers import TransferredArrays, copy_to_device
 from f5py.compute.gpu.device import GpuDevice, guarded
 from f5py.compute.gpu.mapping._rounds_numba import (
     LANES,
@@ -24,7 +24,7 @@ from f5py.compute.gpu.mapping._rounds_numba import (
     fill_tasks,
     take_results,
 )
-from f5py.compute.gpu.parts import PartsOfGpu, rounds
+from f5py.compute.gpu.part_pool import GpuPartPool, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
@@ -86,7 +86,7 @@ class _Part(TransferredArrays):
         self.device["best"] = cupy.empty(self.n_slots * 2 * _MOST_BASES, np.int64)
 
 
-class GpuAlignments(PartsOfGpu[_Part]):
+class GpuAlignments(GpuPartPool[_Part]):
     """Aligns stretches.
 
     Parameters
@@ -137,7 +137,7 @@ class GpuAlignments(PartsOfGpu[_Part]):
         ------
         GpuFailure
         """
-        self._reference = bases, guarded(self.device.number, copied, bases)[0]
+        self._reference = bases, guarded(self.device.number, copy_to_device, bases)[0]
 
     def check(self, parameters: Parameters, pool: WorkerPool) -> None:
         """Align made-up stretches as well as the CPU threads do: no driver or device may change a number.

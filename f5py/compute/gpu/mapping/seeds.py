@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import TransferredArrays, copied
+from f5py.compute.gpu.buffers import TransferredArrays, copy_to_device
 from f5py.compute.gpu.device import GpuDevice, guarded
 from f5py.compute.gpu.mapping.trial import batch_of, have_same_anchors
-from f5py.compute.gpu.parts import PartsOfGpu, rounds
+from f5py.compute.gpu.part_pool import GpuPartPool, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.offsets import offsets_of, rounds_of_reads
@@ -75,11 +75,11 @@ class _Index(NamedTuple):
     def of(cls, index: ReferenceIndex) -> _Index:
         """Copy it to the current device."""
         places = index.places if len(index.places) else np.zeros(1, np.int64)
-        table, places = copied(index.table, places)
+        table, places = copy_to_device(index.table, places)
         return cls(table, np.uint64(len(index.table) // 2 - 1), places)
 
 
-class GpuSeeds(PartsOfGpu[_Part]):
+class GpuSeeds(GpuPartPool[_Part]):
     """Finds the anchors of a batch.
 
     Parameters

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import memory_fraction
-from f5py.compute.gpu.buffers import TransferredArrays, copied
+from f5py.compute.gpu.buffers import TransferredArrays, copy_to_device
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError, guarded
-from f5py.compute.gpu.parts import PartsOfGpu, rounds
+from f5py.compute.gpu.part_pool import GpuPartPool, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.darwin_settings import (
@@ -95,8 +95,8 @@ class _Part(TransferredArrays):
         self.device["cells"] = cupy.empty(self.n_candidates * _CELL_WORDS, np.uint32)
 
 
-class GpuTiles(PartsOfGpu[_Part]):
-    """Extends the candidates of a batch; see `f5py.compute.gpu.selection.GpuBackendLike`.
+class GpuTiles(GpuPartPool[_Part]):
+    """Extends the candidates of a batch; see `f5py.compute.gpu.selection.DeviceBackend`.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ class GpuTiles(PartsOfGpu[_Part]):
 
     def _start(self) -> None:
         self._function = functions(self.device.number, (), "tiles")["gact_extend"]
-        self._targets = _Targets(copied(self._index.bases)[0], self._index.offsets)
+        self._targets = _Targets(copy_to_device(self._index.bases)[0], self._index.offsets)
 
     def _check(self) -> None:
         """Extend made-up candidates as well as the CPU threads do: no driver or device may change a number."""
@@ -159,7 +159,7 @@ class GpuTiles(PartsOfGpu[_Part]):
         found = Extensions(
             found.strands, found.offsets, found.table, paths.results.copy(), np.empty_like(paths.ops), paths.op_offsets
         )
-        targets = _Targets(guarded(self.device.number, copied, index.bases)[0], index.offsets)
+        targets = _Targets(guarded(self.device.number, copy_to_device, index.bases)[0], index.offsets)
         self._extend(found, np.arange(len(found.table)), targets)
         self.n_extended = 0
         if not (np.array_equal(found.results, expected.results) and np.array_equal(found.ops, paths.ops)):

@@ -91,7 +91,7 @@ class PartCalls(NamedTuple):
     n: NDArray[np.int64]
 
 
-class Limits(NamedTuple):
+class GroupLimits(NamedTuple):
     """Limits on groups."""
 
     k: int

@@ -42,7 +42,7 @@ def empty_order(n_windows: int, n_sites: int) -> WindowOrder:
     )  # fmt: skip
 
 
-class GroupsOfPart(NamedTuple):
+class PartGroups(NamedTuple):
     """Groups of a part's reads."""
 
     aligned: NDArray[np.int64]  # the batch's number of each read of the part
@@ -53,7 +53,7 @@ class GroupsOfPart(NamedTuple):
     listing: Listing
 
 
-class SiteLimits(NamedTuple):
+class WindowLimits(NamedTuple):
     """Limits on windows."""
 
     k: int
@@ -91,7 +91,7 @@ def order_windows(turn, one, at, groups, sites, limits, order, given_back):
     ----------
     at : int64, shape (n,)
         Reads, numbered within the part.
-    groups : GroupsOfPart
+    groups : PartGroups
     sites : f5py.methylation._site_list_numba.SiteListing
     order : WindowOrder
         Filled.
@@ -217,7 +217,7 @@ def list_places(turn, pieces, sites, order):
                 places[at + site] = place[source + site]
 
 
-class SitesOfChunk(NamedTuple):
+class ChunkSites(NamedTuple):
     """Results of a GPU for some windows."""
 
     slots: NDArray[np.int64]  # shape (n,): see `WindowOrder`

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import take_reads
-from f5py.compute.gpu.results.of_part import OfPart
+from f5py.compute.gpu.buffers import scatter_reads
+from f5py.compute.gpu.results.part_results import PartResults
 from f5py.compute.gpu.results.references import put_segments
 from f5py.core.batch import ReadBatch
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
@@ -18,7 +18,7 @@ _WARP = 32
 _ROWS = ("row_event", "row_position", "row_state")
 
 
-class GpuRows(OfPart):
+class GpuRows(PartResults):
     """Rows of the events of reads."""
 
     def begin(
@@ -65,5 +65,5 @@ class GpuRows(OfPart):
         batch.rows.n[reads] = np.maximum(n_rows, 0)
         for name in _ROWS:
             values = getattr(batch.rows, name.removeprefix("row_"))
-            take_reads(host[name], host["q"][self._at], reads, values, batch.events.offsets, self._pool)
+            scatter_reads(host[name], host["q"][self._at], reads, values, batch.events.offsets, self._pool)
         return failed

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.results.of_part import OfPart
+from f5py.compute.gpu.results.part_results import PartResults
 from f5py.compute.gpu.results.references import put_segments
 from f5py.core.batch import Calls, ReadBatch
 from f5py.core.motifs import MotifCodes
@@ -17,7 +17,7 @@ from f5py.methylation.hmm_gpu import LANES, MAX_MOTIF, constants, motif_table
 from f5py.pore_model.model import PoreModel
 
 
-class Scoring(NamedTuple):
+class MotifScoring(NamedTuple):
     """Models, noise and sites of a motif's groups."""
 
     model: Any  # see `Tables.levels`
@@ -27,12 +27,12 @@ class Scoring(NamedTuple):
     listing: Listing
 
 
-class GpuScores(OfPart):
+class GpuScores(PartResults):
     """Groups of one motif.
 
     Attributes
     ----------
-    scoring : Scoring
+    scoring : MotifScoring
         Of the latest `begin`.
     """
 
@@ -52,7 +52,7 @@ class GpuScores(OfPart):
         from f5py.compute.gpu.results._group_order_numba import (
             GROUPS,
             WARPS_OF_PIECE,
-            Limits,
+            GroupLimits,
             PartCalls,
             describe_groups,
             empty_order,
@@ -62,7 +62,7 @@ class GpuScores(OfPart):
         self._put_numbers(batch, noise)
         strands = motif_table(motifs)
         on_device = self._tables.kept(strands.tobytes(), lambda: strands)
-        self.scoring = Scoring(self._tables.levels(model), on_device, model.k, noise, listing)
+        self.scoring = MotifScoring(self._tables.levels(model), on_device, model.k, noise, listing)
         self._places = len(motifs[0].masks), motifs[0].offset, motifs[1].offset
         at = np.flatnonzero(reads[self._aligned])
         given_back = np.zeros(len(batch), np.bool_)
@@ -71,7 +71,7 @@ class GpuScores(OfPart):
         self._is_described_there = most <= room
         self._run(
             order_groups, at, PartCalls(self._aligned, batch.calls.offsets, batch.calls.n), listing,
-            Limits(model.k, self._part.size.trace_words), order, given_back,
+            GroupLimits(model.k, self._part.size.trace_words), order, given_back,
         )  # fmt: skip
         self._n = int(order.n[0])
         self._run_pieces(describe_groups, self._n, GROUPS * WARPS_OF_PIECE, listing, model.k, order)

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.results.of_part import OfPart
-from f5py.compute.gpu.results.scores import Scoring
+from f5py.compute.gpu.results.part_results import PartResults
+from f5py.compute.gpu.results.scores import MotifScoring
 from f5py.core.batch import Calls, ReadBatch
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.methylation._site_list_numba import SiteListing
 from f5py.methylation.hmm_gpu import LANES, constants
 
 
-class GpuSites(OfPart):
+class GpuSites(PartResults):
     """Sites of one motif in multi-site groups; `GpuScores` has uploaded the common inputs."""
 
     def begin(
-        self, batch: ReadBatch, reads: NDArray[np.bool_], scoring: Scoring, sites: SiteListing, calls: Calls
+        self, batch: ReadBatch, reads: NDArray[np.bool_], scoring: MotifScoring, sites: SiteListing, calls: Calls
     ) -> NDArray[np.bool_]:
         """Queue the scoring of the sites of `reads`; `fetch` queues those that do not fit at once.
 
@@ -27,8 +27,8 @@ class GpuSites(OfPart):
         """
         from f5py.compute.gpu.results._window_order_numba import (
             WINDOWS_OF_PIECE,
-            GroupsOfPart,
-            SiteLimits,
+            PartGroups,
+            WindowLimits,
             describe_windows,
             divide_windows,
             empty_order,
@@ -41,8 +41,8 @@ class GpuSites(OfPart):
         at = np.flatnonzero(reads[aligned])
         given_back = np.zeros(len(batch), np.bool_)
         self._order = order = empty_order(int(groups.n[aligned[at]].sum()), int(calls.n[aligned[at]].sum()))
-        limits = SiteLimits(scoring.k, scoring.noise is not None, part.size.trace_words, part.size.sites)
-        of_part = GroupsOfPart(aligned, groups.offsets, groups.n, groups.sites, scoring.listing)
+        limits = WindowLimits(scoring.k, scoring.noise is not None, part.size.trace_words, part.size.sites)
+        of_part = PartGroups(aligned, groups.offsets, groups.n, groups.sites, scoring.listing)
         self._run(order_windows, at, of_part, sites, limits, order, given_back)
         self._n_windows = int(order.n[0])
         self._run_pieces(describe_windows, self._n_windows, WINDOWS_OF_PIECE, of_part, sites, order)
@@ -59,13 +59,13 @@ class GpuSites(OfPart):
 
     def fetch(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Wait; return sites and exponents of `FoundSites`."""
-        from f5py.compute.gpu.results._window_order_numba import WINDOWS_OF_PIECE, SitesOfChunk, put_sites_back
+        from f5py.compute.gpu.results._window_order_numba import WINDOWS_OF_PIECE, ChunkSites, put_sites_back
 
         host, order = self._part.host, self._order
         while True:
             self._part.wait()
             slots, windows = order.slots[self._chunk], order.windows[self._chunk]
-            chunk = SitesOfChunk(slots, windows, host["found_sites"], host["exponents"])
+            chunk = ChunkSites(slots, windows, host["found_sites"], host["exponents"])
             self._run_pieces(
                 put_sites_back, len(slots), WINDOWS_OF_PIECE, chunk, self._first, self._sites, self._exponents
             )

@@ -24,7 +24,7 @@ from f5py.core.offsets import offsets_of
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import fixed_numbers
 from f5py.io.reads.reference import Reference
-from f5py.threads.ahead import worked_ahead
+from f5py.threads.ahead import prefetch_ordered
 
 #: ChEBI numbers of letter codes (SAM optional fields specification, section 1.7).
 CHEBI = {
@@ -142,7 +142,7 @@ def listed_sites(
         data, starts, n = chunk
         return data, starts[: n + 1], *modified_sites(data, starts, n, wanted)
 
-    with closing(worked_ahead(alignments.chunks(), work, n_threads, "f5py-tags")) as chunks:
+    with closing(prefetch_ordered(alignments.chunks(), work, n_threads, "f5py-tags")) as chunks:
         for data, starts, sites, counts in chunks:
             tags.add(counts)
             advance(len(starts) - 1)

@@ -20,8 +20,8 @@ from f5py.io.signals.pod5.reader import MAX_OPEN_FILES
 from f5py.io.signals.recent import most_open
 from f5py.io.signals.slow5._slow5_functions import Functions
 from f5py.io.signals.source import IndexedSource, Packed, SignalBlock, SignalSource, merge_blocks, paths_of
-from f5py.threads.lent_pool import LentPool
 from f5py.threads.pool import WorkerPool
+from f5py.threads.shared_pool import BorrowedPool
 
 if TYPE_CHECKING:
     from f5py.io.signals.pod5._vbz_numba import Pieces
@@ -65,7 +65,7 @@ class PlacedSource(IndexedSource):
         self._places = places
         self._start_others = start_others
         self._called = called
-        self._threads = LentPool(n_threads)
+        self._threads = BorrowedPool(n_threads)
         self._others: SignalSource | None = None
         self._lock = threading.Lock()  # for starting `_others`
         self._others_lock = threading.Lock()

@@ -22,8 +22,8 @@ from f5py.io.files.signal_format import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAME
 from f5py.io.remote import ranged_file
 from f5py.io.signals.source import FIELDS, Packed, SignalBlock, SignalSource
 from f5py.messages.strict import input_warning
-from f5py.threads.lent_pool import LentPool
 from f5py.threads.pool import WorkerPool
+from f5py.threads.shared_pool import BorrowedPool
 
 if TYPE_CHECKING:
     from f5py.io.signals.slow5._slow5_index import Form, RecordFile
@@ -87,7 +87,7 @@ class Slow5Source(SignalSource):
             raise ValueError(f"n_threads must be at least 1, not {n_threads}")
         self.path = path
         self.leaves_packed = False
-        self._threads = LentPool(n_threads)
+        self._threads = BorrowedPool(n_threads)
         self._density = _FIRST_DENSITY  # elements of `Got.scratch` per byte of the last records
         self._file: RecordFile | None = None
         self._remote = ranged_file(path)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from f5py.compute.gpu.check_cache import without_cache
 from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError
-from f5py.compute.gpu.kept_checks import anew
 from f5py.compute.gpu.mapping import seeds
 from f5py.compute.gpu.mapping.seeds import GpuSeeds, made_reads
 from f5py.mapping.index.seeds import find_anchors, suits_gpu
@@ -139,7 +139,7 @@ def test_other_seeds_on_the_device_are_not_taken(device, pool, monkeypatch):
         results[0][2][:] += 1
 
     monkeypatch.setattr(GpuSeeds, "_find_round", broken)
-    with anew(), pytest.raises(GpuUnavailableError, match="finds other seeds than the CPU"):
+    with without_cache(), pytest.raises(GpuUnavailableError, match="finds other seeds than the CPU"):
         compared(device, pool, *made(4))
 
 

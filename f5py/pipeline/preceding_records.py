@@ -19,13 +19,13 @@ from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads
 from f5py.io.reads.read_index import ReadIndex
 from f5py.methylation.covered import AlignmentSpans, Places
-from f5py.pipeline.batch_records import Stretch
+from f5py.pipeline.batch_records import RecordSlice
 from f5py.pipeline.parts import Part
 from f5py.pipeline.record_filter import classified
 from f5py.pipeline.seen_records import SeenRecords
 
 
-class Loading(Protocol):
+class RecordSource(Protocol):
     """Attributes of a loader used for preceding records."""
 
     alignments: AlignmentFile
@@ -36,7 +36,7 @@ class Loading(Protocol):
     max_bases: int
 
 
-class EarlierRecords:
+class PrecedingRecords:
     """Visit the records between the parts of this process, so that each part equals that of one run over everything.
 
     For duplicate filtering, all preceding records are marked as seen. Where calls count once per read, alignments
@@ -50,25 +50,25 @@ class EarlierRecords:
     are_loaded : bool
         Load preceding alignments rather than only mark them.
     ultra_threshold : int
-        See `f5py.pipeline._batch_limits_numba.Limits`; -1 for none.
+        See `f5py.pipeline._batch_limits_numba.BatchLimits`; -1 for none.
     """
 
-    def __init__(self, loader: Loading, parts: Sequence[Part], are_loaded: bool, ultra_threshold: int) -> None:
+    def __init__(self, loader: RecordSource, parts: Sequence[Part], are_loaded: bool, ultra_threshold: int) -> None:
         self._loader = loader
         self._parts = parts
         self._are_loaded = are_loaded
         self._ultra_threshold = ultra_threshold
 
-    def before(self, part: Part) -> Iterator[list[Stretch]]:
+    def before(self, part: Part) -> Iterator[list[RecordSlice]]:
         """Yield the records of each batch that a part needs before it."""
         from f5py.io.bam._bam_numba import DUPLICATE, KEPT
-        from f5py.pipeline._batch_limits_numba import Limits, cut
+        from f5py.pipeline._batch_limits_numba import BatchLimits, cut
 
         loader = self._loader
         if part.before is None or not (self._are_loaded or loader.seen is not None):
             return
-        limits = Limits(loader.batch_size, loader.max_bases, self._ultra_threshold, False)
-        stretches: list[Stretch] = []
+        limits = BatchLimits(loader.batch_size, loader.max_bases, self._ultra_threshold, False)
+        stretches: list[RecordSlice] = []
         state = np.zeros(4, np.int64)
         later = self._later if self._are_loaded else None
         for data, starts, kinds, rows, lengths in self._visited(part.before, loader.seen):
@@ -84,7 +84,7 @@ class EarlierRecords:
                 if len(chosen):  # without the others, of which there may be many chunks
                     few, offsets = chosen_records(data, starts, chosen)
                     is_kept = np.ones(len(chosen), np.bool_)
-                    stretches.append(Stretch.of(few, offsets, is_kept, rows[chosen], 0, len(chosen), 0))
+                    stretches.append(RecordSlice.of(few, offsets, is_kept, rows[chosen], 0, len(chosen), 0))
                 first = end
                 if state[3]:
                     yield stretches

@@ -7,7 +7,7 @@ import numpy as np
 from f5py.core.batch import ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.errors import UnsupportedDataError
-from f5py.outputs.moves.signal_strings import mapped_kmers, strings_of_kmers
+from f5py.outputs.resquiggle.signal_strings import mapped_kmers, strings_of_kmers
 from f5py.text.encoding import PartialTextError, encoded
 
 
@@ -33,7 +33,7 @@ class ResquiggleTable(_Layout):
 
         Raises `PartialTextError`, with the rows before it, for a k-mer with an empty range of samples.
         """
-        from f5py.outputs.moves._resquiggle_writer_numba import MAX_ROW, format_kmers
+        from f5py.outputs.resquiggle._resquiggle_writer_numba import MAX_ROW, format_kmers
 
         names = [encoded(name) for name in batch.names[first:end]]
         name_lengths = np.array([len(name) for name in names], np.int64)

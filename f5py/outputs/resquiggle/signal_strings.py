@@ -38,7 +38,7 @@ class SignalStrings:
 
 def strings_of_rows(batch: ReadBatch, first: int, end: int, rna: bool) -> SignalStrings:
     """Make the strings of the rows of reads `first` to `end` - 1, over reference k-mers."""
-    from f5py.outputs.moves import _signal_strings_numba as jitted
+    from f5py.outputs.resquiggle import _signal_strings_numba as jitted
 
     n_rows = batch.rows.n[first:end]
     text, offsets, figures = _room(end - first, int(n_rows.sum()) * jitted.MAX_TOKENS, jitted.N_FIGURES)
@@ -51,7 +51,7 @@ def strings_of_rows(batch: ReadBatch, first: int, end: int, rna: bool) -> Signal
 
 def strings_of_kmers(batch: ReadBatch, first: int, end: int, k: int, rna: bool) -> SignalStrings:
     """Make the strings of the base-to-event maps of reads `first` to `end` - 1, over their own k-mers."""
-    from f5py.outputs.moves import _signal_strings_numba as jitted
+    from f5py.outputs.resquiggle import _signal_strings_numba as jitted
 
     n_kmers = mapped_kmers(batch, first, end, k)
     text, offsets, figures = _room(end - first, int(n_kmers.sum()) * jitted.MAX_TOKENS, jitted.N_FIGURES)

@@ -16,13 +16,13 @@ from f5py.options.map_commands import MapOptions
 from f5py.options.shared import MappingOptions
 from f5py.pipeline.inputs import READS_FOR_RUN_INFO, open_signals_of, with_local_inputs
 from f5py.runs.gpu_workers import options_of_workers
-from f5py.runs.recipe import MappedOptions, MappedReadsRecipe, Take
+from f5py.runs.recipe import MappedOptions, MappedReadsRecipe, TableCallback
 from f5py.runs.run import run_whole
 
 _WHO = "map"
 
 
-def run_of_alignments(recipe: MappedReadsRecipe, options: Any, take: Take | None) -> RunCounts:
+def run_of_alignments(recipe: MappedReadsRecipe, options: Any, on_table: TableCallback | None) -> RunCounts:
     """Do what a command does with alignments: in one run, in parts if that is wanted, after mapping if there are none.
 
     Raises
@@ -31,9 +31,9 @@ def run_of_alignments(recipe: MappedReadsRecipe, options: Any, take: Take | None
         For anything wrong with the options, the input or the output.
     """
     if not options.bam:
-        return run_mapped(recipe, options, take)
+        return run_mapped(recipe, options, on_table)
     if options.plan is not None or options.resume:
-        if take is not None:
+        if on_table is not None:
             raise UsageError(
                 f"--plan and --resume: go on with a file, and the {recipe.words} are returned; name the file with -o, "
                 "or leave these options out"
@@ -41,20 +41,20 @@ def run_of_alignments(recipe: MappedReadsRecipe, options: Any, take: Take | None
         from f5py.runs.in_parts import run_in_parts
 
         return run_in_parts(recipe, options)
-    return _run(recipe, recipe.resolved(options, take is not None), take)
+    return _run(recipe, recipe.resolved(options, on_table is not None), on_table)
 
 
-def _run(recipe: MappedReadsRecipe, options: Any, take: Take | None) -> RunCounts:
+def _run(recipe: MappedReadsRecipe, options: Any, on_table: TableCallback | None) -> RunCounts:
     """Do what a command does, with a process for each GPU if there are several and enough to do for them."""
-    of_workers = [options] if take is not None else options_of_workers(recipe, options)
+    of_workers = [options] if on_table is not None else options_of_workers(recipe, options)
     if len(of_workers) == 1:
-        return run_whole(recipe, of_workers[0], take)
+        return run_whole(recipe, of_workers[0], on_table)
     from f5py.runs.in_parts import run_on_gpus
 
     return run_on_gpus(recipe, options, of_workers)
 
 
-def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, take: Take | None) -> RunCounts:
+def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, on_table: TableCallback | None) -> RunCounts:
     """Map the reads of ``-r``, and do what the command does with the alignments, which only ``--keep-bam`` keeps.
 
     Raises
@@ -72,7 +72,7 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, take: Take | N
         raise UsageError("-b: name the alignments, or name the reads with -r to have them mapped")
     if options.reads == "-":
         raise UsageError("-r -: reads that are mapped in the same run are read twice; name a file, or map them first")
-    resolved = recipe.resolved(options, take is not None)  # mistakes come first
+    resolved = recipe.resolved(options, on_table is not None)  # mistakes come first
     with ExitStack() as inputs:
         folder = inputs.enter_context(temporary_folder("f5py-mapped-"))
         bam = options.keep_bam or os.path.join(folder, f"{sample_name(options.reads)}.bam")
@@ -89,7 +89,7 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, take: Take | N
             )
         )  # fmt: skip
         console.note(_WHO, f"{counts}" if options.keep_bam is None else f"{counts}; written: {bam}")
-        return _run(recipe, replace(resolved, bam=bam, keep_bam=None, map_preset=None, mapped_by=command), take)
+        return _run(recipe, replace(resolved, bam=bam, keep_bam=None, map_preset=None, mapped_by=command), on_table)
 
 
 def _is_rna(options: MappedOptions) -> bool:

@@ -1,4 +1,4 @@
-"""Kernels of `f5py.outputs.moves.signal_strings`."""
+"""Kernels of `f5py.outputs.resquiggle.signal_strings`."""
 
 import numpy as np
 

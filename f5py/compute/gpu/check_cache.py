@@ -21,7 +21,7 @@ _anew: ContextVar[bool] = ContextVar("anew", default=False)
 
 
 @contextmanager
-def anew() -> Iterator[None]:
+def without_cache() -> Iterator[None]:
     """Disable the cache of checks."""
     token = _anew.set(True)
     try:
@@ -30,7 +30,7 @@ def anew() -> Iterator[None]:
         _anew.reset(token)
 
 
-def once(number: int, what: bytes | None, check: Callable[[], None]) -> None:
+def check_once(number: int, what: bytes | None, check: Callable[[], None]) -> None:
     """Run a check unless the cache has it.
 
     Parameters

@@ -1,9 +1,9 @@
-"""Kernel of `f5py.outputs.moves.resquiggle_writer`."""
+"""Kernel of `f5py.outputs.resquiggle.resquiggle_writer`."""
 
 import numpy as np
 
 from f5py.jit.kernel import kernel
-from f5py.outputs.moves._signal_strings_numba import kmer_interval
+from f5py.outputs.resquiggle._signal_strings_numba import kmer_interval
 from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_int
 
 _NONE = np.frombuffer(b".\t.", np.uint8)

@@ -8,8 +8,8 @@ import pytest
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import chemistry_of
-from f5py.compute.facts import metadata_in_common
-from f5py.compute.methylation import Caller
+from f5py.compute.methylation import MethylationStage
+from f5py.compute.provenance import metadata_in_common
 from f5py.options import declarations
 from f5py.options.declaration import Group, Kind
 from f5py.options.effective import _ONLY_WITH, _WORDS_ARE_VALUES, effective, in_words
@@ -45,7 +45,7 @@ def test_it_is_told_how_the_chemistry_is_known(pore, rna, run_info, known_from):
 
 def test_facts_of_calls():
     options = CallOptions(**INPUTS, methylation="cpg,gpc", threads=1, accurate=True, window=("chr1",), modbam="x.bam")
-    caller = Caller(options, chemistry_of(None, False, {"sequencing_kit": "sqk-lsk109"}, own_model=False))
+    caller = MethylationStage(options, chemistry_of(None, False, {"sequencing_kit": "sqk-lsk109"}, own_model=False))
     caller.close()
     facts = caller.facts
     assert facts.models == {

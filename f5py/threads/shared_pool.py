@@ -7,7 +7,7 @@ import threading
 from f5py.threads.pool import WorkerPool
 
 
-class LentPool:
+class BorrowedPool:
     """Borrowed threads while available, else own ones, started on first use.
 
     Parameters

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from f5py.abea.align import transition_penalties
 from f5py.compute.cpu import SignalStages
-from f5py.compute.gpu.buffers import ArenaPart, Tables, take_reads
-from f5py.compute.gpu.placement import Placement, Reason
+from f5py.compute.gpu.buffers import ArenaPart, DeviceTables, scatter_reads
+from f5py.compute.gpu.placement import Placement, PlacementReason
 from f5py.compute.gpu.results.references import reads_that_fit
 from f5py.compute.gpu.results.rows import GpuRows
 from f5py.compute.gpu.results.scores import GpuScores, can_be_scored
@@ -52,26 +52,26 @@ class BatchTiming:
     total: float = 0.0
 
 
-class Device(NamedTuple):
+class GpuResources(NamedTuple):
     """Resources that all batches on a GPU share."""
 
     number: int  # that of the CUDA device
     functions: dict[str, Any]
     model: Any  # see `f5py.abea.align.model_table`
-    tables: Tables
+    tables: DeviceTables
 
 
-class GpuShare:
-    """Implementation of `f5py.compute.cpu.Share`.
+class GpuBatchSlice:
+    """Implementation of `f5py.compute.cpu.BatchSlice`.
 
     Parameters
     ----------
-    device : Device
+    device : GpuResources
         Of the calling thread's current device.
     part : ArenaPart
         For exclusive use.
     placement : Placement
-        The reads with `Reason.GPU`; those that do not fit are placed elsewhere.
+        The reads with `PlacementReason.GPU`; those that do not fit are placed elsewhere.
     max_events_per_base : float
         Reads with more are returned to the CPU.
 
@@ -83,7 +83,7 @@ class GpuShare:
 
     def __init__(
         self,
-        device: Device,
+        device: GpuResources,
         part: ArenaPart,
         stages: SignalStages,
         batch: ReadBatch,
@@ -98,9 +98,9 @@ class GpuShare:
         self.timing = BatchTiming()
         self._started, self._ended = cupy.cuda.Event(), cupy.cuda.Event()
         self._event_arrays = (
-            () if stages.leaves_events else ("event_mean",) if stages.means_only else ("event_mean", *_EVENTS)
+            () if stages.skip_event_copy else ("event_mean",) if stages.means_only else ("event_mean", *_EVENTS)
         )
-        self._map_arrays = ("first_event",) if stages.leaves_events else _MAP
+        self._map_arrays = ("first_event",) if stages.skip_event_copy else _MAP
         self._scores: GpuScores | None = None
         self._chosen: NDArray[np.bool_] | None = None  # what the share makes results of
         self._find_events()
@@ -124,13 +124,13 @@ class GpuShare:
         """Upload the samples, and queue event detection."""
         started = time.perf_counter()
         batch, part, parameters = self._batch, self._part, self._stages.parameters
-        reads = self._placement.having(Reason.GPU)
+        reads = self._placement.having(PlacementReason.GPU)
         n_samples = batch.n_samples[reads]
         # As many as the CPU has room for, and no more than a read may have here.
         allowed = np.ceil(self._max_events_per_base * batch.read_length[reads]).astype(np.int64) + 1
         slots = np.minimum(most_boundaries(n_samples, parameters), allowed)
         fits = np.cumsum(slots) <= part.size.slots
-        self._placement.move(~fits, Reason.NO_MEMORY)
+        self._placement.move(~fits, PlacementReason.NO_MEMORY)
         self._found, n_samples, slots = reads[fits], n_samples[fits], slots[fits]
         n = len(self._found)
         with part.stream:
@@ -158,9 +158,9 @@ class GpuShare:
         n_events = part.host["n_events"][: len(self._found)].astype(np.int64)
         events_per_base = n_events.astype(np.float32) / batch.read_length[self._found].astype(np.float32)
         is_many = (n_events < 0) | (events_per_base >= self._max_events_per_base)
-        self._placement.move(is_many, Reason.MANY_EVENTS)
+        self._placement.move(is_many, PlacementReason.MANY_EVENTS)
         fits = np.cumsum(np.where(is_many, 0, n_events)) <= part.size.events
-        self._placement.move(~fits[~is_many], Reason.NO_MEMORY)
+        self._placement.move(~fits[~is_many], PlacementReason.NO_MEMORY)
         self._n_events = np.zeros(len(batch), np.int64)
         kept = self._found[~is_many & fits]
         self._n_events[kept] = n_events[~is_many & fits]
@@ -224,7 +224,7 @@ class GpuShare:
             "fit_scale", "fit_var", "n_used",
         )  # fmt: skip
 
-    def fetch_maps(self, batch: ReadBatch) -> None:
+    def fetch_event_map(self, batch: ReadBatch) -> None:
         import cupy
 
         from f5py.compute.gpu._packing_numba import scatter_maps
@@ -237,8 +237,8 @@ class GpuShare:
         host, n = part.host, len(reads)
         for name in self._event_arrays:
             values = getattr(batch.events, name.removeprefix("event_"))
-            take_reads(host[name], self._q, reads, values, batch.events.offsets, pool)
-        if not self._stages.leaves_events:
+            scatter_reads(host[name], self._q, reads, values, batch.events.offsets, pool)
+        if not self._stages.skip_event_copy:
             maps = BaseMap(self._p, host["first_event"], host["last_event"])
             pool.run(scatter_maps, reads, k, self._p, maps, batch.base_map)
         batch.n_pairs[reads] = host["n_pairs"][:n]
@@ -272,7 +272,7 @@ class GpuShare:
 
     def view(self, batch: ReadBatch) -> BatchView:
         """Return a view of the batch; event maps that stayed on the device are read from the download buffers."""
-        if not self._stages.leaves_events:
+        if not self._stages.skip_event_copy:
             return batch.view
         # the reads of the share stand there in the order of the batch
         offsets = offsets_of(batch.read_length * self._mask(self._aligned))
@@ -282,14 +282,14 @@ class GpuShare:
     def _fetch_left(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
         """Download event means and maps of the reads that the CPU threads score."""
         at = np.flatnonzero((reads & (batch.status == ReadStatus.OK))[self._aligned])
-        if not self._stages.leaves_events or not len(at):
+        if not self._stages.skip_event_copy or not len(at):
             return
         self._part.download("event_mean", int(self._q[-1]))
         self._part.wait()
         host, events, base_map = self._part.host, batch.events, batch.base_map
         given, pool = self._aligned[at], self._stages.pool
-        take_reads(host["event_mean"], self._q[at], given, events.mean, events.offsets, pool)
-        take_reads(host["first_event"], self._p[at], given, base_map.first_event, base_map.offsets, pool)
+        scatter_reads(host["event_mean"], self._q[at], given, events.mean, events.offsets, pool)
+        scatter_reads(host["first_event"], self._p[at], given, base_map.first_event, base_map.offsets, pool)
 
     def begin_scores(
         self,

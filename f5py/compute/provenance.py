@@ -15,7 +15,7 @@ ENTRY = "f5py"
 
 
 @dataclass(frozen=True)
-class Facts:
+class Provenance:
     """Chemistry, models and options of a run; independent of threads, batches and GPUs."""
 
     command: str
@@ -24,7 +24,7 @@ class Facts:
     options: Mapping[str, Any]  # see `f5py.options.effective.effective`
     option_words: str  # the same in words
 
-    def with_models(self, models: Mapping[str, str]) -> Facts:
+    def with_models(self, models: Mapping[str, str]) -> Provenance:
         """Return a copy with further models."""
         return replace(self, models={**self.models, **models})
 

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import ArenaPart, Tables
+from f5py.compute.gpu.buffers import ArenaPart, DeviceTables
 from f5py.threads.pool import CallingThread, WorkerPool
 
 
-class OfPart:
+class PartResults:
     """Results for the reads of a part while their events are on the device.
 
     Parameters
@@ -24,7 +24,12 @@ class OfPart:
     """
 
     def __init__(
-        self, part: ArenaPart, functions: dict[str, Any], tables: Tables, aligned: NDArray[np.int64], pool: WorkerPool
+        self,
+        part: ArenaPart,
+        functions: dict[str, Any],
+        tables: DeviceTables,
+        aligned: NDArray[np.int64],
+        pool: WorkerPool,
     ) -> None:
         self._part, self._functions, self._tables, self._pool = part, functions, tables, pool
         self._aligned = aligned

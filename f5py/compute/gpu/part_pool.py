@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.buffers import TransferredArrays
+from f5py.compute.gpu.check_cache import check_once
 from f5py.compute.gpu.device import (
     GpuDevice,
     GpuFailure,
@@ -25,16 +26,15 @@ from f5py.compute.gpu.device import (
     is_out_of_memory,
     remedy,
 )
-from f5py.compute.gpu.kept_checks import once
 from f5py.messages import console
 
 _SHRINK = 0.7
 
 Part = TypeVar("Part", bound=TransferredArrays)
-Made = TypeVar("Made")
+Started = TypeVar("Started")
 
 
-class PartsOfGpu(Generic[Part]):
+class GpuPartPool(Generic[Part]):
     """Parts of a device's memory for concurrent batches.
 
     Parameters
@@ -71,7 +71,7 @@ class PartsOfGpu(Generic[Part]):
             )
         return GpuUnavailableError(f"{name} does not work: {remedy(problem)}")
 
-    def _started(self, start: Callable[[], Made]) -> Made:
+    def _started(self, start: Callable[[], Started]) -> Started:
         """Call `start`, turning every exception into `GpuUnavailableError`."""
         try:
             return start()
@@ -125,7 +125,7 @@ class PartsOfGpu(Generic[Part]):
         try:
             try:
                 of = None if what is None else b"%s %s" % (type(self).__name__.encode(), what)
-                once(self.device.number, of, check)
+                check_once(self.device.number, of, check)
             except GpuFailure as problem:
                 raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
         except BaseException:
