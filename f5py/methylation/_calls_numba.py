@@ -1,4 +1,4 @@
-"""Jitted loops that score site groups; see `f5py.methylation.calls`."""
+"""Jitted scoring of site groups; see `f5py.methylation.calls`."""
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes
 from f5py.methylation._noise_numba import forward_correlated
 
 LOG2_E = 1.4426950408889634
-#: Groups that are scored together are so many at least, of as many reads as that takes: the more there are, the more
-#: alike are those of a pack. Of batches with few groups they are less, so that there is something for many threads.
+#: Minimum number of groups sorted together, of several reads, to fill packs with groups of like size; less for batches
+#: with few groups, so that all threads get some.
 TOGETHER, _LEAST_TOGETHER, _PARTS = 2048, 256, 64
-#: Groups that a thread takes at a time of those that are scored again and again.
+#: Groups of a thread's task in `score_blocks`.
 BLOCK = 128
 #: Letters of the methylation alphabet ACGMT, and the code of M.
 CODES = 5
@@ -41,19 +41,19 @@ METHYLATED = 3
 
 
 class Scores(NamedTuple):
-    """Log-likelihoods of groups or sites, natural logarithms, to be filled."""
+    """Log-likelihoods of groups or sites, natural logarithms."""
 
     methylated: NDArray[np.float32]  # shape (>= n,)
     unmethylated: NDArray[np.float32]  # shape (>= n,)
 
 
 class ReadCalls(NamedTuple):
-    """The calls of one read, one element a group or site."""
+    """Calls of one read: one element per group or site."""
 
     # first, last: shape (>= n,): reference positions of the first and last site
     first: NDArray[np.int64]
     last: NDArray[np.int64]
-    sites: NDArray[np.int32]  # shape (>= n,): their number
+    sites: NDArray[np.int32]  # shape (>= n,): number of sites
     # methylated, unmethylated: shape (>= n,): log-likelihoods, natural logarithms
     methylated: NDArray[np.float32]
     unmethylated: NDArray[np.float32]
@@ -63,18 +63,7 @@ class ReadCalls(NamedTuple):
 def fill_plain(segment, first, length, motif, reverse, plain):
     """Fill the codes of ``segment[first:first + length]`` on the read's strand.
 
-    On the reverse strand each position holds the code of the base opposite to it.
-
-    Parameters
-    ----------
-    segment : uint8
-        Letters of the forward strand.
-    first, length : int
-        In bases.
-    motif : f5py.core.motifs.MotifCodes
-    reverse : bool
-    plain : uint8, shape (>= length,)
-        Filled.
+    On the reverse strand each position holds the code of the complementary base.
     """
     for i in range(length):
         code = motif.letter_codes[segment[first + i]]
@@ -85,7 +74,7 @@ def fill_plain(segment, first, length, motif, reverse, plain):
 def fill_methylated(segment, first, length, motif, overlapping, plain, changed):
     """Methylate the sites of the codes in `plain`, from left to right.
 
-    Of sites that overlap each other every one, or only the first and then those after it, as nanopolish does.
+    Without `overlapping`, sites that overlap the preceding one are skipped, as in nanopolish.
     """
     for i in range(length):
         changed[i] = plain[i]
@@ -105,12 +94,12 @@ def fill_emissions(kmers, model, fits, emissions):
     Parameters
     ----------
     kmers : int64
-        Ranks; below 0 where there is no k-mer, so that nothing is emitted.
+        Ranks; below 0 for no k-mer, with an emission of zero.
     model : f5py.pore_model.model.Levels
     fits : tuple of four vectors
-        Shift, scale, var and the logarithm of var of each lane's read.
+        Shift, scale, var and ln(var) of each lane's read.
     emissions : Emissions
-        Of as many elements as `kmers` has, a multiple of 16.
+        As many elements as `kmers`, a multiple of 16.
     """
     inverse, offset, constant = emissions
     for at in range(kmers.shape[0]):
@@ -136,12 +125,12 @@ def fill_emissions(kmers, model, fits, emissions):
 
 @inner
 def fill_ranks(codes, k, reverse, n_kmers, ranks):
-    """Rank of each k-mer of the read's strand, in forward order."""
+    """Fill the rank of each k-mer of the read's strand, in forward order."""
     highest = 1
     for _ in range(k - 1):
         highest *= CODES
     rank = 0
-    # Ranks roll along the sequence: a new base enters at one end of the k-mer and the oldest leaves at the other.
+    # rolling ranks
     for i in range(k - 1):
         rank = rank // CODES + codes[i] * highest if reverse else rank * CODES + codes[i]
     for j in range(n_kmers):
@@ -154,7 +143,7 @@ def fill_ranks(codes, k, reverse, n_kmers, ranks):
 
 @inner
 def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
-    """Score groups as a whole: log-likelihoods with their sites methylated and with none.
+    """Compute log-likelihoods of groups with all sites methylated and with none.
 
     Parameters
     ----------
@@ -164,17 +153,17 @@ def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
     motifs : pair of MotifCodes
         Of forward and of reverse reads.
     noise : f5py.methylation.correlated.Terms or None
-        Code for either is compiled when it is first used.
+        Code for either is compiled at its first use.
     overlapping : bool
         See `fill_methylated`.
     listed : ListedGroups
     scores : Scores
-        Filled, one element a group.
+        One element per group.
     """
     alignments, events_of_reads, scaling = batch.alignments, batch.events, batch.scaling
     groups = listed.groups
     score_methylated, score_unmethylated = scores
-    # Lanes of one pack should have like numbers of k-mers and events: order by both.
+    # the lanes of a pack need like numbers of k-mers and events
     k = model.k
     count = listed.read.shape[0]
     order_key = np.empty(count, np.int64)
@@ -254,12 +243,12 @@ def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
 
 @kernel
 def score_blocks(turn, blocks, batch, model, motifs, noise, listed, scores):
-    """Score the groups of each block as `score_groups` does, those of a block by one thread.
+    """Score blocks of groups by `score_groups`, one block per task.
 
     Parameters
     ----------
     blocks : int64, shape (n,)
-        Numbers of the blocks' first groups; blocks have `BLOCK` groups.
+        First groups of blocks of `BLOCK` groups.
     listed, scores
         All groups, as of `score_groups`.
     """
@@ -273,7 +262,7 @@ def score_blocks(turn, blocks, batch, model, motifs, noise, listed, scores):
 
 @inner
 def calls_between(calls, first, end):
-    """Return the `ReadCalls` in some slots of a batch's `f5py.core.batch.Calls`."""
+    """Return the `ReadCalls` in a range of a batch's `f5py.core.batch.Calls`."""
     return ReadCalls(
         calls.first[first:end], calls.last[first:end], calls.sites[first:end], calls.methylated[first:end],
         calls.unmethylated[first:end],
@@ -282,7 +271,7 @@ def calls_between(calls, first, end):
 
 @inner
 def _call_listed(listed, place, batch, model, motifs, noise, overlapping, calls):
-    """Score groups, and fill the calls at their places."""
+    """Score groups, and fill the calls at the indices `place`."""
     groups = listed.groups
     count = place.shape[0]
     if count == 0:
@@ -303,7 +292,7 @@ def call_groups(turn, reads, batch, model, motifs, noise, listing, calls):
     Parameters
     ----------
     listing : f5py.methylation._group_list_numba.Listing or None
-        Filled. If there is one, sites that overlap each other count all; see `fill_methylated`.
+        Filled. With a listing, all overlapping sites count; see `fill_methylated`.
     others
         Those of `call_all`.
     """
@@ -358,6 +347,5 @@ def call_all(turn, reads, batch, model, motifs, noise, calls):
     motifs : pair of MotifCodes
         Of forward and of reverse reads.
     calls : f5py.core.batch.Calls
-        Filled.
     """
     call_groups(turn, reads, batch, model, motifs, noise, None, calls)

@@ -1,4 +1,4 @@
-"""Jitted loops of `f5py.methylation.covered`."""
+"""Jitted hash table of reads' alignments; see `f5py.methylation.covered`."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_inner, exact_kernel
 
-#: FNV-1a of 64 bits, and the same from another begin with another prime.
+#: Initial values of FNV-1a of 64 bits and of a variant with another prime.
 _BASIS = (np.uint64(0xCBF29CE484222325), np.uint64(0x84222325CBF29CE4))
 _PRIME = (np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15))
 _SHIFT = np.uint64(29)
 
 
 class Spans(NamedTuple):
-    """Alignments in the order in which they came, and a hash table of the reads' names."""
+    """Alignments in input order, and a hash table of read names."""
 
     keys: NDArray[np.uint64]  # (2 ** m, 2); 0, 0 is an empty slot
-    latest: NDArray[np.int64]  # (2 ** m,): the last alignment of the read
+    latest: NDArray[np.int64]  # (2 ** m,): the read's last alignment
     contig: NDArray[np.int32]
     start: NDArray[np.int64]
     end: NDArray[np.int64]
-    earlier: NDArray[np.int64]  # the alignment of the same read before, or -1
+    earlier: NDArray[np.int64]  # the same read's preceding alignment, or -1
 
 
 @exact_inner
@@ -37,7 +37,7 @@ def _slot_of(keys, first, second):
 
 @exact_inner
 def _key_of(names, begin, end):
-    """Two hashes of a name."""
+    """Compute two hashes of a name."""
     first, second = _BASIS
     for i in range(begin, end):
         first = (first ^ np.uint64(names[i])) * _PRIME[0]
@@ -49,7 +49,7 @@ def _key_of(names, begin, end):
 
 @exact_kernel
 def find_touched(names, offsets, places, spans, found):
-    """Find the alignments that overlap or touch one of the same read.
+    """Find the alignments that overlap or touch an added alignment of the same read.
 
     Parameters
     ----------
@@ -57,7 +57,6 @@ def find_touched(names, offsets, places, spans, found):
         See `add_spans`.
     spans : Spans
     found : bool, shape (n_reads,)
-        Filled.
     """
     contig, start, end = places
     for read in range(found.shape[0]):
@@ -73,20 +72,20 @@ def find_touched(names, offsets, places, spans, found):
 
 @exact_kernel
 def add_spans(names, offsets, used, places, n_spans, spans, earlier):
-    """Add the alignments of the reads that are `used`; return the number of all.
+    """Add the alignments of the reads selected by `used`; return the number of all alignments.
 
     Parameters
     ----------
     names, offsets : uint8, int64, shape (n_reads + 1,)
     used : bool, shape (n_reads,)
     places : int32, int64, int64, shape (n_reads,)
-        Contigs, first positions of the alignments and those behind their last.
+        Contigs, starts and ends of the alignments.
     n_spans : int
-        Before these.
+        Earlier alignments.
     spans : Spans
-        Added to; there must be room.
+        Large enough for all.
     earlier : int64, shape (n_reads,)
-        Filled with the alignment of the same read before, or -1.
+        Filled with the same read's preceding alignment, or -1.
     """
     contig, start, end = places
     for read in range(used.shape[0]):
@@ -107,7 +106,7 @@ def add_spans(names, offsets, used, places, n_spans, spans, earlier):
 
 @exact_kernel
 def move_keys(old_keys, old_latest, keys, latest):
-    """Put what is in one table into a larger one, which is filled with zeros.
+    """Copy a hash table to a larger one filled with zeros.
 
     Parameters
     ----------
@@ -123,9 +122,9 @@ def move_keys(old_keys, old_latest, keys, latest):
 
 @exact_kernel
 def drop_covered(earlier, contig, spans, calls):
-    """Drop the calls of each read that overlap an earlier alignment of it; return how many sites those had.
+    """Drop each read's calls that overlap its earlier alignments; return the number of dropped sites.
 
-    The calls are moved together, and their numbers changed.
+    The remaining calls are moved together and their numbers reduced.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Jitted loops for groups that are listed, or scored elsewhere; see `f5py.methylation.calls`."""
+"""Jitted loops that list groups, also for a GPU; see `f5py.methylation.calls`."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from f5py.methylation._hmm_numba import stay_probability
 
 
 class Listing(NamedTuple):
-    """Groups in the slots of a batch's calls: what scoring them takes besides the calls' own arrays."""
+    """Windows of groups, with the indices of a batch's calls."""
 
-    # window, n_bases: first base of the group's window in the reference segment, and its length
+    # window, n_bases: start and length of the window in the reference segment
     window: NDArray[np.int32]
     n_bases: NDArray[np.int32]
-    # begin, end: first and last event under the window, in the order of the reference
+    # begin, end: first and last event of the window, in reference order
     begin: NDArray[np.int32]
     end: NDArray[np.int32]
 
 
 @inner
 def list_read(read, k, motif, calls, slots, events, listing, scratch):
-    """Find the groups of one read, for the slots `slots[0]` to `slots[1]`; return their number.
+    """List the groups of one read at ``slots[0]`` to ``slots[1]`` of the calls; return their number.
 
     Parameters
     ----------
@@ -42,7 +42,6 @@ def list_read(read, k, motif, calls, slots, events, listing, scratch):
     events : int64, shape (2, >= slots[1] - slots[0])
         Scratch space.
     listing : Listing
-        Filled.
     scratch : f5py.methylation._groups_numba.SiteScratch
         Large enough for the read.
     """
@@ -91,18 +90,17 @@ def call_and_list(turn, reads, batch, model, motifs, noise, listing, calls):
     Parameters
     ----------
     listing : Listing
-        Filled.
     others
-        Those of `f5py.methylation._calls_numba.call_all`. Sites that overlap each other count all.
+        Those of `f5py.methylation._calls_numba.call_all`. All overlapping sites count.
     """
     call_groups(turn, reads, batch, model, motifs, noise, listing, calls)
 
 
 @kernel
 def numbers_of_reads(events_per_base, var, stay_weight, step_weight, numbers):
-    """Fill the probabilities of staying and of a step, and ln(var), of each read as `forward_lanes` takes them.
+    """Fill each read's stay and step probability, times the weights, and ln(var).
 
-    The probabilities are times the weights, which are 1 but with correlated noise.
+    Weights differ from 1 only with correlated noise.
 
     Parameters
     ----------
@@ -110,7 +108,6 @@ def numbers_of_reads(events_per_base, var, stay_weight, step_weight, numbers):
     var : float32, shape (n,)
     stay_weight, step_weight : float
     numbers : float32, shape (n, 3)
-        Filled.
     """
     for i in range(var.shape[0]):
         p_stay = stay_probability(events_per_base[i])

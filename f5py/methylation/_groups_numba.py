@@ -1,4 +1,4 @@
-"""Jitted loops that find the site groups of a read; see `f5py.methylation.calls`."""
+"""Jitted search for the site groups of a read; see `f5py.methylation.calls`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
 from f5py.jit.kernel import inner, kernel
 
-#: Bases of a group's window before its first site and after the first base of its last one.
+#: Bases of a window before the first site and after the first base of the last site.
 FLANK = 10
 _MAX_SPAN = 200
-_MIN_EVENTS = 10  # groups must span more events than this
+_MIN_EVENTS = 10  # exclusive
 
 
 class Groups(NamedTuple):
-    """Site groups of a read, one entry each.
+    """Site groups of a read.
 
-    `first` and `last` are the starts of the first and the last site in the segment, `begin` and `end` the read's first
-    and last event under the group's window, in the order of the reference.
+    `first` and `last` are the starts of the first and last site in the segment. `begin` and `end` are the first and
+    last event of the window, in reference order.
     """
 
     first: NDArray[np.int64]
@@ -56,7 +56,7 @@ def is_site(segment, position, motif):
 
 @inner
 def sites_per_kmer(modified, k):
-    """Find the greatest number of modified bases in `k` bases."""
+    """Return the largest number of modified bases within `k` bases."""
     greatest = 0
     first = 0
     for i in range(modified.shape[0]):
@@ -67,16 +67,16 @@ def sites_per_kmer(modified, k):
 
 
 class AlignedBlocks(NamedTuple):
-    """Stretches of aligned bases of a read that start usable k-mers, in the order of the reference; none is empty."""
+    """Non-empty runs of aligned bases that start usable k-mers, in reference order."""
 
-    # begin, end: positions in the reference
+    # begin, end: reference positions
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
-    read: NDArray[np.int64]  # the read's base at the begin
+    read: NDArray[np.int64]  # the read's base at `begin`
 
 
 class SiteScratch(NamedTuple):
-    """What a thread finds groups with, read after read: threads would wait for each other to get memory for each."""
+    """Scratch space of a thread, reused for all of its reads."""
 
     bits: NDArray[np.uint8]  # of the letters of a segment, see `MotifCodes`
     fits: NDArray[np.uint8]  # 1 where a site starts
@@ -86,7 +86,7 @@ class SiteScratch(NamedTuple):
 
 @inner
 def site_scratch(n_bases, n_operations):
-    """Make scratch space for segments of so many bases and CIGARs of so many operations."""
+    """Allocate scratch space for the numbers of bases and CIGAR operations."""
     blocks = np.empty((3, n_operations + 1), np.int64)
     return SiteScratch(
         np.empty(n_bases, np.uint8), np.empty(n_bases, np.uint8), np.empty(n_bases + 1, np.int32),
@@ -105,9 +105,9 @@ def enough(scratch, n_bases, n_operations):
 
 @inner
 def find_sites(segment, motif, scratch):
-    """List the positions at which recognition sites start, as `is_site` finds them; return their number.
+    """List the start positions of recognition sites, like `is_site`; return their number.
 
-    Each step is a loop without branches: a site in fourteen bases would mislead a processor that guesses.
+    Each step is a loop without branches, which would often be mispredicted.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ def find_sites(segment, motif, scratch):
 
 @inner
 def count_groups(segment, motif, scratch):
-    """Count the site groups in a reference segment, callable or not, and all sites."""
+    """Count all site groups, callable or not, and all sites of a reference segment."""
     n_sites, sites = find_sites(segment, motif, scratch), scratch.sites
     groups = min(n_sites, 1)
     for i in range(1, n_sites):
@@ -146,7 +146,7 @@ def count_groups(segment, motif, scratch):
 
 @inner
 def _list_blocks(cigar, reference_start, read_length, k, blocks):
-    """Fill `blocks`, which has room for one a CIGAR operation; return their number."""
+    """Fill `blocks`, of up to one per CIGAR operation; return their number."""
     reference, read = np.int64(reference_start), np.int64(0)
     count = 0
     for c in range(cigar.shape[0]):
@@ -162,7 +162,7 @@ def _list_blocks(cigar, reference_start, read_length, k, blocks):
 
 @inner
 def _block_until(blocks, count, block, position):
-    """Return the number of the first block, from `block` on, that does not end before a position; `count` if none."""
+    """Return the first block, from `block` on, that ends after a position; `count` for none."""
     while block < count and blocks.end[block] <= position:
         block += 1
     return block
@@ -170,19 +170,19 @@ def _block_until(blocks, count, block, position):
 
 @inner
 def _read_base(blocks, block, position):
-    """Return the read's base at the first position of a block that is not before `position`."""
+    """Return the read's base at the block's first position not before `position`."""
     return blocks.read[block] + max(position - blocks.begin[block], 0)
 
 
 @inner
 def window_length(segment, first, last):
-    """Bases under the window of the group whose first and last sites start there."""
+    """Return the number of bases of the window of a group with these first and last sites."""
     return min(last + FLANK + 1, segment.shape[0]) - (first - FLANK)
 
 
 @inner
 def find_groups(read, k, motif, groups, scratch):
-    """List the callable site groups of one read in `groups`; return their number.
+    """List the callable site groups of one read; return their number.
 
     Parameters
     ----------
@@ -190,7 +190,7 @@ def find_groups(read, k, motif, groups, scratch):
     k : int
     motif : f5py.core.motifs.MotifCodes
     groups : Groups
-        Filled; there must be room for all groups of sites.
+        Large enough for all groups of sites.
     scratch : SiteScratch
         Large enough for the read.
     """
@@ -199,7 +199,7 @@ def find_groups(read, k, motif, groups, scratch):
     n_blocks = _list_blocks(cigar, reference_start, read_length, k, blocks)
     if n_blocks == 0:
         return 0
-    # where the k-mer of a base is in the map, which is that of the read as sequenced
+    # index of a base's k-mer in the event map, which is in sequencing order
     turn, sign = (read_length - k, -1) if reverse else (0, 1)
     last_base = blocks.read[n_blocks - 1] + blocks.end[n_blocks - 1] - blocks.begin[n_blocks - 1] - 1
     if closest_event(first_event, turn + sign * blocks.read[0]) == closest_event(first_event, turn + sign * last_base):
@@ -255,9 +255,11 @@ def groups_from(groups, first):
 
 @inner
 def sort_pass(key, shift, n_digits, order, result):
-    """Fill `result` with `order` stably sorted by the 32 bits of ``key[order]`` from `shift` on, below `n_digits`.
+    """Fill `result` with `order`, sorted stably by a 32-bit digit of the key.
 
-    Two such passes do what `np.argsort` would, which takes two seconds to compile.
+    The digits, below `n_digits`, are the bits of ``key[order]`` from `shift` on. Two passes replace
+    `np.argsort`, which
+    takes two seconds to compile.
     """
     starts = np.zeros(n_digits + 1, np.int64)
     for g in range(key.shape[0]):
@@ -285,7 +287,7 @@ def some_of(listed, count):
 
 @inner
 def order_groups(alignments, listed, order_key):
-    """Order groups by the numbers of their window's bases and of their events.
+    """Order groups by the numbers of bases and events of their windows.
 
     `order_key` (int64) is filled with bases times 2 ** 32 plus events, group by group.
     """
@@ -302,7 +304,7 @@ def order_groups(alignments, listed, order_key):
     orders = np.empty((3, count), np.int64)
     for g in range(count):
         orders[0, g] = g
-    # The shifts are no literals, for each of which the pass would be compiled once.
+    # literal shifts would compile the pass twice
     sort_pass(order_key, np.int64(0), max_events + 1, orders[0], orders[1])
     sort_pass(order_key, np.int64(32), max_bases + 1, orders[1], orders[2])
     return orders[2], max_bases, max_events
@@ -318,7 +320,6 @@ def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
     motifs : pair of MotifCodes
         Of forward and of reverse reads.
     n_groups, n_sites : int64, shape (n_reads,)
-        Filled.
     """
     scratch = site_scratch(0, 0)
     for i in own_turns(counter(turn), reads.shape[0]):

@@ -1,20 +1,20 @@
 """Jitted loops of the hidden Markov model; see `f5py.methylation.hmm` for the mathematics.
 
-Sixteen problems are solved side by side, one per vector lane: the hypotheses of site groups, of whichever reads, each
-with its read's transition probabilities. Everything is in probability space with powers of two as scales. The state
-arrays hold, for k-mer j and lane l, element ``16 * j + l``; event and parameter arrays likewise.
+Sixteen problems are solved in parallel, one per vector lane: hypotheses of site groups, of any reads, with their
+reads' transition probabilities. Values are probabilities scaled by powers of two. Arrays of states, events and
+parameters hold k-mer (or event) j of lane l at ``16 * j + l``.
 
-Scales. Paths that are far behind the best one of a row may win in the end, when events come that only they explain:
-all of them must be kept, however small they are beside the row's greatest. So every `BLOCK` k-mers have a scale of
-their own, by which their stored values are multiplied, a power of two. After a row it moves, exactly, so that the
-greatest stored value of the block is about ``2 ** LIFT``; what is less than ``2 ** -(126 + LIFT)`` of it is lost.
+Scales. Paths far behind the best one of a row may win in the end, when they alone explain later events. None may be
+lost, however small. Therefore every `BLOCK` k-mers have their own scale, a power of two. After a row it is moved,
+exactly, to make the block's largest stored value about ``2 ** LIFT``; values below ``2 ** -(126 + LIFT)`` of it are
+lost.
 
-* A block begins where the one before ends: its scale is at most `HEADROOM` below that one's, so that nothing overflows
-  that comes from there. The silent skips lead from every state to the end of the next block with more than
-  ``2 ** -35`` and make better use of later events than what lies further ahead and is smaller than that.
-* Emissions below ``2 ** -126`` become zero, which is harmless wherever a path could take the event as a bad one
-  instead. The one place where it cannot is the entry into the first k-mer, so the entry is computed from exponents,
-  and the first block's scale is at most ``LIFT + HEADROOM`` below it.
+* A block's scale is at most `HEADROOM` below that of the preceding block, so values from there do not overflow.
+  Silent skips lead from every state to the end of the next block with more than ``2 ** -35``. They make better use
+  of later events than states further ahead with less than that.
+* Emissions below ``2 ** -126`` become zero. That is harmless wherever a path could take the event as a bad one
+  instead. It cannot at the entry into the first k-mer, so the entry is computed from exponents, and the first
+  block's scale is at most ``LIFT + HEADROOM`` below it.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ NEVER = np.float32(-1e30)
 BLOCK = 8
 #: Base-two logarithm of the greatest stored value of a block.
 LIFT = np.float32(100.0)
-#: By how much, in base-two logarithms, what enters a block may exceed what is in it.
+#: Maximum excess of values entering a block over values in it, as base-two logarithm.
 HEADROOM = np.float32(12.0)
-#: The least exponent of a block's greatest value by which it is scaled: 2 ** (LIFT - this) is in range.
+#: Smallest exponent of a block's largest value for scaling: 2 ** (LIFT - this) is in range.
 LEAST_EXPONENT = np.float32(-26.0)
 
 
 @inner
 def background(count):
-    """Base-two logarithm of the probability of that many background events before the entry or after the end."""
+    """Return the base-two logarithm of the probability of `count` background events."""
     if count == 0:
         return NO_BACKGROUND
     return FIRST_BACKGROUND + np.float32(count - 1) * MORE_BACKGROUND
@@ -57,15 +57,15 @@ def background(count):
 
 @inner
 def stay_probability(events_per_base):
-    """Probability that the next event belongs to the same k-mer."""
+    """Return the probability that the next event belongs to the same k-mer."""
     return max(1.0 - 1.0 / events_per_base, MIN_STAY) if events_per_base > 0.0 else MIN_STAY
 
 
 @inner
 def transitions(events_per_base, stay_weight, step_weight, work):
-    """Compute the probabilities of staying in a k-mer and of a step to the next one, times weights, as vectors.
+    """Compute the probabilities of a stay and of a step, times weights, as vectors.
 
-    `events_per_base` (float64) has one element a lane; `work` is scratch space.
+    `events_per_base` (float64) has one element per lane; `work` is scratch space.
     """
     for lane in range(simd.LANES):
         p_stay = stay_probability(events_per_base[lane])
@@ -76,7 +76,7 @@ def transitions(events_per_base, stay_weight, step_weight, work):
 
 @inner
 def log_sum(a, b):
-    """ln(exp(a) + exp(b))."""
+    """Return ln(exp(a) + exp(b))."""
     if a < b:
         a, b = b, a
     return a if b == -np.inf else a + math.log1p(math.exp(b - a))
@@ -84,31 +84,31 @@ def log_sum(a, b):
 
 @inner
 def log_score(total, best):
-    """Natural logarithm of ``total * 2 ** best``."""
+    """Return the natural logarithm of ``total * 2 ** best``."""
     return (math.log2(total) + best) / LOG2_E
 
 
 @inner
 def log_base(exponent, width):
-    """Compute what the logarithms of a window's shares have in common, of their exponent of two and their lanes."""
+    """Return the common term of the log-likelihoods of a window's states, from its exponent of two."""
     return exponent / LOG2_E - (width - 1) * math.log(2.0)
 
 
 @inner
 def log_of_share(base, share):
-    """Log-likelihood of a site's state."""
+    """Return the log-likelihood of a site's state."""
     return base + math.log(share)
 
 
 @inner
 def work_size(columns):
-    """Elements of scratch space that `forward_lanes` needs for that many k-mers."""
+    """Return the elements of scratch space that `forward_lanes` needs for that many k-mers."""
     return simd.LANES * (3 * columns + 2 * ((columns + BLOCK - 1) // BLOCK))
 
 
 @inner
 def score_ends(n_events, rows, work, ends, scales, scores):
-    """Fill `scores` with the sum, over the last aligned event, of the end states' mass and the background after it.
+    """Fill `scores` with the sum, over the last aligned event, of end states times later background.
 
     `ends` and `scales` are those of the rows; `work` is scratch space.
     """
@@ -152,7 +152,7 @@ class Emissions(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for the forward algorithm."""
+    """Scratch space of the forward algorithm."""
 
     work: NDArray[np.float32]  # shape (>= work_size(max(n_kmers)),)
     ends: NDArray[np.float32]  # shape (>= 16 * max(n_events),)
@@ -161,7 +161,7 @@ class Scratch(NamedTuple):
 
 @inner
 def size_of_problem(n_events, n_kmers):
-    """Return the most events, k-mers and blocks of a lane, and whether all have the same number of k-mers."""
+    """Return the most events, k-mers and blocks of a lane, and whether all have equal numbers of k-mers."""
     rows = 0
     columns = 0
     same_length = True
@@ -174,7 +174,7 @@ def size_of_problem(n_events, n_kmers):
 
 @inner
 def empty_states(work, columns, n_blocks):
-    """Lay out the states of match, bad events and skips, the scales of what is stored, and those of the next row."""
+    """Lay out match, bad-event and skip states, their scales, and the next row's scales."""
     size = columns * simd.LANES
     scales = n_blocks * simd.LANES  # in base-two logarithms
     match = work[:size]
@@ -192,14 +192,14 @@ def empty_states(work, columns, n_blocks):
 
 @inner
 def two_powers(exponent):
-    """Split a power of two, which may be too small to be held, into two factors."""
+    """Split a power of two, possibly below the range, into two factors."""
     part = simd.maximum(exponent, simd.splat(np.float32(-126.0)))
     return simd.power2(part), simd.power2(exponent - part)
 
 
 @inner
 def end_lanes(row, n_kmers, states, ends, scales):
-    """Fill the mass of a row's end states, and its scale, of lanes with different numbers of k-mers."""
+    """Fill a row's end states and scale for lanes with different numbers of k-mers."""
     match, wrong, skipped, held = states
     for lane in range(simd.LANES):
         at = (n_kmers[lane] - 1) * simd.LANES + lane
@@ -210,12 +210,12 @@ def end_lanes(row, n_kmers, states, ends, scales):
 
 @inner
 def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, scratch, scores):
-    """Log-likelihood of sixteen event sequences under sixteen k-mer sequences.
+    """Compute log-likelihoods of sixteen event sequences under sixteen k-mer sequences.
 
     Parameters
     ----------
     events : float32, shape (>= 16 * max(n_events),)
-        Event means; what lies after a lane's last event must be finite.
+        Event means, padded after a lane's last event with finite values.
     emissions : Emissions
     n_events, n_kmers : int64, shape (16,)
     events_per_base : float64, shape (16,)
@@ -247,8 +247,8 @@ def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, scratch
         z = simd.madd(x, first_inverse, first_offset)
         entry = first_constant - z * z + simd.splat(np.float32(background(row)))
         scale_before = simd.floor(entry) - lift
-        arriving = zero  # at the next k-mer's match state, from this one in the row before
-        skipping = zero  # at the next k-mer's skip state, from this one in this row
+        arriving = zero  # at the next k-mer's match state, from the preceding row
+        skipping = zero  # at the next k-mer's skip state, from this row
         for block in range(n_blocks):
             at = block * simd.LANES
             scale = simd.maximum(simd.load(wanted, at), scale_before - headroom)
@@ -262,7 +262,7 @@ def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, scratch
             entered = zero
             if block == 0:
                 entered = simd.exp2(entry - scale)
-            else:  # in two factors, of which one could not be held where the next block is far ahead
+            else:  # one factor could overflow if the next block is far ahead
                 part, rest = two_powers(scale_before - scale)
                 arriving = arriving * part * rest
                 skipping = skipping * part * rest

@@ -1,7 +1,7 @@
-"""Jitted forward algorithm with correlated noise; see `f5py.methylation.correlated` for the mathematics.
+"""Jitted forward algorithm with correlated noise; see `f5py.methylation.correlated`.
 
-Lanes, arrays and scales are those of `f5py.methylation._hmm_numba`. Densities of Student's t do not become zero in
-single precision, whatever the event; those of Gaussian noise do, as there.
+Lanes, arrays and scales are those of `f5py.methylation._hmm_numba`. Densities of Student's t never become zero in
+single precision; those of Gaussian noise do, as there.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ from f5py.methylation._hmm_numba import (
 
 @inner
 def _entry_density(x, inverse, offset, constant, noise):
-    """Compute the density of events `x` in the first k-mers: a factor from 1 to 2, or 1, and an exponent of two."""
+    """Compute the density of events `x` in the first k-mers, as a factor in [1, 2) and an exponent of two."""
     w = simd.madd(x, simd.load(inverse, 0), simd.load(offset, 0))
     if noise.is_student:
         one = simd.splat(np.float32(1.0))
@@ -41,12 +41,12 @@ def _entry_density(x, inverse, offset, constant, noise):
 
 @inner
 def forward_correlated(events, emissions, n_events, n_kmers, events_per_base, noise, scratch, scores):
-    """Log-likelihood of sixteen event sequences under sixteen k-mer sequences, with correlated noise.
+    """Compute log-likelihoods of sixteen event sequences with correlated noise.
 
     Parameters
     ----------
     emissions : Emissions
-        But after a lane's last k-mer `inverse` must be 0.
+        After a lane's last k-mer `inverse` must be 0.
     noise : f5py.methylation.correlated.Terms
     others
         Those of `f5py.methylation._hmm_numba.forward_lanes`.
@@ -82,10 +82,10 @@ def forward_correlated(events, emissions, n_events, n_kmers, events_per_base, no
         mantissa, entry = _entry_density(x, inverse, offset, constant, noise)
         entry = entry + simd.splat(np.float32(background(row)))
         scale_before = simd.floor(entry) - lift
-        stepping = zero  # at the next k-mer's match state, from this one's in the row before
-        arriving = zero  # the same from this one's other states
-        w_before = zero  # the residual of the event before in this k-mer
-        skipping = zero  # at the next k-mer's skip state, from this one in this row
+        stepping = zero  # at the next k-mer's match state, from the preceding row's match state
+        arriving = zero  # the same from other states
+        w_before = zero  # residual of the preceding event in this k-mer
+        skipping = zero  # at the next k-mer's skip state, from this row
         for block in range(n_blocks):
             at = block * simd.LANES
             scale = simd.maximum(simd.load(wanted, at), scale_before - headroom)
@@ -99,7 +99,7 @@ def forward_correlated(events, emissions, n_events, n_kmers, events_per_base, no
             entered = zero
             if block == 0:
                 entered = mantissa * simd.exp2(entry - scale)
-            else:  # in two factors, of which one could not be held where the next block is far ahead
+            else:  # one factor could overflow if the next block is far ahead
                 part, rest = two_powers(scale_before - scale)
                 stepping = stepping * part * rest
                 arriving = arriving * part * rest
@@ -140,7 +140,7 @@ def forward_correlated(events, emissions, n_events, n_kmers, events_per_base, no
                     q_stay = simd.exp2(top - u_stay * u_stay)
                     q_free = simd.exp2(top - w * w)
                     q_step = q_free
-                    if has_step:  # else the residual is the same to the last bit
+                    if has_step:  # else equal to the last bit
                         q_step = simd.exp2(top - u_step * u_step)
                     peak = one
                 into_match = simd.madd(q_step, stepping, q_free * free)

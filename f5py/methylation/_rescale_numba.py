@@ -1,4 +1,4 @@
-"""Jitted loops that fit reads again, to levels that may be methylated; see `f5py.methylation.rescale`."""
+"""Jitted second fit of reads to the levels of methylated k-mers; see `f5py.methylation.rescale`."""
 
 import math
 
@@ -9,21 +9,21 @@ from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
 from f5py.jit.kernel import inner, kernel
 from f5py.methylation._calls_numba import calls_between, fill_methylated, fill_plain, fill_ranks
 
-#: K-mers with so many events have got stuck, or are aligned wrongly.
+#: K-mers with this many events were stalled, or are misaligned.
 MOST_EVENTS = 20
-#: The weight of a residual of so many robust deviations is halved.
+#: Robust deviations of a residual at which its weight is halved.
 HALVED = 2.5
-#: A robust deviation is this times the median of the sizes.
+#: Robust deviation over median absolute residual.
 _OF_MEDIAN = 1.4826
 _ROUNDS = 5
-#: Sizes of residuals are counted in such steps for their median, which is faster than sorting them.
+#: Bins of the histogram for the median of absolute residuals, which is faster than sorting.
 _STEPS_PER_UNIT = 64
 _N_STEPS = 16 * _STEPS_PER_UNIT
 
 
 @inner
 def _reference_of(cigar, reference_start, reverse, places):
-    """Fill the reference position opposite to every base of the read as sequenced; -1 for none."""
+    """Fill the reference position aligned to every base in sequencing order; -1 for none."""
     length = places.shape[0]
     places[:] = -1
     reference = np.int64(reference_start)
@@ -47,7 +47,7 @@ def _probability(methylated, unmethylated):
 
 @inner
 def _group_of(position, first, last):
-    """Find the group that has the site at a position; -1 for none. Groups ascend."""
+    """Find the group of the site at a position by binary search; -1 for none."""
     low = 0
     high = first.shape[0]
     while low < high:
@@ -61,19 +61,18 @@ def _group_of(position, first, last):
 
 @inner
 def site_probabilities(places, plain, changed, offset, calls, probability):
-    """Fill the probability of methylation of each base of a read that is a site; -1 for other bases.
+    """Fill the methylation probability of a read's sites; -1 for other bases.
 
     Parameters
     ----------
     places : int64, shape (n_bases,)
-        Reference position opposite to each base, or -1.
+        Reference position aligned to each base, or -1.
     plain, changed : uint8, shape (n_bases,)
-        Codes of the bases, and with the sites methylated.
+        Codes of the bases without and with methylated sites.
     offset : int
         Of the modified base in the motif on the reference's strand.
     calls : ReadCalls
     probability : float64, shape (n_bases,)
-        Filled.
     """
     first, last, methylated, unmethylated = calls.first, calls.last, calls.methylated, calls.unmethylated
     total = 0.0
@@ -94,7 +93,7 @@ def site_probabilities(places, plain, changed, offset, calls, probability):
 
 @inner
 def _median(sizes, counts):
-    """Find the median of sizes, half a step more or less; the last step has all that are greater."""
+    """Find the median to half a step; the last step has all larger values."""
     counts[:] = 0
     for i in range(sizes.shape[0]):
         counts[int(min(sizes[i] * _STEPS_PER_UNIT, _N_STEPS - 1.0))] += 1
@@ -108,16 +107,11 @@ def _median(sizes, counts):
 
 @inner
 def fit_robust(x, level, spread):
-    """Weighted least squares of `x` on `level`, in which large residuals count less and less.
+    """Fit `x` to `level` by weighted least squares with smaller weights of large residuals.
 
-    Parameters
-    ----------
-    x, level, spread : float64, shape (n,)
-
-    Returns
-    -------
-    shift, scale, var : float64
-        The standard deviation of the residuals in units of `spread` is var. All are 0 if there is no fit.
+    Return shift, scale and var as float64, all 0 without a fit. var is the standard deviation of the residuals
+    in units
+    of `spread`.
     """
     n = x.shape[0]
     trust = np.ones(n, np.float64)
@@ -157,7 +151,7 @@ def fit_robust(x, level, spread):
 
 @inner
 def fit_read(event_mean, first_event, last_event, plain, changed, probability, model, least_events):
-    """Shift, scale and var of one read as float64, all 0 if too few k-mers can be used."""
+    """Fit shift, scale and var of one read as float64, all 0 with too few usable k-mers."""
     k = model.k
     n_kmers = plain.shape[0] - k + 1
     ranks = np.empty((2, n_kmers), np.int64)
@@ -205,7 +199,7 @@ def rescale_all(turn, reads, batch, bases, model, motifs, least_events, calls):
     motifs : pair of MotifCodes
         Of forward and of reverse reads.
     least_events : int
-        Usable k-mers that a read needs.
+        Minimum number of usable k-mers.
     calls : f5py.core.batch.Calls
     """
     alignments, base_map, events = batch.alignments, batch.base_map, batch.events

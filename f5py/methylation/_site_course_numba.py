@@ -1,7 +1,4 @@
-"""Jitted loops that find which k-mers the states of sites have, and how these go through the k-mers of windows.
-
-See `f5py.methylation._site_hmm_numba`.
-"""
+"""Jitted layout of the states of a pack's sites by k-mer; see `f5py.methylation._site_hmm_numba`."""
 
 from __future__ import annotations
 
@@ -16,77 +13,73 @@ from f5py.jit.kernel import inner
 from f5py.methylation._calls_numba import METHYLATED
 from f5py.methylation._site_densities_numba import LANES, numbers
 
-#: Bits of a state that are numbers of vectors, at most, unless the lanes have no room for the others: a pack of windows
-#: with many sites stays small.
+#: Maximum bits of a state in the vector number while lanes have space for the others, to keep packs small.
 _MOST_HIGH = 3
 _LANE_BITS = 3
-#: What a row takes besides its cells, on the way forward or back, in cells.
+#: Cost of a row besides its cells, forward or backward, in cells.
 _CELLS_OF_ROW = 35
 
 
 class Way(NamedTuple):
-    """The cells of all k-mers, on the way forward or back: vectors that differ.
+    """Cells (distinct vectors) of all k-mers in one direction, in the order of their states."""
 
-    Those of a k-mer are in the order of the states that they stand for.
-    """
-
-    bits: NDArray[np.int64]  # shape (n_kmers,): bits of the number of a vector in which those of a k-mer differ
+    bits: NDArray[np.int64]  # shape (n_kmers,): bits of the vector number that matter at a k-mer
     first: NDArray[np.int64]  # shape (n_kmers + 1,): first cell of each k-mer
-    # source: shape (n_cells,): the cell of the k-mer before, or on the way back of the next one, with the same states;
-    # `n_cells` where there is no such k-mer
+    # source: shape (n_cells,): the preceding (backward: next) k-mer's cell of the same states; `n_cells` for none
     source: NDArray[np.int64]
-    # pairs: shape (w * n_kmers,): for each of the w bits of a state, which bit of the number of the k-mer's cell it is;
-    # -1 if it does not matter there
+    # pairs: shape (w * n_kmers,): bit of the k-mer's cell number for each of the w bits of a state; -1 for none
     pairs: NDArray[np.int64]
-    # stops: k-mers before which, or on the way back after which, something is done or cells are others: a stretch from
-    # one of them to the next is gone through at once
+    # stops: k-mers with other cells or an action before them (backward: after them); loops run from stop to stop
     stops: NDArray[np.int64]
 
 
 class Course(NamedTuple):
-    """What happens to the states of a pack's sites on the way through its k-mers."""
+    """Layout of the states of a pack's sites along its k-mers."""
 
     onward: Way
-    back: Way  # with a cell for every density; those of the k-mers come one after the other here, too
-    place: NDArray[np.int64]  # shape (n_cells,): where each cell on the way forward has its densities
-    # across: shape (n_cells,): for each cell on the way forward, that of the next k-mer on the way back
+    back: Way  # with a cell for every density
+    place: NDArray[np.int64]  # shape (n_cells,): index of each forward cell's densities
+    # across: shape (n_cells,): for each forward cell, the next k-mer's backward cell
     across: NDArray[np.int64]
-    last: NDArray[np.int64]  # shape (n_kmers,): the lanes, as bits, whose last k-mer it is
-    # changes: shape (n_kmers,): bits of the state that change from one site to another on the way into the k-mer
+    last: NDArray[np.int64]  # shape (n_kmers,): bits of the lanes that end with the k-mer
+    # changes: shape (n_kmers,): bits of the state that pass from one site to another before the k-mer
     changes: NDArray[np.int64]
-    changed: NDArray[np.int64]  # shape (w * n_kmers,): the lanes in which each of the w bits does
-    # slot: shape (n_kmers,): number of the k-mer among those into which bit 0 changes in any of the windows, or -1
+    changed: NDArray[np.int64]  # shape (w * n_kmers,): the lanes for each of the w bits
+    # slot: shape (n_kmers,): index among the k-mers at which bit 0 changes in any window, or -1
     slot: NDArray[np.int64]
 
 
 class Pack(NamedTuple):
-    """Windows that are solved side by side."""
+    """Windows solved in parallel."""
 
     width: int  # the most sites that share a k-mer in each window
-    low: int  # bits of a state that are in the lanes
+    low: int  # bits of a state in the lanes
     course: Course
     # stay, step: shape (8,): probabilities of each lane's read
     stay: NDArray[np.float64]
     step: NDArray[np.float64]
-    # events: shape (8 * rows,): means; a window that has fewer repeats its last one
+    # events: shape (8 * rows,): means, padded with a window's last one
     events: NDArray[np.float32]
-    # after: shape (16 * rows,): base-two logarithm of the probability of the events after the row as background, each
-    # row's eight lanes twice; `NEVER` in rows that a window does not have
+    # after: shape (16 * rows,): base-two logarithm of the probability of the later events as background, each row's
+    # eight lanes twice; `NEVER` after a window's rows
     after: NDArray[np.float32]
-    # inverse, offset, constant: emissions as `f5py.methylation._hmm_numba.forward_lanes` has them; after a window's
-    # last k-mer `inverse` is 0 and `constant` never
+    # inverse, offset, constant: as in `f5py.methylation._hmm_numba.Emissions`; `inverse` is 0 and `constant` `NEVER`
+    # after a window's last k-mer
     inverse: NDArray[np.float32]
     offset: NDArray[np.float32]
     constant: NDArray[np.float32]
-    # inverse_before, offset_before: those of the k-mer before; used with correlated noise only
+    # inverse_before, offset_before: of the preceding k-mer, for correlated noise
     inverse_before: NDArray[np.float32]
     offset_before: NDArray[np.float32]
 
 
 @inner
 def are_alike(windows, like, first, n):
-    """Return whether the sites of `n` windows lie in the same places as those of `like`, of as many bases."""
-    # In a loop each use of a tuple's array would change the count of its users.
+    """Return whether the sites of `n` windows are at the same positions as those of `like`.
+
+    All windows have the same number of bases.
+    """
+    # outside the loop, as each use changes the array's reference count
     n_bases, n_sites, site, modified = windows.n_bases, windows.n_sites, windows.site, windows.modified
     sites, places = n_sites[like], site[like]
     same = True
@@ -135,11 +128,9 @@ def _cells_of(windows, first, n, low, k, bits):
 
 @inner
 def lane_bits(windows, first, n, k, is_alike):
-    """Choose how many bits of a state are in the lanes of the pack of the next of `n` windows that have one width.
+    """Choose the number of bits of a state in the lanes of the next pack, of up to `n` windows.
 
-    `is_alike` says whether all of these are alike.
-
-    The fewer, the more windows are in the pack, and if they are not alike, the more is computed for nothing.
+    Fewer bits give packs of more windows, with wasted work unless the windows are alike (`is_alike`).
     """
     width = windows.width[first]
     least = min(max(width - _MOST_HIGH, 0), _LANE_BITS)
@@ -160,13 +151,13 @@ def lane_bits(windows, first, n, k, is_alike):
 
 @inner
 def next_vector(v, bits):
-    """Return the number of the next vector of those that differ in some bits only; 0 after the last one."""
+    """Return the next vector number of those that differ in `bits` only; 0 after the last one."""
     return ((v | ~bits) + 1) & bits
 
 
 @inner
 def cell_of(v, bits):
-    """Return which of the cells that differ in some bits stands for vector v."""
+    """Return the cell that stands for vector v among cells that differ in `bits`."""
     cell = 0
     n = 0
     while bits > 0:
@@ -180,7 +171,7 @@ def cell_of(v, bits):
 
 @inner
 def _way(bits, shape, stops, room):
-    """Count the cells of each k-mer, whose vectors differ in `bits`; sources are left out."""
+    """Lay out the cells of k-mers with vectors that differ in `bits`, without sources."""
     width, low = shape
     n_kmers = bits.shape[0]
     first, pairs = numbers(room, n_kmers + 1, 0), numbers(room, n_kmers * width, -1)
@@ -196,10 +187,11 @@ def _way(bits, shape, stops, room):
 
 @inner
 def make_course(windows, chosen, size, k, is_correlated, room):
-    """Find where the states of sites matter and where they change, in a pack of the windows `chosen`.
+    """Lay out the states of sites in a pack of the windows `chosen`; return the number of slots too.
 
-    Return the number of slots as well. `windows` are `f5py.methylation._site_windows_numba.SiteWindows`, and `size` is
-    the width, its bits in lanes and the most k-mers.
+    `windows` are `f5py.methylation._site_windows_numba.SiteWindows`. `size` is the width, its bits in lanes and
+    the most
+    k-mers.
     """
     width, low, n_kmers = size
     n_bases, n_sites, sites, all_modified = windows.n_bases, windows.n_sites, windows.site, windows.modified
@@ -225,7 +217,7 @@ def make_course(windows, chosen, size, k, is_correlated, room):
                 changed[enters * width + bit] |= of_window
                 if bit == 0:
                     slot[enters] = 0
-    if is_correlated:  # the density of a step is that of two k-mers
+    if is_correlated:  # a step's density depends on two k-mers
         for j in range(n_kmers - 1, 0, -1):
             back[j] |= back[j - 1]
     entered = 0
@@ -236,7 +228,7 @@ def make_course(windows, chosen, size, k, is_correlated, room):
         entered |= onward[j]
         onward[j] = entered >> low
         back[j] >>= low
-        if j > 0 and (j == 1 or changes[j] or last[j - 1] or onward[j] != onward[j - 1]):  # only the first is entered
+        if j > 0 and (j == 1 or changes[j] or last[j - 1] or onward[j] != onward[j - 1]):  # entry is at the first only
             stops[n_stops] = j
             n_stops += 1
         if slot[j] >= 0:
@@ -279,7 +271,7 @@ def make_course(windows, chosen, size, k, is_correlated, room):
 
 @inner
 def fill_lane_ranks(codes, powers, ranks):
-    """Fill the ranks of the k-mers of all lanes, as doubles: whole numbers that these hold exactly."""
+    """Fill the ranks of the k-mers of all lanes, as whole numbers in doubles."""
     k = powers.shape[0] // LANES
     for at in range(0, ranks.shape[0], LANES):
         rank = wide.load(codes, at) * wide.load(powers, 0)
@@ -290,14 +282,14 @@ def fill_lane_ranks(codes, powers, ranks):
 
 @inner
 def list_changes(window, powers, shape, lanes, ranks, changes):
-    """List what a window's methylated sites change of the ranks of its k-mers.
+    """List the changes of k-mer ranks by a window's methylated sites.
 
-    Those of sites whose states are in the lanes are added to `ranks`.
+    Changes by sites with states in the lanes are added to `ranks`.
 
     Parameters
     ----------
     window : tuple
-        The window's codes, its sites and its number of k-mers.
+        Codes, sites and number of k-mers.
     powers : float64
         Weights of a k-mer's bases in its rank, lane by lane.
     shape : tuple of two ints
@@ -325,10 +317,7 @@ def list_changes(window, powers, shape, lanes, ranks, changes):
 
 @inner
 def fill_kmers(ranks, changes, shape, back, kmers):
-    """Fill the ranks of all cells, from those without methylated bases and what each site changes.
-
-    All of them are whole numbers as doubles.
-    """
+    """Fill the ranks of all cells, from unmethylated ranks and each site's changes, as whole doubles."""
     width, low = shape
     bits = back.bits
     at = 0
@@ -346,7 +335,7 @@ def fill_kmers(ranks, changes, shape, back, kmers):
 
 @inner
 def _swapped(values, bit):
-    """Exchange the lanes that differ in a bit."""
+    """Exchange the lanes that differ in `bit`."""
     if bit == 0:
         return wide.swapped_1(values)
     return wide.swapped_2(values) if bit == 1 else wide.swapped_4(values)
@@ -354,23 +343,23 @@ def _swapped(values, bit):
 
 @inner
 def forget(values, cells, shape, change, pairs, first_pair, changed, first_changed):
-    """Forget the states of the sites that are left on the way into a k-mer.
+    """Sum out the states of the sites left before a k-mer.
 
-    Of states that differ in such a site only, both get the mean.
+    States that differ in such a site only get their mean.
 
     Parameters
     ----------
     values : float64
     cells : tuple of four ints
-        Element of the first cell's vector, number of cells, elements from one to the next, and vectors of each.
+        Index of the first cell's vector, number of cells, elements between cells, and vectors of each.
     shape : tuple of two ints
         A pack's width and its bits in lanes.
     change : int
         Bits that change.
     pairs, first_pair
-        See `Way`, and the element of the k-mer that the cells are of.
+        See `Way`; index of the k-mer of the cells.
     changed, first_changed
-        See `Course`, and the element of the k-mer.
+        See `Course`; index of the k-mer.
     """
     half = wide.splat(0.5)
     width, low = shape

@@ -14,16 +14,16 @@ from f5py.jit.kernel import inner
 from f5py.methylation._hmm_numba import background
 
 LANES = wide.LANES
-#: Rows that are gone through at once.
+#: Rows computed together.
 ROWS = 4
 #: Stands for the logarithm of zero.
 NEVER = -1e30
-#: Densities that are kept for the backward algorithm; of windows with more they are computed again.
+#: Maximum densities stored for the backward algorithm; larger windows compute them again.
 _MOST_DENSITIES = 1 << 19
 
 
 class Densities(NamedTuple):
-    """Densities of the events in all k-mers and lanes, row by row if there is room for all rows, else of `ROWS`.
+    """Densities of events in all k-mers and lanes, of all rows or of `ROWS`.
 
     `stay` and `step` are used with correlated noise only.
     """
@@ -35,17 +35,17 @@ class Densities(NamedTuple):
 
 
 class Room(NamedTuple):
-    """Memory that is taken once for many packs: what all threads would ask the system for, they would wait for."""
+    """Memory allocated once for many packs, since threads would wait for each other's allocations."""
 
-    # work: begins at a multiple of 64 bytes, as all that is taken of it: no vector lies in two lines of the cache
+    # work: aligned to 64 bytes, like all arrays in it
     work: NDArray[np.float64]
-    used: NDArray[np.int64]  # shape (1,): so many of its elements are taken
-    memory: NDArray[np.float64]  # has both; the users of what is taken are not counted
+    used: NDArray[np.int64]  # shape (1,): number of its elements in use
+    memory: NDArray[np.float64]  # of both; arrays in it hold no reference
 
 
 @inner
 def room_of(n):
-    """Room for `n` doubles."""
+    """Allocate `n` doubles."""
     memory = np.empty(n + 2 * LANES)
     first = -(address_of_data(memory) >> 3) & (LANES - 1)
     used = without_owner(memory[first + n :].view(np.int64))
@@ -71,13 +71,13 @@ def zeros(room, n):
 
 @inner
 def empty_floats(room, n):
-    """Take an array of single precision."""
+    """Take an array of `n` single-precision floats."""
     return empty(room, (n + 1) // 2).view(np.float32)[:n]
 
 
 @inner
 def numbers(room, n, value):
-    """Take an array of integers that are all `value`."""
+    """Take an array of `n` integers equal to `value`."""
     array = empty(room, n).view(np.int64)
     array[:] = value
     return array
@@ -85,10 +85,7 @@ def numbers(room, n, value):
 
 @inner
 def room_needed(rows, n_kmers, width, per_kmer, n_slots, is_correlated):
-    """Doubles that a pack of that size takes, at most.
-
-    No more is asked for, as each thread has such a room.
-    """
+    """Return the maximum number of doubles for a pack, kept low as each thread has that memory."""
     n_out, n_densities = (3, 3) if is_correlated else (2, 1)
     size = (n_kmers + 1) * per_kmer + 2 * LANES
     densities = n_densities * min(size * rows, max(_MOST_DENSITIES, ROWS * size)) // 2 + LANES
@@ -101,7 +98,7 @@ def room_needed(rows, n_kmers, width, per_kmer, n_slots, is_correlated):
 
 @inner
 def room_for_densities(room, size, rows, noise):
-    """Arrays for the densities of all rows, or of `ROWS`: `size` of them in a row."""
+    """Take arrays for `size` densities per row, of all rows or of `ROWS`."""
     is_kept = size * rows <= _MOST_DENSITIES
     n = size * rows if is_kept else ROWS * size
     some = 0 if noise is None else n
@@ -141,7 +138,7 @@ def _fill_correlated(events, emissions, noise, row, before, densities, first):
     for at in range(0, inverse.shape[0], simd.LANES):
         slope, shift = simd.load(inverse, at), simd.load(offset, at)
         z = simd.madd(event, slope, shift)
-        # residuals of the event before, in this k-mer and in the one before
+        # residuals of the preceding event, in this k-mer and in the preceding one
         same = simd.madd(event_before, slope, shift)
         last = simd.madd(event_before, simd.load(inverse_before, at), simd.load(offset_before, at))
         u_stay = simd.madd(same, stay_before, z * stay_now)
@@ -162,7 +159,7 @@ def _fill_correlated(events, emissions, noise, row, before, densities, first):
 
 @inner
 def fill_rows(events, emissions, noise, row, densities, first):
-    """Fill the densities of the events of `ROWS` rows from `row` on; in place of rows that there are not the last one.
+    """Fill the densities of the events of `ROWS` rows from `row` on, repeating the last row.
 
     Parameters
     ----------
@@ -188,9 +185,9 @@ def fill_rows(events, emissions, noise, row, densities, first):
 
 @inner
 def entry(events, emission, row, noise):
-    """Compute the density of the events of `row` at the entry, of any exponent, times the background before.
+    """Compute the density of a row's events at the entry, times the earlier background.
 
-    Return a factor and the base-two logarithm of the rest.
+    Return a factor and the base-two logarithm of the rest, so that any exponent is possible.
     """
     slope, shift, constant = emission
     w = wide.madd(wide.widened(events, row * LANES), slope, shift)
@@ -210,26 +207,28 @@ def entry(events, emission, row, noise):
 
 @inner
 def next_states(noise, densities, at, chances, came, same, skipped, entered):
-    """Compute the next states of a cell, and what goes on from there.
+    """Compute the next states of a cell and the flows from them.
 
-    Return the match state, that of bad events, what goes to the match state of the next k-mer in the next row (with
-    correlated noise from match states and from others), and what goes to its skip state in the same row.
+    Return the match and bad-event state, the flows to the next k-mer's match state in the next row, and the flow to its
+    skip state in the same row. With correlated noise, flows from match states are separate from others.
 
     Parameters
     ----------
     densities : Densities
         Those of the cell are at `at`.
     chances : tuple of vectors
-        Of staying in the row before, of a bad event and of what follows one; then of a step and of what follows
-        bad events and skips, of a skip and of a further one.
+        Probabilities of a stay in the preceding row, of a bad event and from one; then of a step, from bad
+        events and
+        skips, of a skip and of a further one.
     came : pair of vectors
-        From the k-mer before, in the row before; with correlated noise from match states and from others.
+        Flows from the preceding k-mer in the preceding row; with correlated noise from match states and
+        from others.
     same : pair of vectors
-        Match state and that of bad events in the row before.
+        Match and bad-event state in the preceding row.
     skipped
-        From the k-mer before, in this row.
+        Flow from the preceding k-mer in this row.
     entered
-        From outside.
+        Flow from outside.
     """
     stay, bad, left_bad, step, from_bad, from_skip, skip, skip_self = chances
     density = wide.widened(densities.free, at)
@@ -249,25 +248,26 @@ def next_states(noise, densities, at, chances, came, same, skipped, entered):
 
 @inner
 def states_before(noise, densities, at, chances, same, after, skipped, finish):
-    """Compute what may follow each state of a cell, and what goes back from there.
+    """Compute the backward values of a cell's states, and the flows back from them.
 
-    Return what may follow the match state and that of bad events, as `backward` has it, and, for the k-mer before, what
-    may follow a match state in this row if a match state or anything else is before it, and what may follow a skip.
+    Return the values of the match and bad-event state, as in `backward`. For the preceding k-mer return the values
+    after a match state in this row, preceded by a match state or another one, and the value after a skip.
 
     Parameters
     ----------
     densities : Densities
         Those of the cell are at `at`.
     chances : tuple of vectors
-        Of staying and of a step, of what follows bad events and skips, of a bad event, of a skip and of a further one.
+        Probabilities of a stay and of a step, from bad events and skips, of a bad event, of a skip and of a
+        further one.
     same : pair of vectors
-        What may follow the match state and that of bad events in the row below.
+        Values of the match and bad-event state in the row below.
     after : pair of vectors
-        Of the next k-mer in the row below: what may follow if a match state or anything else is before it.
+        Values of the next k-mer in the row below, preceded by a match state or another one.
     skipped
-        Of the next k-mer in this row.
+        Value of the next k-mer in this row.
     finish
-        Of the end.
+        Probability of the end.
     """
     stay, step, from_bad, from_skip, bad, skip, skip_self = chances
     match, wrong = same
@@ -288,7 +288,7 @@ def states_before(noise, densities, at, chances, same, after, skipped, finish):
 
 @inner
 def entered(factor_and_exponent, scale):
-    """Compute what enters, over ``2 ** scale``."""
+    """Return the entering flow over ``2 ** scale``."""
     factor, exponent = factor_and_exponent
     whole = wide.floor(exponent)
     return factor * wide.exp2(exponent - whole) * wide.power2(whole - scale)
@@ -296,7 +296,7 @@ def entered(factor_and_exponent, scale):
 
 @inner
 def ended(end, scale):
-    """Compute the probability of the end after a row, over ``2 ** scale``; of rows that there are not, 0."""
+    """Return the probability of the end after a row, over ``2 ** scale``; 0 for padding rows."""
     whole = wide.floor(end)
     ended = wide.exp2(end - whole) * wide.power2(whole - scale)
     return wide.select(wide.ge(end, wide.splat(0.5 * NEVER)), ended, wide.splat(0.0))

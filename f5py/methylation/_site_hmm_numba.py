@@ -1,25 +1,25 @@
-"""Jitted forward and backward algorithm with the states of sites; see `f5py.methylation.per_site` for the mathematics.
+"""Jitted forward and backward algorithm with states of sites; see `f5py.methylation.per_site`.
 
-Several windows are solved side by side, a pack. Each has a lane, and each state of the sites under a k-mer a vector.
-With many sites under a k-mer that would be much memory; then the lowest bits of a state are in the lanes, and a window
-has as many lanes side by side as these bits have states. The windows of a pack have the same width w; state s of window
-i is in vector ``s >> low`` and lane ``2 ** low * i + s % 2 ** low``.
+Several windows, a pack, are solved in parallel. Each window has a lane, and each state of the sites under a k-mer a
+vector. For many sites under a k-mer, to save memory, the lowest bits of a state are in the lanes, and a window has
+adjacent lanes for them. The windows of a pack have the same width w. State s of window i is in vector ``s >> low``
+and lane ``2 ** low * i + s % 2 ** low``.
 
-Vectors that cannot differ are computed once, as a cell. Before a site of any of the windows comes under the k-mer, its
-bit of the state makes no difference, and on the way back none where no such site is under it. The cells of all k-mers
-are gone through one after the other, see `f5py.methylation._site_course_numba.Way`.
+Equal vectors are computed once, as a cell. Before a site of any window comes under the k-mer, its bit of the state
+makes no difference. In the backward pass a bit matters only where its site is under the k-mer. The cells of all
+k-mers are consecutive, see `f5py.methylation._site_course_numba.Way`.
 
-All is in double precision and probability space: a window's true values in a row are the stored ones times
-``2 ** scale``, with a whole number, and no state that matters lies more than a few hundred orders of e below the row's
-greatest, as the last k-mer can be reached from every other within a row. Scales change no digit of what is stored.
+Values are probabilities in double precision. A window's true values in a row are the stored ones times
+``2 ** scale``, with a whole number, so scaling is exact. The last k-mer can be reached from every other within a
+row, so relevant states are at most a few hundred orders of e below the row's largest.
 
-Four rows are gone through at once, k-mer by k-mer: what one of them leaves to the next is in registers. So a loop goes
-through a stretch of k-mers that have the same cells, of each the one with the same states; what goes on from stretch to
-stretch are its edges. Four rows have one scale, that of the greatest value in the row before the last four, or of what
-has entered since: they need not wait for the end of those before them.
+Four rows are computed together, k-mer by k-mer, with flows between them in registers. A loop runs over k-mers with
+the same cells, for the cells of one state each; edges are the flows between loops. Four rows have one scale. It is
+that of the largest value in the row before the last four, or of later entries, so they need not wait for the end of
+the preceding four.
 
-With independent noise an event has one density in a k-mer and lane. With correlated noise it has three, by where the
-path comes from (`f5py.methylation.correlated`); then flows that come from match states are kept apart from the others.
+With independent noise an event has one density in a k-mer and lane. With correlated noise it has three, by the
+preceding state (`f5py.methylation.correlated`), so flows from match states are separate from others.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ LANES = wide.LANES
 
 @inner
 def greatest_of_window(values, low):
-    """Give all lanes of a window the greatest of their values."""
+    """Return the largest value of each window in all of its lanes."""
     if low >= 1:
         values = wide.maximum(values, wide.swapped_1(values))
     if low >= 2:
@@ -69,10 +69,11 @@ def forward(pack, noise, densities, scales, ends, kept, room):
     scales : float64, shape (8 * rows,)
     ends : float64, shape (8 * V * rows,)
     kept : float64, shape (n_slots * rows * V * 8 * 2,), or 3 with correlated noise
-        Of each vector the flow towards the match state in the next row, from match states and, with correlated noise,
-        from others, and the flow towards the skip state in the same row.
+        For each vector the flow to the match state in the next row, from match states and, with correlated
+        noise, from
+        others, and the flow to the skip state in the same row.
     room : Room
-        For what is forgotten afterwards.
+        For temporary arrays.
     """
     step = wide.load(pack.step, 0)
     p_stay, p_bad = wide.load(pack.stay, 0), wide.splat(P_BAD)
@@ -80,7 +81,7 @@ def forward(pack, noise, densities, scales, ends, kept, room):
     further = step, from_bad, wide.splat(P_FROM_SKIP), wide.splat(P_SKIP), wide.splat(P_SKIP_SELF)
     later = p_stay, p_bad, from_bad, *further
     zero = wide.splat(0.0)
-    # In a loop each use of a tuple's array would change the count of its users.
+    # outside the loop, as each use changes the array's reference count
     (_, first, source, pairs, stops), _, place, _, last, changes, changed, slot = pack.course
     shape = pack.width, pack.low
     width = pack.width
@@ -92,12 +93,12 @@ def forward(pack, noise, densities, scales, ends, kept, room):
     per_row = pack.inverse.shape[0]
     n_out = 2 if noise is None else 3
     stride = n_out * LANES
-    onto = stride - LANES  # elements of what goes to the match state of the next k-mer in the next row
-    # Of each cell in the row before the match state, that of bad events, and what goes on to the next row.
+    onto = stride - LANES  # elements of the flow to the next k-mer's match state in the next row
+    # for each cell: match and bad-event state of the preceding row, and the flow to the next row
     size = 2 * LANES + onto
     states = zeros(room, source.shape[0] * size)
-    # Of the cells that a stretch ends with what has gone on from the row before to the first one; then, of each row,
-    # what goes on to the next row, and to the skip state of the next k-mer. At last one of zeros.
+    # for each last cell of a loop: flow from the preceding row to the first one; for each row the flows to the next
+    # row and to the next k-mer's skip state; finally a cell of zeros
     of_edge = onto + ROWS * stride
     edges_before = zeros(room, (vectors + 1) * of_edge)
     edges = zeros(room, (vectors + 1) * of_edge)
@@ -106,8 +107,8 @@ def forward(pack, noise, densities, scales, ends, kept, room):
         of_a = row * per_row if densities.is_kept else 0
         fill_rows(events, emissions, noise, row, densities, of_a)
         of_b, of_c, of_d = of_a + per_row, of_a + 2 * per_row, of_a + 3 * per_row
-        # No site's base lies under the first k-mer, so all lanes of a window enter alike. The exponent may be far below
-        # what the emissions hold, and the first event has no other way in.
+        # No site's base is under the first k-mer, so all lanes of a window enter alike. The exponent may be out of the
+        # emissions' range, and the first event has no other entry.
         entry_a, entry_b = entry(events, first_emission, row, noise), entry(events, first_emission, row + 1, noise)
         entry_c, entry_d = entry(events, first_emission, row + 2, noise), entry(events, first_emission, row + 3, noise)
         new_whole = wide.maximum(wide.maximum(entry_a[1], entry_b[1]), wide.maximum(entry_c[1], entry_d[1]))
@@ -220,14 +221,17 @@ def _store_some(array, at, lanes, values):
 
 @inner
 def _halves(exponent):
-    """Two powers of two whose product is that of `exponent`, which may be out of range."""
+    """Return two powers of two with the product ``2 ** exponent``, itself possibly out of range."""
     half = wide.floor(wide.splat(0.5) * exponent)
     return wide.power2(half), wide.power2(exponent - half)
 
 
 @inner
 def _flow(noise, kept, at, edges, came, halves):
-    """Probability of the paths of a row through a slot, from what is kept at `at` to what may follow at `came`."""
+    """Return the probability of a row's paths through a slot.
+
+    `at` and `came` are the indices of the stored forward flows and of the backward edges.
+    """
     half, other = halves
     from_match = wide.load(kept, at) * half
     if noise is None:
@@ -250,11 +254,11 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
     pack, noise
         As for `forward`.
     densities, scales, kept
-        As `forward` has filled them.
+        Filled by `forward`.
     reference : float64, shape (8,)
         Whole numbers.
     flows : float64, shape (>= n_slots * V * 8,)
-        Zeros, which are filled.
+        Zeros, to be filled.
     room : Room
         As for `forward`.
     """
@@ -276,17 +280,16 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
     n_out = 2 if noise is None else 3
     stride = n_out * LANES
     onto = stride - LANES
-    # What may follow each match state of the row below, times that row's density, but with correlated noise without it;
-    # and what may follow each bad event of that row.
+    # backward values of the row below: match states, with independent noise times their density, and bad events
     states = zeros(room, source.shape[0] * 2 * LANES)
-    # Of the cells that a stretch ends with, of the row below and of each row but the last what may follow a match state
-    # if a match state or, with correlated noise, anything else is before it: it counts with the density of a step or
-    # with that of neither. After each of them what may follow a skip in the row above. At last one of zeros.
+    # for each last cell of a loop, for the row below and each row but the last: values after a match state, with the
+    # density of a step or, with correlated noise, also with the free one; then after a skip in the row above; finally
+    # a cell of zeros
     of_edge = ROWS * stride
     edges_before = zeros(room, (vectors + 1) * of_edge)
     edges = zeros(room, (vectors + 1) * of_edge)
     scale = whole = top = new_top = wide.splat(NEVER)
-    for row in range(rows - ROWS, -1, -ROWS):  # rows from a, the one below all others, to d
+    for row in range(rows - ROWS, -1, -ROWS):  # rows from a, the lowest, to d
         at = row * simd.LANES
         end_d, end_c = wide.widened(after, at), wide.widened(after, at + simd.LANES)
         end_b, end_a = wide.widened(after, at + 2 * simd.LANES), wide.widened(after, at + 3 * simd.LANES)
@@ -298,7 +301,7 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
         ended_a, ended_b = ended(end_a, scale), ended(end_b, scale)
         ended_c, ended_d = ended(end_c, scale), ended(end_d, scale)
         now = *most, change * p_bad, *skips
-        # With correlated noise those of the row below, which `states` are without.
+        # with correlated noise those of the row below, not in `states`
         dense = row if noise is None else row + 1
         if not densities.is_kept:
             fill_rows(events, emissions, noise, dense, densities, 0)
@@ -306,7 +309,7 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
         of_c, of_b, of_a = of_d + per_row, of_d + 2 * per_row, of_d + 3 * per_row
         if densities.is_kept and dense + 3 == rows:  # nothing follows, whatever the density
             of_a = of_b
-        # The product of two scales may be out of range where that of the two masses is not: a half for each of them.
+        # half for each mass: the product of both scales may be out of range
         ahead = wide.load(scales, row * LANES) - wide.load(reference, 0)
         halves = _halves(ahead + scale)
         greatest = zero

@@ -1,4 +1,4 @@
-"""Jitted loops that list and order the sites of groups, score them and weigh them with their groups.
+"""Jitted loops that list, order and score the sites of groups, and weigh them with their groups.
 
 See `f5py.methylation.calls`, and `f5py.methylation.per_site` for the mathematics.
 """
@@ -23,54 +23,53 @@ from f5py.methylation._hmm_numba import log_base, log_of_share, log_sum
 from f5py.methylation._site_densities_numba import room_of
 from f5py.methylation._site_windows_numba import Fits, Shares, SiteWindows, find_shares
 
-#: Windows that a thread scores at a time.
+#: Windows of a thread's task.
 WINDOWS_PER_TURN = 128
-# Means of events that are loaded into the cache at once.
+# means of events per cache line
 _PER_LINE = 16
-# Bits of the keys by which windows are sorted, the last ones first.
+# bits of the sort keys of windows, the last ones first
 _ROW_BITS, _PLACE_BITS, _KMER_BITS, _WIDTH_BITS = 14, 36, 9, 4
 _DIGIT_BITS = 8
-# The prior of the share of groups whose sites agree: a read of one state, or one whose sites differ.
+# prior of the share of groups with agreeing sites: reads of one state, or of differing sites
 _P_UNIFORM = 0.99
 _UNIFORM_SHARE = 0.995
 _DIFFERING_POWER = 3.0  # Beta(1, 4)
-# The power of the groups' evidence: neighbouring groups share what the model lacks.
+# power of the groups' evidence, as neighboring groups share the model's errors
 _POWER, _POWER_CORRELATED = 0.5, 1.0
 _POINTS = 50
 _SMALL = 1e-250
 
 
 class ListedGroups(NamedTuple):
-    """Groups of a batch, as `f5py.methylation._group_list_numba.list_all` has filled them."""
+    """Groups of a batch, from `f5py.methylation._group_list_numba.list_all`."""
 
     calls: Calls
     windows: Listing
 
 
 class SiteListing(NamedTuple):
-    """Sites in the slots of a batch's calls of sites, and the groups that they belong to."""
+    """Sites, with the indices of a batch's calls of sites, and the first site of each group."""
 
-    place: NDArray[np.int32]  # shape (n_site_slots,): where in its window the base is that the site changes
-    first: NDArray[np.int64]  # shape (n_group_slots,): slot of the group's first site
-    # shape (n_group_slots,): the most sites that share a k-mer, or, with correlated noise, k + 1 bases; 0 for groups of
-    # one site
+    place: NDArray[np.int32]  # shape (n_site_slots,): position of the modified base in the window
+    first: NDArray[np.int64]  # shape (n_group_slots,): index of the group's first site
+    # shape (n_group_slots,): the most sites in k bases, with correlated noise k + 1; 0 for groups of one site
     width: NDArray[np.int32]
 
 
 class OrderedWindows(NamedTuple):
-    """Groups of several sites, in the order in which their sites are scored."""
+    """Groups of several sites, in the order of scoring."""
 
     listed: ListedGroups
     sites: SiteListing
-    slots: NDArray[np.int64]  # shape (n_windows,): their slots in the batch's calls
+    slots: NDArray[np.int64]  # shape (n_windows,): indices in the batch's calls
     read: NDArray[np.int64]  # shape (n_group_slots,): the read of each group
 
 
 class FoundSites(NamedTuple):
-    """What scoring has found."""
+    """Likelihoods of sites and exponents of groups."""
 
-    # shape (n_site_slots, 2): probability of the events with the site methylated and with it unmethylated, over two to
-    # the power of the group's exponent; not of sites that are alone in their group
+    # shape (n_site_slots, 2): probability of the events with the site methylated and unmethylated, over two to the
+    # power of the group's exponent; not for groups of one site
     sites: NDArray[np.float64]
     exponents: NDArray[np.float64]  # shape (n_group_slots,)
 
@@ -85,12 +84,12 @@ def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
     motifs : pair of MotifCodes
         Of forward and of reverse reads.
     span : int
-        Number of bases that the states of a k-mer's densities depend on.
+        Number of bases that determine a k-mer's densities.
     listed : ListedGroups
     sites : SiteListing
         Filled.
     calls : f5py.core.batch.Calls
-        Of sites; all is filled but the log-likelihoods.
+        Of sites; filled except for the log-likelihoods.
     """
     groups, windows = listed
     for i in own_turns(counter(turn), reads.shape[0]):
@@ -117,12 +116,12 @@ def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
 def order_sites(turn, one, reads, k, ordered):
     """Order the windows of groups of several sites so that those of a pack are alike.
 
-    By how many sites share a k-mer, the number of k-mers, the places of the sites and the number of events.
+    The order is by width, number of k-mers, positions of the sites and number of events.
 
     Parameters
     ----------
     turn, one
-        There is one turn.
+        Of a single task.
     reads : int64, shape (n,)
     k : int
     ordered : OrderedWindows
@@ -174,7 +173,7 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
     Parameters
     ----------
     turns : int64, shape (ceil(n_windows / WINDOWS_PER_TURN),)
-        Numbers of turns.
+        Numbers of tasks.
     batch : f5py.core.batch.BatchView
     model, motifs, noise
         Those of `f5py.methylation._calls_numba.score_groups`.
@@ -184,7 +183,7 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
     """
     (groups, listing), sites, order, of_read = ordered
     alignments = batch.alignments
-    # In a loop each use of a tuple's array would change the count of its users, which all threads share.
+    # outside the loop, as each use changes the array's reference count, shared by all threads
     window, n_bases_of, begin, end = listing
     n_sites_of, reverses, first_events = groups.sites, alignments.reverse, batch.events.offsets
     shift, scale, var, events_per_base = (
@@ -252,12 +251,12 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
 
 @inner
 def _ln_evidence(share, agree, differ):
-    """Logarithm of the likelihood of a share: of the product of ``share * agree + (1 - share) * differ``."""
+    """Return the log-likelihood of a share: of the product of ``share * agree + (1 - share) * differ``."""
     total = 0.0
     product = 1.0
     for g in range(agree.shape[0]):
         product *= share * agree[g] + (1.0 - share) * differ[g]
-        if product < _SMALL:  # one logarithm for many factors, each of which is at least the lesser share
+        if product < _SMALL:  # one logarithm for many factors
             total += math.log(product)
             product = 1.0
     return total + math.log(product)
@@ -265,14 +264,14 @@ def _ln_evidence(share, agree, differ):
 
 @inner
 def learn_agreement(odds, power):
-    """Estimate the share of groups whose sites agree, from the logarithms of each group's odds that they do.
+    """Estimate the share of groups with agreeing sites, from each group's log odds.
 
-    The likelihood of a share is taken to that power.
+    The likelihood of a share is raised to `power`.
     """
     agree, differ = np.empty(odds.shape[0]), np.empty(odds.shape[0])
     of_all = 0.0
     for g in range(odds.shape[0]):
-        greater = max(odds[g], 0.0)  # the greater of the two is made 1
+        greater = max(odds[g], 0.0)  # the larger of the two becomes 1
         agree[g], differ[g] = math.exp(odds[g] - greater), math.exp(-greater)
         of_all += greater
     uniform = math.log(_P_UNIFORM) + power * (of_all + _ln_evidence(_UNIFORM_SHARE, agree, differ))
@@ -295,15 +294,16 @@ def learn_agreement(odds, power):
 
 @inner
 def weigh_sites(n_sites, groups, noise, agreement, scores):
-    """Let the scores of sites and of their groups count as the prior says.
+    """Combine the scores of sites and of their groups by the prior.
 
     Parameters
     ----------
     n_sites : int32, shape (n_groups,)
         Of each group of a read.
     groups, scores : Scores
-        Log-likelihoods of the groups and, one group after the other, of their sites, which are changed where there are
-        several.
+        Log-likelihoods of the groups and, group by group, of their sites; the latter are changed in groups
+        of several
+        sites.
     noise : f5py.methylation.correlated.Terms or None
     agreement : float
         Prior probability that all sites of a group have one state; below 0, it is learned from the read.
@@ -336,7 +336,7 @@ def weigh_sites(n_sites, groups, noise, agreement, scores):
 
 @kernel
 def finish_sites(turn, reads, groups, sites, found, noise, agreement, calls):
-    """Make log-likelihoods of what has been found for the sites of `reads`.
+    """Compute the log-likelihoods of the sites of `reads` from their likelihoods.
 
     Parameters
     ----------

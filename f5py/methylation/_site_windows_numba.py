@@ -1,4 +1,4 @@
-"""Jitted loops that score every site in windows; see `f5py.methylation.per_site` for the mathematics."""
+"""Jitted scoring of every site in windows; see `f5py.methylation.per_site` for the mathematics."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ from f5py.methylation._site_hmm_numba import LANES, backward, forward, greatest_
 class Fits(NamedTuple):
     """Relation of the events to the model, window by window.
 
-    A k-mer's events are about ``scale * level_mean + shift``, with ``var * level_stdv`` around that; shift in pA.
+    Events of a k-mer have mean ``scale * level_mean + shift`` in pA and standard deviation ``var * level_stdv``.
     """
 
     shift: NDArray[np.float32]
@@ -57,24 +57,22 @@ class Fits(NamedTuple):
 
 
 class SiteWindows(NamedTuple):
-    """Windows that have several sites, or any."""
+    """Windows of groups with any number of sites."""
 
-    # codes: bases of all windows on their read's strand in forward order, see `fill_plain`; no site methylated
-    codes: NDArray[np.uint8]
-    # modified: where in its window the base is that a site changes: ascending within a window, and none under the first
-    # k-mer
+    codes: NDArray[np.uint8]  # unmethylated bases of all windows, see `fill_plain`
+    # modified: position of each site's modified base, ascending within a window, none under the first k-mer
     modified: NDArray[np.int64]
-    # base, n_bases: shape (n,): first element of each window in `codes`, and how many it has
+    # base, n_bases: shape (n,): first element and number of elements of each window in `codes`
     base: NDArray[np.int64]
     n_bases: NDArray[np.int64]
     # site, n_sites: shape (n,): the same in `modified`
     site: NDArray[np.int64]
     n_sites: NDArray[np.int64]
-    # begin, end: shape (n,): first and last event in the order of the window's bases; `end` may be less than `begin`
+    # begin, end: shape (n,): first and last event in the order of the bases; `end` may be less than `begin`
     begin: NDArray[np.int64]
     end: NDArray[np.int64]
-    # width: shape (n,): the most sites that share a k-mer, or, with correlated noise, k + 1 bases: a step's density is
-    # that of two k-mers, so that both need the states of their sites
+    # width: shape (n,): the most sites in k bases, or with correlated noise k + 1: a step's density depends on two
+    # k-mers
     width: NDArray[np.int64]
     reverse: NDArray[np.bool_]  # shape (n,): strand of the read
     fits: Fits
@@ -83,7 +81,7 @@ class SiteWindows(NamedTuple):
 class PackSize(NamedTuple):
     """Size of a pack of windows."""
 
-    width: int  # sites whose states are told apart at a time
+    width: int  # sites with distinguished states at a k-mer
     low: int  # of them in the lanes, see `f5py.methylation._site_hmm_numba`
     # rows, n_kmers: most events and k-mers of a window
     rows: int
@@ -92,7 +90,7 @@ class PackSize(NamedTuple):
 
 @inner
 def _size_of(windows, chosen, k):
-    """Count the rows and k-mers of a pack of the windows `chosen`, and at most how many slots it has."""
+    """Return the rows and k-mers of a pack of the windows `chosen`, and its maximum number of slots."""
     begins, ends, n_bases, n_sites, widths = (
         windows.begin, windows.end, windows.n_bases, windows.n_sites, windows.width
     )  # fmt: skip
@@ -109,7 +107,7 @@ def _size_of(windows, chosen, k):
 
 @inner
 def _fill_before(pack):
-    """Copy the emissions of each k-mer to the next one's."""
+    """Copy the emissions of each k-mer to the next one."""
     bits, first = pack.course.back.bits, pack.course.back.first
     inverse, offset = pack.inverse_before, pack.offset_before
     inverse[:] = np.float32(0.0)
@@ -126,7 +124,7 @@ def _fill_before(pack):
 
 @inner
 def _fill_rows(windows, chosen, low, event_mean, pack, room):
-    """Fill the events of all lanes, and what the background after them has."""
+    """Fill the events of all lanes and the background after them."""
     rows = pack.events.shape[0] // LANES
     events, begins, ends = pack.events, windows.begin, windows.end
     last_rows = empty_floats(room, simd.LANES)
@@ -156,7 +154,7 @@ def _fill_rows(windows, chosen, low, event_mean, pack, room):
 
 @inner
 def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
-    """Make the pack of the windows `chosen`, one for each lane or lanes; a window may be in it several times."""
+    """Make the pack of the windows `chosen`, perhaps repeated, for one or more lanes each."""
     width, low, rows, n_kmers = size
     k = model.k
     n_elements = (course.back.source.shape[0] * LANES + simd.LANES - 1) // simd.LANES * simd.LANES
@@ -222,16 +220,17 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
 
 @inner
 def _score_pack(pack, n_slots, noise, reference, room):
-    """Solve a pack; fill `reference`, float64 of shape (8,).
+    """Score a pack and fill `reference`, float64 of shape (8,).
 
-    Return the probability of the events by the states of sites, by slot, vector and lane: at last that of the last
-    sites.
+    Return the probability of the events by the states of sites, by slot, vector and lane. The last slot has
+    that of the
+    last sites.
     """
     rows = pack.events.shape[0] // LANES
     per_kmer = LANES << (pack.width - pack.low)
     kept = empty(room, n_slots * rows * (2 if noise is None else 3) * per_kmer)
     scales = empty(room, rows * LANES)
-    # Where all lanes end with the last k-mer, and this has a cell for every vector, all are stored.
+    # all are stored if all lanes end with the last k-mer and it has a cell for every vector
     first, last = pack.course.onward.first, pack.course.last
     n_kmers, n_ends = last.shape[0], rows * per_kmer
     of_last = (first[n_kmers] - first[n_kmers - 1]) * LANES
@@ -268,15 +267,14 @@ def _score_pack(pack, n_slots, noise, reference, room):
 class Shares(NamedTuple):
     """Probabilities of the events of windows by the states of each site."""
 
-    # shape (n_sites, 2): with the site methylated and with it unmethylated, over two to the power of its window's
-    # exponent
+    # shape (n_sites, 2): with the site methylated and unmethylated, over two to the power of its window's exponent
     sites: NDArray[np.float64]
     exponents: NDArray[np.float64]  # shape (n,)
 
 
 @inner
 def _share(masses, first, shape, bit, state):
-    """Add up a window's states, from `first` on, in which `bit` has that state."""
+    """Add up a window's states, from `first` on, with `bit` equal to `state`."""
     width, low = shape
     total = 0.0
     for one in range(1 << width):
@@ -297,7 +295,7 @@ def _finish_windows(windows, which, k, pack, masses, shares):
         window = which[0] + lane
         first, n_sites = sites[window], all_sites[window]
         for i in range(n_sites):
-            # The flow into the k-mer that the next block of sites begins with tells the states of this one's.
+            # the flow into the first k-mer of the next block of sites gives this block's states
             block = (i // width + 1) * width
             of_block = n_slots if block >= n_sites else slot[modified[first + block] - k + 1]
             at = of_block * per_kmer + (lane << low)
@@ -307,9 +305,9 @@ def _finish_windows(windows, which, k, pack, masses, shares):
 
 @inner
 def find_shares(windows, event_mean, model, noise, room, shares):
-    """Find the probability of each window's events with each of its sites methylated or not, whatever the others are.
+    """Find the probability of each window's events by each site's state, summed over the other sites.
 
-    Windows that are alike should come one after the other. Return the room, which may be a larger one.
+    Similar windows should be adjacent. Return the scratch memory, perhaps enlarged.
 
     Parameters
     ----------
@@ -321,14 +319,14 @@ def find_shares(windows, event_mean, model, noise, room, shares):
     noise : f5py.methylation.correlated.Terms or None
     room : f5py.methylation._site_densities_numba.Room
     shares : Shares
-        Filled, those of sites at the places that they have in `windows.modified`.
+        Filled; sites have the indices of `windows.modified`.
     """
     count, widths, exponents = windows.width.shape[0], windows.width, shares.exponents
     reference = np.empty(LANES)
     several = np.empty(LANES, np.int64)
     mode = simd.flush_denormals()
     first = 0
-    like = low_before = -1  # the window that all of the pack before are like, and that pack's bits in lanes
+    like = low_before = -1  # window similar to the whole preceding pack, and that pack's bits in lanes
     while first < count:
         width = widths[first]
         n = 1

@@ -1,9 +1,9 @@
-"""Methylation calls: site groups along a read's alignment and their log-likelihoods.
+"""Methylation calls: log-likelihoods of the groups of sites along a read's alignment.
 
-Sites at most 10 bases apart (`Motif.separation`) form a group, which is methylated or not as a whole. The events
-between the ends of the group's window (10 bases of flank on both sides) are scored under the window's reference bases
-as they are and with every site methylated; the difference of the two log-likelihoods is the call.
-`f5py.methylation.per_site` has the calls of single sites.
+Sites at most 10 bases apart (`Motif.separation`) form a group, methylated or not as a whole. A group's window has
+10 bases of flank on both sides. Its events are scored under the window's reference bases as they are, and with
+every site methylated. The difference of the two log-likelihoods is the call. `f5py.methylation.per_site` has the
+calls of single sites.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 class ScoredElsewhere(Protocol):
-    """Something that scores the groups of some reads of a batch at the same time."""
+    """Scorer of a part of a batch's groups in parallel to the CPU's threads."""
 
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
-        """Select the reads that it scores."""
+        """Select its reads."""
         ...
 
     def view(self, batch: ReadBatch) -> BatchView:
-        """Return the arrays of the batch that the groups of these reads are found in; those of other reads may lack."""
+        """Return the batch's arrays for the search for groups; those of other reads may be missing."""
         ...
 
     def begin_scores(
@@ -45,32 +45,32 @@ class ScoredElsewhere(Protocol):
         listing: Listing,
         noise: Terms | None,
     ) -> NDArray[np.bool_]:
-        """Begin with the groups of these reads, which stand in the batch's calls and in `listing`.
+        """Start to score these reads' groups, listed in the batch's calls and in `listing`.
 
-        Return which reads are given back.
+        Return the reads that it declines.
         """
         ...
 
     def fetch_scores(self, calls: Calls) -> float:
-        """Wait for them, and fill the log-likelihoods of these groups; return the seconds of all threads."""
+        """Wait for the log-likelihoods and fill them; return the seconds of all threads."""
         ...
 
     def begin_sites(
         self, batch: ReadBatch, reads: NDArray[np.bool_], sites: SiteListing, calls: Calls
     ) -> NDArray[np.bool_]:
-        """Begin with the sites of these reads' groups, with which it has begun; they stand in `sites` and `calls`.
+        """Start to score the sites, listed in `sites` and `calls`, of groups already begun.
 
-        Return which reads are given back.
+        Return the reads that it declines.
         """
         ...
 
     def fetch_sites(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Wait for them; return what `finish_sites` takes of sites, and the exponents of groups."""
+        """Wait for the sites' likelihoods and the groups' exponents, as `finish_sites` takes them."""
         ...
 
 
 def join_motifs(batch: ReadBatch) -> None:
-    """Make the arrays of calls of those in `ReadBatch.by_motif`: read by read, and of a read motif by motif."""
+    """Merge the calls of `ReadBatch.by_motif`: by read, and for each read by motif."""
     parts = batch.by_motif
     counts = np.stack([part.n for part in parts], axis=1)
     total = counts.sum(axis=1)
@@ -95,9 +95,9 @@ def call_methylation(
     elsewhere: ScoredElsewhere | None = None,
     noise: Noise | None = None,
 ) -> float:
-    """Fill the batch's calls for all reads that are still `ReadStatus.OK`.
+    """Fill the batch's calls for all reads with `ReadStatus.OK`.
 
-    Return the seconds that all threads together have worked.
+    Return the seconds of all threads.
 
     Parameters
     ----------
@@ -106,15 +106,16 @@ def call_methylation(
     model : PoreModel
         Over the alphabet ACGMT.
     per_site : bool
-        Call every site of a group on its own, see `f5py.methylation.per_site`. A site's call has the site for its first
-        and last one, and the number of sites 1. The same sites are called either way.
+        Call every site of a group by itself, see `f5py.methylation.per_site`. First and last site of a site's call
+        are the site, and its number of sites is 1. The same sites are called either way.
     agreement : float, optional
-        For `per_site`: prior probability that all sites of a group have one state, from 0 (all combinations of states
+        For `per_site`: prior probability that all sites of a group have one state, from 0 (all combinations
+        of states
         are equally probable) to 1 (every site gets its group's call). None: learned from each read.
     elsewhere : ScoredElsewhere, optional
-        Scores its share of the groups, and with `per_site` of their sites, too.
+        Scores its share of the groups, and with `per_site` of their sites.
     noise : Noise, optional
-        Of the events around their levels; None: independent, as f5c has it.
+        Of the events around their levels; None: independent, as in f5c.
     """
     from f5py.methylation._calls_numba import call_all
     from f5py.methylation._groups_numba import count_all
@@ -150,7 +151,7 @@ def call_with(
     inputs: tuple,
     pool: WorkerPool,
 ) -> float:
-    """Let the groups of the reads `others` be scored elsewhere, and score the rest meanwhile."""
+    """Score the groups of the reads `others` elsewhere, and the rest here."""
     from f5py.methylation._calls_numba import call_all
 
     listing, seconds = _list_groups(batch, elsewhere, others, model, motifs, pool)
@@ -161,16 +162,16 @@ def call_with(
 
 
 def call_sites(batch: ReadBatch, reads: NDArray[np.int64], inputs: tuple, pool: WorkerPool) -> float:
-    """Call the sites of `reads`; return the seconds that all threads together have worked.
+    """Call the sites of `reads`; return the seconds of all threads.
 
-    The windows of all reads are scored in one order, as those that are solved side by side should be alike.
+    The windows of all reads are ordered together, so that packs contain similar ones.
 
     Parameters
     ----------
     batch : ReadBatch
-        With room for the calls of groups.
+        With arrays for the calls of groups.
     inputs : tuple
-        The view of the batch, the model's levels, motifs, noise, prior and the calls of sites, which are filled.
+        View of the batch, the model's levels, motifs, noise, prior and the calls of sites to fill.
     """
     from f5py.methylation._group_list_numba import call_and_list
     from f5py.methylation._site_list_numba import (
@@ -208,7 +209,7 @@ def _empty_sites(n_groups: int, n_sites: int) -> SiteListing:
 
 
 def _span(k: int, noise: Terms | None) -> int:
-    """Return how many bases a k-mer's densities depend on: with correlated noise that of a step is of two k-mers."""
+    """Return the number of bases that determine a density: with correlated noise those of two k-mers."""
     return k if noise is None else k + 1
 
 
@@ -221,16 +222,16 @@ def call_sites_with(
     inputs: tuple,
     pool: WorkerPool,
 ) -> float:
-    """Let the sites of the reads `others` be scored elsewhere, and score the rest meanwhile.
+    """Score the sites of the reads `others` elsewhere, and the rest here.
 
     Parameters
     ----------
     batch : ReadBatch
-        With room for the calls of groups, in whose place those of sites come.
+        With arrays for the calls of groups, replaced by those of sites.
     inputs : tuple
-        What `call_sites` takes.
+        As for `call_sites`.
     others
-        Those of `call_with`.
+        As for `call_with`.
     """
     from f5py.methylation._site_list_numba import FoundSites, ListedGroups, finish_sites, list_sites
 
@@ -252,9 +253,9 @@ def call_sites_with(
 
 
 def list_groups(batch: ReadBatch, motif: Motif, k: int, pool: WorkerPool) -> tuple[Listing, float]:
-    """List the groups of all reads that are still `ReadStatus.OK` in the batch's calls, without scores.
+    """List the groups of all reads with `ReadStatus.OK` in the batch's calls, without scores.
 
-    Return their windows and the seconds that all threads together have worked.
+    Return their windows and the seconds of all threads.
     """
     from f5py.methylation._group_list_numba import list_all
     from f5py.methylation._groups_numba import count_all
@@ -277,10 +278,7 @@ def _list_groups(
     motifs: tuple[MotifCodes, MotifCodes],
     pool: WorkerPool,
 ) -> tuple[Listing, float]:
-    """List the groups of `reads`, which are scored elsewhere, in the batch's calls too.
-
-    Return the seconds that all threads have worked as well.
-    """
+    """List the groups of `reads`, scored elsewhere, in the batch's calls; return the threads' seconds too."""
     from f5py.methylation._group_list_numba import list_all
 
     listing = _empty_listing(len(batch.calls.first))

@@ -1,22 +1,22 @@
-"""The forward algorithm of `f5py.methylation.hmm` with the correlated noise of `f5py.core.noise`.
+"""Forward algorithm of `f5py.methylation.hmm` with the correlated noise of `f5py.core.noise`.
 
-The states and transitions are the same, and so is the sum over the paths. What goes into a match state has a density
-for each kind of transition, as that depends on the event before::
+States, transitions and the sum over paths are the same. The density in a match state depends on the preceding
+event, so each kind of transition has its own::
 
     M(i, j) = stay(i, j) * p_stay * M(i - 1, j) + step(i, j) * p_step * M(i - 1, j - 1)
               + free(i, j) * (P_FROM_BAD * (B(i - 1, j) + B(i - 1, j - 1)) + P_FROM_SKIP * K(i - 1, j - 1))
 
-where free is the density without a residual before it.
+where free is the density without a preceding residual.
 
-Loops use residuals in units in which a normal density is a power of two, ``w = z * sqrt(log2(e) / 2)``, as those of
-independent noise do. `Terms` has what is constant in
+Loops use residuals ``w = z * sqrt(log2(e) / 2)``, in which a normal density is a power of two, as for independent
+noise. `Terms` has the constants of
 
     stay(i, j) = stay_weight * peak * q((stay_now * w(i, j) + stay_before * w(i - 1, j)) ** 2)
     step(i, j) = step_weight * peak * q((step_now * w(i, j) + step_before * w(i - 1, j - 1)) ** 2)
     free(i, j) = free_weight * peak * q(square * w(i, j) ** 2)
 
-with ``q(v) = 2 ** -v`` and peak the greatest normal density for Gaussian noise, and ``q(v) = (1 + v) ** -4`` and peak
-the reciprocal standard deviation in units of w for Student's t.
+For Gaussian noise, ``q(v) = 2 ** -v`` and peak is the largest normal density. For Student's t,
+``q(v) = (1 + v) ** -4`` and peak is the reciprocal standard deviation in units of w.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _W = math.sqrt(0.5 * math.log2(math.e))
 
 
 class Terms(NamedTuple):
-    """A `Noise` as the loops take it."""
+    """Constants of a `Noise` for the loops."""
 
     stay_now: float
     stay_before: float
@@ -48,7 +48,7 @@ class Terms(NamedTuple):
 
 
 def terms_of(noise: Noise | None) -> Terms | None:
-    """Convert a noise for the loops; None for that of f5c, which has loops of its own."""
+    """Convert a noise for the loops; None for independent noise, computed by its own loops."""
     if noise is None or noise.is_independent:
         return None
     is_student = noise.tails == STUDENT
@@ -62,7 +62,7 @@ def terms_of(noise: Noise | None) -> Terms | None:
 
 
 def single_precision(terms: Terms) -> NDArray[np.float32]:
-    """Convert the terms for a GPU, rounded as the CPU's lanes round them; float32, shape (9,)."""
+    """Convert the terms for a GPU, rounded like the CPU's lanes; float32, shape (9,)."""
     weight = terms.free_weight
     return np.array(
         [*terms[:5], P_FROM_BAD * weight, P_FROM_SKIP * weight, weight, float(terms.is_student)], np.float32

@@ -1,4 +1,4 @@
-"""Calls of a read where an earlier alignment of it lies, so that a read counts once at every site."""
+"""Overlapping alignments of the same read: at every site a read counts once."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from f5py.methylation._covered_numba import Spans
 
 _FIRST = 1 << 12
-#: Contigs, first positions and those behind the last, of alignments.
+#: Contigs, starts and ends of alignments.
 Places = tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]
 
 
 class AlignmentSpans:
-    """Where the alignments of each read are. Some 70 bytes are kept of every alignment."""
+    """Alignments by read, in about 70 bytes each."""
 
     def __init__(self) -> None:
         from f5py.methylation._covered_numba import Spans
@@ -32,7 +32,7 @@ class AlignmentSpans:
         )  # fmt: skip
 
     def add(self, names: Names, places: Places, used: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
-        """Add alignments, or those that are `used`; return which one of the same read came before each, or -1."""
+        """Add all alignments or the `used` ones; return the index of each read's preceding one, or -1."""
         from f5py.methylation._covered_numba import add_spans
 
         n = len(names)
@@ -43,7 +43,7 @@ class AlignmentSpans:
         return earlier
 
     def touched(self, names: Names, places: Places) -> NDArray[np.bool_]:
-        """Find the alignments that overlap or touch one of the same read that was added; bool, shape (n,)."""
+        """Find the alignments that overlap or touch an added one of the same read; bool, shape (n,)."""
         from f5py.methylation._covered_numba import find_touched
 
         found = np.zeros(len(names), np.bool_)
@@ -51,7 +51,7 @@ class AlignmentSpans:
         return found
 
     def drop_covered(self, earlier: NDArray[np.int64], contig: NDArray[np.int32], calls: Calls) -> int:
-        """Drop the calls that `earlier` alignments, as from `add`, cover; return how many sites those had."""
+        """Drop the calls within `earlier` alignments, from `add`; return their number of sites."""
         from f5py.methylation._covered_numba import drop_covered
 
         return int(drop_covered(earlier, contig, self._spans, calls))
@@ -75,14 +75,14 @@ class AlignmentSpans:
 
 
 class CoveredCalls:
-    """Drops calls of groups that overlap an earlier alignment of the same read, whatever its strand.
+    """Filter of calls of groups that overlap an earlier alignment of the same read, on either strand.
 
-    Earlier is what comes before in the input and was called.
+    Earlier alignments are the called ones that precede in the input.
 
     Attributes
     ----------
     n_sites : int
-        Sites of the calls that were dropped.
+        Sites of the dropped calls.
     """
 
     def __init__(self) -> None:
@@ -90,12 +90,12 @@ class CoveredCalls:
         self._spans = AlignmentSpans()
 
     def add(self, batch: ReadBatch) -> NDArray[np.int64]:
-        """Add the alignments of a batch that were called; see `AlignmentSpans.add`."""
+        """Add the called alignments of a batch; see `AlignmentSpans.add`."""
         places = batch.contig, batch.reference_start, batch.reference_end
         return self._spans.add(batch.names, places, batch.status == ReadStatus.OK)
 
     def drop(self, batch: ReadBatch) -> int:
-        """Drop calls of a batch; to be called with all batches in their order. Return how many sites those had."""
+        """Drop overlapping calls of a batch, in the order of batches; return their number of sites."""
         earlier = self.add(batch)
         if not (earlier >= 0).any():
             return 0

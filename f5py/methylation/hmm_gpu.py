@@ -1,4 +1,4 @@
-"""Inputs of the kernel that scores groups on a GPU; see ``kernels/hmm.cu``."""
+"""Inputs of the GPU kernel that scores groups; see ``kernels/hmm.cu``."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from f5py.core.motifs import MotifCodes
 from f5py.methylation._calls_numba import LOG2_E
 from f5py.methylation._hmm_numba import FIRST_BACKGROUND, MORE_BACKGROUND, NO_BACKGROUND
 
-#: Where the parts of a motif's table begin, and its size: codes, bits, complement and masks.
+#: Offsets of bits, complement and masks in a motif's table, after the codes, and its size.
 _BITS, _COMPLEMENT, _MASKS, _SIZE = 256, 512, 520, 552
-#: Problems of a warp.
+#: Problems per warp.
 LANES = 32
-#: Positions that a motif may have.
+#: Maximum length of a motif.
 MAX_MOTIF = _SIZE - _MASKS
 
 
 def motif_table(motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.uint8]:
-    """Encode a motif on the forward and on the reverse strand."""
+    """Encode a motif of the forward and the reverse strand."""
     table = np.zeros((2, _SIZE), np.uint8)
     for row, motif in zip(table, motifs, strict=True):
         row[:_BITS] = motif.letter_codes
@@ -30,7 +30,7 @@ def motif_table(motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.uint8]:
 
 
 def constants() -> NDArray[np.float32]:
-    """Return the constants of the model, in single precision as the CPU's lanes have them."""
+    """Return the model's constants in single precision, as in the CPU's lanes."""
     return np.array(
         [
             P_BAD, P_FROM_BAD, P_SKIP, P_SKIP_SELF, P_FROM_SKIP, NO_BACKGROUND, FIRST_BACKGROUND, MORE_BACKGROUND,

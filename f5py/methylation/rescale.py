@@ -1,16 +1,16 @@
-"""Scaling that knows of methylation: reads are fitted again to the levels that a first pass of calls makes probable.
+"""Scaling of methylated reads: a second fit to levels that depend on a first pass of calls.
 
-f5c fits a read as if none of its k-mers were methylated (`f5py.signal.scaling`). Here a k-mer with sites has the level
-and the spread of a mixture. With p the mean probability of methylation of its sites, and l, s level and standard
-deviation of the plain k-mer and of the methylated one::
+f5c fits a read as if no k-mer were methylated (`f5py.signal.scaling`). Here a k-mer with sites has the level and
+spread of a mixture. Let p be the mean methylation probability of its sites, and l, s the level and standard
+deviation of the unmethylated and of the methylated k-mer::
 
     level = (1 - p) l0 + p l1
     spread ** 2 = (1 - p) s0 ** 2 + p s1 ** 2 + p (1 - p) (l1 - l0) ** 2
 
-The probability of a site is the logistic of its group's log-likelihood ratio, and the read's mean where its group has
-no call. Shift and scale minimise the weighted squares of the residuals of the first event of every k-mer with fewer
-than 20 events. Weights are ``1 / spread ** 2``, times ``1 / (1 + (z / 2.5 d) ** 2)`` for a residual of z in units of
-the spread, where d is 1.4826 times the median size; five rounds of that suffice. var is the standard deviation of the
+A site's probability is the logistic of its group's log-likelihood ratio, or the read's mean without a call. Shift
+and scale minimize the weighted squared residuals of the first event of every k-mer with fewer than 20 events.
+Weights are ``1 / spread ** 2``, times ``1 / (1 + (z / 2.5 d) ** 2)`` for a residual of z in units of the spread,
+where d is 1.4826 times the median absolute residual. Five rounds suffice. var is the standard deviation of the
 residuals. Reads with fewer k-mers than recalibration needs keep their fit.
 """
 
@@ -28,7 +28,9 @@ from f5py.threads.pool import WorkerPool, longest_first
 def rescaled(
     batch: ReadBatch, motif: Motif, model: PoreModel, pool: WorkerPool, least_events: int
 ) -> tuple[Scaling, float]:
-    """Fit the reads of a batch that has calls of groups again.
+    """Fit the reads of a batch again, by its calls of groups.
+
+    Return a new scaling and the seconds of all threads.
 
     Parameters
     ----------
@@ -38,13 +40,6 @@ def rescaled(
         Over the alphabet ACGMT.
     least_events : int
         Reads with fewer usable k-mers keep their fit.
-
-    Returns
-    -------
-    scaling : Scaling
-        New arrays.
-    seconds : float
-        That all threads together have worked.
     """
     from f5py.methylation._rescale_numba import rescale_all
 
@@ -59,7 +54,7 @@ def rescaled(
 
 @contextmanager
 def scaled(batch: ReadBatch, scaling: Scaling) -> Iterator[None]:
-    """Give a batch another scaling for a while."""
+    """Replace the scaling of a batch within a `with` block."""
     before = batch.scaling
     batch.shift, batch.scale, batch.var = scaling
     try:
