@@ -24,7 +24,6 @@ from f5py.api.documentation import is_result, shown_options
 from f5py.api.functions import ROWS
 from f5py.options import Group, Kind, Option, declarations
 from f5py.options.declaration import REQUIRED
-from f5py.options.together import Condition
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -171,7 +170,7 @@ def _bases(options: type, keywords: dict[str, str]) -> Iterator[type]:
 
 def _keywords(options: type) -> dict[str, str]:
     """Map the keywords of a class of options to their types, without those by which overloads are told apart."""
-    told_apart = {name for one in _functions_of(options) for name in _telling(one)}
+    told_apart = {name for one in _functions_of(options) for name in one.without_rows}
     return {
         name: words if option.default is not REQUIRED or option.unless else f"Required[{words}]"
         for name, option in shown_options(options).items()
@@ -182,11 +181,6 @@ def _keywords(options: type) -> dict[str, str]:
 
 def _functions_of(options: type) -> list[Function]:
     return [function for command, function in ROWS.values() if command.options is options]
-
-
-def _telling(function: Function) -> dict[str, tuple[str, ...]]:
-    """Map the keywords with which a function has no rows to return to the values of which that holds; none: to any."""
-    return {one.name: one.values for one in map(Condition.parse, function.without_rows)}
 
 
 def _dictionary(options: type) -> str:
@@ -208,7 +202,7 @@ def _stub_of(name: str) -> Iterator[str]:
         forms = [(no_file, "Picture"), (to_file, "None")]
     elif function.rows:
         absent, present = {}, {}
-        for field, values in _telling(function).items():
+        for field, values in function.without_rows.items():
             option = declarations(command.options)[field]
             absent[field] = f"{_without(option, values)} = ..."
             present[field] = _stub_type(field, option, values).removesuffix(" | None").replace("bool", "Literal[True]")

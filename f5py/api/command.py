@@ -30,7 +30,8 @@ class Function(NamedTuple):
     example: str = ""  # for doctest, in a folder where the examples of the functions before have run
     annotation: str = "None"  # type of the result in the stub; of tables and pictures, that when they are written
     has_progress: bool = True  # it has a parameter `progress`
-    without_rows: tuple[str, ...] = ()  # conditions (`f5py.options.together`) under which there are no rows to return
+    # options with which there are no rows to return, and their values of which that holds; none: of all
+    without_rows: Mapping[str, tuple[str, ...]] = MappingProxyType({})
     what: str = ""  # what is written, where that needs an output
     written_from: str = ""  # option without which nothing is written
     columns: Mapping[str, str] = MappingProxyType({})  # names and Arrow types of a table of text

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 from f5py.api.catalogue import COMMANDS
 from f5py.api.command import Command, Function, Listener
 from f5py.errors import UsageError
-from f5py.options.together import Condition
 
 #: Commands and functions by the names of the functions.
 ROWS = {function.name: (command, function) for command in COMMANDS.values() for function in command.functions}
@@ -76,10 +75,9 @@ class Ways(NamedTuple):
         return self.command._replace(function="picture").run({**self.given, "output": ""}, progress=self.progress)
 
     def _has_no_rows(self) -> bool:
-        conditions = map(Condition.parse, self.function.without_rows)
         return any(
-            str(self.given.get(one.name)) in one.values if one.values else bool(self.given.get(one.name))
-            for one in conditions
+            str(self.given.get(name)) in values if values else bool(self.given.get(name))
+            for name, values in self.function.without_rows.items()
         )
 
 

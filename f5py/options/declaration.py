@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from f5py.errors import UsageError
 from f5py.options.output_names import Written
-from f5py.options.together import check_together, conditions_for
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -27,7 +26,6 @@ else:  # a word to type checkers only, which Python 3.10 does not have
 
 
 Class = TypeVar("Class")
-Chosen = TypeVar("Chosen")
 
 
 class Group(Enum):
@@ -97,21 +95,14 @@ class Option:
     is_list: bool = False  # names a list of words; from Python it can be a sequence of them
     is_model: bool = False  # names a pore model; from Python it can be what `f5py.train` returns
     is_table: bool = False  # names a table of calls, frequencies or events; from Python it can be one in memory
-    # conditions, one of which must hold if the option is given: ``field`` (that option is given), ``field=value`` or
-    # ``field=value|value`` (it has one of these values). Those of options that a command lacks do not count. With
-    # ``own: `` or ``own|own: `` before it, a condition is one of these values of the option only.
-    needs: tuple[str, ...] = ()
-    excludes: tuple[str, ...] = ()  # conditions, none of which may hold then
-    advice: str | None = None  # what to do, or why, where `needs` and `excludes` refuse the option
-    # kinds of outputs (`f5py.options.output_names`) whose names after ``-o`` stand for the option
-    by_name: tuple[str, ...] = ()
     writes: Written | None = None  # what that file is, so that it cannot have the name of something else
     # says how a run works, but not what comes out, so that a resumed run may change it; see `is_free`
     free: bool = False
     # the value may be a URL; by which method of `f5py.pipeline.remote_inputs.RemoteInputs` it is read then
     url: str | None = None
     see: str | None = None  # where the documents say more: a file below docs/, and a heading in it
-    # the same as `help` in a few words, for ``--help``; that of a command with many options leaves out those without it
+    # the same as `help` in a few words, for ``--help``, which leaves out those without it if there are many options;
+    # True if `help` is that short
     brief: str | None = None
 
     @property
@@ -250,18 +241,6 @@ def paths_written(options: Options) -> Iterator[tuple[str, str, str]]:
             yield name, declared.names[0], value
 
 
-def without(options: Chosen, *names: str, **others: Any) -> Chosen:
-    """Return options without some, and without those that need one of these; `others` are values to be put in."""
-    declared = declarations(type(options))
-    gone = set(names)
-    for name, one in declared.items():
-        needed = conditions_for(one.needs, getattr(options, name))
-        if needed and not any(other.name not in gone and other.holds(options, declared) for other in needed):
-            gone.add(name)
-    values = {name: declared[name].default for name in gone}
-    return dataclasses.replace(options, **values | others)  # type: ignore[type-var]
-
-
 def base_count(text: str) -> int | None:
     """Read a number of bases, with an optional decimal suffix K, M or G in either case; None if it is none."""
     multiplier = {"K": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:].upper(), 1.0)
@@ -287,6 +266,8 @@ def option(
 ) -> Any:
     """Declare a field of an options class; see `Option`. Without `kind`, choices or the default tell it."""
     kind = Kind.CHOICE if more.get("choices") else kind or _KINDS.get(type(default), Kind.TEXT)
+    if more.get("brief") is True:
+        more["brief"] = help
     declared = Option(names, kind, help, group, default, **more)
     arguments: dict[str, Any] = {} if default is REQUIRED else {"default": default}
     if declared.unless:
@@ -326,7 +307,7 @@ def part_of_options(kind: type[Class]) -> type[Class]:
 
 
 class Options:
-    """Base of the options classes; checks every value against its declaration, and all of them together."""
+    """Base of the options classes; checks every value against its declaration, and all of them together by `rules`."""
 
     def __post_init__(self) -> None:
         declared = declarations(type(self))
@@ -334,7 +315,33 @@ class Options:
             if one.repeated and not isinstance(getattr(self, name), tuple):
                 raise TypeError(f"{name} is a tuple of values, not {getattr(self, name)!r}")
             one.check(getattr(self, name))
-        check_together(self, declared)
+        for problem in self.rules():
+            raise UsageError(problem)
+
+    def rules(self) -> Iterator[str]:
+        """Yield messages about options that do not go together; a class adds its own to those of its bases."""
+        yield from ()
+
+    def given(self, *names: str) -> list[str]:
+        """Name, as messages do, those of some options that are given: neither at their default, nor none."""
+        declared, found = declarations(type(self)), []
+        for name in names:
+            value = getattr(self, name, None)
+            is_none = value is None or value is False or value == "" or value == ()
+            if name in declared and not is_none and value != declared[name].default:
+                found.append(declared[name].said(value))
+        return found
+
+    def not_with(self, others: list[str], *names: str, advice: str = "choose one") -> Iterator[str]:
+        """Yield a message about an option that is given beside others, which are given."""
+        for option in self.given(*names) if others else ():
+            yield f"{' and '.join([option, *others])} exclude each other; {advice}"
+
+    def only_with(self, needed: str, *names: str, advice: str = "") -> Iterator[str]:
+        """Yield a message about an option that is given without those that are `needed`, one of them."""
+        for option in self.given(*names):
+            add = "one of them" if " or " in needed else "it"
+            yield f"{option} needs {needed}; {advice or f'add {add}, or leave {option} out'}"
 
 
 #: What `declarations` has listed: a run asks many times.

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
-from f5py.options.output_names import OF_SITES, PARQUET_TO_FILE, TABLE
+from collections.abc import Iterator
+
+from f5py.options.declaration import Group, Kind, argument, flag, option, options_class
+from f5py.options.output_names import OF_SITES, PARQUET_TO_FILE, TABLE, kind_if_unsaid
 from f5py.options.shared import CALL_THRESHOLD, StrictOptions, kind_of_methylation, output_file, own_motif
 
 _INPUT, _OUTPUT = Group.INPUT, Group.OUTPUT
 
 
 @options_class
-class FrequencyOptions(StrictOptions, Options):
+class FrequencyOptions(StrictOptions):
     """Options of ``f5py meth-freq``."""
 
     tables: tuple[str, ...] = argument("[CALLS ...]", default=(), repeated=True, is_table=True,
         brief="Tables of calls, modBAM or bedMethyl",
-        help="Tables of calls, BAM files with MM and ML tags of any caller, or bedMethyl files, counted "
-        "as one.")  # fmt: skip
+        help="Tables of calls, BAM files with MM and ML tags of any caller, or bedMethyl files, counted as "
+        "one.")  # fmt: skip
     calls: tuple[str, ...] = option("-i", "--input", kind=Kind.FILE, group=_INPUT, repeated=True, default=(),
-        default_words="standard input", is_table=True,
-        brief="The same; can be given several times",
+        default_words="standard input", is_table=True, brief="The same; can be given several times",
         help="Table of calls, modBAM or bedMethyl, to be counted with the others; tables plain or gzip. "
         "Repeatable.")  # fmt: skip
     output: str = output_file()
@@ -31,51 +32,56 @@ class FrequencyOptions(StrictOptions, Options):
         help="Minimum number of calls of a site, or row, to be listed.")  # fmt: skip
     threshold_per_site: bool = flag("--threshold-per-site", group=Group.SELECTION, ours=True,
         brief="Multiply -c by the sites of the group",
-        help="Multiply the threshold by the number of sites in the group, as nanopolish does (with -c "
-        "2 by default).")  # fmt: skip
-    split_groups: bool = flag("-s", "--split-groups", excludes=("bedmethyl",), advice="bedMethyl always has them split",
-        brief="Count every site of a group by itself",
+        help="Multiply the threshold by the number of sites in the group, as nanopolish does (with -c 2 by "
+        "default).")  # fmt: skip
+    split_groups: bool = flag("-s", "--split-groups", brief="Count every site of a group by itself",
         help="Count every site of a group separately.")  # fmt: skip
-    methylation: str | None = kind_of_methylation(ours=True, excludes=("motif",),
-        brief="What was called",
+    methylation: str | None = kind_of_methylation(ours=True, brief="What was called",
         help="What was called: the motif by which -s and --bedmethyl split groups.")  # fmt: skip
     motif: str | None = own_motif(ours=True)
     mod_code: str | None = option("--mod-code", group=Group.MODEL, metavar="CODE",
         default_words="that of the motif, m or a", ours=True, pattern="[A-Za-z]|[0-9]{1,9}",
-        pattern_words="a letter, or a number of ChEBI",
-        brief="Modification to count, such as h",
-        help="Of modBAM and bedMethyl: the modification to count, as the tags name it, such as "
-        "h for 5hmC.")  # fmt: skip
+        pattern_words="a letter, or a number of ChEBI", brief="Modification to count, such as h",
+        help="Of modBAM and bedMethyl: the modification to count, as the tags name it, such as h for "
+        "5hmC.")  # fmt: skip
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, ours=True,
-        default_words="the bases of the reads",
-        brief="Reference of modBAM",
+        default_words="the bases of the reads", brief="Reference of modBAM",
         help="Of modBAM: the reference, which says where sites are; needed for CRAM.")  # fmt: skip
-    stranded: bool = flag("--stranded", ours=True, excludes=("bedmethyl",),
-        advice="bedMethyl has a row for each strand anyway",
-        brief="Add columns for each strand",
+    stranded: bool = flag("--stranded", ours=True, brief="Add columns for each strand",
         help="Add columns with the counts of each strand to the table. bedMethyl has a row for each.")  # fmt: skip
     output_format: str | None = option("--output-format", group=_OUTPUT, choices=("tsv", "csv", "parquet"), ours=True,
-        see="formats.md#parquet", needs=("parquet: output",), advice=PARQUET_TO_FILE,
-        default_words="what the name of the output says, else tsv",
+        see="formats.md#parquet", default_words="what the name of the output says, else tsv",
         brief="Format, if the name does not tell it",
         help="Format of the table; parquet needs -o. By default .csv, .parquet, .bed (as --bedmethyl), .bedgraph and "
         ".bw in the name determine it.")  # fmt: skip
     chrom_sizes: str | None = option("--chrom-sizes", kind=Kind.FILE, group=_INPUT, ours=True,
         brief="Lengths of chromosomes, for bigWig",
         help="Names and lengths of the chromosomes, such as the .fai of the reference; needed for bigWig.")  # fmt: skip
-    bedmethyl: bool = flag("--bedmethyl", ours=True, by_name=OF_SITES, see="formats.md#bedmethyl",
-        excludes=("output_format=parquet|csv",), advice="bedMethyl has tabs",
+    bedmethyl: bool = flag("--bedmethyl", ours=True, see="formats.md#bedmethyl",
         brief="Write bedMethyl, as modkit does",
         help="Write bedMethyl as modkit does: a row per site and strand, with groups split, and with a tabix index if "
         "the name of the output ends in .gz.")  # fmt: skip
-    combine_strands: bool = flag("--combine-strands", ours=True, needs=("bedmethyl",),
-        advice="the other tables tell strands apart with --stranded only",
-        brief="Count both strands of a site together",
+    combine_strands: bool = flag("--combine-strands", ours=True, brief="Count both strands of a site together",
         help="In bedMethyl, bedGraph and bigWig: one row for both strands of a site.")  # fmt: skip
+
+    def rules(self) -> Iterator[str]:
+        """Refuse two words on one thing, and options of bedMethyl for tables."""
+        yield from super().rules()
+        of_sites = self.given("bedmethyl")
+        yield from self.not_with(of_sites, "split_groups", advice="bedMethyl always has them split")
+        yield from self.not_with(of_sites, "stranded", advice="bedMethyl has a row for each strand anyway")
+        yield from self.not_with(self.given("motif"), "methylation")
+        if self.output_format == "parquet" and not self.given("output"):
+            yield from self.only_with("--output", "output_format", advice=PARQUET_TO_FILE)
+        if self.output_format in ("parquet", "csv"):
+            yield from self.not_with(self.given("output_format"), "bedmethyl", advice="bedMethyl has tabs")
+        if not of_sites and kind_if_unsaid(self.output, self.output_format) not in OF_SITES:
+            advice = "the other tables tell strands apart with --stranded only"
+            yield from self.only_with("--bedmethyl", "combine_strands", advice=advice)
 
 
 @options_class
-class MergeOptions(StrictOptions, Options):
+class MergeOptions(StrictOptions):
     """Options of ``f5py freq-merge``."""
 
     tables: tuple[str, ...] = argument("FILE1 FILE2 ...", repeated=True, default=(), is_table=True,

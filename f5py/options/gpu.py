@@ -2,34 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from f5py.errors import UsageError
-from f5py.options.declaration import Group, Kind, option, part_of_options, refused
+from f5py.options.declaration import Group, Kind, Options, option, part_of_options, refused
 
 #: When GPUs are used.
 GPU_USES = ("auto", "on", "off")
 
 
 @part_of_options
-class GpuOptions:
+class GpuOptions(Options):
     """Use of GPUs, and which; `gpu_use` says what all of it comes to."""
 
     gpu: str | None = option("--gpu", group=Group.GPU, choices=GPU_USES, default_words="auto", ours=True,
         brief="When to use GPUs: auto, on or off",
-        help="When to use GPUs: auto, once it pays off; on, from the beginning; off, never. The result "
-        "is the same.")  # fmt: skip
+        help="When to use GPUs: auto, once it pays off; on, from the beginning; off, never. The result is the "
+        "same.")  # fmt: skip
     disable_cuda: bool | None = option("--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no",
-        excludes=("gpu=auto|on",),
         help="yes: the same as --gpu off.")  # fmt: skip
     cuda_dev_id: str = option("--cuda-dev-id", group=Group.GPU, metavar="INT[,INT...]|all", default="0",
         help="Numbers of the GPUs; with several, each takes a batch when it becomes free.")  # fmt: skip
     cuda_mem_frac: float | None = option("--cuda-mem-frac", kind=Kind.NUMBER, group=Group.GPU,
-        default_words="0.9; Jetson 0.7",
-        help="Share of the free GPU memory to use.")  # fmt: skip
+        default_words="0.9; Jetson 0.7", help="Share of the free GPU memory to use.")  # fmt: skip
 
-    def __post_init__(self) -> None:
-        super().__post_init__()  # type: ignore[misc]
+    def rules(self) -> Iterator[str]:
+        """Refuse two contrary words on the use of GPUs, and numbers that are none."""
+        yield from super().rules()
+        if self.gpu != "off":
+            yield from self.not_with(self.given("gpu"), "disable_cuda")
         device_numbers(self.cuda_dev_id)
 
     @property
@@ -48,8 +50,8 @@ class CudaOptions(GpuOptions):
     """Division of reads between GPUs and CPU threads."""
 
     cuda_max_lf: float = option("--cuda-max-lf", group=Group.GPU, default=3.0,
-        help="Only reads longer than this times the mean length of the batch can go to the CPU "
-        "for their length.")  # fmt: skip
+        help="Only reads longer than this times the mean length of the batch can go to the CPU for their "
+        "length.")  # fmt: skip
     cuda_avg_epk: float = option("--cuda-avg-epk", group=Group.GPU, default=2.0,
         help="Number of events per base that GPU memory is allocated for.")  # fmt: skip
     cuda_max_epk: float = option("--cuda-max-epk", group=Group.GPU, default=5.0,

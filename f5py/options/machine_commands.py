@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from f5py.errors import UsageError
 from f5py.options.declaration import Options, option, options_class
 from f5py.options.gpu import device_numbers
@@ -14,8 +16,9 @@ class GpuCheckOptions(Options):
     cuda_dev_id: str = option("--cuda-dev-id", metavar="INT[,INT...]|all", default="all",
         help="Numbers of the GPUs to check.")  # fmt: skip
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def rules(self) -> Iterator[str]:
+        """Refuse numbers that are none."""
+        yield from super().rules()
         device_numbers(self.cuda_dev_id)
 
 
@@ -30,8 +33,9 @@ class CompileOptions(Options):
     cuda_arch: str | None = option("--cuda-arch", metavar="INT[,INT...]",
         help="Compute capabilities of GPUs to compile for, such as 87 for 8.7.")  # fmt: skip
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def rules(self) -> Iterator[str]:
+        """Refuse numbers that are none."""
+        yield from super().rules()
         self.capabilities()
 
     def capabilities(self) -> list[str]:

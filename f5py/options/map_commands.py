@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from f5py.errors import UsageError
-from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class, refused
+from f5py.options.declaration import Group, Kind, argument, flag, option, options_class, refused
 from f5py.options.gpu import GpuOptions
 from f5py.options.output_names import PAF, REPORT, check_name, kind_of_alignments
 from f5py.options.shared import output_file, threads
@@ -19,12 +20,14 @@ MAP_PRESETS = ("map-ont", "map-pb", "map-hifi", "lr:hq", "rna", "ava-ont", "darw
 _DARWIN_PRESETS = ("darwin", "darwin-paper")
 #: Those that maximal exact matches can be the seeds of.
 MEM_PRESETS = ("map-ont", "map-hifi", "lr:hq", "rna")
-_NO_MEM = f"preset={'|'.join(name for name in MAP_PRESETS if name not in MEM_PRESETS)}"
 #: Ways out where an option of minimap2 is not possible here.
 _MINIMAP2, _SELECT = "type: minimap2 -ax PRESET", "select records afterwards: samtools view"
 _OVERLAPS = "for overlaps of reads give -x ava-ont or -x darwin"
-#: What chains and minimizers are told by has no meaning for tiles.
-_TILES = (f"preset={'|'.join(_DARWIN_PRESETS)}",)
+#: Options of chains and minimizers, which have no meaning for tiles.
+_NOT_OF_TILES = (
+    "write_index", "w", "hpc", "frequent", "frequent_bounds", "rescue_distance", "frequent_in_read", "max_gap",
+    "bandwidths", "min_count", "min_chain_score", "max_chain_skip", "max_chain_iter", "zdrop", "min_score",
+)  # fmt: skip
 _MIN_MEM = 17
 #: Bases of a batch, by default, for each thread, and at least and at most.
 _BASES_OF_THREAD, _FEWEST_BASES, _MOST_BASES = 2_000_000, 4_000_000, 20_000_000
@@ -40,7 +43,7 @@ _MOST_NUMBER = 2**31 - 1
 
 
 @options_class
-class MapOptions(GpuOptions, Options):
+class MapOptions(GpuOptions):
     """Options of ``f5py map``."""
 
     reference: str = argument("REF", help="The reference: FASTA, plain or compressed, or an index that -d has written.")
@@ -50,42 +53,26 @@ class MapOptions(GpuOptions, Options):
     output: str = output_file(
         help="Output file: sorted, and indexed, BAM; CRAM, SAM or PAF if the name ends so, compressed text if it ends "
         "in .sam.gz or .paf.gz. It appears only when it is complete.")  # fmt: skip
-    paf: bool = flag(
-        "--paf",
-        ours=True,
-        see="formats.md#paf-and-sam",
-        brief="Write PAF, in the order of the reads",
-        help="Write PAF, in the order of the reads.",
-    )
+    paf: bool = flag("--paf", ours=True, see="formats.md#paf-and-sam", brief=True,
+        help="Write PAF, in the order of the reads.")  # fmt: skip
     write_index: str | None = option("-d", "--write-index", kind=Kind.PATH, group=Group.OUTPUT, written=True,
-        excludes=_TILES,
         brief="Write the index, to be given as REF later",
         help="Write the index of the reference, to be given as REF later.")  # fmt: skip
     no_md: bool = flag("--no-MD", ours=True, help="Leave out the tag MD.")
-    md: bool = flag("--MD", excludes=("no_md",), help="Write the tag MD also into PAF; alignments have it anyway.")
+    md: bool = flag("--MD", help="Write the tag MD also into PAF; alignments have it anyway.")
     cs: str | None = option("--cs", group=Group.OUTPUT, choices=("short", "long", "none"), value_may_lack="short",
         brief="Write the tag cs, with differing bases",
         help="Write the tag cs, with the bases that differ; without a value, the short form.")  # fmt: skip
     eqx: bool = flag("--eqx", help="Write = and X instead of M in CIGAR strings.")
-    soft_clips: bool = flag("-Y", "--soft-clips",
-        brief="Whole reads in all records",
+    soft_clips: bool = flag("-Y", "--soft-clips", brief="Whole reads in all records",
         help="Give supplementary and secondary records the whole read. Always with tags of bases.")  # fmt: skip
-    comments: bool = flag(
-        "-y",
-        "--comments",
-        brief="Turn comments that are SAM tags into tags",
-        help="Turn comments of FASTQ that look like SAM tags into tags.",
-    )
+    comments: bool = flag("-y", "--comments", brief="Turn comments that are SAM tags into tags",
+        help="Turn comments of FASTQ that look like SAM tags into tags.")  # fmt: skip
     read_group: str | None = option("-R", "--read-group", group=Group.OUTPUT, metavar="LINE",
         brief="Read group, like @RG\\tID:a\\tSM:b",
         help=r"Read group of all reads, such as @RG\tID:a\tSM:b.")  # fmt: skip
-    secondary: bool = option(
-        "--secondary",
-        group=Group.OUTPUT,
-        default=True,
-        brief="Write secondary alignments",
-        help="Write secondary alignments.",
-    )
+    secondary: bool = option("--secondary", group=Group.OUTPUT, default=True, brief=True,
+        help="Write secondary alignments.")  # fmt: skip
     as_sam: bool = flag("-a", help="Write SAM to standard output; a file's name says its format.")
     with_cigar: bool = flag("-c", help="Write PAF to standard output, without -a; a file's name says its format.")
     hits_only: bool = flag("--sam-hit-only", help="Leave out records of reads that are not mapped.")
@@ -96,9 +83,8 @@ class MapOptions(GpuOptions, Options):
     split_prefix: str | None = option("--split-prefix", group=Group.LIMITS, metavar="PREFIX",
         help="Accepted as minimap2 has it; the index has one part.")  # fmt: skip
     long_cigars: bool = flag("-L", group=Group.LIMITS, help="Accepted as minimap2 has it; BAM has long CIGAR strings.")
-    two_threads: bool = flag(
-        "-2", group=Group.LIMITS, help="Accepted as minimap2 has it; reading takes threads anyway."
-    )
+    two_threads: bool = flag("-2", group=Group.LIMITS,
+        help="Accepted as minimap2 has it; reading takes threads anyway.")  # fmt: skip
     kalloc: int | None = option("--cap-kalloc", kind=Kind.BASES, group=Group.LIMITS, at_least=0,
         help="Accepted as minimap2 has it; changes nothing.")  # fmt: skip
     bucket_bits: int | None = option("--bucket-bits", kind=Kind.INTEGER, group=Group.LIMITS,
@@ -120,108 +106,102 @@ class MapOptions(GpuOptions, Options):
     strand_of_splicing: str | None = option("-u", group=Group.OUTPUT, choices=("f",),
         help="Accepted as minimap2 has it; changes nothing without splicing.")  # fmt: skip
     report: tuple[str, ...] = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
-        repeated=True, default=(),
-        see="formats.md#run-report", needs=("reads",), advice="it is about reads, of which none are given",
-        brief="Write a report: .html, .json or _mqc.json",
+        repeated=True, default=(), see="formats.md#run-report", brief="Write a report: .html, .json or _mqc.json",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json. Repeatable.")  # fmt: skip
     sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
-        default_words="the name of the first file of reads", needs=("report",),
+        default_words="the name of the first file of reads",
         help="What the report, and with it MultiQC, calls the sample.")  # fmt: skip
     preset: str = option("-x", "--preset", group=Group.MAPPING, default="map-ont",
         brief="Kind of reads: map-hifi, lr:hq, rna, ...",
         help=f"Settings for a kind of reads: {', '.join(MAP_PRESETS)}. Other options change them.")  # fmt: skip
     k: int | None = option("-k", kind=Kind.INTEGER, group=Group.MAPPING, at_least=4, at_most=28, default_words=_SEEDS,
-        brief="Length of minimizers",
-        help="Length of minimizers.")  # fmt: skip
+        brief=True, help="Length of minimizers.")  # fmt: skip
     w: int | None = option("-w", kind=Kind.INTEGER, group=Group.MAPPING, at_least=1, at_most=255, default_words=_SEEDS,
-        excludes=_TILES,
-        brief="Neighbours with one minimizer",
-        help="Neighbours of which a minimizer is the smallest.")  # fmt: skip
-    hpc: bool = flag("-H", group=Group.MAPPING, excludes=_TILES, help="Compress homopolymers in minimizers.")
+        brief="Neighbours with one minimizer", help="Neighbours of which a minimizer is the smallest.")  # fmt: skip
+    hpc: bool = flag("-H", group=Group.MAPPING, help="Compress homopolymers in minimizers.")
     seeds: str = option("--seeds", group=Group.MAPPING, choices=("minimizer", "mem"), default="minimizer",
-        excludes=("hpc", _NO_MEM),
-        advice=f"exact matches are seeds without compressed homopolymers, with -x {', '.join(MEM_PRESETS)}",
-        help="What reads and reference are compared by: minimizers, as minimap2, or maximal "
-        "exact matches (MEM).")  # fmt: skip
+        help="What reads and reference are compared by: minimizers, as minimap2, or maximal exact matches "
+        "(MEM).")  # fmt: skip
     min_mem: int | None = option("--min-mem", kind=Kind.INTEGER, group=Group.LIMITS, at_least=15, at_most=255,
-        default_words="17", needs=("seeds=mem",),
-        help="Shortest exact match that is a seed, with --seeds mem.")  # fmt: skip
+        default_words="17", help="Shortest exact match that is a seed, with --seeds mem.")  # fmt: skip
     frequent: float | None = option("-f", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=_MOST_NUMBER,
-        default_words="0.0002", excludes=_TILES,
-        help="Pass over this fraction of the most frequent minimizers, or those with more "
-        "places than this.")  # fmt: skip
+        default_words="0.0002",
+        help="Pass over this fraction of the most frequent minimizers, or those with more places than "
+        "this.")  # fmt: skip
     frequent_bounds: str | None = option("-U", pattern=_NUMBERS, pattern_words=_LIKE, group=Group.LIMITS,
-        metavar="INT,INT", default_words="10,1000000", excludes=_TILES,
-        help="Bounds of what -f gives.")  # fmt: skip
+        metavar="INT,INT", default_words="10,1000000", help="Bounds of what -f gives.")  # fmt: skip
     rescue_distance: int | None = option("-e", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="500",
-        excludes=_TILES,
         help="Use one of the frequent minimizers every so many bases.")  # fmt: skip
     frequent_in_read: float | None = option("--q-occ-frac", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0,
-        default_words="0.01", excludes=_TILES,
+        default_words="0.01",
         help="Drop minimizers that are more than this fraction of a read's; 0: none.")  # fmt: skip
     max_gap: int | None = option("-g", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
-        excludes=_TILES,
         help="Largest gap without a seed in a chain.")  # fmt: skip
     bandwidths: str | None = option("-r", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS,
-        pattern_words=_LIKE, default_words="500,20000", excludes=_TILES,
+        pattern_words=_LIKE, default_words="500,20000",
         help="Bandwidths of chaining, and of joining chains over long gaps.")  # fmt: skip
     min_count: int | None = option("-n", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words="3",
-        excludes=_TILES,
         help="Fewest seeds of a chain.")  # fmt: skip
     min_chain_score: int | None = option("-m", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
-        excludes=_TILES,
         help="Smallest score of a chain.")  # fmt: skip
     secondary_ratio: float | None = option("-p", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1,
-        default_words="0.8",
-        help="Smallest ratio of a secondary alignment's score to the primary one's.")  # fmt: skip
+        default_words="0.8", help="Smallest ratio of a secondary alignment's score to the primary one's.")  # fmt: skip
     max_secondary: int | None = option("-N", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="5",
-        brief="Most secondary alignments",
-        help="Most secondary alignments; 0 as --secondary no.")  # fmt: skip
+        brief="Most secondary alignments", help="Most secondary alignments; 0 as --secondary no.")  # fmt: skip
     mask: float | None = option("-M", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1, default_words="0.5",
         help="A hit is secondary if a better one covers more than this fraction of it.")  # fmt: skip
     max_chain_skip: int | None = option("--max-chain-skip", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0,
-        default_words="25", excludes=_TILES,
-        help="Seeds that are tried in vain before the search for a predecessor ends.")  # fmt: skip
+        default_words="25", help="Seeds that are tried in vain before the search for a predecessor ends.")  # fmt: skip
     max_chain_iter: int | None = option("--max-chain-iter", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1,
-        default_words="5000", excludes=_TILES,
-        help="Seeds among which a predecessor is looked for.")  # fmt: skip
+        default_words="5000", help="Seeds among which a predecessor is looked for.")  # fmt: skip
     match: int | None = option("-A", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
         help="Score of a match.")  # fmt: skip
     mismatch: int | None = option("-B", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS,
         help="Penalty of a mismatch.")  # fmt: skip
     gap_open: str | None = option("-O", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE,
-        default_words=_SEEDS,
-        help="Penalties of opening a gap.")  # fmt: skip
+        default_words=_SEEDS, help="Penalties of opening a gap.")  # fmt: skip
     gap_extend: str | None = option("-E", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS,
         pattern_words=_LIKE, default_words=_SEEDS,
-        help="Penalties of a base in a gap; a gap of l bases costs the smaller of O1 + l E1 and O2 "
-        "+ l E2.")  # fmt: skip
+        help="Penalties of a base in a gap; a gap of l bases costs the smaller of O1 + l E1 and O2 + l "
+        "E2.")  # fmt: skip
     zdrop: str | None = option("-z", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE,
-        default_words="400,200", excludes=_TILES,
+        default_words="400,200",
         help="Drop of the score at which an alignment ends, and at which an inversion is looked for.")  # fmt: skip
     min_score: int | None = option("-s", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS,
-        excludes=_TILES,
         help="Smallest score of a hit.")  # fmt: skip
     threads: int = threads("Number of threads.")
     batch_bases: int | None = option("-K", "--batch-bases", kind=Kind.BASES, group=Group.SPEED, at_least=1,
-        default_words="2M for each thread, from 4M to 20M (8M with --gpu on)",
-        brief="Bases of a batch",
-        help="Number of bases at which a batch is complete; the output does not depend on it, but "
-        "the memory does.")  # fmt: skip
+        default_words="2M for each thread, from 4M to 20M (8M with --gpu on)", brief="Bases of a batch",
+        help="Number of bases at which a batch is complete; the output does not depend on it, but the memory "
+        "does.")  # fmt: skip
     command_line: str = "f5py map"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def rules(self) -> Iterator[str]:
+        """Refuse options beside a preset, seeds or an output that have no use for them."""
+        yield from super().rules()
+        preset = f"--preset {self.preset}"
+        if self.is_darwin:
+            yield from self.not_with([preset], *_NOT_OF_TILES)
+        yield from self.not_with(self.given("no_md"), "md")
+        if not self.reads:
+            yield from self.only_with("READS", "report", advice="it is about reads, of which none are given")
+        if not self.report:
+            yield from self.only_with("--report", "sample")
+        others = self.given("hpc") + ([] if self.preset in MEM_PRESETS else [preset])
+        advice = f"exact matches are seeds without compressed homopolymers, with -x {', '.join(MEM_PRESETS)}"
+        yield from self.not_with(others, "seeds", advice=advice)
+        if self.seeds != "mem":
+            yield from self.only_with("--seeds mem", "min_mem")
         if self.preset.startswith(("splice", "cdna")):
-            raise UsageError(
+            yield (
                 f"-x {self.preset}: f5py does not align over introns; type: minimap2 -ax splice -uf -k14 "
                 f"{self.reference} {' '.join(self.reads) or 'READS'} | samtools sort -o mapped.bam"
             )
         if self.preset not in MAP_PRESETS:
-            raise UsageError(f"-x {self.preset}: choose from {', '.join(MAP_PRESETS)}")
+            yield f"-x {self.preset}: choose from {', '.join(MAP_PRESETS)}"
         if not self.reads and self.write_index is None:
-            raise UsageError("no reads are given; name files of reads, or -d to write the index")
+            yield "no reads are given; name files of reads, or -d to write the index"
         if self.paf:
             check_name("-o", self.output, PAF)
         elif self.output != "-":
@@ -229,10 +209,10 @@ class MapOptions(GpuOptions, Options):
         if self.read_group is not None:
             parse_read_group(self.read_group)
         if self.preset == "ava-ont" and not self.is_paf:
-            raise UsageError("-x ava-ont: overlaps are written as PAF; give --paf, or -o with a name that ends in .paf")
+            yield "-x ava-ont: overlaps are written as PAF; give --paf, or -o with a name that ends in .paf"
         for spelling, text in (("-O", self.gap_open), ("-E", self.gap_extend)) if self.is_darwin else ():
             if text is not None and "," in text:
-                raise UsageError(f"{spelling} {text}: -x {self.preset} has one kind of gaps; give one number")
+                yield f"{spelling} {text}: -x {self.preset} has one kind of gaps; give one number"
 
     @property
     def bases_of_batch(self) -> int:

@@ -79,6 +79,11 @@ def kind_of_several(option: str, path: str, kinds: Sequence[str]) -> str:
     return kind
 
 
+def kind_if_unsaid(path: str, output_format: str | None) -> str:
+    """Return the format that a name asks for if no option says one, else an empty text."""
+    return kind_of_name(path) if output_format is None else ""
+
+
 def is_csv_name(path: str) -> bool:
     """Return whether a table of this name has commas between its columns."""
     return _ending(path) == ".csv"

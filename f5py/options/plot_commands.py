@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, option, options_class
 from f5py.options.shared import (
     CALL_THRESHOLD,
@@ -15,44 +17,52 @@ from f5py.options.shared import (
     read_ids,
 )
 
-_BOTH = "give both, or none to draw the read's own bases"
-_CALLED = "methylation is called in reads that are aligned to a reference"
-
 
 @options_class
-class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options):
+class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions):
     """Options of ``f5py plot``."""
 
-    read: str = argument("[READ_ID]", default="", excludes=("read_ids",), help="Name of the read.")
-    read_ids: str | None = read_ids("Draw the reads whose names are in this file, one a line; - is standard "
-        "input.")  # fmt: skip
-    reads: str = indexed_reads("Basecalled reads; if the signals are named, they need no index, and without them "
-        "the bases are those in -b.", unless=("bam",))  # fmt: skip
-    bam: str | None = option("-b", "--bam", kind=Kind.FILE, group=Group.INPUT, needs=("genome",), advice=_BOTH,
+    read: str = argument("[READ_ID]", default="", help="Name of the read.")
+    read_ids: str | None = read_ids("Draw the reads whose names are in this file, one a line; - is standard input.")
+    reads: str = indexed_reads(
+        "Basecalled reads; if the signals are named, they need no index, and without them the bases are those in -b.",
+        unless=("bam",))  # fmt: skip
+    bam: str | None = option("-b", "--bam", kind=Kind.FILE, group=Group.INPUT,
         help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.")  # fmt: skip
-    genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT, needs=("bam",), advice=_BOTH,
+    genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT,
         help="Reference in FASTA format, for -b.")  # fmt: skip
     window: str | None = option("-w", "--window", group=Group.SELECTION, metavar="REGION",
         default_words="the whole read in .html, else the first 100 positions that the signal passes",
         help="Region contig:start-end of the reference; without -b, k-mers first-last of the read.")  # fmt: skip
-    alignment: int | None = option("--alignment", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1, needs=("bam",),
+    alignment: int | None = option("--alignment", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1,
         default_words="the primary one that overlaps the region",
-        help="Which of the read's primary and supplementary alignments, counted from 1 in the "
-        "order of -b.")  # fmt: skip
+        help="Which of the read's primary and supplementary alignments, counted from 1 in the order of "
+        "-b.")  # fmt: skip
     output: str | None = option("-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default_words="{}.png",
         brief="Output: .png, .svg, .pdf or .html",
         help="Output file; {} stands for the name of the read, and the extension determines the format: png, svg, pdf "
         "or html.")  # fmt: skip
-    methylation: str | None = kind_of_methylation(needs=("bam",), advice=_CALLED,
+    methylation: str | None = kind_of_methylation(
         help="Calls to show in .html, if there is a model for them and -b is given.")  # fmt: skip
     meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
-        is_model=True,
-        needs=("bam",), advice=_CALLED,
-        help="Pore model with methylated bases for these calls.")  # fmt: skip
+        is_model=True, help="Pore model with methylated bases for these calls.")  # fmt: skip
     call_threshold: float = option("--call-threshold", group=Group.OUTPUT, default=CALL_THRESHOLD, at_least=0,
         help="Calls with a lower absolute log_lik_ratio are shown pale.")  # fmt: skip
     x_axis: str = option("--x-axis", group=Group.OUTPUT, choices=("samples", "time"), default="samples",
         help="Unit of the x axis: samples, or seconds since the start of the read.")  # fmt: skip
+
+    def rules(self) -> Iterator[str]:
+        """Refuse options of reads that are aligned to a reference for others."""
+        yield from super().rules()
+        yield from self.not_with(self.given("read_ids"), "read")
+        both = "give both, or none to draw the read's own bases"
+        if self.genome is None:
+            yield from self.only_with("--genome", "bam", advice=both)
+        if self.bam is None:
+            yield from self.only_with("--bam", "genome", advice=both)
+            yield from self.only_with("--bam", "alignment")
+            advice = "methylation is called in reads that are aligned to a reference"
+            yield from self.only_with("--bam", "methylation", "meth_model", advice=advice)
 
 
 @options_class

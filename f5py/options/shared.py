@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from f5py.errors import UsageError
 from f5py.options.cores import usable_cores
 from f5py.options.declaration import (
     REQUIRED,
@@ -103,37 +103,37 @@ def indexed_reads(help: str = "Basecalled reads, indexed by f5py index.", **more
 
 
 @part_of_options
-class InputOptions:
+class InputOptions(Options):
     """Reads, their alignments and the reference."""
 
     reads: str | None = option("-r", "--reads", kind=Kind.FILE, group=Group.INPUT,
         default_words="the bases in the alignments", beside=BESIDE_READS, url="file",
-        see="usage/f5py-call-methylation.md#reads-without-an-index",
-        brief="Basecalled reads, if not those of -b",
+        see="usage/f5py-call-methylation.md#reads-without-an-index", brief="Basecalled reads, if not those of -b",
         help="Basecalled reads: FASTA or FASTQ indexed by f5py index. If they fit in memory and the signals are named "
         "on the command line, they need no index, and can be BAM.")  # fmt: skip
     bam: str = alignments()
     genome: str = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED, beside=BESIDE_REFERENCE,
-        url="file",
-        brief="Reference in FASTA format",
+        url="file", brief="Reference in FASTA format",
         help="Reference in FASTA format; a missing .fai is made.")  # fmt: skip
 
 
-_MAPPED_HERE = "it is for reads without alignments, which are mapped in the same run"
-
-
 @part_of_options
-class MappingOptions:
+class MappingOptions(Options):
     """Mapping of reads without alignments in the same run."""
 
     map_preset: str | None = option("--map-preset", group=Group.INPUT, choices=("map-ont", "map-hifi", "lr:hq", "rna"),
-        ours=True, default_words="map-ont, or rna for direct RNA", excludes=("bam", "watch"), advice=_MAPPED_HERE,
-        help="Without -b, the reads of -r are mapped to the reference first; the preset of f5py "
-        "map for that.")  # fmt: skip
-    keep_bam: str | None = option("--keep-bam", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
-        excludes=("bam", "watch"), advice=_MAPPED_HERE, pattern="(?is).*\\.bam",
+        ours=True, default_words="map-ont, or rna for direct RNA",
+        help="Without -b, the reads of -r are mapped to the reference first; the preset of f5py map for "
+        "that.")  # fmt: skip
+    keep_bam: str | None = option("--keep-bam", kind=Kind.FILE, group=Group.OUTPUT, ours=True, pattern="(?is).*\\.bam",
         pattern_words="a name that ends in .bam, as the alignments are BAM",
         help="Keep the alignments that are made without -b in this BAM file; it is sorted and indexed.")  # fmt: skip
+
+    def rules(self) -> Iterator[str]:
+        """Refuse options of mapping beside alignments."""
+        yield from super().rules()
+        advice = "it is for reads without alignments, which are mapped in the same run"
+        yield from self.not_with(self.given("bam", "watch"), "map_preset", "keep_bam", advice=advice)
 
 
 def read_ids(help: str, **more: Any) -> Any:
@@ -145,14 +145,14 @@ def read_ids(help: str, **more: Any) -> Any:
 
 
 @part_of_options
-class ReadListOptions:
+class ReadListOptions(Options):
     """Choice of reads by name."""
 
     read_ids: str | None = read_ids("Only the reads whose names are in this file, one a line; - is standard input.")
 
 
 @part_of_options
-class StrictOptions:
+class StrictOptions(Options):
     """Treatment of doubtful input."""
 
     strict: bool = flag("--strict", group=Group.INPUT, ours=True, free=True,
@@ -160,40 +160,35 @@ class StrictOptions:
 
 
 @part_of_options
-class SignalOptions:
+class SignalOptions(Options):
     """Sources of the raw signals."""
 
     slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, metavar="PATH", group=Group.INPUT, url="slow5",
         beside=BESIDE_SLOW5, repeated=True, default=(), see="usage/common.md#signals",
         brief="Signals: SLOW5 or BLOW5, file or folder",
         help="Signals in a SLOW5 or BLOW5 file, or a folder of such files. Repeatable.")  # fmt: skip
-    pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="pod5",
-        repeated=True, default=(), see="usage/common.md#signals",
-        brief="Signals: POD5, file or folder",
+    pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="pod5", repeated=True,
+        default=(), see="usage/common.md#signals", brief="Signals: POD5, file or folder",
         help="Signals in a POD5 file or a folder of POD5 files. Repeatable.")  # fmt: skip
-    fast5: tuple[str, ...] = option("--fast5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="fast5",
-        repeated=True, default=(), see="usage/common.md#signals",
-        brief="Signals: fast5, file or folder",
-        help="Signals in a fast5 file or a folder of fast5 files, which is searched at the start "
-        "of the run. Repeatable.")  # fmt: skip
+    fast5: tuple[str, ...] = option("--fast5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="fast5", repeated=True,
+        default=(), see="usage/common.md#signals", brief="Signals: fast5, file or folder",
+        help="Signals in a fast5 file or a folder of fast5 files, which is searched at the start of the run. "
+        "Repeatable.")  # fmt: skip
 
 
 @part_of_options
-class RunOptions:
+class RunOptions(Options):
     """Output and speed of a command that works on signals."""
 
     output: str = output_file("Output file; compressed (bgzip) if the name ends in .gz.")
     threads: int = threads("Worker threads.")
     batchsize: int | None = option("-K", "--batchsize", kind=Kind.INTEGER, group=Group.SPEED, at_least=1,
-        default_words="512, or 1024 where a GPU may be used",
-        help="Maximum number of reads in a batch.")  # fmt: skip
+        default_words="512, or 1024 where a GPU may be used", help="Maximum number of reads in a batch.")  # fmt: skip
     max_bases: int = max_bases(5_000_000)
     iop: int | None = option("--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_PROCESSES,
-        default_words="chosen from -t",
-        help="Number of processes that read fast5 or POD5 files.")  # fmt: skip
+        default_words="chosen from -t", help="Number of processes that read fast5 or POD5 files.")  # fmt: skip
     profile: str | None = option("-x", "--profile", group=Group.SPEED, metavar="NAME|FILE",
-        see="usage/common.md#profiles",
-        brief="Defaults for laptop, desktop or hpc",
+        see="usage/common.md#profiles", brief="Defaults for laptop, desktop or hpc",
         help="Defaults for a kind of machine (laptop, desktop, hpc, ...), for options that are not given.")  # fmt: skip
     verbose: int = option("-v", "--verbose", default=0, at_least=0, at_most=255, value_may_lack=1, free=True,
         help="1 or more: also report the reads with too many events per base.")  # fmt: skip
@@ -203,36 +198,32 @@ class RunOptions:
 
 
 @part_of_options
-class ModelOptions:
+class ModelOptions(Options):
     """Pore that the signals come from."""
 
     pore: str | None = option("--pore", group=Group.MODEL, choices=_PORES, default_words="as the signals say, else r9",
-        see="usage/f5py-call-methylation.md#chemistries",
-        brief="Chemistry, if the signals do not tell",
+        see="usage/f5py-call-methylation.md#chemistries", brief="Chemistry, if the signals do not tell",
         help="Pore chemistry.")  # fmt: skip
     kmer_model: str | None = option("--kmer-model", metavar="FILE|NAME", group=Group.MODEL, default_words="built in",
-        is_model=True,
-        see="formats.md#pore-models",
-        brief="Pore model: a file or built-in name",
+        is_model=True, see="formats.md#pore-models", brief="Pore model: a file or built-in name",
         help="Pore model to align with: a file, or the name of a built-in model such as rna004-5mer.")  # fmt: skip
 
 
 @part_of_options
-class RnaOptions:
+class RnaOptions(Options):
     """For commands that take direct RNA."""
 
-    rna: bool = flag("--rna", group=Group.MODEL, see="usage/f5py-call-methylation.md#chemistries",
-        brief="The reads are direct RNA",
+    rna: bool = flag("--rna", group=Group.MODEL, see="usage/f5py-call-methylation.md#chemistries", brief=True,
         help="The reads are direct RNA.")  # fmt: skip
 
 
 @part_of_options
-class LimitOptions:
+class LimitOptions(Options):
     """Limits on alignments of events that are believed; the defaults are f5c's constants."""
 
     min_recalib_events: int = option("--min-recalib-events", group=Group.LIMITS, default=200, at_least=1,
-        help="Minimum number of events to recalibrate a read with. 30 is enough for short reads "
-        "such as tRNA.")  # fmt: skip
+        help="Minimum number of events to recalibrate a read with. 30 is enough for short reads such as "
+        "tRNA.")  # fmt: skip
     max_events_per_base: float = option("--max-events-per-base", group=Group.LIMITS, default=15.0, above=0, ours=True,
         help="Do not align reads with this many events per base or more.")  # fmt: skip
     min_mean_emission: float = option("--min-mean-emission", group=Group.LIMITS, default=-5.0, ours=True,
@@ -242,50 +233,55 @@ class LimitOptions:
     qc_max_var: float = option("--qc-max-var", group=Group.LIMITS, default=2.5, above=0, ours=True,
         help="Reject reads that are noisier than this (var) after recalibration.")  # fmt: skip
     qc_max_events_per_base: float = option("--qc-max-events-per-base", group=Group.LIMITS, default=5.0, above=0,
-        ours=True,
-        help="Reject aligned reads with more events per base.")  # fmt: skip
+        ours=True, help="Reject aligned reads with more events per base.")  # fmt: skip
 
 
-#: Outputs without a place for tables between the results, and runs whose results are written more than once.
-_NO_PLACE = (
-    "paf", "sam", "m6anet_json", "output_format=parquet|csv|none", "plan", "resume", "watch",
-)  # fmt: skip
 _NO_DUMP = "f5c's dump of signals is for its own debugging; to keep signals, convert them to BLOW5 with slow5tools"
 
 
 @part_of_options
-class DeveloperOptions:
+class DeveloperOptions(Options):
     """Tables of the stages' results, mixed into the output."""
 
-    print_events: bool = option("--print-events", group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
+    print_events: bool = option("--print-events", group=Group.DEVELOPER, default=False,
         help="Print the events of every read before the batch's results.")  # fmt: skip
-    print_banded_aln: bool = option("--print-banded-aln", group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
+    print_banded_aln: bool = option("--print-banded-aln", group=Group.DEVELOPER, default=False,
         help="Print the aligned pairs of k-mers and events of every read.")  # fmt: skip
-    print_scaling: bool = option("--print-scaling", group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
+    print_scaling: bool = option("--print-scaling", group=Group.DEVELOPER, default=False,
         help="Print shift, scale and var of every read.")  # fmt: skip
-    debug_break: int = option("--debug-break", group=Group.DEVELOPER, default=-1, excludes=("plan", "resume"),
+    debug_break: int = option("--debug-break", group=Group.DEVELOPER, default=-1,
         help="Stop after the batch with this number, counted from 0.")  # fmt: skip
     profile_cpu: bool = option("--profile-cpu", group=Group.DEVELOPER, default=False, free=True,
         help="Accepted, but has no effect: the times of the stages are always printed.")  # fmt: skip
     progress: bool = flag("--progress", group=Group.DEVELOPER, free=True,
         help="Accepted, but has no effect: progress is always shown on a terminal.")  # fmt: skip
     print_raw: bool = refused("--print-raw", kind=Kind.YES_NO,
-        reason="samples are not printed; take them out of the signal file, e.g. with slow5tools view "
-        "or pod5 inspect")  # fmt: skip
+        reason="samples are not printed; take them out of the signal file, e.g. with slow5tools view or pod5 "
+        "inspect")  # fmt: skip
     write_dump: bool = refused("--write-dump", kind=Kind.YES_NO, reason=_NO_DUMP)
     read_dump: bool = refused("--read-dump", kind=Kind.YES_NO, reason=_NO_DUMP)
 
+    def rules(self) -> Iterator[str]:
+        """Refuse tables in outputs that have no place for them, and in runs that write results more than once."""
+        yield from super().rules()
+        no_place = self.given("paf", "sam", "m6anet_json", "plan", "resume", "watch")
+        if getattr(self, "output_format", None) in ("parquet", "csv", "none"):
+            no_place += self.given("output_format")
+        yield from self.not_with(no_place, "print_events", "print_banded_aln", "print_scaling")
+        yield from self.not_with(self.given("plan", "resume"), "debug_break")
+
 
 @options_class  # plots are made with these alone
-class AlignmentOptions(DeveloperOptions, CudaOptions, LimitOptions, ModelOptions, RunOptions, StrictOptions, Options):
+class AlignmentOptions(DeveloperOptions, CudaOptions, LimitOptions, ModelOptions, RunOptions, StrictOptions):
     """Batching of reads and alignment of their events to their bases."""
 
     ultra_thresh: int = 100_000  # for the advice on a GPU's share
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def rules(self) -> Iterator[str]:
+        """Refuse a profile, which callers resolve."""
+        yield from super().rules()
         if self.profile is not None:
-            raise UsageError(
+            yield (
                 "profile: give its values instead, CallOptions(**load_profile(name).values(), ...) with "
                 "f5py.options.profiles.load_profile"
             )
@@ -301,8 +297,7 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
     """Options of a command that takes its reads from an alignment file."""
 
     window: tuple[str, ...] = option("-w", "--window", group=Group.SELECTION, metavar="REGION", repeated=True,
-        default=(), default_words="everything",
-        brief="Only this region, or those of a .bed file",
+        default=(), default_words="everything", brief="Only this region, or those of a .bed file",
         help="Only this region, contig or contig:start-end (from 1, both included), several with spaces between them, "
         "or the windows in a .bed file; needs an indexed BAM or CRAM file. Repeatable.")  # fmt: skip
     min_mapq: int = min_mapq()
@@ -321,8 +316,7 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
     ultra_thresh: int = option("--ultra-thresh", group=Group.SELECTION, default=100_000, at_least=0,
         help="Reads with more bases are ultra-long; only used with --skip-ultra.")  # fmt: skip
     report: tuple[str, ...] = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
-        repeated=True, default=(), see="formats.md#run-report",
-        brief="Write a report: .html, .json or _mqc.json",
+        repeated=True, default=(), see="formats.md#run-report", brief="Write a report: .html, .json or _mqc.json",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json. Repeatable.")  # fmt: skip
     sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class
 from f5py.options.output_names import TEXT
 from f5py.options.shared import (
@@ -18,31 +20,26 @@ _INPUT, _OUTPUT = Group.INPUT, Group.OUTPUT
 
 
 @options_class
-class IndexOptions(StrictOptions, Options):
+class IndexOptions(StrictOptions):
     """Options of ``f5py index``."""
 
     reads: tuple[str, ...] = argument("READS [...]", default=(), repeated=True,
         brief="Reads: FASTA, FASTQ, BAM or folders",
         help="Basecalled reads: FASTA or FASTQ, plain or compressed, BAM, or folders of such files.")  # fmt: skip
     output: str | None = option("-o", "--output", kind=Kind.PATH, group=_OUTPUT, metavar="PREFIX", ours=True,
-        default_words="the name of the reads",
-        brief="Prefix of the index files",
+        default_words="the name of the reads", brief="Prefix of the index files",
         help="Prefix of the index files, to be given to the other commands as -r; needed for several files of reads, "
         "or if their folder is not writable.")  # fmt: skip
     directories: tuple[str, ...] = option("-d", "--directory", kind=Kind.PATH, group=_INPUT, metavar="DIR",
-        repeated=True, default=(),
-        brief="Folder of fast5 files",
+        repeated=True, default=(), brief="Folder of fast5 files",
         help="Folder of fast5 files, searched with its subfolders. Repeatable.")  # fmt: skip
     summaries: tuple[str, ...] = option("-s", "--sequencing-summary-file", kind=Kind.FILE, group=_INPUT, repeated=True,
-        default=(), aliases=("--sequencing-summary",),
-        brief="The basecaller's sequencing summary",
+        default=(), aliases=("--sequencing-summary",), brief="The basecaller's sequencing summary",
         help="The basecaller's sequencing summary, which makes indexing much faster. Repeatable.")  # fmt: skip
     summary_lists: tuple[str, ...] = option("-f", "--summary-fofn", kind=Kind.FILE, group=_INPUT, repeated=True,
-        default=(),
-        brief="File with names of summaries",
+        default=(), brief="File with names of summaries",
         help="File with the paths of sequencing summaries, one per line. Repeatable.")  # fmt: skip
     slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, metavar="PATH", group=_INPUT, repeated=True, default=(),
-        excludes=("pod5",),
         brief="SLOW5 or BLOW5 file, or folder",
         help="SLOW5 or BLOW5 file with signals, or folder of such files, instead of fast5 files. Their indices "
         "FILE.idx are made too. Repeatable.")  # fmt: skip
@@ -61,29 +58,37 @@ class IndexOptions(StrictOptions, Options):
     verbose: int = option("-v", "--verbose", default=1, at_least=0, at_most=255, value_may_lack=1,
         help="Verbosity: 0 the counts, 1 also the folders, 2 also every skipped file.")  # fmt: skip
 
+    def rules(self) -> Iterator[str]:
+        """Refuse signals of two formats."""
+        yield from super().rules()
+        yield from self.not_with(self.given("pod5"), "slow5")
+
 
 @options_class
-class EvaluationOptions(StrictOptions, Options):
+class EvaluationOptions(StrictOptions):
     """Options that `SummaryOptions` and `ValidateOptions` share."""
 
     output: str = output_file("Output file for the figures as text.", writes=TEXT)
     report: tuple[str, ...] = option("--report", kind=Kind.FILE, group=_OUTPUT, repeated=True, default=(),
         see="formats.md#run-report",
-        help="The same as HTML (.html) or JSON (.json), or only the charts (.png, "
-        ".svg, .pdf). Repeatable.")  # fmt: skip
+        help="The same as HTML (.html) or JSON (.json), or only the charts (.png, .svg, .pdf). "
+        "Repeatable.")  # fmt: skip
     methylated: tuple[str, ...] = option("--methylated", kind=Kind.FILE, group=_INPUT, repeated=True, default=(),
-        is_table=True,
-        help="Calls of a control with all sites methylated. Repeatable.")  # fmt: skip
+        is_table=True, help="Calls of a control with all sites methylated. Repeatable.")  # fmt: skip
     unmethylated: tuple[str, ...] = option("--unmethylated", kind=Kind.FILE, group=_INPUT, repeated=True, default=(),
-        is_table=True,
-        help="Calls of a control without methylation. Repeatable.")  # fmt: skip
+        is_table=True, help="Calls of a control without methylation. Repeatable.")  # fmt: skip
     threshold: float = option("-c", "--call-threshold", group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
         help="Absolute log_lik_ratio from which a call counts as methylated or unmethylated.")  # fmt: skip
-    methylation: str | None = kind_of_methylation("What was called.", excludes=("motif",))
+    methylation: str | None = kind_of_methylation("What was called.")
     motif: str | None = own_motif()
     calibration: float = option("--calibration", group=Group.MODEL, metavar="FACTOR", default=1.0, above=0, at_most=10,
         help="Factor of the log-likelihood ratios in tables where probabilities are made of them. For calls of "
         "call-methylation --accurate it is 1.1 (R9.4) or 1.5 (R10.4.1).")  # fmt: skip
+
+    def rules(self) -> Iterator[str]:
+        """Refuse two motifs."""
+        yield from super().rules()
+        yield from self.not_with(self.given("motif"), "methylation")
 
 
 @options_class
@@ -96,23 +101,27 @@ class SummaryOptions(EvaluationOptions):
         help="Maximum share of wrong calls for the recommended threshold.")  # fmt: skip
 
 
-_TRUTH_OR_CONTROLS = "give CALLS and TRUTH, or controls with --methylated and --unmethylated"
-
-
 @options_class
 class ValidateOptions(EvaluationOptions):
     """Options of ``f5py validate``."""
 
-    calls: str | None = argument("[CALLS]", default=None, is_table=True, needs=("truth",),
-        excludes=("methylated", "unmethylated"), advice=_TRUTH_OR_CONTROLS,
-        help="Calls or frequencies.")  # fmt: skip
-    truth: str | None = argument("[TRUTH]", default=None, is_table=True, needs=("calls",), advice=_TRUTH_OR_CONTROLS,
-        help="What is known about the sites.")  # fmt: skip
+    calls: str | None = argument("[CALLS]", default=None, is_table=True, help="Calls or frequencies.")
+    truth: str | None = argument("[TRUTH]", default=None, is_table=True, help="What is known about the sites.")
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, help="Reference of CRAM files.")
     min_coverage: int = option("--min-coverage", group=Group.SELECTION, default=1, at_least=1,
         help="Minimum number of calls of a site to compare its frequency.")  # fmt: skip
     prior: float = option("--prior", group=Group.MODEL, default=0.5, above=0, at_most=0.999999,
         help="Prior probability of methylation, for the probabilities of calls.")  # fmt: skip
+
+    def rules(self) -> Iterator[str]:
+        """Refuse calls without the truth, and controls beside both."""
+        yield from super().rules()
+        advice = "give CALLS and TRUTH, or controls with --methylated and --unmethylated"
+        yield from self.not_with(self.given("methylated", "unmethylated"), "calls", advice=advice)
+        if self.truth is None:
+            yield from self.only_with("TRUTH", "calls", advice=advice)
+        if self.calls is None:
+            yield from self.only_with("CALLS", "truth", advice=advice)
 
 
 @options_class
@@ -122,102 +131,69 @@ class SimulateOptions(Options):
     output: str = option("-o", "--output", kind=Kind.PATH, group=_OUTPUT, metavar="FOLDER", default=REQUIRED,
         brief="Folder for all files",
         help="Folder for all files; created if missing, else it must be empty.")  # fmt: skip
-    force: bool = flag(
-        "--force", brief="Replace an earlier simulation", help="Replace an earlier simulation in FOLDER."
-    )
+    force: bool = flag("--force", brief="Replace an earlier simulation",
+        help="Replace an earlier simulation in FOLDER.")  # fmt: skip
     fasta: bool = flag("--fasta", help="Write reads.fasta, without qualities, instead of reads.fastq.")
     no_read_truth: bool = flag("--no-read-truth", help="Do not write truth_reads.tsv, which is large.")
     reads_per_file: int = option("--reads-per-file", group=_OUTPUT, default=4000, at_least=1,
         help="Number of reads in a fast5 file.")  # fmt: skip
-    seed: int = option(
-        "--seed",
-        default=1,
-        at_least=0,
-        brief="The same seed gives the same bytes",
-        help="The same seed gives the same bytes.",
-    )
+    seed: int = option("--seed", default=1, at_least=0, brief=True, help="The same seed gives the same bytes.")
     genome: str | None = option("-g", "--reference", "--genome", kind=Kind.FILE, metavar="FASTA",
-        default_words="a random genome",
-        brief="Reference to simulate reads from",
-        help="Reference to simulate reads from.")  # fmt: skip
+        default_words="a random genome", brief=True, help="Reference to simulate reads from.")  # fmt: skip
     genome_length: int | None = option("--genome-length", kind=Kind.BASES, at_least=1, default_words="1M",
-        excludes=("genome",),
-        brief="Length of a random genome",
-        help="Length of the random genome.")  # fmt: skip
+        brief="Length of a random genome", help="Length of the random genome.")  # fmt: skip
     gc: float | None = option("--gc", kind=Kind.NUMBER, at_least=0.1, at_most=0.9, default_words="0.45",
-        excludes=("genome",),
         help="GC content of the random genome.")  # fmt: skip
     n_reads: int | None = option("-n", "--reads", kind=Kind.INTEGER, at_least=0, default_words="by coverage",
-        brief="Number of reads",
-        help="Number of reads.")  # fmt: skip
-    coverage: float | None = option("--coverage", kind=Kind.NUMBER, above=0, default_words="20", excludes=("n_reads",),
-        brief="Mean depth, instead of a number of reads",
+        brief=True, help="Number of reads.")  # fmt: skip
+    coverage: float | None = option("--coverage", kind=Kind.NUMBER, above=0, default_words="20", brief=True,
         help="Mean depth, instead of a number of reads.")  # fmt: skip
     median_length: int | None = option("--median-length", kind=Kind.BASES, at_least=1,
-        default_words="8000, of RNA 1000", excludes=("fixed_length",),
-        brief="Median read length",
+        default_words="8000, of RNA 1000", brief="Median read length",
         help="Median of the lognormal read lengths.")  # fmt: skip
     length_sigma: float | None = option("--length-sigma", kind=Kind.NUMBER, at_least=0, default_words="0.8, of RNA 0.6",
-        excludes=("fixed_length",),
-        help="Spread of the read lengths (of their natural logarithm); with 1.086, 1 % are longer "
-        "than 12.5 medians.")  # fmt: skip
+        help="Spread of the read lengths (of their natural logarithm); with 1.086, 1 % are longer than 12.5 "
+        "medians.")  # fmt: skip
     min_length: int | None = option("--min-length", kind=Kind.INTEGER, at_least=50, default_words="200",
-        excludes=("fixed_length",),
         help="Minimum read length.")  # fmt: skip
-    fixed_length: int | None = option("--length", kind=Kind.BASES, at_least=1, default_words="lognormal",
-        brief="One length for all reads",
+    fixed_length: int | None = option("--length", kind=Kind.BASES, at_least=1, default_words="lognormal", brief=True,
         help="One length for all reads.")  # fmt: skip
     ultra_long: tuple[int, ...] = option("--ultra-long", kind=Kind.BASES, repeated=True, default=(), at_least=1,
         help="Add a read of this length. Repeatable.")  # fmt: skip
-    strand: str = option("--strand", choices=("both", "+", "-"), default="both", excludes=("pore=rna002|rna004",),
-        advice="RNA has the strand of its transcript",
-        help="Strand of the reads.")  # fmt: skip
-    error_rate: float = option("--error-rate", default=0.03, at_least=0, at_most=0.4,
-        brief="Basecalling errors per base",
+    strand: str = option("--strand", choices=("both", "+", "-"), default="both", help="Strand of the reads.")
+    error_rate: float = option("--error-rate", default=0.03, at_least=0, at_most=0.4, brief=True,
         help="Basecalling errors per base.")  # fmt: skip
     motif: str | None = option("--motif", group=Group.MODEL, metavar="NAME|SITE:OFFSET", default_words="cpg",
-        see="usage/f5py-call-methylation.md#motifs",
-        brief="Sites: cpg, gpc, dam, dcm or your own",
-        help="Sites that can be methylated: cpg, gpc, dam or dcm, or, with --meth-model, a motif "
-        "of your own.")  # fmt: skip
+        see="usage/f5py-call-methylation.md#motifs", brief="Sites: cpg, gpc, dam, dcm or your own",
+        help="Sites that can be methylated: cpg, gpc, dam or dcm, or, with --meth-model, a motif of your "
+        "own.")  # fmt: skip
     methylation: str = option("--methylation", choices=("per-site", "per-read"), default="per-site",
         brief="Rates of sites, or whole reads",
         help="per-site: every site has its own rate; per-read: whole reads are methylated or not.")  # fmt: skip
     site_rates: str | None = option("--site-rates", metavar="MIXTURE", default_words="beta:0.5:0.5",
-        excludes=("methylation=per-read",),
         brief="Distribution of the sites' rates",
         help="Distribution of the sites' rates: rates and beta:A:B, each of which may have a weight, e.g. '0,0.5,1' or "
         "'1,beta:2:2*3'.")  # fmt: skip
     linked_within: int | None = option("--linked-within", kind=Kind.INTEGER, at_least=0, default_words="10",
-        excludes=("methylation=per-read",),
         help="Sites at most this far apart share rate and state; 0: no sites do.")  # fmt: skip
     methylated_reads: float | None = option("--methylated-reads", kind=Kind.NUMBER, at_least=0, at_most=1,
-        default_words="0.5", needs=("methylation=per-read",),
-        help="Share of methylated reads with --methylation per-read.")  # fmt: skip
+        default_words="0.5", help="Share of methylated reads with --methylation per-read.")  # fmt: skip
     complete: float | None = option("--complete", kind=Kind.NUMBER, at_least=0, at_most=1, default_words="1",
-        needs=("methylation=per-read",),
         help="Share of methylated sites in a methylated read with --methylation per-read.")  # fmt: skip
-    haplotypes: bool = flag("--haplotypes",
-        brief="Simulate two haplotypes",
+    haplotypes: bool = flag("--haplotypes", brief="Simulate two haplotypes",
         help="Simulate two haplotypes, with HP tags, and write truth_hp1.tsv and truth_hp2.tsv.")  # fmt: skip
     haplotype_sites: float | None = option("--haplotype-sites", kind=Kind.NUMBER, at_least=0, at_most=1,
-        default_words="0.3", needs=("haplotypes",),
+        default_words="0.3",
         help="Share of sites, or groups of linked ones, whose rate differs between the haplotypes.")  # fmt: skip
     signal_format: str | None = option("--format", group=_OUTPUT, choices=("fast5", "blow5", "pod5"),
-        default_words="fast5",
-        brief="Format of the signals",
-        help="Format of the signals.")  # fmt: skip
+        default_words="fast5", brief=True, help="Format of the signals.")  # fmt: skip
     pore: str = option("--pore", group=Group.MODEL, choices=("r9", "r10", "rna002", "rna004"), default="r9",
-        see="usage/f5py-call-methylation.md#chemistries",
-        brief="Chemistry",
+        see="usage/f5py-call-methylation.md#chemistries", brief="Chemistry",
         help="Pore chemistry: determines the built-in model for the signals and the metadata. RNA is read from the 3' "
         "ends of transcripts.")  # fmt: skip
     meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
-        is_model=True,
-        brief="Pore model for the signals",
-        help="Pore model over ACGMT for the signals.")  # fmt: skip
+        is_model=True, brief="Pore model for the signals", help="Pore model over ACGMT for the signals.")  # fmt: skip
     shifts: str | None = option("--shifts", group=Group.MODEL, metavar="FILE|PA,PA,...", default_words="built in",
-        excludes=("meth_model",), advice="both say the levels of methylated k-mers",
         help="Shifts of methylated k-mers against plain ones: a file of f5py train --unlabeled, or a number for each "
         "place in the k-mer, in pA.")  # fmt: skip
     shift_spread: str | None = option("--shift-spread", group=Group.MODEL, metavar="PA|PA,PA,...", default_words="0",
@@ -225,29 +201,43 @@ class SimulateOptions(Options):
     level_bias: float | None = option("--level-bias", kind=Kind.NUMBER, group=Group.MODEL, default_words="0",
         at_least=0, at_most=20,
         help="Standard deviation of the k-mers' levels around those of the model, in pA.")  # fmt: skip
-    realistic: bool = flag("--realistic", group=Group.MODEL, needs=("pore=r10",),
+    realistic: bool = flag("--realistic", group=Group.MODEL,
         help="Set --shift-spread and --level-bias so that calls are as accurate as those of real reads.")  # fmt: skip
     speed: float | None = option("--speed", kind=Kind.NUMBER, default_words="the chemistry's", at_least=20,
-        at_most=2000,
-        help="Bases per second.")  # fmt: skip
+        at_most=2000, help="Bases per second.")  # fmt: skip
     slow_fraction: float = option("--slow-fraction", default=0.0, at_least=0, at_most=1,
         help="Share of reads so slow that they have more than 5 events per base.")  # fmt: skip
     slow_factor: float = option("--slow-factor", default=5.0, at_least=1, at_most=20,
         help="How much slower these reads are.")  # fmt: skip
     sample_noise: float | None = option("--sample-noise", kind=Kind.NUMBER, default_words="the chemistry's", at_least=0,
-        at_most=50,
-        help="Standard deviation of the samples, in pA.")  # fmt: skip
+        at_most=50, help="Standard deviation of the samples, in pA.")  # fmt: skip
     sample_correlation: float | None = option("--sample-correlation", kind=Kind.NUMBER, default_words="the chemistry's",
-        at_least=0, at_most=0.5,
-        help="Correlation of the noise of one sample and the next.")  # fmt: skip
+        at_least=0, at_most=0.5, help="Correlation of the noise of one sample and the next.")  # fmt: skip
     level_noise: float | None = option("--level-noise", kind=Kind.NUMBER, default_words="the chemistry's", at_least=0,
-        at_most=20,
-        help="Deviation of a base's level, in units of the model's standard deviation.")  # fmt: skip
+        at_most=20, help="Deviation of a base's level, in units of the model's standard deviation.")  # fmt: skip
     level_correlation: float | None = option("--level-correlation", kind=Kind.NUMBER, default_words="the chemistry's",
-        at_least=-0.95, at_most=0.95,
-        help="Correlation of the deviations of one base and the next.")  # fmt: skip
+        at_least=-0.95, at_most=0.95, help="Correlation of the deviations of one base and the next.")  # fmt: skip
     level_tails: str | None = option("--level-tails", choices=("gaussian", "t7"), default_words="the chemistry's",
         help="Distribution of the deviations: normal, or Student's t with seven degrees of freedom.")  # fmt: skip
+
+    def rules(self) -> Iterator[str]:
+        """Refuse two words on one thing, and options of another kind of simulation."""
+        yield from super().rules()
+        yield from self.not_with(self.given("genome"), "genome_length", "gc")
+        yield from self.not_with(self.given("n_reads"), "coverage")
+        yield from self.not_with(self.given("fixed_length"), "median_length", "length_sigma", "min_length")
+        if self.pore.startswith("rna"):
+            yield from self.not_with(self.given("pore"), "strand", advice="RNA has the strand of its transcript")
+        if self.methylation == "per-read":
+            yield from self.not_with(self.given("methylation"), "site_rates", "linked_within")
+        else:
+            yield from self.only_with("--methylation per-read", "methylated_reads", "complete")
+        if not self.haplotypes:
+            yield from self.only_with("--haplotypes", "haplotype_sites")
+        advice = "both say the levels of methylated k-mers"
+        yield from self.not_with(self.given("meth_model"), "shifts", advice=advice)
+        if self.pore != "r10":
+            yield from self.only_with("--pore r10", "realistic")
 
 
 @options_class
@@ -257,6 +247,5 @@ class DemoOptions(Options):
     folder: str = argument("[FOLDER]", default="f5py-demo", help="Folder for all files.")
     seed: int = option("--seed", default=1, at_least=0, help="Seed of the simulation.")
     threads: int | None = option("-t", "--threads", kind=Kind.INTEGER, at_least=1,
-        default_words="those of each command",
-        help="Threads.")  # fmt: skip
+        default_words="those of each command", help="Threads.")  # fmt: skip
     force: bool = flag("--force", help="Use FOLDER even if it contains files that are not from an earlier demo.")

@@ -27,7 +27,6 @@ from f5py.io.signals.run_folder import FinishedFiles, RunFolder
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options import declarations
-from f5py.options.declaration import without
 from f5py.options.map_commands import MapOptions
 from f5py.options.part_commands import WatchOptions
 from f5py.pipeline.inputs import urls
@@ -232,7 +231,10 @@ class _Watch:
         now = time.monotonic()
         if now - self._refreshed < self._refresh_seconds / _REFRESH_SHARE:
             return
-        totals = without(options, "output", "modbam", "failed_reads", "skip_ultra", output_format="none")
+        totals = replace(
+            options, output="-", output_format="none", modbam=None, modbam_style="read", replace_tags=False,
+            merge_tags=False, prior=None, failed_reads=None, skip_ultra=None,
+        )  # fmt: skip
         join_parts(self._recipe, totals, self._parts(), tells=False)
         self._refreshed = time.monotonic()
         self._refresh_seconds = self._refreshed - now

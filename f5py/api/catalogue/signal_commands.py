@@ -137,7 +137,7 @@ favours methylation.
             ),
             returns="pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts",
             returned="The calls, or, if they are written only, how many reads met which fate.",
-            without_rows=("modbam_output_name", "output_format=none"),
+            without_rows={"modbam_output_name": (), "output_format": ("none",)},
             example="""
 >>> calls = f5py.call_methylation(reads="made/reads.fastq", bam="made/reads.bam", genome="made/ref.fa")
 >>> calls.column_names[:4]
@@ -196,7 +196,7 @@ Prints a table with one row per event: its k-mer on the reference, its current, 
             ),
             returns="pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts",
             returned="The rows, or, if they are written, how many reads met which fate.",
-            without_rows=("m6anet_json",),
+            without_rows={"m6anet_json": ()},
             example="""
 >>> events = f5py.eventalign(reads="made/reads.fastq", bam="made/reads.bam", genome="made/ref.fa")
 >>> events.column_names[:3]
@@ -249,7 +249,7 @@ such files. Prints the samples of every k-mer.
             ),
             returns="pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts",
             returned="The rows, or, if they are written, how many reads met which fate.",
-            without_rows=("paf",),
+            without_rows={"paf": ()},
             what="PAF",
             columns=_KMER_COLUMNS,
             example="""

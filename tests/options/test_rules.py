@@ -1,20 +1,19 @@
-"""Options that need others or exclude them: what the declarations say is refused from everywhere, in one form."""
+"""Options that need others or exclude them: what rules say is refused from everywhere, in one form."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from f5py.api.catalogue import COMMANDS
 from f5py.errors import UsageError
 from f5py.options import Kind, Options, declarations
-from f5py.options.declaration import REQUIRED, flag, option, options_class, without
+from f5py.options.declaration import flag, option, options_class
 from f5py.options.frequency_commands import FrequencyOptions
 from f5py.options.map_commands import MapOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions, TrainOptions
 from f5py.options.table_commands import SimulateOptions
-from f5py.options.together import Condition
 
 CALLED = {"bam": "b", "genome": "g"}
 
@@ -24,17 +23,19 @@ class Tea(Options):
     """Options that stand for those of a command."""
 
     milk: bool = flag("--milk", help="Milk.")
-    lemon: bool = flag("--lemon", help="Lemon.", excludes=("milk", "kind=black|red"))
+    lemon: bool = flag("--lemon", help="Lemon.")
     kind: str = option("--kind", choices=("green", "black", "red"), default="green", help="Kind.")
-    sugar: int | None = option("-s", "--sugar", kind=Kind.INTEGER, help="Lumps.", needs=("milk", "kind=black"))
-    stirred: bool | None = option(
-        "--stirred", kind=Kind.YES_NO, help="Stirred.", needs=("sugar",), advice="it goes round in water"
-    )
-    cup: str = option("--cup", choices=("tea", "egg"), default="tea", help="Cup.", needs=("egg: sugar",))
-    ice: str | None = option(
-        "--ice", choices=("cubes", "crushed", "none"), help="Ice.", excludes=("cubes|crushed: milk", "lemon")
-    )
-    absent: bool = flag("--absent", help="Needs an option of another command.", needs=("elsewhere",))
+    sugar: int | None = option("-s", "--sugar", kind=Kind.INTEGER, help="Lumps.")
+    stirred: bool | None = option("--stirred", kind=Kind.YES_NO, help="Stirred.")
+
+    def rules(self) -> Iterator[str]:
+        """Refuse what does not taste."""
+        yield from super().rules()
+        yield from self.not_with(self.given("milk", "absent", "kind"), "lemon", "absent")
+        if not self.milk and self.kind != "black":
+            yield from self.only_with("--milk or --kind black", "sugar")
+        if self.sugar is None:
+            yield from self.only_with("--sugar", "stirred", advice="it goes round in water")
 
 
 @pytest.mark.parametrize(
@@ -48,9 +49,6 @@ class Tea(Options):
         ),
         ({"sugar": 2}, "--sugar needs --milk or --kind black; add one of them, or leave --sugar out"),
         ({"sugar": 0}, "--sugar needs --milk or --kind black; add one of them, or leave --sugar out"),
-        ({"cup": "egg"}, "--cup egg needs --sugar; add it, or leave --cup egg out"),
-        ({"ice": "crushed", "milk": True}, "--ice crushed and --milk exclude each other; choose one"),
-        ({"ice": "none", "lemon": True}, "--ice none and --lemon exclude each other; choose one"),
         ({"stirred": True}, "--stirred yes needs --sugar; it goes round in water"),
     ],
 )
@@ -68,20 +66,10 @@ def test_what_is_refused(given: dict[str, Any], says: str) -> None:
         {"sugar": 1, "kind": "black"},
         {"sugar": 1, "milk": True, "stirred": True},
         {"stirred": False},
-        {"ice": "none", "milk": True},
-        {"absent": True},
     ],
 )
 def test_what_goes_together(given: dict[str, Any]) -> None:
     Tea(**given)
-
-
-def test_options_left_out_take_along_those_that_need_them() -> None:
-    tea = without(Tea(milk=True, sugar=1, stirred=True), "milk", lemon=True)
-    assert (tea.milk, tea.sugar, tea.stirred, tea.lemon) == (False, None, None, True)
-    assert without(Tea(milk=True, kind="black", sugar=1), "milk").sugar == 1
-    assert without(Tea(milk=True, sugar=1, cup="egg"), "sugar").cup == "tea"
-    assert without(Tea(milk=True, cup="tea"), "sugar").milk
 
 
 @pytest.mark.parametrize(
@@ -118,21 +106,6 @@ def test_contradictions_of_commands(kind: Any, given: dict[str, Any]) -> None:
 )
 def test_names_of_outputs_stand_for_options(kind: Any, given: dict[str, Any]) -> None:
     kind(**given)
-
-
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_conditions_name_options_that_exist(command: Any) -> None:
-    """A field that no command has would never hold; a value that an option cannot have neither."""
-    everywhere = {name for one in COMMANDS.values() for name in declarations(one.options)}
-    declared = declarations(command.options)
-    for one in declared.values():
-        for condition in map(Condition.parse, one.needs + one.excludes):
-            assert condition.name in everywhere
-            if condition.name in declared and declared[condition.name].choices:
-                choices = {str(choice) for choice in declared[condition.name].choices}
-                assert choices.intersection(condition.values) or not condition.values
-        if one.needs and one.default is not REQUIRED:
-            assert any(Condition.parse(text).name in declared for text in one.needs)
 
 
 def test_what_a_resumed_run_may_change() -> None:
