@@ -26,16 +26,19 @@ from f5py.pore_model.text_output import model_text
 from f5py.training.sums import plain_ranks
 
 _STARTS = {"r9": "r9.4_450bps.nucleotide.6mer", "r10": "r10.4.1_400bps.nucleotide.9mer"}
-_SHIFTS = {"r9": [0.5, 1.0, -3.5, 4.0, 0.0, -1.0], "r10": [0.0, 0.0, 0.0, 0.0, 0.0, -2.3, -7.9, 0.75, 1.8]}
-#: What methylated k-mers have of their own, besides the places' shifts; in pA.
-_OWN = 1.0
+_SHIFTS = {"r9": [0.5, 1.0, -3.5, 4.0, 0.0, -1.0], "r10": [1.0, 0.0, 0.0, 0.0, -2.0, -13.0, -10.0, -3.0, 1.0]}
+#: Standard deviation between methylated k-mers, besides the shifts by place, and of plain k-mers from the start; pA.
+#: Those of R10 are of the size that real reads show.
+_OWN, _BIAS = {"r9": 1.0, "r10": 4.0}, {"r9": 0.0, "r10": 2.0}
 
 
 def hidden_model(pore: str) -> PoreModel:
-    """Plain k-mers as built in, methylated ones with shifts by place and something of their own."""
+    """Make a model whose k-mers differ from the start's: plain ones little, methylated ones by place and at random."""
     model = with_methylation(builtin(_STARTS[pore]), Shifts.of_places(_SHIFTS[pore]), "hidden")
-    own = np.random.default_rng(1).normal(0, _OWN, len(model.level_mean)).astype(np.float32)
-    own[plain_ranks(model.k, "ACGMT", "C") < 0] = 0
+    rng = np.random.default_rng(1)
+    own = rng.normal(0, _OWN[pore], len(model.level_mean)).astype(np.float32)
+    plain = plain_ranks(model.k, "ACGMT", "C") < 0
+    own[plain] = rng.normal(0, _BIAS[pore], int(plain.sum())) if _BIAS[pore] else 0
     return PoreModel("hidden", model.k, model.alphabet, model.level_mean + own, model.level_stdv)
 
 
@@ -46,12 +49,12 @@ def timed(command: list[Any]) -> float:
     return time.perf_counter() - started
 
 
-def auc(folder: Path, model: Path, genome: Path) -> float:
+def auc(folder: Path, model: Path, genome: Path, threads: int) -> float:
     """Of the calls of both controls with a model."""
     ratios = [
         f5py.call_methylation(
             bam=folder / name / "reads.bam", genome=genome, pod5=folder / name / "pod5", meth_model=model,
-            threads=2, returns="arrow",
+            threads=threads, returns="arrow",
         )["log_lik_ratio"].to_numpy()
         for name in ("m", "u")
     ]  # fmt: skip
@@ -85,6 +88,7 @@ def main() -> None:
     parser.add_argument("--pore", choices=sorted(_STARTS), default="r10")
     parser.add_argument("--bases", default="50M", help="of each control")
     parser.add_argument("--reuse", action="store_true", help="take the reads that an earlier run has left in FOLDER")
+    parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--level-noise", type=float, help="of the simulated reads, if not as in real ones")
     parser.add_argument("--sample-noise", type=float)
     parser.add_argument("--output", type=Path)
@@ -106,9 +110,9 @@ def main() -> None:
     genome = folder / "m" / "ref.fa"
     program = [sys.executable, "-m", "f5py"]
     controls = ["--methylated", folder / "m/reads.bam", "--unmethylated", folder / "u/reads.bam", "--pod5", folder]
-    wanted = ["-g", genome, "--start", _STARTS[options.pore], "-t", 2, "-o", folder / "trained.model"]
+    wanted = ["-g", genome, "--start", _STARTS[options.pore], "-t", options.threads, "-o", folder / "trained.model"]
     whole = timed([*program, "train", *controls, *wanted, "--report", folder / "report.html"])
-    one = ["-g", genome, "-t", 2]
+    one = ["-g", genome, "-t", options.threads]
     few = [*one, "--pod5", folder / "u/pod5"]
     round_seconds = timed(
         [*program, "train", "--unmethylated", folder / "u/reads.bam", *few, "--rounds", 1, "--held-out", 0,
@@ -118,7 +122,7 @@ def main() -> None:
     model = read_model(folder / "trained.model", "ACGMT")
     lines = (line for line in (folder / "trained.model").open() if not line.startswith(("#", "kmer")))
     n = np.array([int(line.rsplit("\t", 1)[1]) for line in lines])
-    true_auc, our_auc = (auc(folder, folder / name, genome) for name in ("hidden.model", "trained.model"))
+    true_auc, our_auc = (auc(folder, folder / name, genome, options.threads) for name in ("hidden.model", "trained.model"))
     noise = "noise as in real reads"
     if options.level_noise is not None or options.sample_noise is not None:
         noise = f"level noise {options.level_noise}, sample noise {options.sample_noise} pA"
@@ -126,7 +130,7 @@ def main() -> None:
         [
             f"# Training, {options.pore}, {options.bases} of each control",
             "",
-            f"{datetime.now(tz=UTC):%Y-%m-%d}, {platform.machine()}, 2 threads, f5py {f5py.__version__}, Python "
+            f"{datetime.now(tz=UTC):%Y-%m-%d}, {platform.machine()}, {options.threads} threads, f5py {f5py.__version__}, Python "
             f"{platform.python_version()}; simulated reads of a hidden model, start {_STARTS[options.pore]}; {noise}.",
             "",
             "| k-mers | events | number | root mean square error (pA) |",

@@ -175,7 +175,7 @@ CASES = (
     Case("indexed.fasta", (*OF_TEXT, cut_between_lines), INDEXED, ".index.fai"),
     Case("indexed.fasta", OF_BINARY, INDEXED, ".index.gzi"),
     Case("indexed.fasta", (*OF_TEXT, cut_between_lines), INDEXED, ".index.readdb"),
-    Case("ref.idx", (cut, cut_short, other_version), ("map -t 1 {in} reads.fasta --paf -o {out}",)),
+    Case("ref.idx", (cut, cut_short, page_of_zeros, other_version), ("map -t 1 {in} reads.fasta --paf -o {out}",)),
 )
 
 

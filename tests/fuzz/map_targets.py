@@ -30,7 +30,9 @@ def of_output_place(rng: random.Random, base: Base, folder: Path) -> Touched:
         if kind == 0:
             path.mkdir()
         elif kind == 1:
-            path.symlink_to(rng.choice(("nowhere", "no/where", "reads.fastq", "ref.fa", "/dev/null", ".", path.name)))
+            # an output that is /dev/null is thrown away, as asked
+            null = ("/dev/null",) if is_temporary else ()
+            path.symlink_to(rng.choice(("nowhere", "no/where", "reads.fastq", "ref.fa", *null, ".", path.name)))
         elif kind == 2 and is_temporary:  # an output waits for a pipe's reader
             os.mkfifo(path)
         elif kind == 3:
