@@ -122,7 +122,9 @@ def main() -> None:
     model = read_model(folder / "trained.model", "ACGMT")
     lines = (line for line in (folder / "trained.model").open() if not line.startswith(("#", "kmer")))
     n = np.array([int(line.rsplit("\t", 1)[1]) for line in lines])
-    true_auc, our_auc = (auc(folder, folder / name, genome, options.threads) for name in ("hidden.model", "trained.model"))
+    true_auc, our_auc = (
+        auc(folder, folder / name, genome, options.threads) for name in ("hidden.model", "trained.model")
+    )
     noise = "noise as in real reads"
     if options.level_noise is not None or options.sample_noise is not None:
         noise = f"level noise {options.level_noise}, sample noise {options.sample_noise} pA"
@@ -130,8 +132,8 @@ def main() -> None:
         [
             f"# Training, {options.pore}, {options.bases} of each control",
             "",
-            f"{datetime.now(tz=UTC):%Y-%m-%d}, {platform.machine()}, {options.threads} threads, f5py {f5py.__version__}, Python "
-            f"{platform.python_version()}; simulated reads of a hidden model, start {_STARTS[options.pore]}; {noise}.",
+            f"{datetime.now(tz=UTC):%Y-%m-%d}, {platform.machine()}, {options.threads} threads, f5py {f5py.__version__}, "
+            f"Python {platform.python_version()}; simulated reads of a hidden model, start {_STARTS[options.pore]}; {noise}.",
             "",
             "| k-mers | events | number | root mean square error (pA) |",
             "|---|---|---:|---:|",
