@@ -132,8 +132,9 @@ def main() -> None:
         [
             f"# Training, {options.pore}, {options.bases} of each control",
             "",
-            f"{datetime.now(tz=UTC):%Y-%m-%d}, {platform.machine()}, {options.threads} threads, f5py {f5py.__version__}, "
-            f"Python {platform.python_version()}; simulated reads of a hidden model, start {_STARTS[options.pore]}; {noise}.",
+            f"{datetime.now(tz=UTC):%Y-%m-%d}, {platform.machine()}, {options.threads} threads, "
+            f"f5py {f5py.__version__}, Python {platform.python_version()}; "
+            f"simulated reads of a hidden model, start {_STARTS[options.pore]}; {noise}.",
             "",
             "| k-mers | events | number | root mean square error (pA) |",
             "|---|---|---:|---:|",
