@@ -36,7 +36,7 @@ from f5py.core.noise import CALIBRATION
 from f5py.core.offsets import used_elements
 from f5py.evaluation.agreement import LabelledRatios
 from f5py.methylation.calls import call_methylation
-from f5py.methylation.rescale import rescaled, scaled
+from f5py.methylation.rescale import rescale_reads, use_scaling
 from f5py.options.signal_commands import CallOptions
 from f5py.pore_model.model import PoreModel
 
@@ -86,11 +86,11 @@ def measured(folder: Path, state_of: NDArray[np.int64]) -> tuple[dict[tuple[str,
             for one in (1, 0)
         )
         known.calls = known.calls._replace(methylated=methylated, unmethylated=unmethylated)
-        truth, _ = rescaled(known, motif, model, pool, 200)
+        truth, _ = rescale_reads(known, motif, model, pool, 200)
         for name, scaling in variants(batch.scaling, truth).items():
             for noise in ("independent", "correlated"):
                 one = replace(batch)
-                with scaled(one, scaling):
+                with use_scaling(one, scaling):
                     call_methylation(one, motif, model, pool, noise=more["noise"] if noise == "correlated" else None)
                 ratio = (one.calls.methylated[used] - one.calls.unmethylated[used]).astype(np.float64)
                 found[name, noise].append(np.stack([ratio, state[read]]))

@@ -43,7 +43,7 @@ from f5py.compute.gpu.results._group_order_numba import (
 )
 from f5py.core.batch import BatchView, Calls, ReadBatch, ReadStatus
 from f5py.core.motifs import motif_named
-from f5py.methylation._group_list_numba import Listing
+from f5py.methylation._group_list_numba import GroupWindows
 from f5py.methylation.calls import call_methylation
 from f5py.pore_model import builtin
 from f5py.pore_model.model import PoreModel
@@ -175,7 +175,7 @@ class _Counter:
         return batch.view
 
     def begin_scores(
-        self, batch: ReadBatch, model: PoreModel, motifs: object, listing: Listing, noise: object
+        self, batch: ReadBatch, model: PoreModel, motifs: object, listing: GroupWindows, noise: object
     ) -> NDArray[np.bool_]:
         reads = np.flatnonzero(self.scores(batch, motifs))
         order, one = empty_order(int(batch.calls.n[reads].sum())), np.zeros(1, np.int64)

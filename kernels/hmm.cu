@@ -13,7 +13,7 @@
 #define HEADROOM 12.0f
 #define LEAST_EXPONENT (-26.0f)
 
-// What f5py.methylation.correlated.Terms has, in single precision.
+// What f5py.methylation.correlated.NoiseTerms has, in single precision.
 struct Noise {
     float stay_now, stay_before, step_now, step_before, square;
     float free_from_bad, free_from_skip, free_weight;

@@ -269,7 +269,7 @@ __device__ __forceinline__ void backward(
 // of `sites` and number of sites. `warps` has, warp by warp: first window, number of windows, and of them the most k-mers,
 // events, slots and sites, and the width. `numbers` and `constants` are those of hmm.cu, `p_stay` is that of each read,
 // and `transitions` are P_BAD, P_FROM_BAD, P_SKIP, P_SKIP_SELF and P_FROM_SKIP of f5py/core/hmm.py. `terms` are those of
-// f5py.methylation.correlated.Terms; without CORRELATED there are none. For each site the sums over the lanes in which it
+// f5py.methylation.correlated.NoiseTerms; without CORRELATED there are none. For each site the sums over the lanes in which it
 // is methylated, and in which it is not, are found, and for each window the exponent of two over which they are.
 template <bool CORRELATED>
 __device__ __forceinline__ void score_sites(

@@ -59,7 +59,7 @@ __device__ __forceinline__ double mean_of(double value, int bits) {
     return bits ? 0.5 * (value + other) : value;
 }
 
-// What f5py.methylation.correlated.Terms has, in single precision for densities and in double for those at the entry.
+// What f5py.methylation.correlated.NoiseTerms has, in single precision for densities and in double for those at the entry.
 struct Noise {
     float stay_now, stay_before, step_now, step_before, square, stay_weight, step_weight, free_weight;
     double entry_square, entry_weight;

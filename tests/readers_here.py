@@ -7,7 +7,7 @@ from contextlib import contextmanager, nullcontext
 from typing import Any
 from unittest import mock
 
-from f5py.io.signals import guarded
+from f5py.io.signals import crash_isolation
 from f5py.io.signals.fast5 import fast5_scan
 from f5py.io.signals.pod5 import pod5_scan
 from f5py.io.signals.pod5.reader import keys_of
@@ -17,14 +17,14 @@ from f5py.io.signals.source import FileSource
 @contextmanager
 def readers_here(is_here: Callable[[int], bool]) -> Iterator[None]:
     """Read in this process where `is_here` of the number of processes: many times as fast as in one beside it."""
-    real = guarded.GuardedSource
+    real = crash_isolation.GuardedSource
 
     def source(n_processes: int, paths: Any, reader: Any, *more: Any, **named: Any) -> Any:
         if is_here(n_processes):
             return FileSource(paths, reader(), *more)
         return real(n_processes, paths, reader, *more, **named)
 
-    with mock.patch.object(guarded, "GuardedSource", source):
+    with mock.patch.object(crash_isolation, "GuardedSource", source):
         yield
 
 
@@ -43,6 +43,6 @@ def scans_here() -> Iterator[None]:
 
     with (
         mock.patch.object(fast5_scan, "_scan_chunks", scan_chunks),
-        mock.patch.object(pod5_scan, "KeysOfFiles", return_value=nullcontext(keys_of)),
+        mock.patch.object(pod5_scan, "ReadLister", return_value=nullcontext(keys_of)),
     ):
         yield

@@ -1,8 +1,8 @@
 """Adaptive banded event alignment (ABEA): events to the k-mers of the read's own bases.
 
-Rows are a read's events, columns the k-mers of its bases as sequenced. Only a band of 100 cells around the likely
-path is computed on every anti-diagonal. It moves towards its end with the better score, the rule of Suzuki and Kasahara
-(BMC Bioinformatics 19:45, 2018). Gamaarachchi et al. (BMC Bioinformatics 21:343, 2020) describe f5c's algorithm.
+Rows are a read's events, columns the k-mers of its bases as sequenced. Only a band of 100 cells around the likely path
+is computed on every anti-diagonal. It moves towards its end with the better score, the rule of Suzuki and Kasahara (BMC
+Bioinformatics 19:45, 2018). Gamaarachchi et al. (BMC Bioinformatics 21:343, 2020) describe f5c's algorithm.
 
 Layout. The cell at offset o of the band with lower left corner (event E, k-mer K) is (E - o, K + o). Events are stored
 last first, so that a band reads events, k-mers and the two previous bands at ascending, contiguous addresses. Six

@@ -139,8 +139,8 @@ def main(args: list[str] | None = None) -> None:
 
 def _status(args: list[str] | None) -> int:
     """Run the command line, tell what went wrong, and return the exit status."""
-    if (files := sys.modules.get("f5py.io.files.unfinished_file")) is not None:
-        files.forget_kept_rows()
+    if (files := sys.modules.get("f5py.io.files.atomic_write")) is not None:
+        files.forget_files_with_rows()
     try:
         f5py.main(args=args, prog_name="f5py", standalone_mode=False)
         if sys.stdout is not None:
@@ -203,8 +203,8 @@ def _ended_by(number: int) -> int:
 
 def _rows_until_then() -> str:
     """Say where the rows of incomplete tables are."""
-    files = sys.modules.get("f5py.io.files.unfinished_file")
-    kept = files.kept_rows() if files is not None else []
+    files = sys.modules.get("f5py.io.files.atomic_write")
+    kept = files.files_with_rows() if files is not None else []
     return f"; the rows until then are in {' and '.join(kept)}" if kept else ""
 
 
@@ -221,7 +221,7 @@ def _exit(status: int) -> NoReturn:
     is_stuck = False
     if status and run is not None and run.stages_running():
         is_stuck = True
-        run.settle_unfinished()
+        run.finish_pending()
     elif status and sys.stdout is not None:
         try:
             sys.stdout.flush()

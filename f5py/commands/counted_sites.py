@@ -14,7 +14,7 @@ from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.joined_tables import open_tables
 from f5py.io.arrow.text_input import beginning_of_input, open_bytes, shown_name, size_of
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.modifications.modified_sites import TagCounts, WantedSites
+from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
@@ -152,7 +152,7 @@ def _of_strands(
 
 def _of_alignments(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> tuple[SiteCounts, list[bytes]]:
     counts, contigs = SiteCounts(combine_strands=options.combine_strands), dict[str, int]()
-    wanted = WantedSites(motif, options.threshold, options.mod_code, without_call=bool(options.bedmethyl))
+    wanted = SiteSelection(motif, options.threshold, options.mod_code, without_call=bool(options.bedmethyl))
     for path in inputs.paths:
         beginning = inputs.beginning_of(path)
         with (
@@ -164,7 +164,7 @@ def _of_alignments(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> t
     return counts, [name.encode("utf-8", "surrogateescape") for name in contigs]
 
 
-def _tell_of_tags(shown: str, tags: TagCounts, wanted: WantedSites) -> None:
+def _tell_of_tags(shown: str, tags: TagCounts, wanted: SiteSelection) -> None:
     """Say what was left out, and raise if the alignments have no such tags at all."""
     motif, code = wanted.motif, wanted.codes[0]
     if tags.records and tags.without == tags.records:

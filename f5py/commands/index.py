@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from f5py.errors import F5pyError, InputFileError, UsageError
-from f5py.io.reads.read_index_output import IndexOfReads
+from f5py.io.reads.read_index_output import ReadIndexOutput
 from f5py.io.signals.fast5.fast5_scan import list_fast5, report_skipped, scan_fast5
 from f5py.io.signals.scan_journal import Found, ScanJournal
 from f5py.io.signals.sequencing_summary import read_summary_list, reads_by_file
@@ -125,7 +125,7 @@ def index_fast5(
     """
     listed = reads_by_file(summaries)
     in_pod5 = _list_pod5(pod5, verbose)
-    with IndexOfReads(reads_path) as index:
+    with ReadIndexOutput(reads_path) as index:
         paths = index.write_sequences(threads, sources)
         n_basecalled = len(paths)
         if not all(paths.values()):
@@ -143,7 +143,7 @@ def index_fast5(
                 f"none of the {n_basecalled} reads in {reads_path} is in the signal files by its own name; unless all "
                 "are split reads, whose alignments name their parents (tag pi), give the signal files of these reads",
             )
-        index.put_in_place(paths)
+        index.commit(paths)
     return len(paths), with_path
 
 
@@ -188,13 +188,13 @@ def index_slow5(
     if not index_signals:
         for file in files:
             read_groups(file)  # raises if the header is damaged
-        with IndexOfReads(reads_path) as index:
+        with ReadIndexOutput(reads_path) as index:
             paths = index.write_sequences(threads, sources)
-            index.put_in_place(of_all=files)
+            index.commit(of_all=files)
         return len(paths), None
     with ExitStack() as opened:
         signals = [opened.enter_context(closing(Slow5Source(file, threads))) for file in files]
-        index = opened.enter_context(IndexOfReads(reads_path))
+        index = opened.enter_context(ReadIndexOutput(reads_path))
         paths = index.write_sequences(threads, sources)
         with_signal = len({name for source in signals for name in source.names() if name in paths})
         if paths and not with_signal:
@@ -202,7 +202,7 @@ def index_slow5(
                 f"{', '.join(slow5)}: holds none of the {len(paths)} reads in {reads_path}; give the file of these "
                 "reads"
             )
-        index.put_in_place(of_all=files)
+        index.commit(of_all=files)
     return len(paths), with_signal
 
 

@@ -20,7 +20,7 @@ from f5py.compute.gpu.selection import AutoGpuScheduler, BatchSource, may_use_gp
 from f5py.compute.provenance import Provenance
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
-from f5py.core.waits import Waits
+from f5py.core.wait_times import WaitTimes
 from f5py.options.effective import effective, in_words
 from f5py.options.gpu import device_numbers
 from f5py.options.shared import AlignmentOptions
@@ -98,7 +98,7 @@ class AlignmentStage:
         self._advisor: GpuAdvisor | None = None
         self._opening = threading.Lock()
         #: What the run waits for.
-        self.waits = Waits()
+        self.waits = WaitTimes()
         #: GPUs that may be used, as far as is known before any is started.
         self.n_gpus = 0
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import FIRST_READS, Cause, ReadBatch, ReadStatus
-from f5py.io.files.json_values import Values
+from f5py.io.files.json_values import JsonObject
 
 #: Fewer events than this say nothing, whatever ``--min-recalib-events`` allows.
 USABLE_EVENTS = 30
@@ -69,7 +69,7 @@ class RunCounts:
         del self.examples[_EXAMPLES:]
 
     @classmethod
-    def from_json(cls, values: Values) -> RunCounts:
+    def from_json(cls, values: JsonObject) -> RunCounts:
         """Restore counts from JSON. Raises `DamagedValueError`."""
         numbers = [one.name for one in fields(cls) if one.name not in ("causes", "examples")]
         values.check_names([*numbers, "causes", "examples"])

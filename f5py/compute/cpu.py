@@ -14,7 +14,7 @@ from f5py.abea.align import F5C_LIMITS, AlignmentLimits, drop_over_segmented, dr
 from f5py.compute.aligned_reads import align_reads
 from f5py.core.batch import ReadBatch
 from f5py.event_alignment.align import RowOffload
-from f5py.methylation.calls import ScoredElsewhere
+from f5py.methylation.calls import ScoreOffload
 from f5py.pore_model.model import PoreModel
 from f5py.signal.events import EventOffload, EventParameters, detect_events
 from f5py.signal.scaling import QualityLimits, drop_short, drop_unfit
@@ -39,7 +39,7 @@ class StageTimes:
             self.seconds[name] = self.seconds.get(name, 0.0) + thread_seconds / self.n_threads
 
 
-class BatchSlice(EventOffload, ScoredElsewhere, RowOffload, Protocol):
+class BatchSlice(EventOffload, ScoreOffload, RowOffload, Protocol):
     """Reads of a batch that a GPU computes; each step is started as soon as its input is complete."""
 
     def align(self, batch: ReadBatch) -> None:

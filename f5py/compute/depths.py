@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.windows import Windows, place
+from f5py.core.windows import Windows, sort_keys
 from f5py.errors import DamagedValueError
-from f5py.io.files.json_values import Values
+from f5py.io.files.json_values import JsonObject
 
 #: Stretches of equal length that the depth is summed in.
 N_STRETCHES = 240
@@ -42,7 +42,7 @@ class Depths:
             contig, start, end = windows.bounds()
             end = np.maximum(np.minimum(end, lengths[contig]), start)
         self._contig, self._start, self._length = contig, start, end - start
-        self._places = place(contig, start)
+        self._places = sort_keys(contig, start)
         self._before = np.concatenate((np.zeros(1, np.int64), np.cumsum(self._length)))
         self.total = int(self._before[-1])
         self.stretch = max(-(-self.total // N_STRETCHES), 1)
@@ -66,7 +66,7 @@ class Depths:
 
     def add_calls(self, contig: NDArray[np.integer], site: NDArray[np.int64]) -> None:
         """Add calls at 0-based positions."""
-        places = place(contig, site)
+        places = sort_keys(contig, site)
         hashed = (places.view(np.uint64) * _HASH) >> np.uint64(64 - _HASH_BITS)
         self._pending.append(places[hashed < self._limit])
         self._n_pending += len(self._pending[-1])
@@ -102,7 +102,7 @@ class Depths:
         self._settle()
         return {"covered": self.covered.tolist(), "sites": self._sites.tolist(), "calls": self._calls.tolist()}
 
-    def take_json(self, values: Values) -> None:
+    def take_json(self, values: JsonObject) -> None:
         """Restore the sums of `as_json`. Raises `DamagedValueError` if they are of another reference."""
         values.check_names(_LIST)
         self.covered[...] = values.integers("covered", self.covered.shape)
@@ -115,7 +115,7 @@ class Depths:
         """Convert positions to offsets in the concatenated windows."""
         if not self.total:
             return np.zeros(len(position), np.int64)
-        window = np.searchsorted(self._places, place(contig, position), side="right") - 1
+        window = np.searchsorted(self._places, sort_keys(contig, position), side="right") - 1
         inside = np.minimum(position - self._start[window], self._length[window])
         is_here = (window >= 0) & (self._contig[window] == contig)
         return np.where(is_here, self._before[window] + inside, self._before[window + 1])

@@ -17,9 +17,9 @@ from f5py.core.noise import CALIBRATION, OF_PORES, Noise
 from f5py.core.windows import Windows
 from f5py.errors import PoreModelError, UnsupportedDataError, UsageError
 from f5py.messages import console
-from f5py.methylation.calls import ScoredElsewhere, call_methylation, join_motifs
-from f5py.methylation.covered import CoveredCalls
-from f5py.methylation.rescale import rescaled, scaled
+from f5py.methylation.calls import ScoreOffload, call_methylation, join_motifs
+from f5py.methylation.overlapping_calls import OverlappingCalls
+from f5py.methylation.rescale import rescale_reads, use_scaling
 from f5py.options.shared import METHYLATION, METHYLATIONS
 from f5py.options.signal_commands import CallOptions
 from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k, read_model
@@ -72,7 +72,7 @@ class MethylationStage(AlignmentStage):
         self.stages.skip_event_copy = self.stages.means_only and bool(self.stages.results)
         self.stages.finish = self._call
         self._keep_cigar = options.modbam is not None
-        self._covered = CoveredCalls() if options.skip_overlaps else None
+        self._covered = OverlappingCalls() if options.skip_overlaps else None
 
     @property
     def motifs(self) -> list[Motif]:
@@ -103,15 +103,15 @@ class MethylationStage(AlignmentStage):
         if self.stages.means_only:
             batch.release("events")
 
-    def _call(self, batch: ReadBatch, elsewhere: ScoredElsewhere | None) -> float:
+    def _call(self, batch: ReadBatch, elsewhere: ScoreOffload | None) -> float:
         """Fill the calls; see `SignalStages.finish`."""
         batch.by_motif = []
         seconds = 0.0
         for (motif, model), noise in zip(self.models, self._noises, strict=True):
             if self._rescales:
                 seconds += call_methylation(batch, motif, model, self.pool, noise=noise)
-                scaling, more = rescaled(batch, motif, model, self.pool, self.stages.quality.min_events)
-                with scaled(batch, scaling):
+                scaling, more = rescale_reads(batch, motif, model, self.pool, self.stages.quality.min_events)
+                with use_scaling(batch, scaling):
                     seconds += more + call_methylation(batch, motif, model, self.pool, self._per_site, noise=noise)
             else:
                 seconds += call_methylation(

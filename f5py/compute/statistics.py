@@ -12,7 +12,7 @@ from f5py.compute.depths import Depths
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
 from f5py.core.windows import Windows
-from f5py.io.files.json_values import Values
+from f5py.io.files.json_values import JsonObject
 from f5py.site_frequencies.site_counts import calls_inside
 
 #: Log-likelihood ratios are counted in bins of this width, up to this size; larger ones count with the last bin.
@@ -107,7 +107,7 @@ class RunStatistics:
         sums = {name: getattr(self, name).tolist() for name in _SUMS}
         return {**sums, "depths": self.depths.as_json(), "drift": self.drift, "n_reads": self._n_reads}
 
-    def take_json(self, values: Values) -> None:
+    def take_json(self, values: JsonObject) -> None:
         """Restore the sums of `as_json`. Raises `DamagedValueError` if they are of other contigs."""
         values.check_names((*_SUMS, "depths", "drift", "n_reads"))
         for name in _SUMS:

@@ -1,9 +1,9 @@
 """Methylation motifs: IUPAC patterns with the position of the methylated base.
 
 Coordinates are those of the reference's forward strand. A forward record has its sites at occurrences of the pattern, a
-reverse record at occurrences of its reverse complement. These coincide for palindromic motifs (CG, GC, GATC, CCWGG);
-of other motifs, such as CHG, a record shows only the sites of its own strand. A site's reported start is the first base
-of its occurrence on the forward strand.
+reverse record at occurrences of its reverse complement. These coincide for palindromic motifs (CG, GC, GATC, CCWGG); of
+other motifs, such as CHG, a record shows only the sites of its own strand. A site's reported start is the first base of
+its occurrence on the forward strand.
 """
 
 from __future__ import annotations
@@ -133,8 +133,7 @@ def motif_named(name: str) -> Motif:
 def parse_motif(text: str) -> Motif:
     """Parse a motif ``IUPAC[:OFFSET]`` such as ``CHG:0``.
 
-    The offset is the 0-based position of the methylated base. The motif's name is the upper-case text with the
-    offset.
+    The offset is the 0-based position of the methylated base. The motif's name is the upper-case text with the offset.
     Raises `F5pyError` if the site is empty, too long, too ambiguous or not IUPAC. It also raises it for an offset
     outside the site, or a methylated base other than A, C, G or T.
     """

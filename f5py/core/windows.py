@@ -37,12 +37,12 @@ class Windows:
         limits = [(contig, min(start, _END), min(end, _END)) for contig, start, end in intervals]
         contig, start, end = np.array(sorted(limits), np.int64).reshape(-1, 3).T
         # the largest end so far; a contig's first start exceeds those of previous contigs
-        reach = np.maximum.accumulate(place(contig, end))
+        reach = np.maximum.accumulate(sort_keys(contig, end))
         is_first = np.ones(len(start), np.bool_)
-        is_first[1:] = place(contig, start)[1:] > reach[:-1]
+        is_first[1:] = sort_keys(contig, start)[1:] > reach[:-1]
         is_last = np.roll(is_first, -1)
         self._contigs, self._starts, self._ends = contig[is_first], start[is_first], reach[is_last] & _END
-        self._start_places, self._end_places = place(self._contigs, self._starts), reach[is_last]
+        self._start_places, self._end_places = sort_keys(self._contigs, self._starts), reach[is_last]
 
     @classmethod
     def parse(cls, texts: Sequence[str], contigs: list[str]) -> Windows:
@@ -71,8 +71,8 @@ class Windows:
         """Return the share of the windows' bases before a position, 0 to 1."""
         ends = np.minimum(self._ends, np.array(contig_lengths, np.int64)[self._contigs])
         lengths = np.maximum(ends - self._starts, 0)
-        place = (contig << 32 | position) - self._start_places
-        return float(np.clip(place, 0, lengths).sum() / max(lengths.sum(), 1))
+        sort_keys = (contig << 32 | position) - self._start_places
+        return float(np.clip(sort_keys, 0, lengths).sum() / max(lengths.sum(), 1))
 
     def overlapping(
         self, contig: NDArray[np.integer], start: NDArray[np.int64], end: NDArray[np.int64], extension: int = 0
@@ -94,8 +94,8 @@ class Windows:
             Range of overlapped windows.
         """
         end_places = self._end_places + extension
-        first = np.searchsorted(end_places, place(contig, start), side="right")
-        stop = np.searchsorted(self._start_places, place(contig, end), side="left")
+        first = np.searchsorted(end_places, sort_keys(contig, start), side="right")
+        stop = np.searchsorted(self._start_places, sort_keys(contig, end), side="left")
         return self._starts, self._ends + extension, first, np.maximum(stop, first)
 
     def hold_groups(
@@ -108,11 +108,11 @@ class Windows:
         self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Return which stretches, by 0-based first and last base, lie entirely in a window."""
-        window = np.searchsorted(self._start_places, place(contig, first), side="right") - 1
+        window = np.searchsorted(self._start_places, sort_keys(contig, first), side="right") - 1
         if len(self._starts) == 0:
             return np.zeros(len(first), np.bool_)
         # windows are sorted and disjoint: if it is not in this one, it is in none
-        return (window >= 0) & (place(contig, last) < self._end_places[window])
+        return (window >= 0) & (sort_keys(contig, last) < self._end_places[window])
 
 
 def one_region(text: str, contigs: list[str], contig_lengths: list[int]) -> tuple[Windows, int, int, int]:
@@ -130,7 +130,7 @@ def one_region(text: str, contigs: list[str], contig_lengths: list[int]) -> tupl
     return window, contig, start, min(end, length)
 
 
-def place(contig: NDArray[np.integer], position: NDArray[np.int64]) -> NDArray[np.int64]:
+def sort_keys(contig: NDArray[np.integer], position: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return numbers that sort by contig and then by position."""
     return contig.astype(np.int64) << 32 | position
 

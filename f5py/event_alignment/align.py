@@ -28,7 +28,7 @@ from f5py.event_alignment.viterbi import (
     MAX_BASES,
     SCRATCH,
     SKIP,
-    Emissions,
+    BlockEmissions,
     fill,
     path_length,
     trace,
@@ -127,7 +127,7 @@ def _align_read(batch, read, codes, model, ln_var, transitions, windows, rows):
     level = np.zeros(KMER_SLOTS, np.float32)
     stdv = np.ones(KMER_SLOTS, np.float32)
     constant = np.zeros(KMER_SLOTS, np.float32)
-    emissions = Emissions(level, stdv, constant)
+    emissions = BlockEmissions(level, stdv, constant)
     scratch = np.empty(SCRATCH, np.float32)
     n_room = np.int64(0)  # capacity of the following, in events
     events = np.zeros(0, np.float32)

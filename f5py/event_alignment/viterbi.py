@@ -1,8 +1,8 @@
 """Viterbi path of one block of events through its hidden Markov model, bit for bit as defined.
 
-States. Every k-mer has a match state M (an event of that k-mer), a bad state B (an event of no k-mer) and a silent
-skip state K. Row i is the block's i-th event, counted from 1. The path begins in M of the first k-mer with the first
-event, and ends in M of the last k-mer with the last event.
+States. Every k-mer has a match state M (an event of that k-mer), a bad state B (an event of no k-mer) and a silent skip
+state K. Row i is the block's i-th event, counted from 1. The path begins in M of the first k-mer with the first event,
+and ends in M of the last k-mer with the last event.
 
 Layout. Cells (i, j) of one anti-diagonal ``i + j`` depend only on the two previous anti-diagonals. A diagonal is stored
 by k-mer and events last first, so that sixteen neighboring cells read ascending, contiguous addresses. Each of the
@@ -74,7 +74,7 @@ def _log_density(typingctx, x, level, stdv, constant):
     return simd.vector(simd.vector, simd.vector, simd.vector, simd.vector), generate
 
 
-class Emissions(NamedTuple):
+class BlockEmissions(NamedTuple):
     """Emissions of a block's k-mers, in reference order; after the last one any finite numbers."""
 
     # level, stdv: shape (KMER_SLOTS,): in pA
@@ -92,7 +92,7 @@ def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
     events : float32, shape (MARGIN + n_events + MARGIN,)
         Means, last event first; the margins are any finite numbers.
     n_events, n_kmers : int
-    emissions : Emissions
+    emissions : BlockEmissions
     transitions : float32, shape (8,)
     scratch : float32, shape (SCRATCH,)
     words : uint16, shape (words_needed(n_events, n_kmers),)

@@ -17,8 +17,7 @@ def cache_folder() -> str:
     """Return the user's cache folder or, if none is writable, a private temporary one.
 
     This covers users without a home, as in containers. ``XDG_CACHE_HOME`` takes precedence, and is set to a temporary
-    folder
-    for other libraries.
+    folder for other libraries.
     """
     if not os.environ.get("XDG_CACHE_HOME"):
         home = os.path.expanduser("~")
@@ -52,8 +51,8 @@ def without_checksum(content: bytes) -> bytes | None:
     return code if hashlib.sha256(code).digest() == content[:_CHECKSUM_SIZE] else None
 
 
-def kept(path: str) -> bytes | None:
-    """Load code that `keep` has saved; None if it is missing or damaged."""
+def load_cached(path: str) -> bytes | None:
+    """Load code that `save_cached` has saved; None if it is missing or damaged."""
     try:
         if not is_trusted(os.path.dirname(path)):
             return None
@@ -63,7 +62,7 @@ def kept(path: str) -> bytes | None:
         return None
 
 
-def keep(path: str, code: bytes) -> None:
+def save_cached(path: str, code: bytes) -> None:
     """Save compiled code atomically; raise `OSError` if that fails."""
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     descriptor, unfinished = tempfile.mkstemp(dir=os.path.dirname(path))

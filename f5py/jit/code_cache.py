@@ -38,8 +38,7 @@ def code_folder() -> str | None:
     """Return the folder of compiled code, and set it for Numba, which must not have been imported.
 
     It is in the user's cache folder or ``NUMBA_CACHE_DIR``, or in the temporary folder if that is unsafe or not
-    writable.
-    None means that code cannot be cached.
+    writable. None means that code cannot be cached.
     """
     os.environ.update(_SETTINGS | os.environ)
     os.environ["NUMBA_CACHE_LOCATOR_CLASSES"] = ""
@@ -132,9 +131,8 @@ class CodeGuard:
     """Guard of a code folder against mixed and damaged files of several processes.
 
     Two processes that save code of one kernel for different types could choose the same name. So one at a time saves,
-    between
-    Numba's events ``numba:compile`` and ``numba:compiler_lock``, and records checksums. Damaged files in `folder` are
-    removed.
+    between Numba's events ``numba:compile`` and ``numba:compiler_lock``, and records checksums. Damaged files in
+    `folder` are removed.
     """
 
     def __init__(self, folder: str) -> None:

@@ -63,7 +63,7 @@ def _inner(function, fastmath):
     return function
 
 
-class _BeforeAndAfterCompilation(event.Listener):
+class _CompilationListener(event.Listener):
     """Check the memory before a compilation, and lock the code folder after it."""
 
     def on_start(self, event: Any) -> None:
@@ -74,7 +74,7 @@ class _BeforeAndAfterCompilation(event.Listener):
             _guard.begin_saving(event.data["dispatcher"])
 
 
-class _AfterSaving(event.Listener):
+class _SaveListener(event.Listener):
     """Unlock the code folder."""
 
     def on_start(self, event: Any) -> None:
@@ -108,5 +108,5 @@ if numba.config.DISABLE_JIT:
 _folder = code_folder()
 _IS_CACHED = _folder is not None
 _guard = None if _folder is None else CodeGuard(_folder)
-event.register("numba:compile", _BeforeAndAfterCompilation())
-event.register("numba:compiler_lock", _AfterSaving())
+event.register("numba:compile", _CompilationListener())
+event.register("numba:compiler_lock", _SaveListener())

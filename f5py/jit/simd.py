@@ -41,18 +41,18 @@ from numba.extending import intrinsic
 
 from f5py.jit.vectors import (
     at_least,
-    binary,
+    binary_intrinsic,
     call,
-    called,
-    choice,
-    comparison,
+    call_intrinsic,
+    comparison_intrinsic,
     constant,
     exp2_of,
     lanes_by_bits,
-    loaded,
-    memory,
+    load_intrinsic,
+    memory_intrinsics,
     overload_arithmetic,
-    splatted,
+    select_intrinsic,
+    splat_intrinsic,
     vector_type,
 )
 
@@ -81,7 +81,7 @@ def _int_constant(value: int) -> ir.Constant:
     return constant(_INT_VECTOR, value)
 
 
-load, store = memory(vector, _VECTOR, (types.float32,), 4)
+load, store = memory_intrinsics(vector, _VECTOR, (types.float32,), 4)
 
 
 def _twice(builder, half):
@@ -89,26 +89,26 @@ def _twice(builder, half):
     return builder.shuffle_vector(half, ir.Constant(half.type, ir.Undefined), order)
 
 
-load_twice = loaded(vector, ir.VectorType(_FLOAT, LANES // 2), (types.float32,), 4, _twice)
-load4, store4 = memory(four, _FOUR, (types.float32,), 4)
+load_twice = load_intrinsic(vector, ir.VectorType(_FLOAT, LANES // 2), (types.float32,), 4, _twice)
+load4, store4 = memory_intrinsics(four, _FOUR, (types.float32,), 4)
 
 
-splat, splat4 = splatted(vector, types.float32), splatted(four, types.float32)
+splat, splat4 = splat_intrinsic(vector, types.float32), splat_intrinsic(four, types.float32)
 overload_arithmetic(vector)
 overload_arithmetic(four)
 # compare and select become one max instruction, unlike maxnum with its NaN rule
-maximum = binary((vector, four), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+maximum = binary_intrinsic((vector, four), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 
 
-madd = called(vector, "fmuladd", 3)
-floor = called(vector, "floor", 1)
-select = choice({vector: mask, four: four_mask})
+madd = call_intrinsic(vector, "fmuladd", 3)
+floor = call_intrinsic(vector, "floor", 1)
+select = select_intrinsic({vector: mask, four: four_mask})
 lanes_of = lanes_by_bits(mask, LANES)
-ge = comparison({vector: mask, four: four_mask}, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
-gt = comparison({vector: mask}, lambda builder, a, b: builder.fcmp_ordered(">", a, b))
-both = binary((mask,), lambda builder, a, b: builder.and_(a, b))
-either = binary((mask,), lambda builder, a, b: builder.or_(a, b))
-but_not = binary((mask,), lambda builder, a, b: builder.and_(a, builder.not_(b)))
+ge = comparison_intrinsic({vector: mask, four: four_mask}, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
+gt = comparison_intrinsic({vector: mask}, lambda builder, a, b: builder.fcmp_ordered(">", a, b))
+both = binary_intrinsic((mask,), lambda builder, a, b: builder.and_(a, b))
+either = binary_intrinsic((mask,), lambda builder, a, b: builder.or_(a, b))
+but_not = binary_intrinsic((mask,), lambda builder, a, b: builder.and_(a, builder.not_(b)))
 
 
 @intrinsic
@@ -127,7 +127,7 @@ def _mixed(first: int):
         order = [first + lane // 2 + lane % 2 * LANES for lane in range(LANES)]
         return builder.shuffle_vector(a, b, ir.Constant(_INT_VECTOR, order))
 
-    return binary((vector,), emit)
+    return binary_intrinsic((vector,), emit)
 
 
 mixed_low, mixed_high = _mixed(0), _mixed(LANES // 2)

@@ -23,18 +23,18 @@ from numba.extending import intrinsic
 
 from f5py.jit.vectors import (
     at_least,
-    binary,
+    binary_intrinsic,
     call,
-    called,
-    choice,
-    comparison,
+    call_intrinsic,
+    comparison_intrinsic,
     constant,
     exp2_of,
     lanes_by_bits,
-    loaded,
-    memory,
+    load_intrinsic,
+    memory_intrinsics,
     overload_arithmetic,
-    splatted,
+    select_intrinsic,
+    splat_intrinsic,
     vector_type,
 )
 
@@ -64,20 +64,22 @@ def _int_constant(value: int) -> ir.Constant:
     return constant(_INT_VECTOR, value)
 
 
-load, store = memory(vector, _VECTOR, (types.float64,), 8)
+load, store = memory_intrinsics(vector, _VECTOR, (types.float64,), 8)
 
 
-widened = loaded(vector, _FLOAT_VECTOR, (types.float32,), 4, lambda builder, value: builder.fpext(value, _VECTOR))
-splat = splatted(vector, types.float64)
+widened = load_intrinsic(
+    vector, _FLOAT_VECTOR, (types.float32,), 4, lambda builder, value: builder.fpext(value, _VECTOR)
+)
+splat = splat_intrinsic(vector, types.float64)
 overload_arithmetic(vector)
-maximum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+maximum = binary_intrinsic((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 
 
-madd = called(vector, "fmuladd", 3)
-floor = called(vector, "floor", 1)
-select = choice({vector: mask})
+madd = call_intrinsic(vector, "fmuladd", 3)
+floor = call_intrinsic(vector, "floor", 1)
+select = select_intrinsic({vector: mask})
 lanes_of = lanes_by_bits(mask, LANES)
-ge = comparison({vector: mask}, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
+ge = comparison_intrinsic({vector: mask}, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
 
 
 def _swap(bit: int):

@@ -31,13 +31,13 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from f5py.jit.vectors import (
-    binary,
+    binary_intrinsic,
     broadcast,
-    choice,
-    comparison,
-    converted,
-    memory,
-    splatted,
+    comparison_intrinsic,
+    convert_intrinsic,
+    memory_intrinsics,
+    select_intrinsic,
+    splat_intrinsic,
     vector_type,
 )
 
@@ -66,25 +66,25 @@ _KINDS = (byte_vector, short_vector, int_vector, wide_vector)
 _MASKS: dict[types.Type, types.Type] = {byte_vector: mask, short_vector: mask, int_vector: mask, wide_vector: wide_mask}
 
 
-load8, store8 = memory(byte_vector, _BYTES, (types.int8, types.uint8), 1)
-load16, store16 = memory(short_vector, _SHORTS, (types.int16,), 2)
-load32, store32 = memory(int_vector, _INTS, (types.int32,), 4)
-load8x64, store8x64 = memory(wide_vector, _WIDE_BYTES, (types.int8, types.uint8), 1)
+load8, store8 = memory_intrinsics(byte_vector, _BYTES, (types.int8, types.uint8), 1)
+load16, store16 = memory_intrinsics(short_vector, _SHORTS, (types.int16,), 2)
+load32, store32 = memory_intrinsics(int_vector, _INTS, (types.int32,), 4)
+load8x64, store8x64 = memory_intrinsics(wide_vector, _WIDE_BYTES, (types.int8, types.uint8), 1)
 
 
-splat8 = splatted(byte_vector, types.int64)
-splat16 = splatted(short_vector, types.int64)
-splat32 = splatted(int_vector, types.int64)
-splat8x64 = splatted(wide_vector, types.int64)
-add = binary(_KINDS, lambda builder, a, b: builder.add(a, b))
-sub = binary(_KINDS, lambda builder, a, b: builder.sub(a, b))
-either = binary(_KINDS, lambda builder, a, b: builder.or_(a, b))
-larger = binary(_KINDS, lambda builder, a, b: builder.select(builder.icmp_signed(">", a, b), a, b))
+splat8 = splat_intrinsic(byte_vector, types.int64)
+splat16 = splat_intrinsic(short_vector, types.int64)
+splat32 = splat_intrinsic(int_vector, types.int64)
+splat8x64 = splat_intrinsic(wide_vector, types.int64)
+add = binary_intrinsic(_KINDS, lambda builder, a, b: builder.add(a, b))
+sub = binary_intrinsic(_KINDS, lambda builder, a, b: builder.sub(a, b))
+either = binary_intrinsic(_KINDS, lambda builder, a, b: builder.or_(a, b))
+larger = binary_intrinsic(_KINDS, lambda builder, a, b: builder.select(builder.icmp_signed(">", a, b), a, b))
 
 
-greater = comparison(_MASKS, lambda builder, a, b: builder.icmp_signed(">", a, b))
-equal = comparison(_MASKS, lambda builder, a, b: builder.icmp_signed("==", a, b))
-choose = choice(_MASKS)
+greater = comparison_intrinsic(_MASKS, lambda builder, a, b: builder.icmp_signed(">", a, b))
+equal = comparison_intrinsic(_MASKS, lambda builder, a, b: builder.icmp_signed("==", a, b))
+choose = select_intrinsic(_MASKS)
 
 
 @intrinsic
@@ -108,9 +108,9 @@ def first_of_32(typingctx, n):
     return mask(types.int64), generate
 
 
-widen = converted(byte_vector, int_vector, "sext")
-widen16 = converted(byte_vector, short_vector, "sext")
-narrow = converted(short_vector, byte_vector, "trunc")
+widen = convert_intrinsic(byte_vector, int_vector, "sext")
+widen16 = convert_intrinsic(byte_vector, short_vector, "sext")
+narrow = convert_intrinsic(short_vector, byte_vector, "trunc")
 
 
 @intrinsic

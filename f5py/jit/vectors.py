@@ -45,7 +45,7 @@ def broadcast(builder, scalar, llvm_type: ir.VectorType):
     return builder.shuffle_vector(first, undefined, constant(ir.VectorType(number, llvm_type.count), 0))
 
 
-def splatted(kind: Vector, scalar: types.Type):
+def splat_intrinsic(kind: Vector, scalar: types.Type):
     """Make the function that copies a scalar to all lanes; integers are truncated."""
     llvm_type = _LLVM_TYPES[kind.name]
 
@@ -61,7 +61,7 @@ def splatted(kind: Vector, scalar: types.Type):
     return splat
 
 
-def converted(source: Vector, target: Vector, how: str):
+def convert_intrinsic(source: Vector, target: Vector, how: str):
     """Make the function that converts lanes by ``sext`` or ``trunc``."""
 
     @intrinsic
@@ -102,7 +102,7 @@ def _is_line_of(array, dtypes: Collection[types.Type]) -> bool:
     return isinstance(array, types.Array) and array.dtype in dtypes and array.ndim == 1
 
 
-def loaded(
+def load_intrinsic(
     kind: types.Type,
     llvm_type: ir.VectorType,
     dtypes: Collection[types.Type],
@@ -130,7 +130,7 @@ def loaded(
     return load
 
 
-def memory(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collection[types.Type], alignment: int):
+def memory_intrinsics(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collection[types.Type], alignment: int):
     """Make the functions that load and store vectors in one-dimensional arrays of these types."""
 
     @intrinsic
@@ -146,10 +146,10 @@ def memory(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collection[types.
 
         return types.void(array, types.intp, kind), generate
 
-    return loaded(kind, llvm_type, dtypes, alignment), store
+    return load_intrinsic(kind, llvm_type, dtypes, alignment), store
 
 
-def binary(kinds: Collection[types.Type], emit: Callable[..., Any]):
+def binary_intrinsic(kinds: Collection[types.Type], emit: Callable[..., Any]):
     """Make an operation of two vectors of one kind with a vector result."""
 
     @intrinsic
@@ -161,7 +161,7 @@ def binary(kinds: Collection[types.Type], emit: Callable[..., Any]):
     return operation
 
 
-def comparison(masks: Mapping[types.Type, types.Type], emit: Callable[..., Any]):
+def comparison_intrinsic(masks: Mapping[types.Type, types.Type], emit: Callable[..., Any]):
     """Make an operation of two vectors of one kind with a mask result."""
 
     @intrinsic
@@ -185,7 +185,7 @@ def overload_arithmetic(kind: types.Type) -> None:
         (operator.mul, emit("fmul", flags=CONTRACT)),
         (operator.truediv, emit("fdiv")),
     ):
-        overload_operator(kind, operation, binary((kind,), emitted))
+        overload_operator(kind, operation, binary_intrinsic((kind,), emitted))
 
 
 def lanes_by_bits(mask: types.Type, n_lanes: int):
@@ -203,7 +203,7 @@ def lanes_by_bits(mask: types.Type, n_lanes: int):
     return lanes_of
 
 
-def choice(masks: Mapping[types.Type, types.Type]):
+def select_intrinsic(masks: Mapping[types.Type, types.Type]):
     """Make the function that selects lanes by a mask."""
 
     @intrinsic
@@ -215,7 +215,7 @@ def choice(masks: Mapping[types.Type, types.Type]):
     return select
 
 
-def called(kind: types.Type, name: str, n_arguments: int):
+def call_intrinsic(kind: types.Type, name: str, n_arguments: int):
     """Make the function that calls an LLVM intrinsic of one or three vectors."""
 
     def generate(context, builder, signature, arguments):

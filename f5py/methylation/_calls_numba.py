@@ -15,18 +15,18 @@ from f5py.jit import simd
 from f5py.jit.kernel import inner, kernel
 from f5py.methylation._groups_numba import (
     FLANK,
+    GroupBatch,
     Groups,
-    ListedGroups,
-    enough,
+    enlarged_scratch,
     find_groups,
+    first_listed,
     groups_from,
     is_site,
     order_groups,
     site_scratch,
-    some_of,
     window_length,
 )
-from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes, work_size
+from f5py.methylation._hmm_numba import NEVER, Emissions, ForwardScratch, forward_lanes, work_size
 from f5py.methylation._noise_numba import forward_correlated
 
 LOG2_E = 1.4426950408889634
@@ -152,11 +152,11 @@ def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
         Over the alphabet ACGMT.
     motifs : pair of MotifCodes
         Of forward and of reverse reads.
-    noise : f5py.methylation.correlated.Terms or None
+    noise : f5py.methylation.correlated.NoiseTerms or None
         Code for either is compiled at its first use.
     overlapping : bool
         See `fill_methylated`.
-    listed : ListedGroups
+    listed : GroupBatch
     scores : Scores
         One element per group.
     """
@@ -229,7 +229,7 @@ def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
             simd.load(fits, 3 * simd.LANES),
         )  # fmt: skip
         fill_emissions(kmers[: pack_kmers * simd.LANES], model, lane_fits, emissions)
-        scratch = Scratch(work, ends, scales)
+        scratch = ForwardScratch(work, ends, scales)
         if noise is None:
             forward_lanes(events, emissions, lane_events, lane_kmers, events_per_base, scratch, scores)
         else:
@@ -255,7 +255,7 @@ def score_blocks(turn, blocks, batch, model, motifs, noise, listed, scores):
     for i in own_turns(counter(turn), blocks.shape[0]):
         first = blocks[i]
         count = min(BLOCK, listed.read.shape[0] - first)
-        block = some_of(ListedGroups(listed.read[first:], groups_from(listed.groups, first)), count)
+        block = first_listed(GroupBatch(listed.read[first:], groups_from(listed.groups, first)), count)
         of_block = Scores(scores.methylated[first:], scores.unmethylated[first:])
         score_groups(batch, model, motifs, noise, False, block, of_block)
 
@@ -291,7 +291,7 @@ def call_groups(turn, reads, batch, model, motifs, noise, listing, calls):
 
     Parameters
     ----------
-    listing : f5py.methylation._group_list_numba.Listing or None
+    listing : f5py.methylation._group_list_numba.GroupWindows or None
         Filled. With a listing, all overlapping sites count; see `fill_methylated`.
     others
         Those of `call_all`.
@@ -304,7 +304,7 @@ def call_groups(turn, reads, batch, model, motifs, noise, listing, calls):
     together = min(max(total // _PARTS, _LEAST_TOGETHER), TOGETHER)
     most += together
     place = np.empty(most, np.int64)
-    listed = ListedGroups(
+    listed = GroupBatch(
         np.empty(most, np.int64),
         Groups(
             np.empty(most, np.int64), np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.int64),
@@ -318,7 +318,7 @@ def call_groups(turn, reads, batch, model, motifs, noise, listing, calls):
         read = reads[i]
         view = read_view(batch, read, model.k)
         groups = groups_from(listed.groups, count)
-        scratch = enough(scratch, view.segment.shape[0], view.cigar.shape[0])
+        scratch = enlarged_scratch(scratch, view.segment.shape[0], view.cigar.shape[0])
         found = find_groups(view, model.k, motifs[1 if view.reverse else 0], groups, scratch)
         calls.n[read] = found
         for g in range(found):
@@ -330,9 +330,9 @@ def call_groups(turn, reads, batch, model, motifs, noise, listing, calls):
                 listing.begin[at], listing.end[at] = groups.begin[g], groups.end[g]
         count += found
         if count >= together:
-            _call_listed(some_of(listed, count), place[:count], batch, model, motifs, noise, overlapping, calls)
+            _call_listed(first_listed(listed, count), place[:count], batch, model, motifs, noise, overlapping, calls)
             count = 0
-    _call_listed(some_of(listed, count), place[:count], batch, model, motifs, noise, overlapping, calls)
+    _call_listed(first_listed(listed, count), place[:count], batch, model, motifs, noise, overlapping, calls)
 
 
 @kernel

@@ -12,11 +12,11 @@ from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import P_BAD, P_SKIP
 from f5py.jit.kernel import inner, kernel
 from f5py.methylation._calls_numba import call_groups
-from f5py.methylation._groups_numba import FLANK, Groups, enough, find_groups, site_scratch, window_length
+from f5py.methylation._groups_numba import FLANK, Groups, enlarged_scratch, find_groups, site_scratch, window_length
 from f5py.methylation._hmm_numba import stay_probability
 
 
-class Listing(NamedTuple):
+class GroupWindows(NamedTuple):
     """Windows of groups, with the indices of a batch's calls."""
 
     # window, n_bases: start and length of the window in the reference segment
@@ -41,7 +41,7 @@ def list_read(read, k, motif, calls, slots, events, listing, scratch):
     slots : (int, int)
     events : int64, shape (2, >= slots[1] - slots[0])
         Scratch space.
-    listing : Listing
+    listing : GroupWindows
     scratch : f5py.methylation._groups_numba.SiteScratch
         Large enough for the read.
     """
@@ -77,7 +77,7 @@ def list_all(turn, reads, batch, k, motifs, calls, listing):
         view = read_view(batch, read, k)
         motif = motifs[1 if view.reverse else 0]
         slots = calls.offsets[read], calls.offsets[read + 1]
-        scratch = enough(scratch, view.segment.shape[0], view.cigar.shape[0])
+        scratch = enlarged_scratch(scratch, view.segment.shape[0], view.cigar.shape[0])
         if slots[1] - slots[0] > events.shape[1]:
             events = np.empty((2, slots[1] - slots[0]), np.int64)
         calls.n[read] = list_read(view, k, motif, calls, slots, events, listing, scratch)
@@ -89,7 +89,7 @@ def call_and_list(turn, reads, batch, model, motifs, noise, listing, calls):
 
     Parameters
     ----------
-    listing : Listing
+    listing : GroupWindows
     others
         Those of `f5py.methylation._calls_numba.call_all`. All overlapping sites count.
     """

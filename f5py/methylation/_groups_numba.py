@@ -95,7 +95,7 @@ def site_scratch(n_bases, n_operations):
 
 
 @inner
-def enough(scratch, n_bases, n_operations):
+def enlarged_scratch(scratch, n_bases, n_operations):
     """Return the scratch space, or a larger one if it is too small."""
     most_bases, most_operations = scratch.bits.shape[0], scratch.blocks.begin.shape[0] - 1
     if n_bases <= most_bases and n_operations <= most_operations:
@@ -257,8 +257,7 @@ def groups_from(groups, first):
 def sort_pass(key, shift, n_digits, order, result):
     """Fill `result` with `order`, sorted stably by a 32-bit digit of the key.
 
-    The digits, below `n_digits`, are the bits of ``key[order]`` from `shift` on. Two passes replace
-    `np.argsort`, which
+    The digits, below `n_digits`, are the bits of ``key[order]`` from `shift` on. Two passes replace `np.argsort`, which
     takes two seconds to compile.
     """
     starts = np.zeros(n_digits + 1, np.int64)
@@ -272,7 +271,7 @@ def sort_pass(key, shift, n_digits, order, result):
         starts[d] += 1
 
 
-class ListedGroups(NamedTuple):
+class GroupBatch(NamedTuple):
     """Site groups of several reads."""
 
     read: NDArray[np.int64]  # shape (n,): of the batch
@@ -280,9 +279,9 @@ class ListedGroups(NamedTuple):
 
 
 @inner
-def some_of(listed, count):
+def first_listed(listed, count):
     """Return the first `count` groups."""
-    return ListedGroups(listed.read[:count], first_groups(listed.groups, count))
+    return GroupBatch(listed.read[:count], first_groups(listed.groups, count))
 
 
 @inner
@@ -325,5 +324,5 @@ def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
     for i in own_turns(counter(turn), reads.shape[0]):
         read = reads[i]
         segment = segment_of(alignments, read)
-        scratch = enough(scratch, segment.shape[0], 0)
+        scratch = enlarged_scratch(scratch, segment.shape[0], 0)
         n_groups[read], n_sites[read] = count_groups(segment, motifs[1 if alignments.reverse[read] else 0], scratch)

@@ -1,8 +1,8 @@
 """Jitted loops of the hidden Markov model; see `f5py.methylation.hmm` for the mathematics.
 
-Sixteen problems are solved in parallel, one per vector lane: hypotheses of site groups, of any reads, with their
-reads' transition probabilities. Values are probabilities scaled by powers of two. Arrays of states, events and
-parameters hold k-mer (or event) j of lane l at ``16 * j + l``.
+Sixteen problems are solved in parallel, one per vector lane: hypotheses of site groups, of any reads, with their reads'
+transition probabilities. Values are probabilities scaled by powers of two. Arrays of states, events and parameters hold
+k-mer (or event) j of lane l at ``16 * j + l``.
 
 Scales. Paths far behind the best one of a row may win in the end, when they alone explain later events. None may be
 lost, however small. Therefore every `BLOCK` k-mers have their own scale, a power of two. After a row it is moved,
@@ -151,7 +151,7 @@ class Emissions(NamedTuple):
     constant: NDArray[np.float32]
 
 
-class Scratch(NamedTuple):
+class ForwardScratch(NamedTuple):
     """Scratch space of the forward algorithm."""
 
     work: NDArray[np.float32]  # shape (>= work_size(max(n_kmers)),)
@@ -219,7 +219,7 @@ def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, scratch
     emissions : Emissions
     n_events, n_kmers : int64, shape (16,)
     events_per_base : float64, shape (16,)
-    scratch : Scratch
+    scratch : ForwardScratch
     scores : float32, shape (16,)
         Filled with natural logarithms.
     """

@@ -47,7 +47,7 @@ def forward_correlated(events, emissions, n_events, n_kmers, events_per_base, no
     ----------
     emissions : Emissions
         After a lane's last k-mer `inverse` must be 0.
-    noise : f5py.methylation.correlated.Terms
+    noise : f5py.methylation.correlated.NoiseTerms
     others
         Those of `f5py.methylation._hmm_numba.forward_lanes`.
     """

@@ -109,8 +109,7 @@ def _median(sizes, counts):
 def fit_robust(x, level, spread):
     """Fit `x` to `level` by weighted least squares with smaller weights of large residuals.
 
-    Return shift, scale and var as float64, all 0 without a fit. var is the standard deviation of the residuals
-    in units
+    Return shift, scale and var as float64, all 0 without a fit. var is the standard deviation of the residuals in units
     of `spread`.
     """
     n = x.shape[0]

@@ -34,7 +34,7 @@ class Densities(NamedTuple):
     is_kept: bool  # whether they are of all rows
 
 
-class Room(NamedTuple):
+class Arena(NamedTuple):
     """Memory allocated once for many packs, since threads would wait for each other's allocations."""
 
     # work: aligned to 64 bytes, like all arrays in it
@@ -44,17 +44,17 @@ class Room(NamedTuple):
 
 
 @inner
-def room_of(n):
+def make_arena(n):
     """Allocate `n` doubles."""
     memory = np.empty(n + 2 * LANES)
     first = -(address_of_data(memory) >> 3) & (LANES - 1)
     used = without_owner(memory[first + n :].view(np.int64))
     used[0] = 0
-    return Room(without_owner(memory[first : first + n]), used, memory)
+    return Arena(without_owner(memory[first : first + n]), used, memory)
 
 
 @inner
-def empty(room, n):
+def take_doubles(room, n):
     """Take an array of `n` doubles."""
     first = room.used[0]
     room.used[0] = first + (n + LANES - 1) // LANES * LANES
@@ -62,29 +62,29 @@ def empty(room, n):
 
 
 @inner
-def zeros(room, n):
+def take_zeros(room, n):
     """Take an array of `n` doubles, filled with zeros."""
-    array = empty(room, n)
+    array = take_doubles(room, n)
     array[:] = 0.0
     return array
 
 
 @inner
-def empty_floats(room, n):
+def take_floats(room, n):
     """Take an array of `n` single-precision floats."""
-    return empty(room, (n + 1) // 2).view(np.float32)[:n]
+    return take_doubles(room, (n + 1) // 2).view(np.float32)[:n]
 
 
 @inner
-def numbers(room, n, value):
+def take_integers(room, n, value):
     """Take an array of `n` integers equal to `value`."""
-    array = empty(room, n).view(np.int64)
+    array = take_doubles(room, n).view(np.int64)
     array[:] = value
     return array
 
 
 @inner
-def room_needed(rows, n_kmers, width, per_kmer, n_slots, is_correlated):
+def arena_size(rows, n_kmers, width, per_kmer, n_slots, is_correlated):
     """Return the maximum number of doubles for a pack, kept low as each thread has that memory."""
     n_out, n_densities = (3, 3) if is_correlated else (2, 1)
     size = (n_kmers + 1) * per_kmer + 2 * LANES
@@ -97,12 +97,12 @@ def room_needed(rows, n_kmers, width, per_kmer, n_slots, is_correlated):
 
 
 @inner
-def room_for_densities(room, size, rows, noise):
+def take_densities(room, size, rows, noise):
     """Take arrays for `size` densities per row, of all rows or of `ROWS`."""
     is_kept = size * rows <= _MOST_DENSITIES
     n = size * rows if is_kept else ROWS * size
     some = 0 if noise is None else n
-    return Densities(empty_floats(room, n), empty_floats(room, some), empty_floats(room, some), is_kept)
+    return Densities(take_floats(room, n), take_floats(room, some), take_floats(room, some), is_kept)
 
 
 @inner
@@ -165,8 +165,8 @@ def fill_rows(events, emissions, noise, row, densities, first):
     ----------
     events : float32
     emissions : tuple of five arrays
-        Those of `f5py.methylation._site_course_numba.Pack`, in its order.
-    noise : f5py.methylation.correlated.Terms or None
+        Those of `f5py.methylation._site_layout_numba.WindowPack`, in its order.
+    noise : f5py.methylation.correlated.NoiseTerms or None
     row : int
     densities : Densities
         Filled from `first` on.
@@ -217,12 +217,10 @@ def next_states(noise, densities, at, chances, came, same, skipped, entered):
     densities : Densities
         Those of the cell are at `at`.
     chances : tuple of vectors
-        Probabilities of a stay in the preceding row, of a bad event and from one; then of a step, from bad
-        events and
+        Probabilities of a stay in the preceding row, of a bad event and from one; then of a step, from bad events and
         skips, of a skip and of a further one.
     came : pair of vectors
-        Flows from the preceding k-mer in the preceding row; with correlated noise from match states and
-        from others.
+        Flows from the preceding k-mer in the preceding row; with correlated noise from match states and from others.
     same : pair of vectors
         Match and bad-event state in the preceding row.
     skipped
@@ -258,8 +256,8 @@ def states_before(noise, densities, at, chances, same, after, skipped, finish):
     densities : Densities
         Those of the cell are at `at`.
     chances : tuple of vectors
-        Probabilities of a stay and of a step, from bad events and skips, of a bad event, of a skip and of a
-        further one.
+        Probabilities of a stay and of a step, from bad events and skips, of a bad event, of a skip and of a further
+        one.
     same : pair of vectors
         Values of the match and bad-event state in the row below.
     after : pair of vectors

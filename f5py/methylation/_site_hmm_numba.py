@@ -2,21 +2,21 @@
 
 Several windows, a pack, are solved in parallel. Each window has a lane, and each state of the sites under a k-mer a
 vector. For many sites under a k-mer, to save memory, the lowest bits of a state are in the lanes, and a window has
-adjacent lanes for them. The windows of a pack have the same width w. State s of window i is in vector ``s >> low``
-and lane ``2 ** low * i + s % 2 ** low``.
+adjacent lanes for them. The windows of a pack have the same width w. State s of window i is in vector ``s >> low`` and
+lane ``2 ** low * i + s % 2 ** low``.
 
 Equal vectors are computed once, as a cell. Before a site of any window comes under the k-mer, its bit of the state
-makes no difference. In the backward pass a bit matters only where its site is under the k-mer. The cells of all
-k-mers are consecutive, see `f5py.methylation._site_course_numba.Way`.
+makes no difference. In the backward pass a bit matters only where its site is under the k-mer. The cells of all k-mers
+are consecutive, see `f5py.methylation._site_layout_numba.CellLayout`.
 
-Values are probabilities in double precision. A window's true values in a row are the stored ones times
-``2 ** scale``, with a whole number, so scaling is exact. The last k-mer can be reached from every other within a
-row, so relevant states are at most a few hundred orders of e below the row's largest.
+Values are probabilities in double precision. A window's true values in a row are the stored ones times ``2 ** scale``,
+with a whole number, so scaling is exact. The last k-mer can be reached from every other within a row, so relevant
+states are at most a few hundred orders of e below the row's largest.
 
-Four rows are computed together, k-mer by k-mer, with flows between them in registers. A loop runs over k-mers with
-the same cells, for the cells of one state each; edges are the flows between loops. Four rows have one scale. It is
-that of the largest value in the row before the last four, or of later entries, so they need not wait for the end of
-the preceding four.
+Four rows are computed together, k-mer by k-mer, with flows between them in registers. A loop runs over k-mers with the
+same cells, for the cells of one state each; edges are the flows between loops. Four rows have one scale. It is that of
+the largest value in the row before the last four, or of later entries, so they need not wait for the end of the
+preceding four.
 
 With independent noise an event has one density in a k-mer and lane. With correlated noise it has three, by the
 preceding state (`f5py.methylation.correlated`), so flows from match states are separate from others.
@@ -28,7 +28,6 @@ from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import inner
-from f5py.methylation._site_course_numba import forget
 from f5py.methylation._site_densities_numba import (
     NEVER,
     ROWS,
@@ -38,8 +37,9 @@ from f5py.methylation._site_densities_numba import (
     fill_rows,
     next_states,
     states_before,
-    zeros,
+    take_zeros,
 )
+from f5py.methylation._site_layout_numba import sum_out_sites
 
 LANES = wide.LANES
 
@@ -69,8 +69,7 @@ def forward(pack, noise, densities, scales, ends, kept, room):
     scales : float64, shape (8 * rows,)
     ends : float64, shape (8 * V * rows,)
     kept : float64, shape (n_slots * rows * V * 8 * 2,), or 3 with correlated noise
-        For each vector the flow to the match state in the next row, from match states and, with correlated
-        noise, from
+        For each vector the flow to the match state in the next row, from match states and, with correlated noise, from
         others, and the flow to the skip state in the same row.
     room : Room
         For temporary arrays.
@@ -96,12 +95,12 @@ def forward(pack, noise, densities, scales, ends, kept, room):
     onto = stride - LANES  # elements of the flow to the next k-mer's match state in the next row
     # for each cell: match and bad-event state of the preceding row, and the flow to the next row
     size = 2 * LANES + onto
-    states = zeros(room, source.shape[0] * size)
+    states = take_zeros(room, source.shape[0] * size)
     # for each last cell of a loop: flow from the preceding row to the first one; for each row the flows to the next
     # row and to the next k-mer's skip state; finally a cell of zeros
     of_edge = onto + ROWS * stride
-    edges_before = zeros(room, (vectors + 1) * of_edge)
-    edges = zeros(room, (vectors + 1) * of_edge)
+    edges_before = take_zeros(room, (vectors + 1) * of_edge)
+    edges = take_zeros(room, (vectors + 1) * of_edge)
     scale = whole = top = new_top = wide.splat(NEVER)
     for row in range(0, rows, ROWS):
         of_a = row * per_row if densities.is_kept else 0
@@ -198,7 +197,9 @@ def forward(pack, noise, densities, scales, ends, kept, room):
                                 out = wide.load(edges, v * of_edge + onto + i * stride + x)
                                 wide.store(kept, to + (i * vectors + v) * stride + x, out)
                 to = kmer * width
-                forget(edges, (onto, n, of_edge, ROWS * n_out), shape, changes[kmer], pairs, to - width, changed, to)
+                sum_out_sites(
+                    edges, (onto, n, of_edge, ROWS * n_out), shape, changes[kmer], pairs, to - width, changed, to
+                )
                 for v in range(n):
                     for x in range(0, onto, LANES):
                         out = wide.load(edges, (v + 1) * of_edge - stride + x)
@@ -281,13 +282,13 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
     stride = n_out * LANES
     onto = stride - LANES
     # backward values of the row below: match states, with independent noise times their density, and bad events
-    states = zeros(room, source.shape[0] * 2 * LANES)
+    states = take_zeros(room, source.shape[0] * 2 * LANES)
     # for each last cell of a loop, for the row below and each row but the last: values after a match state, with the
     # density of a step or, with correlated noise, also with the free one; then after a skip in the row above; finally
     # a cell of zeros
     of_edge = ROWS * stride
-    edges_before = zeros(room, (vectors + 1) * of_edge)
-    edges = zeros(room, (vectors + 1) * of_edge)
+    edges_before = take_zeros(room, (vectors + 1) * of_edge)
+    edges = take_zeros(room, (vectors + 1) * of_edge)
     scale = whole = top = new_top = wide.splat(NEVER)
     for row in range(rows - ROWS, -1, -ROWS):  # rows from a, the lowest, to d
         at = row * simd.LANES
@@ -366,7 +367,7 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
             if changes[kmer] == 0:
                 continue
             to = kmer * width
-            forget(edges_before, (0, n, of_edge, ROWS * n_out), shape, changes[kmer], pairs, to, changed, to)
+            sum_out_sites(edges_before, (0, n, of_edge, ROWS * n_out), shape, changes[kmer], pairs, to, changed, to)
             if slot[kmer] < 0:
                 continue
             at = (slot[kmer] * rows + row) * vectors * stride

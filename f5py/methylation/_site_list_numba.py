@@ -15,13 +15,13 @@ from f5py.core._read_view_numba import segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import Calls
 from f5py.jit.kernel import inner, kernel
-from f5py.jit.streamed import load_ahead
+from f5py.jit.streaming_stores import load_ahead
 from f5py.methylation._calls_numba import Scores, fill_plain
-from f5py.methylation._group_list_numba import Listing
+from f5py.methylation._group_list_numba import GroupWindows
 from f5py.methylation._groups_numba import is_site, sites_per_kmer
 from f5py.methylation._hmm_numba import log_base, log_of_share, log_sum
-from f5py.methylation._site_densities_numba import room_of
-from f5py.methylation._site_windows_numba import Fits, Shares, SiteWindows, find_shares
+from f5py.methylation._site_densities_numba import make_arena
+from f5py.methylation._site_windows_numba import SiteWindows, StateLikelihoods, WindowScalings, score_windows
 
 #: Windows of a thread's task.
 WINDOWS_PER_TURN = 128
@@ -40,11 +40,11 @@ _POINTS = 50
 _SMALL = 1e-250
 
 
-class ListedGroups(NamedTuple):
+class CalledGroups(NamedTuple):
     """Groups of a batch, from `f5py.methylation._group_list_numba.list_all`."""
 
     calls: Calls
-    windows: Listing
+    windows: GroupWindows
 
 
 class SiteListing(NamedTuple):
@@ -59,13 +59,13 @@ class SiteListing(NamedTuple):
 class OrderedWindows(NamedTuple):
     """Groups of several sites, in the order of scoring."""
 
-    listed: ListedGroups
+    listed: CalledGroups
     sites: SiteListing
     slots: NDArray[np.int64]  # shape (n_windows,): indices in the batch's calls
     read: NDArray[np.int64]  # shape (n_group_slots,): the read of each group
 
 
-class FoundSites(NamedTuple):
+class SiteLikelihoods(NamedTuple):
     """Likelihoods of sites and exponents of groups."""
 
     # shape (n_site_slots, 2): probability of the events with the site methylated and unmethylated, over two to the
@@ -85,7 +85,7 @@ def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
         Of forward and of reverse reads.
     span : int
         Number of bases that determine a k-mer's densities.
-    listed : ListedGroups
+    listed : CalledGroups
     sites : SiteListing
         Filled.
     calls : f5py.core.batch.Calls
@@ -178,7 +178,7 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
     model, motifs, noise
         Those of `f5py.methylation._calls_numba.score_groups`.
     ordered : OrderedWindows
-    found : FoundSites
+    found : SiteLikelihoods
         Filled.
     """
     (groups, listing), sites, order, of_read = ordered
@@ -190,7 +190,7 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
         batch.scaling.shift, batch.scaling.scale, batch.scaling.var, batch.events_per_base
     )  # fmt: skip
     first_sites, site_widths, site_places, means = sites.first, sites.width, sites.place, batch.events.mean
-    room = room_of(0)
+    room = make_arena(0)
     for i in own_turns(counter(turn), turns.shape[0]):
         chosen = order[turns[i] * WINDOWS_PER_TURN : (turns[i] + 1) * WINDOWS_PER_TURN]
         n = chosen.shape[0]
@@ -211,7 +211,7 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
         windows = SiteWindows(
             np.empty(n_bases, np.uint8), np.empty(n_sites, np.int64), of_all[0], of_all[1], of_all[2], of_all[3],
             of_all[4], of_all[5], of_all[6], np.empty(n, np.bool_),
-            Fits(fits[0], fits[1], fits[2], np.empty(n, np.float64)),
+            WindowScalings(fits[0], fits[1], fits[2], np.empty(n, np.float64)),
         )  # fmt: skip
         base = 0
         site = 0
@@ -239,8 +239,8 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
                 windows.modified[site + s] = site_places[first_sites[slot] + s]
             base += length
             site += n_sites_of[slot]
-        shares = Shares(np.empty((n_sites, 2)), np.empty(n))
-        room = find_shares(windows, means, model, noise, room, shares)
+        shares = StateLikelihoods(np.empty((n_sites, 2)), np.empty(n))
+        room = score_windows(windows, means, model, noise, room, shares)
         for w in range(n):
             slot = chosen[w]
             found.exponents[slot] = shares.exponents[w]
@@ -301,10 +301,9 @@ def weigh_sites(n_sites, groups, noise, agreement, scores):
     n_sites : int32, shape (n_groups,)
         Of each group of a read.
     groups, scores : Scores
-        Log-likelihoods of the groups and, group by group, of their sites; the latter are changed in groups
-        of several
+        Log-likelihoods of the groups and, group by group, of their sites; the latter are changed in groups of several
         sites.
-    noise : f5py.methylation.correlated.Terms or None
+    noise : f5py.methylation.correlated.NoiseTerms or None
     agreement : float
         Prior probability that all sites of a group have one state; below 0, it is learned from the read.
     """
@@ -343,7 +342,7 @@ def finish_sites(turn, reads, groups, sites, found, noise, agreement, calls):
     groups : f5py.core.batch.Calls
         With the log-likelihoods of groups.
     sites : SiteListing
-    found : FoundSites
+    found : SiteLikelihoods
     noise, agreement
         As of `weigh_sites`.
     calls : f5py.core.batch.Calls

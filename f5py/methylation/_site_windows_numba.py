@@ -19,32 +19,32 @@ from f5py.methylation._hmm_numba import (
     Emissions,
     stay_probability,
 )
-from f5py.methylation._site_course_numba import (
-    Pack,
+from f5py.methylation._site_densities_numba import (
+    NEVER,
+    ROWS,
+    arena_size,
+    make_arena,
+    take_densities,
+    take_doubles,
+    take_floats,
+    take_integers,
+    take_zeros,
+)
+from f5py.methylation._site_hmm_numba import LANES, backward, forward, greatest_of_window
+from f5py.methylation._site_layout_numba import (
+    WindowPack,
     are_alike,
     cell_of,
     fill_kmers,
     fill_lane_ranks,
     lane_bits,
+    lay_out_pack,
     list_changes,
-    make_course,
     next_vector,
 )
-from f5py.methylation._site_densities_numba import (
-    NEVER,
-    ROWS,
-    empty,
-    empty_floats,
-    numbers,
-    room_for_densities,
-    room_needed,
-    room_of,
-    zeros,
-)
-from f5py.methylation._site_hmm_numba import LANES, backward, forward, greatest_of_window
 
 
-class Fits(NamedTuple):
+class WindowScalings(NamedTuple):
     """Relation of the events to the model, window by window.
 
     Events of a k-mer have mean ``scale * level_mean + shift`` in pA and standard deviation ``var * level_stdv``.
@@ -75,7 +75,7 @@ class SiteWindows(NamedTuple):
     # k-mers
     width: NDArray[np.int64]
     reverse: NDArray[np.bool_]  # shape (n,): strand of the read
-    fits: Fits
+    fits: WindowScalings
 
 
 class PackSize(NamedTuple):
@@ -127,7 +127,7 @@ def _fill_rows(windows, chosen, low, event_mean, pack, room):
     """Fill the events of all lanes and the background after them."""
     rows = pack.events.shape[0] // LANES
     events, begins, ends = pack.events, windows.begin, windows.end
-    last_rows = empty_floats(room, simd.LANES)
+    last_rows = take_floats(room, simd.LANES)
     for i in range(chosen.shape[0]):
         begin, end = begins[chosen[i]], ends[chosen[i]]
         stride = 1 if begin < end else -1
@@ -159,14 +159,14 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
     k = model.k
     n_elements = (course.back.source.shape[0] * LANES + simd.LANES - 1) // simd.LANES * simd.LANES
     of_before = 0 if noise is None else n_elements
-    pack = Pack(
-        width, low, course, empty(room, LANES), empty(room, LANES), empty_floats(room, rows * LANES),
-        empty_floats(room, rows * simd.LANES), empty_floats(room, n_elements), empty_floats(room, n_elements),
-        empty_floats(room, n_elements), empty_floats(room, of_before), empty_floats(room, of_before),
+    pack = WindowPack(
+        width, low, course, take_doubles(room, LANES), take_doubles(room, LANES), take_floats(room, rows * LANES),
+        take_floats(room, rows * simd.LANES), take_floats(room, n_elements), take_floats(room, n_elements),
+        take_floats(room, n_elements), take_floats(room, of_before), take_floats(room, of_before),
     )  # fmt: skip
-    codes_of_lanes, powers = zeros(room, (n_kmers + k - 1) * LANES), empty(room, k * LANES)
-    ranks, changes = empty(room, n_kmers * LANES), zeros(room, n_kmers * width * LANES)
-    fits = empty_floats(room, 4 * simd.LANES)
+    codes_of_lanes, powers = take_zeros(room, (n_kmers + k - 1) * LANES), take_doubles(room, k * LANES)
+    ranks, changes = take_doubles(room, n_kmers * LANES), take_zeros(room, n_kmers * width * LANES)
+    fits = take_floats(room, 4 * simd.LANES)
     all_codes, base, n_bases, reverses = windows.codes, windows.base, windows.n_bases, windows.reverse
     all_modified, site, n_sites = windows.modified, windows.site, windows.n_sites
     shifts, scales, variances, per_base = windows.fits
@@ -201,10 +201,10 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
             for j in range(own_kmers, n_kmers):
                 ranks[j * LANES + lane] = -1.0
         list_changes((codes, modified, own_kmers), powers, (width, low), lanes, ranks, changes)
-    kmers_of_cells = empty(room, n_elements)
+    kmers_of_cells = take_doubles(room, n_elements)
     fill_kmers(ranks, changes, (width, low), course.back, kmers_of_cells)
     n = course.back.source.shape[0] * LANES
-    kmers = numbers(room, n_elements, -1)
+    kmers = take_integers(room, n_elements, -1)
     for at in range(n):
         kmers[at] = np.int64(kmers_of_cells[at])
     _fill_rows(windows, chosen, low, event_mean, pack, room)
@@ -222,21 +222,20 @@ def _make_pack(windows, chosen, size, course, event_mean, model, noise, room):
 def _score_pack(pack, n_slots, noise, reference, room):
     """Score a pack and fill `reference`, float64 of shape (8,).
 
-    Return the probability of the events by the states of sites, by slot, vector and lane. The last slot has
-    that of the
+    Return the probability of the events by the states of sites, by slot, vector and lane. The last slot has that of the
     last sites.
     """
     rows = pack.events.shape[0] // LANES
     per_kmer = LANES << (pack.width - pack.low)
-    kept = empty(room, n_slots * rows * (2 if noise is None else 3) * per_kmer)
-    scales = empty(room, rows * LANES)
+    kept = take_doubles(room, n_slots * rows * (2 if noise is None else 3) * per_kmer)
+    scales = take_doubles(room, rows * LANES)
     # all are stored if all lanes end with the last k-mer and it has a cell for every vector
     first, last = pack.course.onward.first, pack.course.last
     n_kmers, n_ends = last.shape[0], rows * per_kmer
     of_last = (first[n_kmers] - first[n_kmers - 1]) * LANES
     are_all = of_last == per_kmer and last[n_kmers - 1] == (1 << LANES) - 1
-    ends = empty(room, n_ends) if are_all else zeros(room, n_ends)
-    densities = room_for_densities(room, pack.inverse.shape[0], rows, noise)
+    ends = take_doubles(room, n_ends) if are_all else take_zeros(room, n_ends)
+    densities = take_densities(room, pack.inverse.shape[0], rows, noise)
     forward(pack, noise, densities, scales, ends, kept, room)
 
     best = wide.splat(NEVER)
@@ -248,7 +247,7 @@ def _score_pack(pack, n_slots, noise, reference, room):
         after = wide.floor(wide.widened(pack.after, row * simd.LANES))
         best = wide.maximum(best, wide.load(scales, row * LANES) + after + greatest)
     wide.store(reference, 0, best)
-    masses = zeros(room, (n_slots + 1) * per_kmer)
+    masses = take_zeros(room, (n_slots + 1) * per_kmer)
     for row in range(rows):
         after = wide.widened(pack.after, row * simd.LANES)
         whole = wide.floor(after)
@@ -264,7 +263,7 @@ def _score_pack(pack, n_slots, noise, reference, room):
     return masses
 
 
-class Shares(NamedTuple):
+class StateLikelihoods(NamedTuple):
     """Probabilities of the events of windows by the states of each site."""
 
     # shape (n_sites, 2): with the site methylated and unmethylated, over two to the power of its window's exponent
@@ -304,7 +303,7 @@ def _finish_windows(windows, which, k, pack, masses, shares):
 
 
 @inner
-def find_shares(windows, event_mean, model, noise, room, shares):
+def score_windows(windows, event_mean, model, noise, room, shares):
     """Find the probability of each window's events by each site's state, summed over the other sites.
 
     Similar windows should be adjacent. Return the scratch memory, perhaps enlarged.
@@ -316,9 +315,9 @@ def find_shares(windows, event_mean, model, noise, room, shares):
         In pA.
     model : f5py.pore_model.model.Levels
         Over the alphabet ACGMT.
-    noise : f5py.methylation.correlated.Terms or None
-    room : f5py.methylation._site_densities_numba.Room
-    shares : Shares
+    noise : f5py.methylation.correlated.NoiseTerms or None
+    room : f5py.methylation._site_densities_numba.Arena
+    shares : StateLikelihoods
         Filled; sites have the indices of `windows.modified`.
     """
     count, widths, exponents = windows.width.shape[0], windows.width, shares.exponents
@@ -341,15 +340,15 @@ def find_shares(windows, event_mean, model, noise, room, shares):
         for i in range(chosen.shape[0]):
             chosen[i] = first + min(i, n - 1)
         rows, n_kmers, most_slots = _size_of(windows, chosen, model.k)
-        needed = room_needed(rows, n_kmers, width, LANES << (width - low), most_slots, noise is not None)
+        needed = arena_size(rows, n_kmers, width, LANES << (width - low), most_slots, noise is not None)
         if needed > room.work.shape[0]:
-            room = room_of(needed + needed // 4)
+            room = make_arena(needed + needed // 4)
             like = -1
         is_known = is_alike and like >= 0 and low == low_before and widths[like] == width
         if not (is_known and are_alike(windows, like, first, 1)):
             room.used[0] = 0
             of_pack = width, low, n_kmers
-            course, n_slots = make_course(windows, chosen, of_pack, model.k, noise is not None, room)
+            course, n_slots = lay_out_pack(windows, chosen, of_pack, model.k, noise is not None, room)
             of_course = room.used[0]
             like, low_before = first if is_alike else -1, low
         room.used[0] = of_course

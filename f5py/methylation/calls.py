@@ -1,9 +1,9 @@
 """Methylation calls: log-likelihoods of the groups of sites along a read's alignment.
 
-Sites at most 10 bases apart (`Motif.separation`) form a group, methylated or not as a whole. A group's window has
-10 bases of flank on both sides. Its events are scored under the window's reference bases as they are, and with
-every site methylated. The difference of the two log-likelihoods is the call. `f5py.methylation.per_site` has the
-calls of single sites.
+Sites at most 10 bases apart (`Motif.separation`) form a group, methylated or not as a whole. A group's window has 10
+bases of flank on both sides. Its events are scored under the window's reference bases as they are, and with every site
+methylated. The difference of the two log-likelihoods is the call. `f5py.methylation.per_site` has the calls of single
+sites.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from f5py.core.batch import BatchView, Calls, ReadBatch, ReadStatus
 from f5py.core.motifs import Motif, MotifCodes
 from f5py.core.noise import Noise
 from f5py.core.offsets import elements_of, offsets_of
-from f5py.methylation.correlated import Terms, terms_of
+from f5py.methylation.correlated import NoiseTerms, noise_terms
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
 
 if TYPE_CHECKING:
-    from f5py.methylation._group_list_numba import Listing
+    from f5py.methylation._group_list_numba import GroupWindows
     from f5py.methylation._site_list_numba import SiteListing
 
 
-class ScoredElsewhere(Protocol):
+class ScoreOffload(Protocol):
     """Scorer of a part of a batch's groups in parallel to the CPU's threads."""
 
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
@@ -42,8 +42,8 @@ class ScoredElsewhere(Protocol):
         batch: ReadBatch,
         model: PoreModel,
         motifs: tuple[MotifCodes, MotifCodes],
-        listing: Listing,
-        noise: Terms | None,
+        listing: GroupWindows,
+        noise: NoiseTerms | None,
     ) -> NDArray[np.bool_]:
         """Start to score these reads' groups, listed in the batch's calls and in `listing`.
 
@@ -92,7 +92,7 @@ def call_methylation(
     pool: WorkerPool,
     per_site: bool = False,
     agreement: float | None = None,
-    elsewhere: ScoredElsewhere | None = None,
+    elsewhere: ScoreOffload | None = None,
     noise: Noise | None = None,
 ) -> float:
     """Fill the batch's calls for all reads with `ReadStatus.OK`.
@@ -106,13 +106,12 @@ def call_methylation(
     model : PoreModel
         Over the alphabet ACGMT.
     per_site : bool
-        Call every site of a group by itself, see `f5py.methylation.per_site`. First and last site of a site's call
-        are the site, and its number of sites is 1. The same sites are called either way.
+        Call every site of a group by itself, see `f5py.methylation.per_site`. First and last site of a site's call are
+        the site, and its number of sites is 1. The same sites are called either way.
     agreement : float, optional
-        For `per_site`: prior probability that all sites of a group have one state, from 0 (all combinations
-        of states
+        For `per_site`: prior probability that all sites of a group have one state, from 0 (all combinations of states
         are equally probable) to 1 (every site gets its group's call). None: learned from each read.
-    elsewhere : ScoredElsewhere, optional
+    elsewhere : ScoreOffload, optional
         Scores its share of the groups, and with `per_site` of their sites.
     noise : Noise, optional
         Of the events around their levels; None: independent, as in f5c.
@@ -126,7 +125,7 @@ def call_methylation(
     n_groups, n_sites = np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
     seconds = pool.run(count_all, reads, batch.alignments, motifs, n_groups, n_sites, order=batch.number)
     batch.calls = Calls.of(offsets_of(n_sites if per_site else n_groups), np.zeros(len(batch), np.int64))
-    inputs = batch.view, model.levels, motifs, terms_of(noise)
+    inputs = batch.view, model.levels, motifs, noise_terms(noise)
     prior = -1.0 if agreement is None else float(agreement)
     sites = batch.calls
     if per_site:
@@ -144,7 +143,7 @@ def call_methylation(
 
 def call_with(
     batch: ReadBatch,
-    elsewhere: ScoredElsewhere,
+    elsewhere: ScoreOffload,
     others: NDArray[np.bool_],
     model: PoreModel,
     motifs: tuple[MotifCodes, MotifCodes],
@@ -176,9 +175,9 @@ def call_sites(batch: ReadBatch, reads: NDArray[np.int64], inputs: tuple, pool: 
     from f5py.methylation._group_list_numba import call_and_list
     from f5py.methylation._site_list_numba import (
         WINDOWS_PER_TURN,
-        FoundSites,
-        ListedGroups,
+        CalledGroups,
         OrderedWindows,
+        SiteLikelihoods,
         finish_sites,
         list_sites,
         order_sites,
@@ -189,14 +188,14 @@ def call_sites(batch: ReadBatch, reads: NDArray[np.int64], inputs: tuple, pool: 
     groups, number = batch.calls, batch.number
     n_groups, n_sites = len(groups.first), len(calls.first)
     listing, sites = _empty_listing(n_groups), _empty_sites(n_groups, n_sites)
-    listed = ListedGroups(groups, listing)
+    listed = CalledGroups(groups, listing)
     seconds = pool.run(call_and_list, reads, view, model, motifs, noise, listing, groups, order=number)
     span = _span(model.k, noise)
     seconds += pool.run(list_sites, reads, batch.alignments, motifs, span, listed, sites, calls, order=number)
     n_windows = int((groups.sites[elements_of(groups.offsets[reads], groups.n[reads])] > 1).sum())
     ordered = OrderedWindows(listed, sites, np.empty(n_windows, np.int64), np.empty(n_groups, np.int64))
     seconds += pool.run(order_sites, np.zeros(1, np.int64), reads, model.k, ordered, order=number)
-    found = FoundSites(np.empty((n_sites, 2)), np.empty(n_groups))
+    found = SiteLikelihoods(np.empty((n_sites, 2)), np.empty(n_groups))
     turns = np.arange(-(-n_windows // WINDOWS_PER_TURN))
     seconds += pool.run(score_sites, turns, view, model, motifs, noise, ordered, found, order=number)
     return seconds + pool.run(finish_sites, reads, groups, sites, found, noise, prior, calls, order=number)
@@ -208,14 +207,14 @@ def _empty_sites(n_groups: int, n_sites: int) -> SiteListing:
     return SiteListing(np.empty(n_sites, np.int32), np.empty(n_groups, np.int64), np.empty(n_groups, np.int32))
 
 
-def _span(k: int, noise: Terms | None) -> int:
+def _span(k: int, noise: NoiseTerms | None) -> int:
     """Return the number of bases that determine a density: with correlated noise those of two k-mers."""
     return k if noise is None else k + 1
 
 
 def call_sites_with(
     batch: ReadBatch,
-    elsewhere: ScoredElsewhere,
+    elsewhere: ScoreOffload,
     others: NDArray[np.bool_],
     model: PoreModel,
     motifs: tuple[MotifCodes, MotifCodes],
@@ -233,7 +232,7 @@ def call_sites_with(
     others
         As for `call_with`.
     """
-    from f5py.methylation._site_list_numba import FoundSites, ListedGroups, finish_sites, list_sites
+    from f5py.methylation._site_list_numba import CalledGroups, SiteLikelihoods, finish_sites, list_sites
 
     *_, noise, prior, calls = inputs
     groups, number = batch.calls, batch.number
@@ -241,18 +240,18 @@ def call_sites_with(
     others = others & ~elsewhere.begin_scores(batch, model, motifs, listing, noise)
     sites = _empty_sites(len(groups.first), len(calls.first))
     reads = longest_first(batch.read_length, others)
-    lists = motifs, _span(model.k, noise), ListedGroups(groups, listing), sites, calls
+    lists = motifs, _span(model.k, noise), CalledGroups(groups, listing), sites, calls
     seconds += pool.run(list_sites, reads, batch.alignments, *lists, order=number)
     others = others & ~elsewhere.begin_sites(batch, others, sites, calls)
     seconds += call_sites(batch, _all_but(batch, others), inputs, pool)
     seconds += elsewhere.fetch_scores(groups)
-    found = FoundSites(*elsewhere.fetch_sites())
+    found = SiteLikelihoods(*elsewhere.fetch_sites())
     seconds += pool.run(finish_sites, np.flatnonzero(others), groups, sites, found, noise, prior, calls, order=number)
     batch.calls = calls
     return seconds
 
 
-def list_groups(batch: ReadBatch, motif: Motif, k: int, pool: WorkerPool) -> tuple[Listing, float]:
+def list_groups(batch: ReadBatch, motif: Motif, k: int, pool: WorkerPool) -> tuple[GroupWindows, float]:
     """List the groups of all reads with `ReadStatus.OK` in the batch's calls, without scores.
 
     Return their windows and the seconds of all threads.
@@ -272,12 +271,12 @@ def list_groups(batch: ReadBatch, motif: Motif, k: int, pool: WorkerPool) -> tup
 
 def _list_groups(
     batch: ReadBatch,
-    elsewhere: ScoredElsewhere,
+    elsewhere: ScoreOffload,
     reads: NDArray[np.bool_],
     model: PoreModel,
     motifs: tuple[MotifCodes, MotifCodes],
     pool: WorkerPool,
-) -> tuple[Listing, float]:
+) -> tuple[GroupWindows, float]:
     """List the groups of `reads`, scored elsewhere, in the batch's calls; return the threads' seconds too."""
     from f5py.methylation._group_list_numba import list_all
 
@@ -287,10 +286,10 @@ def _list_groups(
     return listing, pool.run(list_all, order, *inputs, order=batch.number)
 
 
-def _empty_listing(n_groups: int) -> Listing:
-    from f5py.methylation._group_list_numba import Listing
+def _empty_listing(n_groups: int) -> GroupWindows:
+    from f5py.methylation._group_list_numba import GroupWindows
 
-    return Listing(*(np.empty(n_groups, np.int32) for _ in Listing._fields))
+    return GroupWindows(*(np.empty(n_groups, np.int32) for _ in GroupWindows._fields))
 
 
 def _all_but(batch: ReadBatch, others: NDArray[np.bool_]) -> NDArray[np.int64]:

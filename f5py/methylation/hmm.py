@@ -1,10 +1,10 @@
 """Scoring events under a sequence: the forward algorithm over the model of `f5py.core.hmm`.
 
-The score of events 1 to n under k-mers 1 to m is the natural logarithm of the probability of all paths together. A
-path enters the match state of the first k-mer with some event, and ends in any state of the last k-mer after any
-event. A background explains the events before the entry and after the end. No background event has probability
-`P_NO_BACKGROUND`, the first one `P_FIRST_BACKGROUND`, and every further one `P_MORE_BACKGROUND`. Each has a density
-of exp(`LN_BACKGROUND_DENSITY`). With b(i) for the probability of i background events::
+The score of events 1 to n under k-mers 1 to m is the natural logarithm of the probability of all paths together. A path
+enters the match state of the first k-mer with some event, and ends in any state of the last k-mer after any event. A
+background explains the events before the entry and after the end. No background event has probability
+`P_NO_BACKGROUND`, the first one `P_FIRST_BACKGROUND`, and every further one `P_MORE_BACKGROUND`. Each has a density of
+exp(`LN_BACKGROUND_DENSITY`). With b(i) for the probability of i background events::
 
     b(0) = 1/2
     b(i) = 1/2 * 1/10 * exp(-3) * (9/10 * exp(-3)) ** (i - 1)

@@ -1,7 +1,7 @@
 """Calls of single sites within a group.
 
-A group's call says whether all of its sites are methylated or none. Here each site i of n gets its own
-log-likelihood ratio, summed over the states of the other sites::
+A group's call says whether all of its sites are methylated or none. Here each site i of n gets its own log-likelihood
+ratio, summed over the states of the other sites::
 
     LLR_i = ln P(events | s_i = 1) - ln P(events | s_i = 0)
     P(events | s_i = v) = 2 * sum over s with s_i = v of P(events | s) * P(s)
@@ -9,8 +9,8 @@ log-likelihood ratio, summed over the states of the other sites::
 P(events | s) is the likelihood of the events in the group's window under the hidden Markov model of
 `f5py.methylation.calls`, for the window's bases with the sites of s_i = 1 methylated.
 
-The prior. With probability a the sites of a group agree, methylated or not with odds of one to one. Otherwise the
-sites are independent, and all 2 ** n states equally probable::
+The prior. With probability a the sites of a group agree, methylated or not with odds of one to one. Otherwise the sites
+are independent, and all 2 ** n states equally probable::
 
     P(s) = a / 2 * [all s_i are equal] + (1 - a) / 2 ** n
 
@@ -26,16 +26,16 @@ its group's call. With correlated noise, part of the model, the evidence is cali
 suffice. In a read methylated throughout, or nowhere, neighboring sites support each other as in a group's call. In
 a read with independent sites they do not.
 
-The sum over 2 ** n states is exact and takes time in proportion to n. A site's state affects only the k k-mers with
-its modified base. So the forward algorithm stores, for each state of the model at k-mer j, only the states of the
-sites under that k-mer. These are 2 ** w lanes, where w is the most sites that share a k-mer (one or two for most
-groups, at most three for CG and k = 6). Lane bit ``i mod w`` is the state of site i. Every path goes through the
-k-mers in order and enters each exactly once. When site i + w comes under the k-mer, site i has left it, and its
-state is summed out: the two lanes of each pair get their mean. A forward pass yields the probability of the events
-together with the states of the last w sites. The sites before need the flow over boundaries between two k-mers:
-forward times backward mass, summed over all events, by lane. The boundary before site w * (b + 1) enters serves the
-sites w * b to w * b + w - 1. With correlated noise the density after a step depends on two k-mers, and w is the
-most sites that share k + 1 bases, so a site has left both when its bit is reused.
+The sum over 2 ** n states is exact and takes time in proportion to n. A site's state affects only the k k-mers with its
+modified base. So the forward algorithm stores, for each state of the model at k-mer j, only the states of the sites
+under that k-mer. These are 2 ** w lanes, where w is the most sites that share a k-mer (one or two for most groups, at
+most three for CG and k = 6). Lane bit ``i mod w`` is the state of site i. Every path goes through the k-mers in order
+and enters each exactly once. When site i + w comes under the k-mer, site i has left it, and its state is summed out:
+the two lanes of each pair get their mean. A forward pass yields the probability of the events together with the states
+of the last w sites. The sites before need the flow over boundaries between two k-mers: forward times backward mass,
+summed over all events, by lane. The boundary before site w * (b + 1) enters serves the sites w * b to w * b + w - 1.
+With correlated noise the density after a step depends on two k-mers, and w is the most sites that share k + 1 bases, so
+a site has left both when its bit is reused.
 
 A group of one site has the likelihoods of the group's call. The called sites are those of the called groups. Sites
 overlap each other only for users' motifs; each has its own state.

@@ -18,7 +18,7 @@ from f5py.io.bam.bam_records import RecordColumns, chosen_records
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads
 from f5py.io.reads.read_index import ReadIndex
-from f5py.methylation.covered import AlignmentSpans, Places
+from f5py.methylation.overlapping_calls import AlignmentSpans, Places
 from f5py.pipeline.batch_records import RecordSlice
 from f5py.pipeline.parts import Part
 from f5py.pipeline.record_filter import classified

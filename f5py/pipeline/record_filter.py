@@ -39,13 +39,13 @@ def classified(
         SUPPLEMENTARY,
         UNMAPPED,
         UNMAPPED_LOW_MAPQ,
-        Filter,
+        RecordFilter,
         classify,
     )
 
     index = reads.held.index if isinstance(reads, RecordReads) else reads.index
     kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
-    wanted = Filter(alignments.min_mapq, alignments.secondary, alignments.supplementary)
+    wanted = RecordFilter(alignments.min_mapq, alignments.secondary, alignments.supplementary)
     classify(data, starts, n, wanted, index.name_table, kinds, rows)
     if isinstance(reads, RecordReads):
         lengths, rows = reads.look_up(data, starts, n, kinds == KEPT)

@@ -12,8 +12,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
-from f5py.core.waits import Waits
-from f5py.io.files.unfinished_file import settle_unfinished
+from f5py.core.wait_times import WaitTimes
+from f5py.io.files.atomic_write import finish_pending
 from f5py.threads.interrupts import wait_for_event
 
 T = TypeVar("T")
@@ -59,7 +59,7 @@ def run_pipeline(
     stop: Callable[[], None] = lambda: None,
     n_lanes: int = 2,
     n_ahead: int = 1,
-    waits: Waits | None = None,
+    waits: WaitTimes | None = None,
 ) -> None:
     """Pass every item of `load` through `compute`, `settle` and `write`.
 
@@ -73,10 +73,10 @@ def run_pipeline(
     ----------
     stop : callable, optional
         Cancels the computation in progress.
-    waits : Waits, optional
+    waits : WaitTimes, optional
         Counts waiting times.
     """
-    waits = Waits() if waits is None else waits
+    waits = WaitTimes() if waits is None else waits
     source: _Prefetch[T] = _Prefetch(load, n_ahead)
     sink: _Sink[T] = _Sink(write)
     lanes = _ComputeThreads(compute, n_lanes)
@@ -162,7 +162,7 @@ class Outputs(ExitStack):
                 writer_has_ended = self._wait_for_writer()
             finally:  # also after another interrupt
                 if not writer_has_ended:
-                    settle_unfinished()
+                    finish_pending()
                     _left_open.append(self.pop_all())
         return bool(super().__exit__(kind, problem, traceback))
 
@@ -305,7 +305,7 @@ class _Prefetch(Generic[T]):
             except queue.Full:
                 continue
 
-    def until_end(self, waiting: Callable[[], None], waits: Waits) -> Iterator[T]:
+    def until_end(self, waiting: Callable[[], None], waits: WaitTimes) -> Iterator[T]:
         """Yield the items; `waiting` is called periodically while waiting."""
         while True:
             try:

@@ -1,9 +1,8 @@
 """Built-in pore models.
 
 A model is a file ``data/<name>.npz`` with the float32 arrays ``level_mean`` and ``level_stdv`` in rank order, and an
-entry
-in `BUILTIN_MODELS`. The model of methylated R10.4.1 k-mers is computed from `R10_CPG_SHIFTS`. Origin and license are in
-``data/NOTICE``.
+entry in `BUILTIN_MODELS`. The model of methylated R10.4.1 k-mers is computed from `R10_CPG_SHIFTS`. Origin and license
+are in ``data/NOTICE``.
 """
 
 from __future__ import annotations

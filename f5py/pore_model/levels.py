@@ -23,8 +23,7 @@ def like_builtin(
     """Rescale normalized levels to a built-in model's mean and spread, and return its standard deviations.
 
     K-mers of direct RNA may be spelled in either direction; the one that fits better is used. Raises `PoreModelError`
-    if
-    there is no model of the same k.
+    if there is no model of the same k.
 
     Parameters
     ----------

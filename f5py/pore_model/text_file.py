@@ -41,8 +41,7 @@ def read_model(
     """Read a pore model from text, perhaps gzip-compressed, or from npz; its name is the path.
 
     Raises `PoreModelError`, with file and line, if the file cannot be read, k is invalid, a k-mer is missing,
-    superfluous or
-    out of order, or a number is malformed, not finite or a standard deviation not positive.
+    superfluous or out of order, or a number is malformed, not finite or a standard deviation not positive.
 
     Parameters
     ----------
@@ -59,7 +58,7 @@ def read_model(
         if alphabet != NUCLEOTIDES_AND_M:
             raise PoreModelError(f"{file}: has shifts of methylated k-mers; give it with --meth-model")
         return shifted_model(file, text)
-    table = _Table.of(file, text)
+    table = _ModelColumns.of(file, text)
     k = table.k
     _check_names(table, k, alphabet)
     if table.n_columns == 2:
@@ -74,8 +73,7 @@ def read_start(path: str | os.PathLike[str], like: Callable[[], PoreModel | None
     """Read the start of a training: a model, or two columns of k-mers and levels that only give an order.
 
     Raises `PoreModelError` as `read_model`. `like` returns the model for the mean, spread and median standard deviation
-    of
-    such levels.
+    of such levels.
     """
     file = os.fspath(path)
     if _starts_with(file, MAGIC):
@@ -83,7 +81,7 @@ def read_start(path: str | os.PathLike[str], like: Callable[[], PoreModel | None
     text = _read_bytes(file)
     if text.startswith(SHIFTS):
         return shifted_model(file, text)
-    table = _Table.of(file, text)
+    table = _ModelColumns.of(file, text)
     k = table.k
     if table.n_columns > 2:
         alphabet = NUCLEOTIDES_AND_M if len(table.line) > len(NUCLEOTIDES) ** k else NUCLEOTIDES
@@ -96,7 +94,7 @@ def read_start(path: str | os.PathLike[str], like: Callable[[], PoreModel | None
     return PoreModel(table.file, k, NUCLEOTIDES, *by_order(_numbers(table, 1, "mean"), model))
 
 
-def _model_of(table: _Table, k: int, alphabet: str) -> PoreModel:
+def _model_of(table: _ModelColumns, k: int, alphabet: str) -> PoreModel:
     """Make the model from a table of means and standard deviations."""
     level_mean = _numbers(table, 1, "mean")
     level_stdv = _numbers(table, 2, "stdv")
@@ -105,7 +103,7 @@ def _model_of(table: _Table, k: int, alphabet: str) -> PoreModel:
 
 
 @dataclass(frozen=True, eq=False)
-class _Table:
+class _ModelColumns:
     """Positions of the first two or three columns of every data line.
 
     `line` has the 1-based line numbers, shape (n,); `start` and `end` the extents in `text`, shape (n, n_columns).
@@ -121,7 +119,7 @@ class _Table:
     calibration: float | None
 
     @classmethod
-    def of(cls, file: str, content: bytes) -> _Table:
+    def of(cls, file: str, content: bytes) -> _ModelColumns:
         """Find the columns, which are runs of non-blank characters."""
         text = np.frombuffer(b"\n" + content + b"\n", np.uint8)
         dark = (text > 32).view(np.int8)
@@ -252,7 +250,7 @@ def _stated_noise(file: str, line: int, values: list[bytes]) -> Noise:
         ) from None
 
 
-def _check_names(table: _Table, k: int, alphabet: str) -> None:
+def _check_names(table: _ModelColumns, k: int, alphabet: str) -> None:
     """Raise unless the k-mers are all those over `alphabet`, in rank order."""
     n_expected, n_found = len(alphabet) ** k, len(table.line)
     n_compared = min(n_expected, n_found)
@@ -287,7 +285,7 @@ def _name(kmer: NDArray[np.uint8]) -> str:
     return kmer.tobytes().decode()
 
 
-def _numbers(table: _Table, column: int, name: str) -> NDArray[np.float32]:
+def _numbers(table: _ModelColumns, column: int, name: str) -> NDArray[np.float32]:
     """Return a column as float32."""
     advice = f"column {name}, {{!r}}: is not a finite decimal number; correct the line"
     length = table.end[:, column] - table.start[:, column]

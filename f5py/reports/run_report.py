@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from f5py import __version__
 from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import is_url
-from f5py.io.remote.urls import about_url, without_secrets
+from f5py.io.remote.urls import stat_url, without_secrets
 from f5py.reports.html_report import FATES, html_report
 
 #: Suffix of files for MultiQC.
@@ -161,7 +161,7 @@ def sample_name(path: str) -> str:
 def _described(path: str) -> dict[str, Any] | None:
     """Describe a file by size, time and (unless it is large) checksum."""
     if is_url(path):
-        found = about_url(path)
+        found = stat_url(path)
         what = None if found is None else {"bytes": found.size, "modified": found.identity, "md5": None}
         return None if what is None else {"path": without_secrets(path), **what}
     if not os.path.isfile(path):

@@ -15,7 +15,7 @@ from f5py.compute.mapping_statistics import MapStatistics
 from f5py.core.offsets import offsets_of
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.reads.read_records import check_read_files, sequence_batches
-from f5py.io.reads.why_no_reference import check_blocks
+from f5py.io.reads.reference_errors import check_blocks
 from f5py.mapping.darwin.dsoft import build_kmer_table
 from f5py.mapping.index.index_file import is_index_file, read_index, write_index
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of

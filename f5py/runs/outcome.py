@@ -12,10 +12,10 @@ from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
 from f5py.compute.provenance import Provenance
 from f5py.compute.statistics import RunStatistics
-from f5py.core.waits import Waits
+from f5py.core.wait_times import WaitTimes
 from f5py.errors import DamagedValueError
 from f5py.io.bam.alignments import AlignmentFile, RecordCounts
-from f5py.io.files.json_values import Values
+from f5py.io.files.json_values import JsonObject
 
 if TYPE_CHECKING:
     from f5py.compute.alignment import AlignmentStage
@@ -79,7 +79,7 @@ class Outcome:
         }
 
     @classmethod
-    def from_json(cls, values: Values, statistics: RunStatistics | None = None) -> Outcome:
+    def from_json(cls, values: JsonObject, statistics: RunStatistics | None = None) -> Outcome:
         """Restore the result of `as_json`, filling `statistics`. Raises `DamagedValueError`."""
         values.check_names(field.name for field in fields(cls))
         if statistics is not None and not values.is_null("statistics"):
@@ -101,7 +101,7 @@ class RunContext:
     contigs: list[str]
     contig_lengths: list[int]
     sample: str | None  # that of the alignments' read groups
-    waits: Waits = field(default_factory=Waits)
+    waits: WaitTimes = field(default_factory=WaitTimes)
 
     @classmethod
     def of(cls, stage: AlignmentStage, alignments: AlignmentFile, signal_kind: str) -> RunContext:
@@ -119,7 +119,7 @@ class RunContext:
         return self.facts.chemistry
 
 
-def _skipped(values: Values) -> RecordCounts:
+def _skipped(values: JsonObject) -> RecordCounts:
     names = [field.name for field in fields(RecordCounts)]
     values.check_names(names)
     return RecordCounts(**{name: values.integer(name) for name in names})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 
 from f5py.compute.gpu.device import is_present
-from f5py.core.waits import Waits
+from f5py.core.wait_times import WaitTimes
 from f5py.options.cores import usable_cores
 from f5py.options.shared import AlignmentOptions
 
@@ -13,7 +13,7 @@ from f5py.options.shared import AlignmentOptions
 _SECONDS = 5.0
 
 
-def advice(options: AlignmentOptions, waits: Waits, signal_kind: str) -> str:
+def advice(options: AlignmentOptions, waits: WaitTimes, signal_kind: str) -> str:
     """Return the option that would speed up the next run, in one line, or "".
 
     Parameters

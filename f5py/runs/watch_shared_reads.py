@@ -17,7 +17,7 @@ from f5py.io.bam.bam_records import bam_header, chosen_records, record_names
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, MAX_BLOCK, bgzf_blocks
 from f5py.io.files.complete_file import complete_output
-from f5py.methylation.covered import AlignmentSpans
+from f5py.methylation.overlapping_calls import AlignmentSpans
 
 _Chunks = Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]
 

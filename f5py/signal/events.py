@@ -38,7 +38,7 @@ from f5py.signal.peaks import (
     states_agree,
     transpose,
 )
-from f5py.signal.t_statistics import Sums, t_statistics
+from f5py.signal.t_statistics import CumulativeSums, t_statistics
 from f5py.threads.pool import WorkerPool, longest_first, threads_for
 
 #: Up to this many events are copied by the calling thread alone.
@@ -152,7 +152,7 @@ _TOGETHER = 256
 class _Scratch(NamedTuple):
     """Buffers of a thread, reused for all of its reads."""
 
-    sums: Sums
+    sums: CumulativeSums
     rows: NDArray[np.float32]  # shape (2 * 16 * CHUNK,): t-statistics of a chunk of all stretches, lane by lane
     columns: NDArray[np.float32]  # the same, position by position
     between: NDArray[np.float32]  # shape (16 * 16,): scratch space of `transpose`
@@ -179,7 +179,7 @@ def scratch_for(parameters):
     boundaries = Boundaries(
         np.zeros(most, np.int64), np.zeros(most, np.float64), np.zeros(most, np.float64), np.zeros(1, np.int64)
     )
-    sums = Sums(np.empty(n, np.float64), np.empty(n, np.float64), lead)
+    sums = CumulativeSums(np.empty(n, np.float64), np.empty(n, np.float64), lead)
     return _Scratch(sums, rows, columns, between, boundaries)
 
 

@@ -1,8 +1,8 @@
 """Scaling of the pore model to each read.
 
-Event means are compared with ``scale * level + shift``. Before the alignment both come from moments over all events
-and k-mers of the read. After it they come from weighted least squares over the aligned events, with `var`, the factor
-of the model's standard deviations.
+Event means are compared with ``scale * level + shift``. Before the alignment both come from moments over all events and
+k-mers of the read. After it they come from weighted least squares over the aligned events, with `var`, the factor of
+the model's standard deviations.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def estimate_scaling(event_mean, kmer_rank, level_mean):
 def recalibrate(event_mean, kmer_rank, first_event, level_mean, level_stdv):
     """Fit one read's event means to the levels of their k-mers by weighted least squares.
 
-    Returns the number of events used, and shift, scale and var as float32. An event is used if its k-mer differs
-    from that of the previous event.
+    Returns the number of events used, and shift, scale and var as float32. An event is used if its k-mer differs from
+    that of the previous event.
     """
     chosen = np.empty(kmer_rank.shape[0], np.int64)
     used = 0

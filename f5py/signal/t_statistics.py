@@ -35,47 +35,47 @@ _LANES = 32
 _FLOATS, _DOUBLES, _INTS = (ir.VectorType(kind, _LANES) for kind in (ir.FloatType(), ir.DoubleType(), ir.IntType(32)))
 
 
-class _Lanes:
+class _IrVector:
     """Vector of floats or doubles during code generation; each operator rounds."""
 
     def __init__(self, builder: Any, value: Any) -> None:
         self.builder = builder
         self.value = value
 
-    def __add__(self, other: _Lanes) -> _Lanes:
+    def __add__(self, other: _IrVector) -> _IrVector:
         return self.of(self.builder.fadd(self.value, other.value))
 
-    def __sub__(self, other: _Lanes) -> _Lanes:
+    def __sub__(self, other: _IrVector) -> _IrVector:
         return self.of(self.builder.fsub(self.value, other.value))
 
-    def __mul__(self, other: _Lanes) -> _Lanes:
+    def __mul__(self, other: _IrVector) -> _IrVector:
         return self.of(self.builder.fmul(self.value, other.value))
 
-    def __truediv__(self, other: _Lanes) -> _Lanes:
+    def __truediv__(self, other: _IrVector) -> _IrVector:
         return self.of(self.builder.fdiv(self.value, other.value))
 
-    def __neg__(self) -> _Lanes:
+    def __neg__(self) -> _IrVector:
         return self.of(self.builder.fneg(self.value))
 
-    def of(self, value: Any) -> _Lanes:
-        return _Lanes(self.builder, value)
+    def of(self, value: Any) -> _IrVector:
+        return _IrVector(self.builder, value)
 
-    def constant(self, value: float) -> _Lanes:
+    def constant(self, value: float) -> _IrVector:
         return self.of(vectors.constant(self.value.type, value))
 
-    def fused(self, factor: _Lanes, summand: _Lanes) -> _Lanes:
+    def fused(self, factor: _IrVector, summand: _IrVector) -> _IrVector:
         return self.call("fma", factor, summand)
 
-    def call(self, name: str, *others: _Lanes) -> _Lanes:
+    def call(self, name: str, *others: _IrVector) -> _IrVector:
         return self.of(vectors.call(self.builder, name, self.value, *(other.value for other in others)))
 
-    def single(self) -> _Lanes:
+    def single(self) -> _IrVector:
         return self.of(self.builder.fptrunc(self.value, _FLOATS))
 
-    def double(self) -> _Lanes:
+    def double(self) -> _IrVector:
         return self.of(self.builder.fpext(self.value, _DOUBLES))
 
-    def at_least(self, value: float) -> _Lanes:
+    def at_least(self, value: float) -> _IrVector:
         limit = self.constant(value).value  # NaN stays
         return self.of(self.builder.select(self.builder.fcmp_ordered("<", self.value, limit), limit, self.value))
 
@@ -91,10 +91,10 @@ class _Divisor:
         for kind, scalar in ((_FLOATS, single), (_DOUBLES, double)):
             inverse = builder.fdiv(ir.Constant(scalar.type, 1.0), scalar)
             self._by_kind[str(kind)] = [
-                _Lanes(builder, vectors.broadcast(builder, one, kind)) for one in (scalar, inverse)
+                _IrVector(builder, vectors.broadcast(builder, one, kind)) for one in (scalar, inverse)
             ]
 
-    def divide(self, dividend: _Lanes) -> _Lanes:
+    def divide(self, dividend: _IrVector) -> _IrVector:
         """Divide exactly by Markstein's method (IBM Journal of Research and Development 34:111, 1990).
 
         The remainder of the rounded product with the reciprocal is exact, and corrects it. Processors without fused
@@ -107,7 +107,7 @@ class _Divisor:
         return (-divisor).fused(product, dividend).fused(inverse, product)
 
 
-def _divide_by_root(difference: _Lanes, square: _Lanes) -> tuple[_Lanes, Any]:
+def _divide_by_root(difference: _IrVector, square: _IrVector) -> tuple[_IrVector, Any]:
     """Divide a difference by the square root of a square; also return the mask of doubtful lanes.
 
     Lanes with infinities or NaN are doubtful.
@@ -140,10 +140,10 @@ def _fill(typingctx, sums, square_sums, at, window, out, to):
         def place(which: int, index: Any, kind: ir.VectorType) -> Any:
             return vectors.pointer(context, builder, signature.args[which], arguments[which], index, kind)
 
-        def load(which: int, index: Any) -> _Lanes:
+        def load(which: int, index: Any) -> _IrVector:
             value = builder.load(place(which, index, _DOUBLES))
             value.align = 8
-            return _Lanes(builder, value)
+            return _IrVector(builder, value)
 
         places = builder.sub(at, window), at, builder.add(at, window)
         before, here, after = (load(0, index) for index in places)
@@ -168,7 +168,7 @@ def _fill(typingctx, sums, square_sums, at, window, out, to):
     return types.void(sums, square_sums, types.intp, types.intp, out, types.intp), generate
 
 
-def _quotient(difference: _Lanes, variance: _Lanes, width: _Divisor, divide: Callable[[], Any]) -> Any:
+def _quotient(difference: _IrVector, variance: _IrVector, width: _Divisor, divide: Callable[[], Any]) -> Any:
     """Compute the quotient without a division; call `divide` if any lane is doubtful."""
     builder = difference.builder
     result, is_unsure = _divide_by_root(difference, width.divide(variance.at_least(_SMALLEST)))
@@ -189,7 +189,7 @@ def _quotient(difference: _Lanes, variance: _Lanes, width: _Divisor, divide: Cal
     return chosen
 
 
-class Sums(NamedTuple):
+class CumulativeSums(NamedTuple):
     """Cumulative sums before each position of a block, with a margin on both sides."""
 
     values: NDArray[np.float64]

@@ -9,13 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.modifications.modified_sites import TagCounts, WantedSites, listed_sites
+from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts, listed_sites
 from f5py.io.reads.reference import Reference
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts
 
 
 def count_modbam(
-    alignments: AlignmentFile, counts: SiteCounts, contigs: dict[str, int], wanted: WantedSites, genome: str | None,
+    alignments: AlignmentFile, counts: SiteCounts, contigs: dict[str, int], wanted: SiteSelection, genome: str | None,
     n_threads: int, advance: Callable[[int], object] = lambda count: None,
 ) -> TagCounts:  # fmt: skip
     """Add the calls in a file to `counts`, and its contigs to the index `contigs`.

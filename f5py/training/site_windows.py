@@ -19,7 +19,7 @@ from f5py.core.noise import Noise
 from f5py.core.offsets import elements_of, joined_tuples, offsets_of, used_elements
 from f5py.core.windows import Windows
 from f5py.methylation.calls import list_groups
-from f5py.methylation.correlated import terms_of
+from f5py.methylation.correlated import noise_terms
 from f5py.pore_model.model import NUCLEOTIDES_AND_M, PoreModel, Shifts
 from f5py.threads.pool import WorkerPool
 
@@ -145,7 +145,7 @@ class SiteLikelihoods:
         self, windows: SingleSiteWindows, motif: Motif, model: PoreModel, noise: Noise | None, pool: WorkerPool
     ) -> None:
         from f5py.methylation._calls_numba import BLOCK, Scores
-        from f5py.methylation._groups_numba import Groups, ListedGroups
+        from f5py.methylation._groups_numba import GroupBatch, Groups
 
         n = windows.n
         each, nothing = np.arange(n), np.empty(0, np.int32)
@@ -154,7 +154,7 @@ class SiteLikelihoods:
         last_event = np.diff(windows.event_offsets) - 1
         begin = np.where(windows.is_backward, last_event, 0)
         site = np.full(n, _SITE)
-        self._listed = ListedGroups(each, Groups(site, site, np.ones(n, np.int32), begin, last_event - begin))
+        self._listed = GroupBatch(each, Groups(site, site, np.ones(n, np.int32), begin, last_event - begin))
         no_cigar = np.empty(0, np.uint32), np.zeros(n + 1, np.int64)
         place = windows.contig.astype(np.int32), windows.first, windows.reverse
         self._view = BatchView(
@@ -165,7 +165,7 @@ class SiteLikelihoods:
             windows.events_per_base,
         )
         self._motifs = motif.codes(False), motif.codes(True)
-        self._noise = terms_of(noise)
+        self._noise = noise_terms(noise)
         self._pool = pool
         kmers, self._place, self._sign = _methylated_kmers(windows, motif, model.k)
         self._kmers, self._plain = kmers[0], model.level_mean[kmers[1]].astype(np.float64)

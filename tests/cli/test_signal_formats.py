@@ -10,7 +10,7 @@ import pysam
 import pytest
 
 from f5py.io.signals import open_any
-from f5py.io.signals.pod5.placed_source import PlacedSource
+from f5py.io.signals.pod5.direct_source import DirectPod5Source
 from f5py.io.signals.slow5.reader import Slow5Source
 
 from ..made_data import N_READS, ReadSet, error_line, rows_by_read, run_command, run_main, signals_of, write_signals
@@ -119,7 +119,7 @@ def test_options_of_the_run_count_more_than_the_index(
 
 @pytest.mark.shared
 @pytest.mark.parametrize("use", ["off", "on"])
-@pytest.mark.parametrize("kind", [Slow5Source, PlacedSource])
+@pytest.mark.parametrize("kind", [Slow5Source, DirectPod5Source])
 def test_samples_that_stay_packed(
     index: Index, formats: dict[str, Path], run_ecoli, played_gpu, monkeypatch, capfd, use: str, kind: type
 ):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from f5py.commands.index import index_fast5, run
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
-from f5py.io.files.unfinished_file import UnfinishedFile
+from f5py.io.files.atomic_write import AtomicFile
 from f5py.io.reads import read_index_output
 from f5py.io.reads.read_index import ReadIndex
 from f5py.messages import console
@@ -219,15 +219,15 @@ def test_files_of_an_index_are_replaced_together_or_not(
 ) -> None:
     reads = fasta(tmp_path / "r.fa", ["r1"])
     multi_fast5(tmp_path / "d/m.fast5", ["r1", "r2"])
-    put_in_place = UnfinishedFile.put_in_place
+    commit = AtomicFile.commit
     n = 0
 
-    def interrupted(file: UnfinishedFile) -> None:
+    def interrupted(file: AtomicFile) -> None:
         nonlocal n
         n += 1
         if n > n_placed:
             raise problem
-        put_in_place(file)
+        commit(file)
 
     def files() -> dict[str, bytes]:
         return {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
@@ -235,7 +235,7 @@ def test_files_of_an_index_are_replaced_together_or_not(
     for _ in range(2):  # without and with an older index
         before = files()
         with monkeypatch.context() as patch:
-            patch.setattr(UnfinishedFile, "put_in_place", interrupted)
+            patch.setattr(AtomicFile, "commit", interrupted)
             n = 0
             with pytest.raises((problem, OutputFileError)):
                 index_fast5(str(fasta(reads, ["r1", "r2"])), [str(tmp_path / "d")])

@@ -13,7 +13,7 @@ from f5py.compute import depths as depths_module
 from f5py.compute.depths import MOST_POSITIONS, Depths
 from f5py.core.windows import Windows
 from f5py.errors import DamagedValueError
-from f5py.io.files.json_values import Values
+from f5py.io.files.json_values import JsonObject
 
 _PLACE = st.tuples(st.integers(0, 2), st.integers(0, 400))
 _LENGTHS = [300, 0, 500]
@@ -51,7 +51,7 @@ def test_sums_are_those_of_a_plain_count(
         places = np.array(called, np.int64).reshape(-1, 2).T
         part.add_calls(places[0].astype(np.int32), places[1].copy())
     kept = Depths(_LENGTHS, _windows(windows))
-    kept.take_json(Values(json.loads(json.dumps(other.as_json()))))
+    kept.take_json(JsonObject(json.loads(json.dumps(other.as_json()))))
     one.join(kept)
 
     depth = np.concatenate([over[i][inside[i]] for i in range(3)])
@@ -90,4 +90,4 @@ def test_sites_out_of_order_are_damage() -> None:
     depths = Depths([100])
     values = {**depths.as_json(), "sites": [5, 5], "calls": [1, 1]}
     with pytest.raises(DamagedValueError, match="not in order"):
-        depths.take_json(Values(values))
+        depths.take_json(JsonObject(values))

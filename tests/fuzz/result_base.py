@@ -53,7 +53,7 @@ def make_results(folder: Path) -> None:
         with _stopping("f5py.runs.watch.join_parts"):
             _run(*WATCHED, status=1)
         os.link("reads.fastq", "journal.fastq")
-        with _stopping("f5py.commands.index.IndexOfReads.put_in_place"):
+        with _stopping("f5py.commands.index.ReadIndexOutput.commit"):
             _run("index", "-d", "single", "--resume", "journal.fastq", status=1)
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from f5py.core.noise import STUDENT, Noise
-from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes, work_size
+from f5py.methylation._hmm_numba import NEVER, Emissions, ForwardScratch, forward_lanes, work_size
 from f5py.methylation._noise_numba import forward_correlated
-from f5py.methylation.correlated import terms_of
+from f5py.methylation.correlated import noise_terms
 
 from ..compiled import compiled
 
@@ -77,12 +77,14 @@ def packed(problems: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> list[Pa
 
 def likelihoods(packs: list[Pack], noise: Noise) -> np.ndarray:
     """Logarithms of those of all windows."""
-    terms = terms_of(noise)
+    terms = noise_terms(noise)
     found = []
     for pack in packs:
         scores = np.empty(LANES, np.float32)
         rows = len(pack.means) // LANES
-        scratch = Scratch(np.empty(work_size(pack.n_kmers[0]), np.float32), *np.empty((2, rows * LANES), np.float32))
+        scratch = ForwardScratch(
+            np.empty(work_size(pack.n_kmers[0]), np.float32), *np.empty((2, rows * LANES), np.float32)
+        )
         forward = forward_lanes if terms is None else forward_correlated
         more = () if terms is None else (terms,)
         forward(

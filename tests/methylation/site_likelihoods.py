@@ -12,9 +12,9 @@ from f5py.core.noise import Noise
 from f5py.methylation._calls_numba import fill_plain
 from f5py.methylation._groups_numba import is_site, sites_per_kmer
 from f5py.methylation._hmm_numba import log_base, log_of_share
-from f5py.methylation._site_densities_numba import room_of
-from f5py.methylation._site_windows_numba import Fits, Shares, SiteWindows, find_shares
-from f5py.methylation.correlated import terms_of
+from f5py.methylation._site_densities_numba import make_arena
+from f5py.methylation._site_windows_numba import SiteWindows, StateLikelihoods, WindowScalings, score_windows
+from f5py.methylation.correlated import noise_terms
 from f5py.pore_model.model import PoreModel
 
 from ..compiled import compiled
@@ -24,8 +24,8 @@ is_site = compiled(is_site)
 sites_per_kmer = compiled(sites_per_kmer)
 log_base = compiled(log_base)
 log_of_share = compiled(log_of_share)
-room_of = compiled(room_of)
-find_shares = compiled(find_shares)
+make_arena = compiled(make_arena)
+score_windows = compiled(score_windows)
 
 
 class ReadWindows(NamedTuple):
@@ -48,8 +48,8 @@ class ReadWindows(NamedTuple):
         reverse: bool,
         model: PoreModel,
         noise: Noise | None,
-    ) -> tuple[Shares, NDArray[np.int64]]:
-        """Find what `find_shares` does, and the widths; `fit` is shift, scale, var and events per base."""
+    ) -> tuple[StateLikelihoods, NDArray[np.int64]]:
+        """Find what `score_windows` does, and the widths; `fit` is shift, scale, var and events per base."""
         base, n_bases, site, n_sites, begin, end = (np.array(values, np.int64) for values in self[2:])
         n = len(base)
         span = model.k if noise is None else model.k + 1
@@ -59,12 +59,12 @@ class ReadWindows(NamedTuple):
                 for first, count in zip(site, n_sites, strict=True)
             ]
         )
-        fits = Fits(*(np.full(n, value, np.float32) for value in fit[:3]), np.full(n, fit[3]))
+        fits = WindowScalings(*(np.full(n, value, np.float32) for value in fit[:3]), np.full(n, fit[3]))
         windows = SiteWindows(
             self.codes, self.modified, base, n_bases, site, n_sites, begin, end, width, np.full(n, reverse), fits
         )
-        shares = Shares(np.empty((len(self.modified), 2)), np.empty(n))
-        find_shares(windows, events, model.levels, terms_of(noise), room_of(0), shares)
+        shares = StateLikelihoods(np.empty((len(self.modified), 2)), np.empty(n))
+        score_windows(windows, events, model.levels, noise_terms(noise), make_arena(0), shares)
         return shares, width
 
     def likelihoods(self, *arguments: Any) -> NDArray[np.float32]:

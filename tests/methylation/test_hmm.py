@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes, work_size
+from f5py.methylation._hmm_numba import NEVER, Emissions, ForwardScratch, forward_lanes, work_size
 
 from ..compiled import compiled
 from .made_groups import INSERTED, JUMPS, OUTLIERS, STALLS, compare_ratios
@@ -78,7 +78,7 @@ def _forward(problems, events_per_base):
     scores = np.empty(LANES, np.float32)
     forward_lanes(
         arrays[0], Emissions(*arrays[1:]), n_events, n_kmers, np.full(LANES, float(events_per_base)),
-        Scratch(np.empty(work_size(columns), np.float32), *np.empty((2, rows * LANES), np.float32)), scores,
+        ForwardScratch(np.empty(work_size(columns), np.float32), *np.empty((2, rows * LANES), np.float32)), scores,
     )  # fmt: skip
     return scores
 

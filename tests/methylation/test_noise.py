@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from f5py.core.noise import GAUSSIAN, INDEPENDENT, OF_PORES, STUDENT, Noise
 from f5py.methylation import _hmm_numba, _noise_numba
-from f5py.methylation.correlated import terms_of
+from f5py.methylation.correlated import noise_terms
 
 from ..compiled import compiled
 from ..examples import examples
@@ -29,10 +29,10 @@ def _correlated(problems, events_per_base, noise):
     rows, columns = n_events.max(), n_kmers.max()
     scores = np.empty(LANES, np.float32)
     work = np.empty(compiled(_hmm_numba.work_size)(columns), np.float32)
-    scratch = _hmm_numba.Scratch(work, *np.empty((2, rows * LANES), np.float32))
+    scratch = _hmm_numba.ForwardScratch(work, *np.empty((2, rows * LANES), np.float32))
     compiled(_noise_numba.forward_correlated)(
         events, _hmm_numba.Emissions(inverse, offset, constant), n_events, n_kmers,
-        np.full(LANES, float(events_per_base)), terms_of(noise), scratch, scores,
+        np.full(LANES, float(events_per_base)), noise_terms(noise), scratch, scores,
     )  # fmt: skip
     return scores[: len(problems)]
 
@@ -108,8 +108,8 @@ def test_single_precision_loses_nothing(n_events: int, n_kmers: int, kind: str) 
 
 def test_no_correlation_and_gaussian_noise_are_the_independent_noise() -> None:
     """The same bytes, as the same loops are used; and the loops of correlated noise come to the same likelihoods."""
-    assert terms_of(Noise(0.0, 0.0, GAUSSIAN)) is None
-    assert terms_of(None) is None
+    assert noise_terms(Noise(0.0, 0.0, GAUSSIAN)) is None
+    assert noise_terms(None) is None
     rng = np.random.default_rng(3)
     problems = [_problem(rng, 16) for _ in range(LANES)]
     nearly = Noise(1e-12, 0.0, GAUSSIAN)

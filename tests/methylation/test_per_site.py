@@ -17,7 +17,7 @@ from f5py.commands.index import index_fast5
 from f5py.commands.simulate import simulate
 from f5py.core.motifs import ALPHABET, IUPAC, MOTIFS, Motif, parse_motif, reverse_complement
 from f5py.core.noise import GAUSSIAN, OF_PORES, Noise
-from f5py.methylation.correlated import terms_of
+from f5py.methylation.correlated import noise_terms
 from f5py.pore_model import PoreModel, builtin
 from f5py.simulation.settings import SimulationSettings
 
@@ -75,14 +75,14 @@ def _all_states(
     noise: Noise | None = None,
 ) -> np.ndarray:
     """Log-likelihood of every state of the sites, by the forward algorithm of the group calls; shape (2,) * n."""
-    from f5py.methylation._hmm_numba import Emissions, Scratch, forward_lanes, work_size
+    from f5py.methylation._hmm_numba import Emissions, ForwardScratch, forward_lanes, work_size
     from f5py.methylation._noise_numba import forward_correlated
 
     forward_lanes = compiled(forward_lanes)
     work_size = compiled(work_size)
     forward_correlated = compiled(forward_correlated)
 
-    forward, terms = (forward_lanes, ()) if noise is None else (forward_correlated, (terms_of(noise),))
+    forward, terms = (forward_lanes, ()) if noise is None else (forward_correlated, (noise_terms(noise),))
 
     places = _sites(window, motif, reverse)
     states = list(product((0, 1), repeat=len(places)))
@@ -106,7 +106,9 @@ def _all_states(
                 for values in (stretch, -model.level_mean[ranks] * stretch, constant)
             )
         )
-        scratch = Scratch(np.empty(work_size(n_kmers), np.float32), *np.empty((2, len(events) * LANES), np.float32))
+        scratch = ForwardScratch(
+            np.empty(work_size(n_kmers), np.float32), *np.empty((2, len(events) * LANES), np.float32)
+        )
         forward(
             np.repeat(events, LANES), emissions, n_events, np.full(LANES, n_kmers, np.int64),
             np.full(LANES, events_per_base), *terms, scratch, result,

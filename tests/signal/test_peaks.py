@@ -5,7 +5,7 @@ import pytest
 
 from f5py.signal.events import DNA, RNA, find_events, scratch_for
 from f5py.signal.peaks import CHUNK
-from f5py.signal.t_statistics import Sums, t_statistics
+from f5py.signal.t_statistics import CumulativeSums, t_statistics
 from tests.signal.test_events import plain_boundaries
 
 from ..compiled import compiled
@@ -24,7 +24,7 @@ def _statistics(raw, window):
     before, behind = np.zeros(window + 1), np.zeros(window + count - len(raw))
     sums = [np.cumsum(np.concatenate([before, values, behind])) for values in (x, x * x)]
     out = np.empty(count, np.float32)
-    t_statistics(Sums(*sums, window), 0, np.arange(0, count, CHUNK), 0, window, len(raw), out, 0)
+    t_statistics(CumulativeSums(*sums, window), 0, np.arange(0, count, CHUNK), 0, window, len(raw), out, 0)
     return out[: len(raw)]
 
 

@@ -15,7 +15,7 @@ from f5py.jit.fused_sums import processor_has_fused_sums
 from f5py.jit.kernel import exact_kernel
 from f5py.signal import t_statistics as module
 from f5py.signal.peaks import CHUNK
-from f5py.signal.t_statistics import _FLOATS, Sums, _Lanes, t_statistics
+from f5py.signal.t_statistics import _FLOATS, CumulativeSums, _IrVector, t_statistics
 
 from ..compiled import compiled
 
@@ -50,7 +50,7 @@ def _check(sums, square_sums, window, compute=t_statistics):
     expected = np.where(is_number, expected, np.float32(np.nan))[:count]
     found = np.full(count, -1, np.float32)
     begins = np.arange(0, count, CHUNK)
-    compute(Sums(sums, square_sums, 0), 0, begins, window, window, len(sums), found, 0)
+    compute(CumulativeSums(sums, square_sums, 0), 0, begins, window, window, len(sums), found, 0)
     found[~is_number[:count]] = np.nan
     np.testing.assert_array_equal(found, expected)
     return expected
@@ -68,7 +68,7 @@ def _divide_by_root(typingctx, differences, squares, quotients, at):
         places = [
             vectors.pointer(context, builder, signature.args[i], arguments[i], arguments[3], _FLOATS) for i in range(3)
         ]
-        lanes = [_Lanes(builder, builder.load(place)) for place in places[:2]]
+        lanes = [_IrVector(builder, builder.load(place)) for place in places[:2]]
         for one in lanes:
             one.value.align = 4
         quotient, is_unsure = module._divide_by_root(*lanes)

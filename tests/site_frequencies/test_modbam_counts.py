@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.modifications.modified_sites import TagCounts, WantedSites
+from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts
 from f5py.site_frequencies.modbam_counts import count_modbam
 from f5py.site_frequencies.site_counts import SiteCounts
 
@@ -47,7 +47,7 @@ def _counted(
             out.write(record)
     counts, contigs = SiteCounts(), dict[str, int]()
     with closing(AlignmentFile(str(path), None, 0, False)) as alignments:
-        tags = count_modbam(alignments, counts, contigs, WantedSites(motif, threshold, code), None, threads)
+        tags = count_modbam(alignments, counts, contigs, SiteSelection(motif, threshold, code), None, threads)
     totals = counts.totals([name.encode() for name in contigs]).of()
     found = Counter()
     for contig, position, reverse, *kinds in zip(*(column.tolist() for column in totals), strict=True):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.modifications.modified_sites import WantedSites
+from f5py.io.bam.modifications.modified_sites import SiteSelection
 from f5py.site_frequencies.modbam_counts import count_modbam
 from f5py.site_frequencies.site_counts import SiteCounts
 
@@ -37,7 +37,7 @@ def _counted(path: Path, records: list, motif: Motif, genome: Path, threads: int
         for record in records:
             out.write(record)
     counts, contigs = SiteCounts(), dict[str, int]()
-    wanted = WantedSites(motif, 1.0, without_call=True)
+    wanted = SiteSelection(motif, 1.0, without_call=True)
     with closing(AlignmentFile(str(path), None, 0, False)) as alignments:
         count_modbam(alignments, counts, contigs, wanted, str(genome), threads)
     totals = counts.totals([name.encode() for name in contigs]).of()

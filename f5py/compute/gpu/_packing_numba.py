@@ -3,7 +3,7 @@
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.c_memory import address_of_data
 from f5py.jit.kernel import inner, kernel
-from f5py.jit.streamed import BLOCK, end_stream, stream_block
+from f5py.jit.streaming_stores import BLOCK, end_stream, stream_block
 
 
 @inner

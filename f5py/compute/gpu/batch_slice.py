@@ -24,9 +24,9 @@ from f5py.compute.gpu.results.scores import GpuScores, can_be_scored
 from f5py.core.batch import BaseMap, BatchView, Calls, ReadBatch, ReadStatus, empty
 from f5py.core.motifs import MotifCodes
 from f5py.core.offsets import offsets_of
-from f5py.methylation._group_list_numba import Listing
+from f5py.methylation._group_list_numba import GroupWindows
 from f5py.methylation._site_list_numba import SiteListing
-from f5py.methylation.correlated import Terms
+from f5py.methylation.correlated import NoiseTerms
 from f5py.pore_model.model import PoreModel
 from f5py.signal.events import most_boundaries
 
@@ -296,8 +296,8 @@ class GpuBatchSlice:
         batch: ReadBatch,
         model: PoreModel,
         motifs: tuple[MotifCodes, MotifCodes],
-        listing: Listing,
-        noise: Terms | None,
+        listing: GroupWindows,
+        noise: NoiseTerms | None,
     ) -> NDArray[np.bool_]:
         assert self._scores is not None
         assert self._chosen is not None

@@ -11,7 +11,7 @@ import os
 from contextlib import suppress
 
 from f5py.compute.gpu.device import GpuUnavailableError
-from f5py.jit.cache_folder import cache_folder, keep, kept
+from f5py.jit.cache_folder import cache_folder, load_cached, save_cached
 
 
 def machine_code(source: str, options: tuple[str, ...], capability: str) -> bytes:
@@ -36,11 +36,11 @@ def machine_code(source: str, options: tuple[str, ...], capability: str) -> byte
     target = f"-arch={'sm' if is_known else 'compute'}_{capability if is_known else max(known, default=75)}"
     key = "\0".join([source, *options, target, str(nvrtc.getVersion())])
     path = os.path.join(cache_folder(), "f5py", "kernels", hashlib.sha256(key.encode()).hexdigest()[:40])
-    if (made := kept(path)) is not None:
+    if (made := load_cached(path)) is not None:
         return made
     code = _compiled(source, (*options, target), is_known)
     with suppress(OSError):  # then the next run compiles again
-        keep(path, code)
+        save_cached(path, code)
     return code
 
 

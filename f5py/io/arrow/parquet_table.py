@@ -65,8 +65,7 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
         """Yield the rows as `pyarrow.RecordBatch` of at most `n_rows`.
 
         Missing values of float columns become NaN, as pandas writes them. Raises `InputFileError` if the file is
-        damaged, a
-        column has an unsupported type, or a value is missing or not of its type.
+        damaged, a column has an unsupported type, or a value is missing or not of its type.
 
         Parameters
         ----------

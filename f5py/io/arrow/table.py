@@ -156,7 +156,7 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
         encodings = dict(encodings or {})
         self.fields = list(fields)
         self.schema = _schema(fields)
-        self._out = _UnlessFailed(out)
+        self._out = _AbortableFile(out)
         self._writer = parquet.ParquetWriter(
             self._out,
             self.schema.with_metadata(metadata),
@@ -222,7 +222,7 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
         self._writer.write_table(arrow.Table.from_arrays(columns, schema=self.schema), row_group_size=len(rows))
 
 
-class _UnlessFailed:
+class _AbortableFile:
     """File for a Parquet writer, which would complete its file on closing even after an error."""
 
     closed = False

@@ -55,8 +55,7 @@ def open_bytes(
     """Open text for reading: plain, compressed (gzip, BGZF, bzip2, xz, zstd), or a Parquet table as text.
 
     The content decides the compression; ``-`` is standard input. There is a warning if the last line has no end, unless
-    the
-    text is FASTQ, whose records show truncation.
+    the text is FASTQ, whose records show truncation.
 
     Raises `InputFileError` if the file cannot be opened or, while reading, is damaged, truncated, has NUL bytes or has
     changed; `MissingDependencyError` if decompression needs a package.
@@ -77,7 +76,7 @@ def open_bytes(
     except OSError as problem:
         raise InputFileError(f"{shown}: cannot be opened ({problem.strerror}); check the name") from problem
     with file:
-        raw = _Source(file, shown, advance, beginning)
+        raw = _RawInput(file, shown, advance, beginning)
         try:
             start = raw.peek(len(HEADER_START))
         except OSError as problem:
@@ -89,13 +88,13 @@ def open_bytes(
                 yield table
             return
         kind, source = _decompressed(raw, start, shown)
-        text = io.BufferedReader(_Text(source, raw, shown, kind, zeros), _BUFFER_SIZE)
+        text = io.BufferedReader(_DecodedInput(source, raw, shown, kind, zeros), _BUFFER_SIZE)
         if text.peek(len(_BYTE_ORDER_MARK)).startswith(_BYTE_ORDER_MARK):
             text.read(len(_BYTE_ORDER_MARK))
         yield text
 
 
-def _decompressed(raw: _Source, start: bytes, shown: str) -> tuple[str, Any]:
+def _decompressed(raw: _RawInput, start: bytes, shown: str) -> tuple[str, Any]:
     """Return the compression of a file that begins with `start`, and its text stream."""
     source = io.BufferedReader(raw, _BUFFER_SIZE)
     if start.startswith(GZIP_MAGIC):
@@ -154,7 +153,7 @@ def beginning_of_input(size: int) -> tuple[bytes, bytes]:
     return beginning, content
 
 
-class _Source(io.RawIOBase):
+class _RawInput(io.RawIOBase):
     """Bytes of a file or pipe, with a peek at its beginning and a check of its end."""
 
     def __init__(self, file: BinaryIO, shown: str, advance: Callable[[int], object], beginning: bytes) -> None:
@@ -198,10 +197,10 @@ class _Source(io.RawIOBase):
         return size
 
 
-class _Text(io.RawIOBase):
+class _DecodedInput(io.RawIOBase):
     """Decompressed text, checked for damage and completeness."""
 
-    def __init__(self, file: BinaryIO, source: _Source, name: str, kind: str, zeros: bool) -> None:
+    def __init__(self, file: BinaryIO, source: _RawInput, name: str, kind: str, zeros: bool) -> None:
         self._file = file
         self._source = source
         self._name = name

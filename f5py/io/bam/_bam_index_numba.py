@@ -97,7 +97,7 @@ def scan_bai(data, file_size, scan):
     data : uint8
     file_size : int
         Bytes of the BAM file.
-    scan : f5py.io.bam.bam_index.Scan
+    scan : f5py.io.bam.bam_index.IndexScan
         Filled.
     """
     size = data.shape[0]

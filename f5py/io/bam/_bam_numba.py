@@ -1,9 +1,8 @@
 """Kernels that decode BAM records (SAM specification, section 4.2) into columns.
 
 Layout of a record: block size (4 bytes), contig (4), position (4), length of the name (1), mapping quality (1), bin
-(2),
-number of CIGAR operations (2), flags (2), length of the sequence (4), the mate's contig and position and the template
-length (12), name, CIGAR, sequence, qualities, tags.
+(2), number of CIGAR operations (2), flags (2), length of the sequence (4), the mate's contig and position and the
+template length (12), name, CIGAR, sequence, qualities, tags.
 """
 
 from __future__ import annotations
@@ -132,7 +131,7 @@ def list_records(data, n_contigs, starts):
     return count, False
 
 
-class Filter(NamedTuple):
+class RecordFilter(NamedTuple):
     """Filter of records."""
 
     min_mapq: int
@@ -148,7 +147,7 @@ def classify(data, starts, n, wanted, name_table, kinds, rows):
     ----------
     data, starts
         See `decode`.
-    wanted : Filter
+    wanted : RecordFilter
     name_table : tuple of arrays
         The last four arguments of `f5py.core._name_table_numba.find_name`.
     kinds : uint8, shape (n,)

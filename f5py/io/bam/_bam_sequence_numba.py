@@ -53,7 +53,7 @@ def whole_lengths(data, starts, chosen, lengths):
                 lengths[i] = 0
 
 
-class Held(NamedTuple):
+class PendingSequences(NamedTuple):
     """Sequences of reads with incomplete records."""
 
     row: NDArray[np.int64]  # shape (n,): sequence of each chosen record's read; -1: the record's own
@@ -61,7 +61,7 @@ class Held(NamedTuple):
     offsets: NDArray[np.int64]
 
 
-class Sequences(NamedTuple):
+class ReadSequences(NamedTuple):
     """Sequences of n reads, as sequenced."""
 
     bases: NDArray[np.uint8]
@@ -79,8 +79,8 @@ def copy_sequences(turn, reads, data, starts, chosen, held, made):
         See `f5py.threads.pool.WorkerPool.run`; indices of `chosen`.
     data, starts, chosen
         See `f5py.io.bam._bam_numba.decode`.
-    held : Held
-    made : Sequences
+    held : PendingSequences
+    made : ReadSequences
         Filled.
     """
     common = np.uint8(255)  # bits that all letters have
@@ -119,8 +119,7 @@ def mark_other_bases(turn, reads, data, starts, chosen, bases, offsets, is_other
     """Mark reads that differ from their records in bases or length.
 
     Letters that may stand for the same base are equal. Records without a sequence are compared by length; empty reads
-    and
-    records without bases never differ.
+    and records without bases never differ.
 
     Parameters
     ----------

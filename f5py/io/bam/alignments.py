@@ -19,7 +19,7 @@ from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import shown_name
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_index import BamIndex, find_index, read_index
-from f5py.io.bam.opening import opened, reason_of
+from f5py.io.bam.opening import error_reason, open_alignments
 from f5py.io.bam.record_cursor import RecordCursor
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges, range_file, split_records
 from f5py.io.bytes.file_state import FileState, changed_file
@@ -101,9 +101,9 @@ class AlignmentFile:
             is_here = os.path.isfile(path) and ranged_file(path) is None
             self._state = FileState(path, path) if is_here and not self.is_pipe else None
             self._pipe = WatchedPipe(path, beginning) if self.is_pipe else None
-            self._file = opened(path, reference_path, self._pipe)
+            self._file = open_alignments(path, reference_path, self._pipe)
         except (OSError, ValueError) as problem:
-            reason = reason_of(problem)
+            reason = error_reason(problem)
             advice = "copy or make it again" if "truncated" in reason else "give alignments of the reads"
             advice = "" if "run: " in reason else f"; {advice}"
             raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {reason}{advice}") from None
@@ -183,10 +183,8 @@ class AlignmentFile:
         """Yield all records, or those of chosen reads, as `f5py.io.bam.bam_records.record_chunks`.
 
         With `windows`, each record that overlaps one is visited once, which needs an index. BAM is decoded in bulk;
-        other
-        formats come through htslib, at most `at_most` records at a time. `within` limits them to a range from `ranges`.
-        Raises
-        `InputFileError` after the records before the damage.
+        other formats come through htslib, at most `at_most` records at a time. `within` limits them to a range from
+        `ranges`. Raises `InputFileError` after the records before the damage.
         """
         from f5py.io.bam.bam_records import chosen_records, record_names
 
@@ -228,8 +226,7 @@ class AlignmentFile:
         """Split the records into ranges for `chunks`; see `f5py.io.bam.record_ranges.split_records`.
 
         With `are_numbered`, and for SAM and CRAM, all records are visited to count them. Raises `InputFileError` if the
-        file is
-        damaged or a pipe.
+        file is damaged or a pipe.
         """
         if self.is_pipe:
             raise InputFileError(f"{self.name}: a pipe cannot be worked on in parts; name a file")
@@ -276,7 +273,7 @@ class AlignmentFile:
                 f"{self._reference_path or 'the reference'} is not the reference that it was made with"
             )
         return InputFileError(
-            f"{self.name}: truncated or damaged after {self.counts.kept} usable records ({reason_of(problem)}); "
+            f"{self.name}: truncated or damaged after {self.counts.kept} usable records ({error_reason(problem)}); "
             "make the file again"
         )
 
@@ -286,8 +283,7 @@ class AlignmentFile:
         """Yield (read index, record) for each record kept; with `left_out` also (-1, record) for others.
 
         The read index counts all records visited. With `windows`, each record that overlaps one is visited once, which
-        needs an
-        index.
+        needs an index.
         """
         try:
             for read_index, record in enumerate(self._segments(windows)):

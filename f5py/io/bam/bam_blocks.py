@@ -34,8 +34,7 @@ def inflated_portions(
     """Yield the text of a BGZF stream, about a megabyte of the stream at a time.
 
     Reads from the current position; the first read has `first_bytes`, later ones twice as many, up to a megabyte.
-    Raises
-    `DamagedBlocksError`, or `OSError` for failed reads, after the text before the damage.
+    Raises `DamagedBlocksError`, or `OSError` for failed reads, after the text before the damage.
     """
     waiting: deque[Future[tuple[NDArray[np.uint8], OSError | None]]] = deque()
     with ThreadPoolExecutor(n_threads, thread_name_prefix="f5py-bam") as pool:

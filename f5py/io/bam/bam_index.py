@@ -1,9 +1,9 @@
 """Checked index of a BAM file, because htslib loops, crashes or loses records with a damaged one.
 
 Only start offsets are used: the linear index of a .bai and the bin offsets of a .csi. From there the sorted file is
-read
-until records begin after the window. Chunks of bins are ignored, so no flipped bit in them can hide a record. The start
-is the previous window's offset, or the window's own if that is smaller: one value that is too large hides nothing.
+read until records begin after the window. Chunks of bins are ignored, so no flipped bit in them can hide a record. The
+start is the previous window's offset, or the window's own if that is smaller: one value that is too large hides
+nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MOST_DEPTH, _MOST_SHIFT = 10, 31
 _NOWHERE = np.uint64(2**64 - 1)
 
 
-class Scan(NamedTuple):
+class IndexScan(NamedTuple):
     """Contents of an index of n contigs."""
 
     n_mapped: NDArray[np.int64]  # shape (n,): mapped records; -1 if the index does not count them
@@ -49,7 +49,7 @@ class Scan(NamedTuple):
     sizes: NDArray[np.int64]  # shape (2,): filled elements of `starts`, and of the three columns above
 
     @classmethod
-    def empty(cls, n_contigs: int, n_bytes: int) -> Scan:
+    def empty(cls, n_contigs: int, n_bytes: int) -> IndexScan:
         """Allocate arrays for an index of that size."""
         room = n_bytes // 8 + 2
         first, last = np.full(n_contigs, _NOWHERE), np.zeros(n_contigs, np.uint64)
@@ -64,7 +64,7 @@ class BamIndex:
     """A sound index."""
 
     path: str
-    scan: Scan  # sorted by contig and window
+    scan: IndexScan  # sorted by contig and window
     shift: int  # log2 of the window size
 
     @property
@@ -137,7 +137,7 @@ def read_index(path: str, bam_path: str) -> BamIndex:
     return index
 
 
-def _scanned(content: bytes, bam_size: int) -> tuple[Scan, int] | None:
+def _scanned(content: bytes, bam_size: int) -> tuple[IndexScan, int] | None:
     """Scan an index; return its contents and the shift of its windows, None if it is damaged."""
     from f5py.io.bam._bam_index_numba import scan_bai, scan_csi
 
@@ -154,7 +154,7 @@ def _scanned(content: bytes, bam_size: int) -> tuple[Scan, int] | None:
     n_contigs = int.from_bytes(content[begin : begin + 4], "little")
     if n_contigs > len(content) // 4:
         return None
-    scan = Scan.empty(n_contigs, len(content))
+    scan = IndexScan.empty(n_contigs, len(content))
     if not (scan_bai(data, bam_size, scan) if is_bai else scan_csi(data, begin + 4, depth, bam_size, scan)):
         return None
     n_starts, n_entries = scan.sizes.tolist()

@@ -21,7 +21,7 @@ from f5py.errors import OutputFileError
 from f5py.io.bam.bam_records import bam_header, segments_of
 from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, bgzf_blocks
 from f5py.io.bytes.bgzip_output import BgzipOutput
-from f5py.io.reads.why_no_reference import check_blocks
+from f5py.io.reads.reference_errors import check_blocks
 from f5py.options.output_names import format_of_records, packed_ending
 from f5py.text.encoding import undecoded
 from f5py.threads.ordered import OrderedWork

@@ -37,8 +37,7 @@ class HeaderLines:
     """Merged read groups, programs and comments of several files, in `lines`.
 
     As in `samtools merge`, a line with an ID in use gets a new one, and the lines and reads that refer to it follow.
-    Equal
-    lines appear once.
+    Equal lines appear once.
     """
 
     def __init__(self) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, BinaryIO
 
+from f5py.io.files.atomic_write import AtomicFile, is_special
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.samtools import run_samtools
-from f5py.io.files.unfinished_file import UnfinishedFile, is_special
 from f5py.messages import console
 from f5py.options.output_names import format_of_records
 from f5py.text.encoding import undecoded
@@ -53,12 +53,12 @@ def indexed_output(path: str, header: pysam.AlignmentHeader, n_threads: int) -> 
         with complete_output(path) as file:
             yield file
         return
-    index: UnfinishedFile | None = None
+    index: AtomicFile | None = None
     try:
         with complete_output(path) as file:
             yield file
             file.flush()
-            index = UnfinishedFile(path + suffix)
+            index = AtomicFile(path + suffix)
             loudness = pysam.set_verbosity(0)
             try:
                 write_index(file.name, index.path, suffix, n_threads)
@@ -75,7 +75,7 @@ def indexed_output(path: str, header: pysam.AlignmentHeader, n_threads: int) -> 
             finally:
                 pysam.set_verbosity(loudness)
         if index is not None:
-            index.put_in_place()
+            index.commit()
     except BaseException:
         if index is not None:
             index.discard()

@@ -33,7 +33,7 @@ def is_alignment_file(path: str) -> bool:
     return is_header or start.startswith((_BAM_MAGIC, _CRAM_MAGIC))
 
 
-def opened(path: str, reference_path: str | None, pipe: WatchedPipe | None = None) -> pysam.AlignmentFile:
+def open_alignments(path: str, reference_path: str | None, pipe: WatchedPipe | None = None) -> pysam.AlignmentFile:
     """Open a file; indexed BAM without its name, because htslib may crash on a damaged index.
 
     `f5py.io.bam.bam_index` reads the index. Raises `OSError` or `ValueError` if the file cannot be opened.
@@ -52,11 +52,11 @@ def opened(path: str, reference_path: str | None, pipe: WatchedPipe | None = Non
         return pysam.AlignmentFile(name, check_sq=False, reference_filename=reference_path)
     with open(path, "rb") as file:
         number = file.fileno()  # a file object has a name
-        opened = pysam.AlignmentFile(number, check_sq=False, reference_filename=reference_path)
-    if not opened.is_bam:  # CRAM beside a BAM index
-        opened.close()
+        open_alignments = pysam.AlignmentFile(number, check_sq=False, reference_filename=reference_path)
+    if not open_alignments.is_bam:  # CRAM beside a BAM index
+        open_alignments.close()
         return pysam.AlignmentFile(name, check_sq=False, reference_filename=reference_path)
-    return opened
+    return open_alignments
 
 
 def _check_beginning(path: str) -> None:
@@ -86,7 +86,7 @@ def _unpacked(start: bytes) -> bytes:
     return zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start, MAX_BLOCK)
 
 
-def reason_of(problem: Exception) -> str:
+def error_reason(problem: Exception) -> str:
     """Return the first line of an error's text."""
     text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     return text.splitlines()[0]

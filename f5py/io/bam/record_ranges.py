@@ -110,8 +110,7 @@ class _RangeFile(io.RawIOBase):
     """A BAM file truncated at the end of a range, with the original file offsets.
 
     A range that ends within a block gets a block with the text up to there. Raises `OSError` if the file cannot be read
-    or
-    has no block at the end.
+    or has no block at the end.
     """
 
     def __init__(self, path: str, end: int | None) -> None:

@@ -19,7 +19,7 @@ from f5py.messages import console
 from f5py.threads.pool import CallingThread, WorkerPool
 
 if TYPE_CHECKING:
-    from f5py.io.bam._bam_sequence_numba import Held, Sequences
+    from f5py.io.bam._bam_sequence_numba import PendingSequences, ReadSequences
 
 #: Flags of other than mapped primary records.
 _NOT_PRIMARY = 0x4 | 0x100 | 0x800
@@ -29,8 +29,7 @@ class RecordReads:
     """Reads with their bases in alignment records.
 
     Hard-clipped and sequence-less secondary records get the bases of the read's primary record; for these the file is
-    read
-    twice more, with `n_threads`. On standard input they have none.
+    read twice more, with `n_threads`. On standard input they have none.
     """
 
     def __init__(self, alignments: AlignmentFile, n_threads: int = N_THREADS) -> None:
@@ -149,7 +148,7 @@ def sequences_of_records(
     bases : uint8, shape (offsets[-1],)
     offsets : int64, shape (n + 1,)
     """
-    from f5py.io.bam._bam_sequence_numba import Held
+    from f5py.io.bam._bam_sequence_numba import PendingSequences
 
     held_at = np.flatnonzero(is_elsewhere)
     held, held_offsets = reads.sequences_of(rows[held_at], pool)
@@ -157,7 +156,7 @@ def sequences_of_records(
     sizes[held_at] = np.diff(held_offsets)
     held_row = np.full(len(chosen), -1)
     held_row[held_at] = np.arange(len(held_at))
-    made = copied_sequences(data, starts, chosen, sizes, Held(held_row, held, held_offsets), pool)
+    made = copied_sequences(data, starts, chosen, sizes, PendingSequences(held_row, held, held_offsets), pool)
     if made.is_short[0] and not (is_elsewhere | (rows < 0)).all():
         return sequences_of_records(data, starts, chosen, rows, is_elsewhere | (rows >= 0), reads, pool)
     return made.bases, made.offsets
@@ -168,16 +167,16 @@ def copied_sequences(
     starts: NDArray[np.int64],
     chosen: NDArray[np.int64],
     sizes: NDArray[np.int64],
-    held: Held | None = None,
+    held: PendingSequences | None = None,
     pool: WorkerPool | None = None,
-) -> Sequences:
+) -> ReadSequences:
     """Copy sequences of given sizes from the records, or from `held`; see `sequences_of_records`."""
-    from f5py.io.bam._bam_sequence_numba import Held, Sequences, copy_sequences
+    from f5py.io.bam._bam_sequence_numba import PendingSequences, ReadSequences, copy_sequences
 
     if held is None:
-        held = Held(np.full(len(chosen), -1), np.empty(0, np.uint8), np.zeros(1, np.int64))
+        held = PendingSequences(np.full(len(chosen), -1), np.empty(0, np.uint8), np.zeros(1, np.int64))
     offsets = offsets_of(sizes)
-    made = Sequences(np.empty(offsets[-1], np.uint8), offsets, np.zeros(1, np.bool_))
+    made = ReadSequences(np.empty(offsets[-1], np.uint8), offsets, np.zeros(1, np.bool_))
     (pool or CallingThread()).run(copy_sequences, np.arange(len(chosen)), data, starts, chosen, held, made)
     return made
 

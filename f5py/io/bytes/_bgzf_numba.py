@@ -106,7 +106,7 @@ def inflate_blocks(zlib, data, blocks, offsets, text):
 
     Parameters
     ----------
-    zlib : f5py.io.bytes.c_functions.Zlib
+    zlib : f5py.io.bytes.c_functions.ZlibFunctions
     data : uint8
     blocks : int64, shape (n, 3)
     offsets : int64, shape (n + 1,)
@@ -145,7 +145,7 @@ def inflate_places(turn, wanted, file, places, offsets, text, is_sound):
     ----------
     turn, wanted
         See `f5py.threads.pool`.
-    file : f5py.io.bytes.bgzf.OpenFile
+    file : f5py.io.bytes.bgzf.OpenBgzf
     places : int64, shape (n, 2)
         File offsets of each block's start and end.
     offsets : int64, shape (n + 1,)

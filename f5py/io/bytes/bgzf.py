@@ -13,7 +13,7 @@ from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START, MAX_BLOCK
 from f5py.io.bytes.byte_pieces import read_at
-from f5py.io.bytes.c_functions import Zlib, pread_function, zlib_functions
+from f5py.io.bytes.c_functions import ZlibFunctions, pread_function, zlib_functions
 from f5py.io.bytes.file_state import FileState
 from f5py.threads.pool import CallingThread, WorkerPool
 
@@ -21,12 +21,12 @@ from f5py.threads.pool import CallingThread, WorkerPool
 _FEW = 8
 
 
-class OpenFile(NamedTuple):
+class OpenBgzf(NamedTuple):
     """Descriptor of a BGZF file and the C functions that read and inflate it."""
 
     descriptor: int
     pread: int
-    zlib: Zlib
+    zlib: ZlibFunctions
 
 
 class BlockReader:
@@ -132,7 +132,7 @@ def inflate_places(
     """Inflate blocks; see `f5py.io.bytes._bgzf_numba.inflate_places`."""
     from f5py.io.bytes import _bgzf_numba
 
-    file = OpenFile(descriptor, pread_function(), zlib_functions())
+    file = OpenBgzf(descriptor, pread_function(), zlib_functions())
     pool.run(_bgzf_numba.inflate_places, np.arange(len(places)), file, places, offsets, text, is_sound)
 
 

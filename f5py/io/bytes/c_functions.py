@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 
-class Zlib(NamedTuple):
+class ZlibFunctions(NamedTuple):
     """Addresses of zlib's functions and of its version string."""
 
     begin: int  # of inflateInit2_
@@ -19,10 +19,10 @@ class Zlib(NamedTuple):
 
 
 @cache
-def zlib_functions() -> Zlib:
+def zlib_functions() -> ZlibFunctions:
     library = zlib_library()
     library.zlibVersion.restype = ctypes.c_void_p
-    return Zlib(
+    return ZlibFunctions(
         address_of(library.inflateInit2_), address_of(library.inflate), address_of(library.inflateReset),
         address_of(library.inflateEnd), address_of(library.crc32), library.zlibVersion(),
     )  # fmt: skip

@@ -8,8 +8,8 @@ from typing import BinaryIO, cast
 
 from f5py.errors import OutputFileError
 from f5py.io.bytes.bgzip_output import BgzipOutput, is_bgzip_name
+from f5py.io.files.atomic_write import AtomicFile, is_special
 from f5py.io.files.output import TextOutput, open_output
-from f5py.io.files.unfinished_file import UnfinishedFile, is_special
 
 
 @contextmanager
@@ -17,8 +17,7 @@ def complete_output(path: str, is_index: bool = False, is_text: bool = False) ->
     """Open a binary file that replaces `path` when the block ends without an error.
 
     Standard output (``-``), devices and pipes are written directly. Raises `UsageError` if a running command reads the
-    file,
-    `OutputFileError` if it cannot be written; a missing or read-only folder is noticed before the block starts.
+    file, `OutputFileError` if it cannot be written; a missing or read-only folder is noticed before the block starts.
 
     Parameters
     ----------
@@ -31,10 +30,10 @@ def complete_output(path: str, is_index: bool = False, is_text: bool = False) ->
         with open_output(path, is_text=is_text) as out:
             yield cast(BinaryIO, out)
         return
-    unfinished = UnfinishedFile(path, is_index=is_index)
+    unfinished = AtomicFile(path, is_index=is_index)
     try:
         yield unfinished.file
-        unfinished.put_in_place()
+        unfinished.commit()
     except BaseException as problem:
         unfinished.discard()
         # errors from the block may concern other files

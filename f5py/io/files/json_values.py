@@ -17,7 +17,7 @@ from f5py.errors import DamagedValueError
 MOST = 2**63 - 1
 
 
-class Values:
+class JsonObject:
     """Members of a JSON object, checked for type and bounds.
 
     All methods raise `DamagedValueError`. `name` is the object's name in messages, empty for the whole text.
@@ -30,7 +30,7 @@ class Values:
         self._name = name
 
     @classmethod
-    def of_text(cls, text: bytes) -> Values:
+    def of_text(cls, text: bytes) -> JsonObject:
         """Parse a text."""
         try:
             return cls(json.loads(text))
@@ -91,8 +91,8 @@ class Values:
         """Return finite numbers of an array's shape, with -1 for any length."""
         return _array(self._taken(name), np.float64, shape, -math.inf, f"{self._called(name)} does not have numbers")
 
-    def object(self, name: str) -> Values:
-        return Values(self._taken(name), self._called(name))
+    def object(self, name: str) -> JsonObject:
+        return JsonObject(self._taken(name), self._called(name))
 
     def seconds(self, name: str) -> dict[str, float]:
         """Return durations by name."""

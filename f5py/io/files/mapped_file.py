@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.io.bytes.file_state import FileState
-from f5py.io.files.unfinished_file import settle_unfinished
+from f5py.io.files.atomic_write import finish_pending
 from f5py.messages import console
 
 _HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
@@ -81,7 +81,7 @@ def _on_bus_error(_: int) -> None:
         paths = sorted(file.path for file in _mapped if file.has_changed()) or ["a file that is mapped into memory"]
         console.error("input", f"{', '.join(paths)}: has become shorter while it was read; run again when it is whole")
     with suppress(Exception):
-        settle_unfinished()
+        finish_pending()
     os._exit(1)
 
 

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO, Protocol, cast
 
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import BgzipOutput, is_bgzip_name
+from f5py.io.files.atomic_write import AtomicFile, is_special
 from f5py.io.files.inputs_in_use import check_can_be_output
-from f5py.io.files.unfinished_file import UnfinishedFile, is_special
 
 #: Errors of writing only.
 _WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EBADF)
@@ -54,16 +54,14 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
     Names that end in ``.gz`` are compressed with BGZF in `n_threads` threads. All is flushed at the end.
 
     A file gets its name when the block ends without an error. Otherwise its whole rows, or whole compressed blocks,
-    stay
-    under a temporary name, which errors state; see `f5py.io.files.unfinished_file.kept_rows` for interrupts. Devices
-    and
-    pipes are written directly; pipes get whole rows up to `select.PIPE_BUF` bytes.
+    stay under a temporary name, which errors state; see `f5py.io.files.atomic_write.files_with_rows` for interrupts.
+    Devices and pipes are written directly; pipes get whole rows up to `select.PIPE_BUF` bytes.
 
     Raises `UsageError` if the output is an input of a running command, `OutputFileError` if it cannot be written, and
     `BrokenPipeError` if its reader has gone.
     """
     name = shown_output(path)
-    unfinished = None if path == "-" or is_special(path) else UnfinishedFile(path, keeps_rows=True)
+    unfinished = None if path == "-" or is_special(path) else AtomicFile(path, keeps_rows=True)
     out = _open(path, is_text) if unfinished is None else unfinished.file
     bgzip = BgzipOutput(out, n_threads) if path != "-" and is_bgzip_name(path) else None
     if unfinished is not None and bgzip is not None:
@@ -77,7 +75,7 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
         else:
             out.flush()
         if unfinished is not None:
-            unfinished.put_in_place()
+            unfinished.commit()
     except BaseException as problem:
         if bgzip is not None:
             bgzip.end_early()
@@ -100,7 +98,7 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
         raise OutputFileError(f"{name}: cannot write: {problem.strerror}; the output is incomplete{rows}") from None
 
 
-class _PipeOfRows(io.RawIOBase):
+class _RowPipe(io.RawIOBase):
     """Pipe that gets whole rows of up to `select.PIPE_BUF` bytes even if a signal ends the process."""
 
     def __init__(self, descriptor: int, closes: bool) -> None:
@@ -142,7 +140,7 @@ def _open(path: str, is_text: bool) -> BinaryIO:
         if not is_text or not _is_pipe(file.fileno()):
             return file
         with file:
-            return cast(BinaryIO, _PipeOfRows(os.dup(file.fileno()), True))
+            return cast(BinaryIO, _RowPipe(os.dup(file.fileno()), True))
     if sys.stdout is None:
         raise OutputFileError("standard output: is closed; name a file with -o")
     check_can_be_output(path)
@@ -150,7 +148,7 @@ def _open(path: str, is_text: bool) -> BinaryIO:
     with suppress(OSError, ValueError):  # standard output may be no file
         if is_text and _is_pipe(out.fileno()):
             out.flush()
-            return cast(BinaryIO, _PipeOfRows(out.fileno(), False))
+            return cast(BinaryIO, _RowPipe(out.fileno(), False))
     if isinstance(out, io.RawIOBase):  # with python -u, which may write only a part
         return open(out.fileno(), "wb", closefd=False)
     return out

@@ -95,7 +95,7 @@ def first_wrong_row(text, names, name_begin, name_end, columns):
     return -1
 
 
-class Lines(NamedTuple):
+class LinePositions(NamedTuple):
     """Positions of n pieces among the lines of a file."""
 
     begin: NDArray[np.int64]  # text offset of the first base
@@ -111,7 +111,7 @@ def gather_bases(turn, pieces, text, lines, offsets, table, out, wrong):
     Parameters
     ----------
     text : uint8
-    lines : Lines
+    lines : LinePositions
     offsets : int64, shape (n + 1,)
         Of the pieces in `out`.
     table : uint8, shape (256,)

@@ -1,9 +1,8 @@
 """Kernels that compress reads as FASTA into BGZF blocks and list them in an index.
 
 Text is Huffman-coded without matches (RFC 1951, section 3.2.7), because bases hardly compress further. With m = 4, 8,
-...
-64 frequent letters, m - 1 get codes of log2(m) bits, the next one bit more, and all others 8 or 9 bits more. No trees
-are built, and a base takes 2 or 3 bits, as with zlib.
+... 64 frequent letters, m - 1 get codes of log2(m) bits, the next one bit more, and all others 8 or 9 bits more. No
+trees are built, and a base takes 2 or 3 bits, as with zlib.
 """
 
 from __future__ import annotations

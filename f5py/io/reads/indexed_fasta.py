@@ -224,7 +224,7 @@ class IndexedFasta:
         wrong : bool, shape (n,)
             Stretches beyond the file, which are empty, or with invalid characters: the index is of another file.
         """
-        from f5py.io.reads._fai_numba import Lines, gather_bases
+        from f5py.io.reads._fai_numba import LinePositions, gather_bases
 
         index = self.index
         begin = index.offset[rows] + index._bytes_before(rows, start)
@@ -240,8 +240,8 @@ class IndexedFasta:
         begin[wanted] = places
         line_bases = np.maximum(index.line_bases[rows], 1)
         arguments = (
-            text, Lines(begin, start % line_bases, line_bases, index.line_width[rows]), offsets, self._letters, bases,
-            wrong,
+            text, LinePositions(begin, start % line_bases, line_bases, index.line_width[rows]), offsets, self._letters,
+            bases, wrong,
         )  # fmt: skip
         if pool is None:
             gather_bases(np.zeros(1, np.int64), wanted, *arguments)

@@ -72,10 +72,8 @@ class ReadFiles(Mapping[str, str]):
         """Open a ``.readdb`` file.
 
         Paths are empty where no signal file is known. The name ``*`` stands for all reads: their signals are in a SLOW5
-        file,
-        as nanopolish writes it, or a POD5 file or folder; each of several files has such a line. Raises
-        `InputFileError` if the
-        file is missing or a line lacks a field.
+        file, as nanopolish writes it, or a POD5 file or folder; each of several files has such a line. Raises
+        `InputFileError` if the file is missing or a line lacks a field.
         """
         try:
             with blamed_on(path):
@@ -135,7 +133,7 @@ class ReadFiles(Mapping[str, str]):
 
     def values(self) -> ValuesView[str]:
         """Return the files of all reads; iteration does no lookup."""
-        return _Values(self)
+        return _FileValues(self)
 
     def _found(self, names: Sequence[str]) -> list[str | None]:
         """Look up the file of each read, None for a missing one."""
@@ -168,7 +166,7 @@ class ReadFiles(Mapping[str, str]):
         return os.path.join(self._folder, path) if path else path
 
 
-class _Values(ValuesView[str]):
+class _FileValues(ValuesView[str]):
     _mapping: ReadFiles
 
     def __iter__(self) -> Iterator[str]:
@@ -189,7 +187,7 @@ def _warn_if_shorter(paths: ReadFiles, index: str) -> None:
         )
 
 
-def located(paths: ReadFiles, index: str) -> ReadFiles:
+def resolve_paths(paths: ReadFiles, index: str) -> ReadFiles:
     """Resolve relative paths in the first of three folders that has one of them.
 
     These are the working folder, the index's folder and, if the index is a link, the folder of its target.

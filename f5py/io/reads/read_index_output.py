@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.core.offsets import gathered
 from f5py.errors import OutputFileError
-from f5py.io.files.unfinished_file import UnfinishedFile, unfinished_name
+from f5py.io.files.atomic_write import AtomicFile, temporary_name
 from f5py.io.reads.read_block_writer import ReadBlockWriter
 from f5py.io.reads.read_files import ALL_READS
 from f5py.io.reads.read_records import Sequences, sequence_batches
@@ -27,23 +27,23 @@ _BYTES = 1 << 25
 _PATH_END = b".fast5"
 
 
-class IndexOfReads(AbstractContextManager["IndexOfReads"]):
+class ReadIndexOutput(AbstractContextManager["ReadIndexOutput"]):
     """Files of an index, which replace the old ones together or not at all; a context manager.
 
-    Leaving it without `put_in_place` changes nothing. Raises `OutputFileError` if they cannot be written.
+    Leaving it without `commit` changes nothing. Raises `OutputFileError` if they cannot be written.
 
     Parameters
     ----------
     reads_path : str
         Prefix of the names.
     with_signals : bool
-        Also write ``.index.readdb``, with the rows given to `put_in_place`.
+        Also write ``.index.readdb``, with the rows given to `commit`.
     """
 
     def __init__(self, reads_path: str, with_signals: bool = True) -> None:
         suffixes = (SEQUENCE_SUFFIX, GZI_SUFFIX, FAI_SUFFIX, *(READDB_SUFFIX,) * with_signals)
         self._reads_path = reads_path
-        self._files = _Replacing(*(reads_path + suffix for suffix in suffixes))
+        self._files = _AtomicFiles(*(reads_path + suffix for suffix in suffixes))
 
     def __exit__(self, *_: object) -> None:
         self._files.discard()
@@ -57,7 +57,7 @@ class IndexOfReads(AbstractContextManager["IndexOfReads"]):
         with self._files.writing() as temporary:
             return _write_sequences(temporary, self._reads_path, threads, sources or [self._reads_path])
 
-    def put_in_place(self, paths: Mapping[str, str] | None = None, of_all: Sequence[str] = ()) -> None:
+    def commit(self, paths: Mapping[str, str] | None = None, of_all: Sequence[str] = ()) -> None:
         """Write the ``.readdb`` and rename the files.
 
         Parameters
@@ -70,7 +70,7 @@ class IndexOfReads(AbstractContextManager["IndexOfReads"]):
         with self._files.writing() as temporary:
             if paths is not None or of_all:
                 _write_rows(temporary[-1], paths or {}, of_all)
-        self._files.put_in_place()
+        self._files.commit()
 
 
 def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, sources: Sequence[str]) -> dict[str, str]:
@@ -158,7 +158,7 @@ def _path_in_comment(comment: str, exists: dict[str, bool]) -> str:
     return sys.intern(last) if exists[last] else ""
 
 
-class _Replacing:
+class _AtomicFiles:
     """Files that replace `paths` once all are complete.
 
     The old files go first and come back if a rename fails. A process killed in between leaves missing files, not
@@ -167,10 +167,10 @@ class _Replacing:
 
     def __init__(self, *paths: str) -> None:
         self._paths = paths
-        self._files: list[UnfinishedFile] = []
+        self._files: list[AtomicFile] = []
         try:
             for path in paths:
-                self._files.append(UnfinishedFile(path))
+                self._files.append(AtomicFile(path))
         except OutputFileError as problem:
             self.discard()
             raise OutputFileError(f"{problem}; the index needs a writable folder, -o names another one") from None
@@ -193,9 +193,9 @@ class _Replacing:
                 "the index needs a writable folder with room; -o names another one"
             ) from problem
 
-    def put_in_place(self) -> None:
+    def commit(self) -> None:
         targets = [os.path.realpath(path) for path in self._paths]
-        aside = {path: unfinished_name(f"{path}.old") for path in targets}
+        aside = {path: temporary_name(f"{path}.old") for path in targets}
         moved: list[str] = []
         placed: list[str] = []
         with self.writing():
@@ -204,7 +204,7 @@ class _Replacing:
                     os.replace(path, aside[path])
                     moved.append(path)
                 for file, path in zip(self._files, targets, strict=True):
-                    file.put_in_place()
+                    file.commit()
                     placed.append(path)
             except BaseException:
                 with suppress(OSError):

@@ -17,7 +17,7 @@ from f5py.core.offsets import gathered, offsets_of
 from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import open_bytes, shown_name
 from f5py.io.bam.headers import KINDS_OF_READS, TagChanges
-from f5py.io.bam.opening import SAM_HEADERS, is_alignment_file, opened, reason_of
+from f5py.io.bam.opening import SAM_HEADERS, error_reason, is_alignment_file, open_alignments
 from f5py.io.bytes.file_state import FileState
 from f5py.io.reads.memory_reads import reads_in_memory
 from f5py.io.reads.read_index import ReadIndex
@@ -51,7 +51,7 @@ class Sequences(NamedTuple):
     comments: Names  # what stands after the names
 
 
-class _Portion(NamedTuple):
+class _TextChunk(NamedTuple):
     """Consecutive whole records of a text, as `f5py.io.reads._read_records_numba.parse_reads` finds them."""
 
     text: NDArray[np.uint8]
@@ -84,7 +84,7 @@ def check_read_files(paths: Sequence[str]) -> None:
 def header_lines(path: str, reference: str | None) -> list[str]:
     """Lines of an alignment file's header that are about its reads: read groups, programs, comments."""
     try:
-        with opened(path, reference) as file:
+        with open_alignments(path, reference) as file:
             text = undecoded(file.header.__str__).decode("utf-8", "surrogateescape")
     except (OSError, ValueError) as problem:
         raise _unreadable(path, problem) from None
@@ -282,7 +282,7 @@ def _text_portions(
     max_reads: int = _MOST_READS,
     n_bytes: int | None = None,
     advance: Callable[[int], object] = lambda size: None,
-) -> Iterator[_Portion]:
+) -> Iterator[_TextChunk]:
     """Parse a FASTA or FASTQ file; the text of what has been yielded is written over then."""
     if path == "-":
         select.select([0], [], [])  # can be interrupted, unlike reading
@@ -324,7 +324,7 @@ def _bytes_for(max_bases: int, text: NDArray[np.uint8]) -> int:
     return max_bases if text[:1].tobytes() == b">" else 2 * max_bases
 
 
-def _parsed(data: NDArray[np.uint8], is_last: bool, max_bases: int, max_reads: int) -> tuple[_Portion, int, int]:
+def _parsed(data: NDArray[np.uint8], is_last: bool, max_bases: int, max_reads: int) -> tuple[_TextChunk, int, int]:
     """Parse the whole reads that text begins with; also return their bytes, and what is wrong behind them."""
     from f5py.io.reads import _read_records_numba as compiled
 
@@ -333,7 +333,7 @@ def _parsed(data: NDArray[np.uint8], is_last: bool, max_bases: int, max_reads: i
     n, n_bases, used, problem = compiled.parse_reads(data, len(data), is_last, max_bases, letters, qualities, rows)
     rows = rows[:n]
     n_qualities = n_bases if rows[:, compiled.QUALITIES].any() else 0
-    portion = _Portion(data, rows, letters[:n_bases].copy(), qualities[:n_qualities].copy())
+    portion = _TextChunk(data, rows, letters[:n_bases].copy(), qualities[:n_qualities].copy())
     return portion, int(used), int(problem)
 
 
@@ -404,7 +404,7 @@ def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Ite
     n_read = 0
     state = FileState(path, path)
     try:
-        file = opened(path, reference)
+        file = open_alignments(path, reference)
         try:
             if file.is_bam:
                 with open(path, "rb") as stream:
@@ -426,7 +426,7 @@ def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Ite
 
 def _unreadable(path: str, problem: Exception, n_read: int = 0) -> InputFileError:
     """Make the error for an alignment file that cannot be read, or not after so many records."""
-    reason = reason_of(problem)
+    reason = error_reason(problem)
     if "run: " in reason:
         return InputFileError(f"{path}: cannot be read: {reason}")
     return InputFileError(f"{path}: truncated or damaged behind record {n_read} ({reason}); give a complete file")

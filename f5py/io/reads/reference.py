@@ -14,7 +14,7 @@ from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.samtools import run_samtools
 from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText, TextSource, letter_table
-from f5py.io.reads.why_no_reference import why_no_reference
+from f5py.io.reads.reference_errors import explain_reference_error
 from f5py.jit.cache_folder import cache_folder
 from f5py.messages import console
 from f5py.messages.strict import input_warning
@@ -98,7 +98,7 @@ class Reference:
         reason = (
             getattr(problem, "strerror", None)
             or _system_reason(self.path, self._fai, self._gzi)
-            or why_no_reference(self.path, self._fai, self._gzi)
+            or explain_reference_error(self.path, self._fai, self._gzi)
         )
         return InputFileError(f"{self.path}: cannot read the reference: {reason}")
 

@@ -59,8 +59,8 @@ class RangedFiles:
         """Fetch the missing bytes of ranges of files, all at the same time.
 
         Bytes of earlier calls may be dropped, unless they were to `stay`, or this call is to stay or `goes_on` with the
-        one
-        before. Raises `InputFileError` if a file cannot be read or is shorter, `OutputFileError` if the disk is full.
+        one before. Raises `InputFileError` if a file cannot be read or is shorter, `OutputFileError` if the disk is
+        full.
         """
         with self.lock:
             wanted = [(file, *ends) for file, *bounds in stretches for ends in file.missing(*bounds)]

@@ -96,7 +96,7 @@ def cannot_be_kept(url: str, folder: str, problem: OSError) -> OutputFileError:
     )
 
 
-class About(NamedTuple):
+class RemoteStat(NamedTuple):
     """Facts about a remote file or folder."""
 
     size: int  # bytes of all files
@@ -104,7 +104,7 @@ class About(NamedTuple):
     files: list[tuple[str, int]] | None  # of a folder: names and sizes of the files below it, sorted
 
 
-def about_url(url: str) -> About | None:
+def stat_url(url: str) -> RemoteStat | None:
     """Return facts about a remote file or folder, None if it does not exist."""
     system, name = file_system(url)
     with reading(url):
@@ -113,10 +113,14 @@ def about_url(url: str) -> About | None:
         except FileNotFoundError:
             return None
         if about.get("type") != "directory":
-            return About(about["size"], identity(about), None)
+            return RemoteStat(about["size"], identity(about), None)
         found = sorted(system.find(name, detail=True).items())
     files = [(path[len(name) :], one["size"]) for path, one in found]
-    return About(sum(size for _, size in files), _checksum(identity(one) for _, one in found), files) if files else None
+    return (
+        RemoteStat(sum(size for _, size in files), _checksum(identity(one) for _, one in found), files)
+        if files
+        else None
+    )
 
 
 def samples(url: str, stretches: Sequence[tuple[int, int]]) -> list[bytes]:

@@ -70,8 +70,7 @@ def serve(connection: Connection, memory: str, module: str, reader_class: str) -
     """Serve read requests of the parent with a `FileReader` of that module and name until it hangs up.
 
     The parent first sends the path of a similar file, or "". A request is ``(names, paths)``, or ``(name, path)`` for
-    the
-    run's metadata. Answers to the first kind are an exception for the parent to raise, or ``(offsets, calibration,
+    the run's metadata. Answers to the first kind are an exception for the parent to raise, or ``(offsets, calibration,
     problems)`` with the samples in shared memory until the next request. `memory` is the descriptor's number.
     """
     keep_freed_memory()

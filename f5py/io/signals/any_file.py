@@ -8,7 +8,7 @@ import numpy as np
 
 from f5py.core.large_arrays import recycled_array
 from f5py.io.files.signal_format import Kind, file_kind
-from f5py.io.signals.recent import Recent
+from f5py.io.signals.lru_cache import LruCache
 from f5py.io.signals.source import BlockBuilder, FileReader, Room, SignalBlock, merge_blocks
 
 #: Files with a cached format; there may be millions.
@@ -19,7 +19,7 @@ class AnyFileReader(FileReader):
     """Reader that selects the fast5 or POD5 reader by each file's content."""
 
     def __init__(self) -> None:
-        self._kinds: Recent[str, Kind] = Recent(_kind, _MOST_KNOWN)
+        self._kinds: LruCache[str, Kind] = LruCache(_kind, _MOST_KNOWN)
         self._readers: dict[Kind, FileReader] = {}
 
     def prepare(self, path: str) -> None:

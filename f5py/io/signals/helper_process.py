@@ -48,8 +48,7 @@ class HelperProcess:
     """A process that runs ``function(connection, *descriptors, *arguments)``, all of them strings.
 
     It ignores Ctrl-C; the caller ends it, and the connection closes when the caller dies. Raises `OSError` if it cannot
-    be
-    started.
+    be started.
 
     Parameters
     ----------
@@ -141,7 +140,7 @@ class HelperProcess:
         """Seconds since `begin`."""
         return time.monotonic() - self._began
 
-    def deadly_signal(self) -> str:
+    def fatal_signal(self) -> str:
         """Return the signal that ended it if it shows damage, else ""."""
         self.wait(0.5)
         status = self.status or 0
@@ -157,7 +156,7 @@ class HelperProcess:
             return None
 
 
-class _Starter:
+class _ProcessStarter:
     """A lasting thread that starts processes, because the system ends them with their parent thread."""
 
     def __init__(self) -> None:
@@ -182,7 +181,7 @@ class _Starter:
                 future.set_exception(problem)
 
 
-_starter: _Starter | None = None
+_starter: _ProcessStarter | None = None
 _starter_lock = threading.Lock()
 
 
@@ -198,7 +197,7 @@ def _started(command: list[str], descriptors: tuple[int, ...]) -> subprocess.Pop
         return start()
     with _starter_lock:
         if _starter is None or _starter.pid != os.getpid():  # a fork has no threads
-            _starter = _Starter()
+            _starter = _ProcessStarter()
     return _starter.started(start)
 
 

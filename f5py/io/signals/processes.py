@@ -72,11 +72,11 @@ class ParallelSource(IndexedSource):
         super().__init__(paths, kind)
         self._cpu_seconds = cpu_seconds
         self._why_closed = _STOPPED
-        self._readers: list[_Reader] = []
+        self._readers: list[_ReaderProcess] = []
         some_path = next(filter(None, paths.values()), "")
         try:
             for _ in range(n_processes):
-                self._readers.append(_Reader(reader, some_path))
+                self._readers.append(_ReaderProcess(reader, some_path))
         except OSError as problem:
             self.close()
             raise SignalError(f"cannot start the signal reader processes: {problem.strerror}") from None
@@ -151,7 +151,7 @@ class ParallelSource(IndexedSource):
                     death.names, death.paths = of_reader, files
             raise
 
-    def _receive(self, n: int, shares: Mapping[_Reader, NDArray[np.int64]]) -> SignalBlock:
+    def _receive(self, n: int, shares: Mapping[_ReaderProcess, NDArray[np.int64]]) -> SignalBlock:
         """Assemble the answers for n reads."""
         lengths = np.zeros(n, np.int64)
         calibration = np.empty((len(FIELDS), n), np.float32)
@@ -169,7 +169,7 @@ class ParallelSource(IndexedSource):
         return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
 
 
-class _Reader:
+class _ReaderProcess:
     """Parent's end of a reader process."""
 
     def __init__(self, reader_class: type[FileReader], path: str) -> None:
@@ -228,7 +228,7 @@ class _Reader:
         if self._ending:
             return SignalError(_STOPPED)
         self.has_died = True
-        deadly = self.process.deadly_signal()
+        deadly = self.process.fatal_signal()
         code = self.process.status
         how = f"ended with status {code}" if code is None or code >= 0 else f"was ended by {signal_name(-code)}"
         return ReaderDiedError(
@@ -277,7 +277,7 @@ def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
     return [np.array(share, np.int64) for share in shares]
 
 
-def _as_they_answer(readers: Mapping[_Reader, Any], cpu_seconds: float) -> Iterator[_Reader]:
+def _as_they_answer(readers: Mapping[_ReaderProcess, Any], cpu_seconds: float) -> Iterator[_ReaderProcess]:
     """Yield each reader when it has an answer or has died.
 
     Raises `ReaderDiedError` after too much processor time or an hour without an answer.

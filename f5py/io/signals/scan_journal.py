@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, suppress
 
 from f5py.errors import DamagedValueError, OutputFileError
 from f5py.io.files.disk import to_disk
-from f5py.io.files.json_values import Values, is_text
+from f5py.io.files.json_values import JsonObject, is_text
 from f5py.messages import console
 
 #: Result of a scan: read names, or why the file was skipped.
@@ -25,8 +25,7 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
     """Journal file with a line per scanned fast5 file: its path, size, time and result.
 
     Each line begins with the CRC-32 of the rest; damaged lines of an existing file are ignored. Raises
-    `OutputFileError` if
-    the file cannot be read or written.
+    `OutputFileError` if the file cannot be read or written.
     """
 
     def __init__(self, path: str) -> None:
@@ -94,7 +93,7 @@ def _parsed(line: bytes) -> tuple[str, tuple[int, int, Found]]:
     checksum, _, text = line.rstrip(b"\n").partition(b" ")
     if checksum != b"%08x" % zlib.crc32(text):
         raise DamagedValueError("the line is not what was written")
-    values = Values.of_text(text)
+    values = JsonObject.of_text(text)
     values.check_names(("path", "size", "time", "found"))
     found: Found = values.text("found") if is_text(values.members["found"]) else values.texts("found")
     return values.text("path"), (values.integer("size"), values.integer("time", -(2**63)), found)

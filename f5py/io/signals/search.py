@@ -1,8 +1,7 @@
 """Search of folders for signal files.
 
 Links to folders are followed, but not in circles. A folder that cannot be listed is an error, because its reads would
-be
-lost silently. Names beginning with ``._`` are macOS metadata.
+be lost silently. Names beginning with ``._`` are macOS metadata.
 """
 
 from __future__ import annotations

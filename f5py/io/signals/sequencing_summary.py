@@ -31,10 +31,8 @@ def reads_by_file(paths: Sequence[str]) -> dict[str, list[str]]:
     """Return the reads of every signal file in sequencing summaries, by file name without folder.
 
     Files with an implausible number of reads are left out, as in f5c: more than the commonest number if over 20 files
-    have
-    that one, else more than 4000. Restarted or merged basecalling writes such tables. Raises `InputFileError` for a
-    missing
-    column (``read_id``, and ``filename`` or ``filename_fast5``, the latter if both exist) or a short line.
+    have that one, else more than 4000. Restarted or merged basecalling writes such tables. Raises `InputFileError` for
+    a missing column (``read_id``, and ``filename`` or ``filename_fast5``, the latter if both exist) or a short line.
     """
     reads: dict[str, list[str]] = {}
     for path in paths:

@@ -19,7 +19,7 @@ from f5py.io.remote import shown
 from f5py.threads.pool import CallingThread, WorkerPool
 
 
-class Unreadable(Exception):
+class UnreadableError(Exception):
     """A file or read cannot be read; the text is a phrase with it as subject."""
 
 
@@ -41,7 +41,7 @@ NO_FILE = "is in no signal file known; give the files that the reads were baseca
 Room = Callable[[int, DTypeLike], NDArray]
 
 
-class Packed(NamedTuple):
+class PackedSignals(NamedTuple):
     """Compressed samples; see `f5py.core.batch.PackedSamples`."""
 
     stored: StoredSamples
@@ -175,8 +175,7 @@ class SignalSource(Protocol):
         """Read the signals of the named reads, repeats allowed.
 
         Missing and unreadable reads are in ``problems`` and have no samples. Raises `SignalError` if the source is
-        unusable,
-        `MissingDependencyError` if it needs a package.
+        unusable, `MissingDependencyError` if it needs a package.
         """
         ...
 
@@ -184,8 +183,7 @@ class SignalSource(Protocol):
         """Return metadata of the sequencing run of the first readable read.
 
         Keys, such as ``experiment_type``, ``sequencing_kit``, ``flow_cell_product_code`` and ``sample_frequency``, are
-        spelled
-        as in fast5's context tags and tracking id and SLOW5's header, in lower case.
+        spelled as in fast5's context tags and tracking id and SLOW5's header, in lower case.
         """
         ...
 
@@ -215,8 +213,7 @@ class FileReader(Protocol):
         """Read each named read from its file; an empty path means an unknown file.
 
         `room` allocates the block's samples; its earlier arrays are not needed then. Raises `MissingDependencyError` if
-        a file
-        needs a package; unreadable reads are in ``problems``.
+        a file needs a package; unreadable reads are in ``problems``.
         """
         ...
 

@@ -41,8 +41,7 @@ def fetch_split(
     """Read the signals of reads of which some are split from others.
 
     A read that the source has under its own name is used whole, even with a parent. Each parent is read once. A part
-    that
-    exceeds its parent is truncated with a warning. A part with a missing parent or an impossible start is in
+    that exceeds its parent is truncated with a warning. A part with a missing parent or an impossible start is in
     ``problems``.
 
     Parameters

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from f5py.errors import DamagedValueError, InputFileError
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.json_values import MOST, Values
+from f5py.io.files.json_values import MOST, JsonObject
 from f5py.io.files.mapped_file import MappedFile
 from f5py.io.reads.read_records import sequence_batches
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
@@ -85,7 +85,7 @@ def write_index(index: ReferenceIndex, reference: str, path: str, fm_index: FmIn
         out.write(checksum.to_bytes(_CHECKSUM_BYTES, "little"))
 
 
-def _arrays(described: Values, content: NDArray[np.uint8], at: int) -> dict[str, Any]:
+def _arrays(described: JsonObject, content: NDArray[np.uint8], at: int) -> dict[str, Any]:
     """Read the arrays of an index, which begin behind a place."""
     described.check_names(_ALL_ARRAYS)
     arrays: dict[str, Any] = {}
@@ -93,7 +93,7 @@ def _arrays(described: Values, content: NDArray[np.uint8], at: int) -> dict[str,
         about = described.members[name]
         if not isinstance(about, list) or len(about) != 2 or about[0] != np.dtype(kind).str:
             raise DamagedValueError(f"arrays.{name} is not of its type")
-        length = Values({"length": about[1]}, f"arrays.{name}").integer("length")
+        length = JsonObject({"length": about[1]}, f"arrays.{name}").integer("length")
         at += -at % _ALIGNMENT
         if at + np.dtype(kind).itemsize * length > len(content):
             raise DamagedValueError("it is truncated")
@@ -162,7 +162,7 @@ def read_index(path: str) -> tuple[ReferenceIndex, str | None, FmIndex | None]:
         size = int.from_bytes(content[at : at + 8].tobytes(), "little")
         if at + 8 + size > len(content):
             raise DamagedValueError("it is truncated")
-        header = Values.of_text(content[at + 8 : at + 8 + size].tobytes())
+        header = JsonObject.of_text(content[at + 8 : at + 8 + size].tobytes())
         header.check_names(("names", "k", "w", "hpc", "reference", "size", "time", "arrays"))
         arrays = _arrays(header.object("arrays"), content, at + 8 + size)
         index = ReferenceIndex(

@@ -30,7 +30,7 @@ from f5py.core.windows import Windows
 from f5py.errors import DamagedValueError, F5pyError, InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.files.complete_file import complete_output, complete_text_output
-from f5py.io.files.json_values import Values
+from f5py.io.files.json_values import JsonObject
 from f5py.io.files.output import TextOutput
 from f5py.messages import console
 from f5py.options.output_names import kind_of_name, packed_ending
@@ -52,7 +52,7 @@ def _partition_names(array: NDArray[Any]) -> list[str]:
     """Decode the tag values of a saved `BedMethylOutput`."""
     if array.ndim or array.dtype.kind != "U":
         raise DamagedValueError(f"{_NAMES} is not a text")
-    return Values.of_text(str(array).encode()).texts("names", _MAX_PARTITIONS)
+    return JsonObject.of_text(str(array).encode()).texts("names", _MAX_PARTITIONS)
 
 
 def write_bedmethyl(

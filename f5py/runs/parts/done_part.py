@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import DamagedValueError, F5pyError, InputFileError
-from f5py.io.files.below import open_below, read_below
-from f5py.io.files.json_values import Values
+from f5py.io.files.json_values import JsonObject
+from f5py.io.files.open_below import open_below, read_below
 from f5py.io.files.output import TextOutput
 from f5py.jit.fused_sums import processor_has_fused_sums
 from f5py.runs.outcome import Outcome
@@ -63,7 +63,7 @@ class PartRecord:
     @classmethod
     def from_json(cls, text: bytes, statistics: RunStatistics | None = None) -> PartRecord:
         """Restore the result of `as_json`, filling `statistics`. Raises `DamagedValueError`."""
-        values = Values.of_text(text)
+        values = JsonObject.of_text(text)
         values.check_names([*cls.__dataclass_fields__, _CHECKSUM])
         checksum = values.integer(_CHECKSUM)
         if checksum != _checksum_of({name: values.members[name] for name in cls.__dataclass_fields__}):
@@ -94,7 +94,7 @@ def _checksum_of(members: dict[str, Any]) -> int:
 def _extent(value: Any) -> Extent:
     if not isinstance(value, list) or len(value) != len(Extent._fields):
         raise DamagedValueError("table is not a file, its borders and a checksum")
-    bounds = Values(dict(zip(Extent._fields, value, strict=True)), "table")
+    bounds = JsonObject(dict(zip(Extent._fields, value, strict=True)), "table")
     extent = Extent(bounds.text("file"), *(bounds.integer(name) for name in Extent._fields[1:]))
     if not _CHAIN_NAME.fullmatch(extent.file) or extent.begin > extent.end:
         raise DamagedValueError("table is not that of a part")

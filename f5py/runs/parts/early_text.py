@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any, BinaryIO
 
 from f5py.errors import InputFileError
-from f5py.io.files.unfinished_file import linked_in_place, nameless_file
+from f5py.io.files.atomic_write import link_into_place, nameless_file
 from f5py.options.output_names import kind_of_output
 from f5py.runs.parts.done_part import DonePart, read_part
 from f5py.runs.parts.plan import Plan
@@ -61,7 +61,7 @@ class EarlyText:
             about = os.fstat(self._file.fileno())
         except OSError:
             return False
-        return linked_in_place(self._file.fileno(), output, about)
+        return link_into_place(self._file.fileno(), output, about)
 
     def _give_up(self) -> None:
         if self._file is not None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from f5py.errors import InputFileError
 from f5py.io.remote import is_url
-from f5py.io.remote.urls import about_url, samples
+from f5py.io.remote.urls import samples, stat_url
 from f5py.io.signals.search import walked
 from f5py.messages import console
 from f5py.options.input_names import BESIDE_SLOW5
@@ -77,7 +77,7 @@ def _places(size: int) -> list[int]:
 
 
 def _of_url(url: str) -> dict[str, Any] | None:
-    about = about_url(url)
+    about = stat_url(url)
     if about is None:
         return None
     digest = hashlib.sha256()

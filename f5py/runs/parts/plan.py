@@ -24,10 +24,10 @@ from typing import Any
 from f5py import __version__
 from f5py.errors import DamagedValueError, F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRanges
-from f5py.io.files.below import check_own_folder, is_folder, read_below
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.disk import to_disk
-from f5py.io.files.json_values import MOST, Values, is_text
+from f5py.io.files.json_values import MOST, JsonObject, is_text
+from f5py.io.files.open_below import check_own_folder, is_folder, read_below
 from f5py.messages import console
 from f5py.options import Option, declarations
 from f5py.options.part_commands import MOST_PARTS
@@ -120,7 +120,7 @@ class Plan:
 
     @classmethod
     def _parsed(cls, path: Path, text: bytes) -> Plan:
-        content = Values.of_text(text)
+        content = JsonObject.of_text(text)
         version = content.text("version")
         if content.integer("format") != _FORMAT or version != __version__:
             raise InputFileError(
@@ -281,7 +281,7 @@ def _manifest(content: Mapping[str, Any], ranges: RecordRanges) -> Iterator[byte
     yield b"]}\n"
 
 
-def _input(inputs: Values, path: str) -> dict[str, Any]:
+def _input(inputs: JsonObject, path: str) -> dict[str, Any]:
     """Parse the fingerprint of an input."""
     about = inputs.object(path)
     if not is_text(path):
@@ -296,12 +296,12 @@ def _input(inputs: Values, path: str) -> dict[str, Any]:
     }
 
 
-def _ranges(content: Values) -> RecordRanges:
+def _ranges(content: JsonObject) -> RecordRanges:
     """Parse the ranges of the parts, None for the end of the file."""
     listed = content.members["ranges"]
     if not isinstance(listed, list) or not all(isinstance(one, list) for one in listed):
         raise DamagedValueError("ranges is not a list of lists")
-    bounds = Values({"ranges": [[-1 if value is None else value for value in one] for one in listed]})
+    bounds = JsonObject({"ranges": [[-1 if value is None else value for value in one] for one in listed]})
     array = bounds.integers("ranges", (-1, 3), least=-1)
     if len(array) > MOST_PARTS or array[:, [0, 2]].min(initial=0) < 0:
         raise DamagedValueError("ranges has bounds that no part has")

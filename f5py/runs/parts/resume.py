@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from f5py.errors import OutputFileError, UsageError
+from f5py.io.files.atomic_write import is_special, temporary_name
 from f5py.io.files.disk import remove_folder, temporary_folder
-from f5py.io.files.unfinished_file import is_special, unfinished_name
 
 _ENDING = ".f5py-parts"
 
@@ -36,7 +36,7 @@ def unfinished_folder(output: str | None) -> Iterator[str]:
         with temporary_folder("f5py-parts-") as folder:
             yield folder
         return
-    path = f"{unfinished_name(os.path.realpath(output))}{_ENDING}"
+    path = f"{temporary_name(os.path.realpath(output))}{_ENDING}"
     try:
         with suppress(FileExistsError):
             os.mkdir(path)

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
-from f5py.io.files.below import check_own_folder, open_below
+from f5py.io.files.atomic_write import is_special, link_into_place
 from f5py.io.files.disk import to_disk
+from f5py.io.files.open_below import check_own_folder, open_below
 from f5py.io.files.output import TextOutput, copy_bytes
-from f5py.io.files.unfinished_file import is_special, linked_in_place
 
 CHAINS = "tables"
 _BUFFER_BYTES = 1 << 20
@@ -199,7 +199,7 @@ def give_name(folder: Path, extents: Sequence[Extent], output: str) -> bool:
             if about.st_nlink > 1:
                 return False
             os.ftruncate(descriptor, ends[-1])  # rows of a part that was not done
-        return linked_in_place(str(path), output, about)
+        return link_into_place(str(path), output, about)
     except OSError:
         return False
     finally:

@@ -17,7 +17,7 @@ from f5py.compute.gpu.results._group_order_numba import (
     work_elements,
 )
 from f5py.core.offsets import elements_of, offsets_of
-from f5py.methylation._group_list_numba import Listing
+from f5py.methylation._group_list_numba import GroupWindows
 
 from ...compiled import compiled
 
@@ -35,7 +35,7 @@ def test_stable_by_kmers_and_events(most_events, is_roomy):
     n_bases = rng.integers(22, 90, offsets[-1]).astype(np.int32)
     begin = rng.integers(0, 9000, offsets[-1]).astype(np.int32)
     end = begin + rng.choice([-1, 1], offsets[-1]).astype(np.int32) * rng.integers(10, most_events, offsets[-1])
-    listing = Listing(rng.integers(0, 9000, offsets[-1]).astype(np.int32), n_bases, begin, end.astype(np.int32))
+    listing = GroupWindows(rng.integers(0, 9000, offsets[-1]).astype(np.int32), n_bases, begin, end.astype(np.int32))
     at = np.flatnonzero(rng.random(_N_READS // 2) < 0.8)
     aligned = np.sort(rng.choice(_N_READS, _N_READS // 2, replace=False))
     columns, rows = n_bases.astype(np.int64) - _K + 1, np.abs(end - begin).astype(np.int64) + 1

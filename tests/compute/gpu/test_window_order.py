@@ -18,7 +18,7 @@ from f5py.compute.gpu.results._window_order_numba import (
     work_elements,
 )
 from f5py.core.offsets import elements_of, offsets_of
-from f5py.methylation._group_list_numba import Listing
+from f5py.methylation._group_list_numba import GroupWindows
 from f5py.methylation._site_list_numba import SiteListing
 from f5py.methylation.hmm_gpu import LANES
 
@@ -42,7 +42,7 @@ def test_windows_of_several_pieces():
     begin = rng.integers(0, 9000, total)
     end = begin + rng.choice([-1, 1], total) * rng.integers(10, 90, total)
     of_windows = rng.integers(0, 9000, total), rng.integers(22, 90, total), begin, end
-    listing = Listing(*(numbers.astype(np.int32) for numbers in of_windows))
+    listing = GroupWindows(*(numbers.astype(np.int32) for numbers in of_windows))
     n_sites = rng.integers(1, 7, total).astype(np.int32)
     first = offsets_of(n_sites)[:-1]
     width = np.where(n_sites > 1, np.minimum(n_sites, rng.integers(1, 5, total)), 0).astype(np.int32)

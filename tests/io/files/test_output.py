@@ -17,9 +17,9 @@ import pytest
 
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.bytes.bgzf_blocks import END_BLOCK
+from f5py.io.files.atomic_write import files_with_rows, finish_pending, forget_files_with_rows
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import open_output
-from f5py.io.files.unfinished_file import forget_kept_rows, kept_rows, settle_unfinished
 
 from ...patience import PATIENCE
 
@@ -63,11 +63,11 @@ def test_unbuffered_standard_output_is_written_whole():
 def test_after_an_error_the_rows_have_no_final_name(tmp_path, name, problem):
     path, unfinished = tmp_path / name, tmp_path / f".unfinished-{name}"
     path.write_bytes(b"old")
-    forget_kept_rows()
+    forget_files_with_rows()
     with pytest.raises(type(problem)) as raised:
         put(path, b"header\n", b"a\n", b"half a r", problem)
     assert path.read_bytes() == b"old"
-    assert kept_rows() == [str(unfinished)]
+    assert files_with_rows() == [str(unfinished)]
     if name == "x":
         assert unfinished.read_bytes() == b"header\na\n"
     else:
@@ -206,13 +206,13 @@ def test_unfinished_files_can_be_discarded(tmp_path):
         with complete_output(str(earlier)) as file:
             file.write(b"new")
             assert len(list(tmp_path.iterdir())) == 3
-            settle_unfinished()
+            finish_pending()
             assert sorted(path.name for path in tmp_path.iterdir()) == ["earlier", "whole"]
             file.write(b"more")
 
     with pytest.raises(OutputFileError, match=r"earlier: cannot write: No such file or directory; no file was made"):
         write()
-    settle_unfinished()
+    finish_pending()
     assert earlier.read_bytes() == b"old"
     assert (tmp_path / "whole").read_bytes() == b"whole"
     assert len(list(tmp_path.iterdir())) == 2

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from f5py.io.reads.read_index_output import IndexOfReads, _Replacing, _write_rows
+from f5py.io.reads.read_index_output import ReadIndexOutput, _AtomicFiles, _write_rows
 
 
 def write_sequence_index(reads_path: str, threads: int = 4, sources: Sequence[str] = ()) -> dict[str, str]:
-    """Write ``.index``, ``.index.fai`` and ``.index.gzi``; see `IndexOfReads.write_sequences`."""
-    with IndexOfReads(reads_path, with_signals=False) as index:
+    """Write ``.index``, ``.index.fai`` and ``.index.gzi``; see `ReadIndexOutput.write_sequences`."""
+    with ReadIndexOutput(reads_path, with_signals=False) as index:
         paths = index.write_sequences(threads, sources)
-        index.put_in_place()
+        index.commit()
     return paths
 
 
 def write_readdb(path: str, paths: Mapping[str, str]) -> None:
     """Write the ``.readdb`` file `path`: a line per read, sorted bytewise by name."""
-    files = _Replacing(path)
+    files = _AtomicFiles(path)
     try:
         with files.writing() as temporary:
             _write_rows(temporary[0], paths)
-        files.put_in_place()
+        files.commit()
     finally:
         files.discard()

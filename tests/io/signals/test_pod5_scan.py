@@ -16,7 +16,7 @@ pytest.importorskip("pod5", reason="needs pod5")
 from f5py.errors import F5pyError, MissingDependencyError, SignalError
 from f5py.io.signals import open_signals
 from f5py.io.signals.pod5 import pod5_scan
-from f5py.io.signals.pod5.pod5_scan import KeysOfFiles
+from f5py.io.signals.pod5.pod5_scan import ReadLister
 from f5py.io.signals.pod5.reader import Pod5Index, keys_of
 
 from . import odd_readers
@@ -50,7 +50,7 @@ def test_the_same_names_and_words(files, capfd):
     beside = Pod5Index([])
     assert list(beside) == []
     assert beside.paths_of(list(alone)) == [""] * 4
-    with KeysOfFiles() as beside_this:
+    with ReadLister() as beside_this:
         beside.fill(files, beside_this)
     assert list(beside.items()) == list(alone.items())
     assert len(beside) == 4
@@ -59,7 +59,7 @@ def test_the_same_names_and_words(files, capfd):
 
 
 def test_what_is_wrong_with_a_file(files, tmp_path):
-    with KeysOfFiles() as beside:
+    with ReadLister() as beside:
         np.testing.assert_array_equal(beside(files[0]), keys_of(files[0]))
         for path in (files[1], str(tmp_path / "gone.pod5"), str(tmp_path)):
             with pytest.raises(SignalError) as here:
@@ -93,7 +93,7 @@ def test_a_missing_package(monkeypatch, files):
     monkeypatch.setattr(pod5_scan, "_serve", odd_readers.keys_without_pod5)
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     monkeypatch.setattr(odd_readers.keys_without_pod5, "__module__", "odd_readers")
-    with KeysOfFiles() as beside, pytest.raises(MissingDependencyError, match="install it"):
+    with ReadLister() as beside, pytest.raises(MissingDependencyError, match="install it"):
         beside(files[0])
 
 
@@ -101,7 +101,7 @@ def test_a_missing_package(monkeypatch, files):
 def test_files_that_end_or_stop_the_process(monkeypatch, capfd):
     monkeypatch.setattr(pod5_scan.HelperProcess, "loops", lambda self, n: self.silence > 1)
     index = Pod5Index([])
-    with KeysOfFiles() as beside:
+    with ReadLister() as beside:
         index.fill(["a", "abort", "b", "loop", "c"], beside)
     assert list(index.paths_of(list(index))) == ["a", "b", "c"]
     words = " ".join(capfd.readouterr().err.split())
@@ -112,7 +112,7 @@ def test_files_that_end_or_stop_the_process(monkeypatch, capfd):
 
 @pytest.mark.usefixtures("odd")
 def test_a_process_that_is_killed_ends_the_run():
-    with KeysOfFiles() as beside:
+    with ReadLister() as beside:
         beside("a")
         os.kill(beside._process.pid, signal.SIGKILL)
         with pytest.raises(F5pyError, match="was killed, perhaps for lack of memory"):
@@ -124,7 +124,7 @@ def test_a_process_that_never_answers(monkeypatch):
     monkeypatch.setattr(pod5_scan.HelperProcess, "loops", lambda self, n: False)
     monkeypatch.setattr(pod5_scan.HelperProcess, "waits_too_long", lambda self, path: self.silence > 0.5)
     began = time.monotonic()
-    with KeysOfFiles() as beside, pytest.raises(F5pyError, match="loop: the process that lists its reads has not answ"):
+    with ReadLister() as beside, pytest.raises(F5pyError, match="loop: the process that lists its reads has not answ"):
         beside("loop")
     assert time.monotonic() - began >= 0.5
 
@@ -134,5 +134,5 @@ def test_a_process_that_cannot_be_started(monkeypatch):
         raise OSError(11, "Resource temporarily unavailable")
 
     monkeypatch.setattr(pod5_scan, "HelperProcess", fail)
-    with KeysOfFiles() as beside, pytest.raises(F5pyError, match="cannot start the process that lists POD5 files: Res"):
+    with ReadLister() as beside, pytest.raises(F5pyError, match="cannot start the process that lists POD5 files: Res"):
         beside("a")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from f5py.io.files import unfinished_file
+from f5py.io.files import atomic_write
 from f5py.options.signal_commands import CallOptions
 from f5py.runs.parts import early_text
 from f5py.runs.parts.done_part import DonePart, read_part
@@ -118,8 +118,8 @@ def test_file_systems_without_such_files(made: ReadSet, here: Path, monkeypatch:
 
     plan = planned(made)
     assert run_command("run-part", "p") == 0
-    monkeypatch.setattr(unfinished_file.os, "open", refused)
-    assert unfinished_file.nameless_file("calls.tsv") is None
+    monkeypatch.setattr(atomic_write.os, "open", refused)
+    assert atomic_write.nameless_file("calls.tsv") is None
     monkeypatch.undo()
     monkeypatch.setattr(early_text, "nameless_file", lambda output: None)
     with EarlyText(plan, options_of(plan)) as early:

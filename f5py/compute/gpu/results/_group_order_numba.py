@@ -29,7 +29,9 @@ class GroupOrder(NamedTuple):
     # shape (m,): where the batch has each group's calls, the number of the slot, which is below 2 ** 32; plus 2
     # ** 32 times the read, as the part counts them
     places: NDArray[np.int64]
-    groups: NDArray[np.int32]  # shape (m, 5): the read and the fields of `f5py.methylation._group_list_numba.Listing`
+    groups: NDArray[
+        np.int32
+    ]  # shape (m, 5): the read and the fields of `f5py.methylation._group_list_numba.GroupWindows`
     # columns, rows: shape (m // GROUPS + 1,): largest numbers of k-mers and events of each warp
     columns: NDArray[np.int32]
     rows: NDArray[np.int32]

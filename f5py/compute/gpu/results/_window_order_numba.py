@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from f5py.compute.gpu.results._group_order_numba import BUCKETS, sort_by
 from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import inner, kernel
-from f5py.methylation._group_list_numba import Listing
+from f5py.methylation._group_list_numba import GroupWindows
 from f5py.methylation.hmm_gpu import LANES
 
 #: Sites under a k-mer that the lanes of a warp can tell apart.
@@ -24,7 +24,7 @@ class WindowOrder(NamedTuple):
 
     n: NDArray[np.int64]  # shape (3,): numbers of windows, sites and warps; the arrays have room for more
     slots: NDArray[np.int64]  # shape (m,): where the batch has the calls of each window's group
-    # shape (m, 7): the read, as the part counts them, the fields of `f5py.methylation._group_list_numba.Listing`, and
+    # shape (m, 7): the read's number in the part, the fields of `f5py.methylation._group_list_numba.GroupWindows`, and
     # the first element of `places` with the number of sites
     windows: NDArray[np.int32]
     places: NDArray[np.int32]  # shape (n_sites,): see `f5py.methylation._site_list_numba.SiteListing`
@@ -50,7 +50,7 @@ class PartGroups(NamedTuple):
     offsets: NDArray[np.int64]
     n: NDArray[np.int64]
     n_sites: NDArray[np.int32]  # of each group
-    listing: Listing
+    listing: GroupWindows
 
 
 class WindowLimits(NamedTuple):

@@ -11,8 +11,8 @@ from f5py.compute.gpu.results.part_results import PartResults
 from f5py.compute.gpu.results.references import put_segments
 from f5py.core.batch import Calls, ReadBatch
 from f5py.core.motifs import MotifCodes
-from f5py.methylation._group_list_numba import Listing
-from f5py.methylation.correlated import Terms, single_precision
+from f5py.methylation._group_list_numba import GroupWindows
+from f5py.methylation.correlated import NoiseTerms, single_precision
 from f5py.methylation.hmm_gpu import LANES, MAX_MOTIF, constants, motif_table
 from f5py.pore_model.model import PoreModel
 
@@ -23,8 +23,8 @@ class MotifScoring(NamedTuple):
     model: Any  # see `Tables.levels`
     motifs: Any  # see `f5py.methylation.hmm_gpu.motif_table`
     k: int
-    noise: Terms | None
-    listing: Listing
+    noise: NoiseTerms | None
+    listing: GroupWindows
 
 
 class GpuScores(PartResults):
@@ -42,8 +42,8 @@ class GpuScores(PartResults):
         reads: NDArray[np.bool_],
         model: PoreModel,
         motifs: tuple[MotifCodes, MotifCodes],
-        listing: Listing,
-        noise: Terms | None,
+        listing: GroupWindows,
+        noise: NoiseTerms | None,
     ) -> NDArray[np.bool_]:
         """Queue the scoring of the groups of `reads`; `fetch` queues those that do not fit at once.
 
@@ -101,7 +101,7 @@ class GpuScores(PartResults):
             put_segments(part, "reference", batch, aligned, reads, self._pool)
             part.put("is_reverse", batch.reverse[aligned])
 
-    def _put_numbers(self, batch: ReadBatch, noise: Terms | None) -> None:
+    def _put_numbers(self, batch: ReadBatch, noise: NoiseTerms | None) -> None:
         """Upload the scaling of reads, which depends on the noise."""
         from f5py.methylation._group_list_numba import numbers_of_reads
 

@@ -41,7 +41,7 @@ N_RECORDS, N_WITHOUT, N_DAMAGED, N_LISTED, N_NOT_ALIGNED, N_NOT_AT_SITE = range(
 _BITS_OF_CODE = np.array([0, 1, 2, 0, 4, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0], np.uint8)
 
 
-class Wanted(NamedTuple):
+class SiteFilter(NamedTuple):
     """Selection of calls."""
 
     names: tuple[NDArray[np.uint8], NDArray[np.uint8]]  # the modification's code and number, as texts
@@ -52,7 +52,7 @@ class Wanted(NamedTuple):
     without_call: bool  # with a reference: also list sites without a call, on each record's strand
 
 
-class Segments(NamedTuple):
+class ReferenceSegments(NamedTuple):
     """Reference letters around records; empty if the reads define the sites."""
 
     letters: NDArray[np.uint8]
@@ -217,8 +217,8 @@ def list_sites(data, starts, n, wanted, segments, columns, counts):
     ----------
     data, starts, n
         Records, from `f5py.io.bam._bam_numba.list_records`.
-    wanted : Wanted
-    segments : Segments
+    wanted : SiteFilter
+    segments : ReferenceSegments
     columns : ModifiedSites
         Filled; large enough for every base and, for sites without a call, every reference base.
     counts : int64, shape (6,)

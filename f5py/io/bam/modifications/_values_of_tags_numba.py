@@ -31,7 +31,7 @@ COMPLEMENT = np.zeros(16, np.uint8)
 COMPLEMENT[[1, 2, 4, 8]] = (8, 4, 2, 1)
 
 
-class Bases(NamedTuple):
+class TaggedBases(NamedTuple):
     """Bases of a record with the values of its tags, shape (n,)."""
 
     bits: NDArray[np.uint8]
@@ -42,14 +42,14 @@ class Bases(NamedTuple):
 
 @exact_inner
 def new_bases(room):
-    return Bases(
+    return TaggedBases(
         np.empty(room, np.uint8), np.empty(room, np.int16), np.empty(room, np.int16), np.empty(room, np.float32)
     )
 
 
 @exact_inner
 def first_bases(bases, n):
-    return Bases(bases.bits[:n], bases.wanted[:n], bases.highest[:n], bases.total[:n])
+    return TaggedBases(bases.bits[:n], bases.wanted[:n], bases.highest[:n], bases.total[:n])
 
 
 @exact_inner

@@ -63,7 +63,7 @@ class TagCounts:
 
 
 @dataclass(frozen=True)
-class WantedSites:
+class SiteSelection:
     """Selection of calls."""
 
     motif: Motif
@@ -89,7 +89,7 @@ def names_of_code(code: str) -> tuple[str, str]:
 
 
 def modified_sites(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: WantedSites
+    data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: SiteSelection
 ) -> tuple[ModifiedSites, NDArray[np.int64]]:
     """List the calls of `n` records from `record_chunks`, and their counts (`TagCounts.add`).
 
@@ -97,7 +97,7 @@ def modified_sites(
     """
     from f5py.io.bam._bam_columns_numba import places_of
     from f5py.io.bam._bam_numba import N_BASES
-    from f5py.io.bam.modifications._modified_sites_numba import Segments, Wanted, list_sites
+    from f5py.io.bam.modifications._modified_sites_numba import ReferenceSegments, SiteFilter, list_sites
 
     motif = wanted.motif
     n_bases = int(fixed_numbers(data, starts[:n], N_BASES, np.int32).sum(dtype=np.int64))
@@ -112,18 +112,18 @@ def modified_sites(
     )  # fmt: skip
     counts = np.zeros(6, np.int64)
     code, other_code = (np.frombuffer(code.encode(), np.uint8) for code in wanted.codes)
-    calls = Wanted(
+    calls = SiteFilter(
         (code, other_code), wanted.least, np.uint8(1 << "ACGT".index(motif.canonical)),
         (motif.offset_forward, motif.offset_reverse), (motif.codes(False).masks, motif.codes(True).masks),
         without_call,
     )  # fmt: skip
-    segments = Segments(*_segments(data, starts, n, wanted))
+    segments = ReferenceSegments(*_segments(data, starts, n, wanted))
     n_found = list_sites(data, starts, n, calls, segments, columns, counts)
     return ModifiedSites._make(column[:n_found].copy() for column in columns), counts
 
 
 def listed_sites(
-    alignments: AlignmentFile, wanted: WantedSites, tags: TagCounts, n_threads: int,
+    alignments: AlignmentFile, wanted: SiteSelection, tags: TagCounts, n_threads: int,
     advance: Callable[[int], object] = lambda count: None,
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], ModifiedSites]]:  # fmt: skip
     """Yield records, as `AlignmentFile.chunks`, with the calls at their sites.
@@ -150,7 +150,7 @@ def listed_sites(
 
 
 def _segments(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: WantedSites
+    data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: SiteSelection
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """Return reference letters around the records, offsets and start positions; empty without a reference."""
     from f5py.io.bam._bam_columns_numba import places_of

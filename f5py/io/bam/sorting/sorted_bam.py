@@ -28,9 +28,9 @@ from f5py.io.bam.indexed_output import index_suffix, write_index
 from f5py.io.bam.sorting.record_index import Placed, index_of
 from f5py.io.bam.sorting.record_runs import RecordRuns, Records, copied
 from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, bgzf_block
+from f5py.io.files.atomic_write import finish_pending
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.disk import free_bytes
-from f5py.io.files.unfinished_file import settle_unfinished
 from f5py.threads.interrupts import wait_for_event
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ class SortedRecords:
         """End the thread that sorts, if there is one; one that does not come back in time keeps its files."""
         self.stop()
         if self._is_complete is not None and not self._is_complete.wait(_PATIENCE_SECONDS):
-            settle_unfinished()
+            finish_pending()
             _left_open.append(self._files.pop_all())
 
     def _complete_in_thread(self, is_complete: threading.Event) -> None:

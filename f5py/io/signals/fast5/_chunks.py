@@ -14,7 +14,7 @@ from h5py import h5d, h5p, h5t, h5z
 from isal import isal_zlib
 from numpy.typing import NDArray
 
-from f5py.io.signals.source import Unreadable
+from f5py.io.signals.source import UnreadableError
 
 #: VBZ (variable-byte integers and zstd) in the HDF Group's registry.
 VBZ_FILTER = 32020
@@ -34,7 +34,7 @@ def filters_of(created: h5p.PropDCID) -> list[int]:
 def read_chunks(dataset: h5d.DatasetID) -> NDArray[np.int16] | None:
     """Return the samples of a one-dimensional dataset, or None if HDF5 must read them.
 
-    Chunks may exceed the signal; a stored chunk needs only the samples left. Raises `Unreadable` if one has fewer.
+    Chunks may exceed the signal; a stored chunk needs only the samples left. Raises `UnreadableError` if one has fewer.
     """
     created = dataset.get_create_plist()
     if created.get_layout() != h5d.CHUNKED or not hasattr(dataset, "read_direct_chunk"):
@@ -45,7 +45,7 @@ def read_chunks(dataset: h5d.DatasetID) -> NDArray[np.int16] | None:
     (n,), (length,) = dataset.shape, created.get_chunk()
     if not filters:  # HDF5 returns no stored lengths then
         if dataset.get_storage_size() < (dataset.get_num_chunks() * length - -n % length) * size:
-            raise Unreadable(_TOO_SHORT)
+            raise UnreadableError(_TOO_SHORT)
         return None
     is_shuffled = len(filters) == 2 and filters[0] == h5z.FILTER_SHUFFLE and tuple(created.get_filter(0)[2]) == (size,)
     is_plain_gzip = filters[-1] == h5z.FILTER_DEFLATE and (len(filters) == 1 or is_shuffled)
@@ -62,7 +62,7 @@ def read_chunks(dataset: h5d.DatasetID) -> NDArray[np.int16] | None:
             needs_hdf5 = True
             continue
         if n_bytes is not None and n_bytes < n_samples * size:
-            raise Unreadable(_TOO_SHORT)
+            raise UnreadableError(_TOO_SHORT)
         if not needs_hdf5:
             samples = _unshuffle(expanded) if is_shuffled else np.frombuffer(expanded, np.int16, n_samples)
             chunks.append(samples[:n_samples])

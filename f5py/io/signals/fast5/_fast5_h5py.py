@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, SignalError, pip_install, unavailable
 from f5py.io.signals.fast5._chunks import VBZ_FILTER, filters_of, read_chunks
-from f5py.io.signals.recent import raise_if_of_machine
-from f5py.io.signals.source import CALIBRATION, FIELDS, Unreadable
+from f5py.io.signals.lru_cache import raise_if_of_machine
+from f5py.io.signals.source import CALIBRATION, FIELDS, UnreadableError
 
 #: Longer signals (70 hours at 4 kHz) mean a damaged header.
 MAX_SAMPLES = 1_000_000_000
@@ -46,17 +46,17 @@ def silence_hdf5() -> None:
 class Fast5File:
     """An open single-read or multi-read fast5 file.
 
-    Raises `Unreadable` if the file cannot be opened or has another layout.
+    Raises `UnreadableError` if the file cannot be opened or has another layout.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         if _is_pipe(path):
-            raise Unreadable("is in a pipe; signals are read from files")
+            raise UnreadableError("is in a pipe; signals are read from files")
         try:
             self._file = _open(os.fsencode(path))
         except _HDF5_ERRORS as error:
-            raise Unreadable(f"is in a file that {_why_not_opened(path, error)}") from None
+            raise UnreadableError(f"is in a file that {_why_not_opened(path, error)}") from None
         try:
             self.multi = _is_multi_read(self._file)
             self._single = b"" if self.multi else _single_read_group(self._file)
@@ -73,17 +73,17 @@ class Fast5File:
     def read(self, name: str) -> tuple[NDArray[np.int16], list[float]]:
         """Read a read's samples and its values of `FIELDS`, the start in samples.
 
-        Single-read files ignore the name, as in f5c. Raises `Unreadable` if the read is missing or damaged,
+        Single-read files ignore the name, as in f5c. Raises `UnreadableError` if the read is missing or damaged,
         `MissingDependencyError` if the VBZ filter is needed and not installed.
         """
         try:
             return self._read(name)
-        except Unreadable:
+        except UnreadableError:
             self._check_unchanged()
             raise
         except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
             self._check_unchanged()
-            raise Unreadable(f"has a damaged entry ({hdf5_reason(error)})") from error
+            raise UnreadableError(f"has a damaged entry ({hdf5_reason(error)})") from error
 
     def _check_unchanged(self) -> None:
         """Raise `SignalError` if the file has changed, so that errors of reads mean nothing."""
@@ -111,12 +111,12 @@ class Fast5File:
             return math.nan
 
     def run_info(self, name: str) -> dict[str, str]:
-        """Return context tags and tracking id, in lower case; raise `Unreadable` for a missing read."""
+        """Return context tags and tracking id, in lower case; raise `UnreadableError` for a missing read."""
         above = b"read_" + name.encode(errors="surrogateescape") if self.multi else b"UniqueGlobalKey"
         try:
             h5g.open(self._file, above)
         except _HDF5_ERRORS:
-            raise Unreadable("is not in this file") from None
+            raise UnreadableError("is not in this file") from None
         found: dict[str, str] = {}
         for part in _RUN_GROUPS:
             try:
@@ -129,13 +129,13 @@ class Fast5File:
         try:
             dataset = h5d.open(self._file, group + below)
         except _HDF5_ERRORS as error:
-            raise Unreadable(self._why_no_signal(group, below, error)) from None
+            raise UnreadableError(self._why_no_signal(group, below, error)) from None
         shape = dataset.shape
         if len(shape) != 1 or shape[0] > MAX_SAMPLES:
-            raise Unreadable(f"has a signal of impossible shape {shape}")
+            raise UnreadableError(f"has a signal of impossible shape {shape}")
         kind = dataset.get_type()
         if kind.get_class() != h5t.INTEGER:
-            raise Unreadable("has a signal that is not of whole numbers")
+            raise UnreadableError("has a signal that is not of whole numbers")
         self._check_storage(dataset, shape[0] * kind.get_size())
         with suppress(*_HDF5_ERRORS):  # HDF5 reports the error
             if (samples := read_chunks(dataset)) is not None:
@@ -150,13 +150,15 @@ class Fast5File:
         if size > stored * _MOST_COMPRESSION + _SMALL and (
             size > stored * _MOST_COMPRESSION_VBZ or VBZ_FILTER not in filters_of(dataset.get_create_plist())
         ):
-            raise Unreadable(f"has a signal of {size} bytes by its header, of which {stored} are stored; it is damaged")
+            raise UnreadableError(
+                f"has a signal of {size} bytes by its header, of which {stored} are stored; it is damaged"
+            )
         if h5f.get_name(dataset) != self._name:
-            raise Unreadable("has a signal that is a link to another file")
+            raise UnreadableError("has a signal that is a link to another file")
         if stored >= size or not stored:  # not compressed, so perhaps external
             layout = dataset.get_create_plist()
             if layout.get_layout() == h5d.VIRTUAL or layout.get_external_count():
-                raise Unreadable("has a signal that is kept in another file")
+                raise UnreadableError("has a signal that is kept in another file")
 
     def _values(self, dataset: h5d.DatasetID, out: NDArray) -> NDArray:
         try:
@@ -164,11 +166,11 @@ class Fast5File:
         except _HDF5_ERRORS as error:
             # checked late, because listing the filters of every dataset is slow
             if not self._missing_vbz(dataset):
-                raise Unreadable(f"has damaged signal data ({hdf5_reason(error)})") from None
+                raise UnreadableError(f"has damaged signal data ({hdf5_reason(error)})") from None
             try:
                 dataset.read(h5s.ALL, h5s.ALL, out)
             except _HDF5_ERRORS as again:
-                raise Unreadable(f"has damaged signal data ({hdf5_reason(again)})") from None
+                raise UnreadableError(f"has damaged signal data ({hdf5_reason(again)})") from None
         return out
 
     def _missing_vbz(self, dataset: h5d.DatasetID) -> bool:
@@ -182,14 +184,14 @@ class Fast5File:
         try:
             channel = h5g.open(self._file, group)
         except _HDF5_ERRORS:
-            raise Unreadable("has no channel_id group and so no calibration") from None
+            raise UnreadableError("has no channel_id group and so no calibration") from None
         return [self._number(channel, what) for what in _CALIBRATION]
 
     def _number(self, group: h5g.GroupID, what: bytes) -> float:
         try:
             attribute = h5a.open(group, what)
         except _HDF5_ERRORS:
-            raise Unreadable(f"has no calibration attribute {what.decode()}") from None
+            raise UnreadableError(f"has no calibration attribute {what.decode()}") from None
         try:
             if attribute.shape == ():
                 attribute.read(self._value, h5t.NATIVE_DOUBLE)
@@ -198,7 +200,7 @@ class Fast5File:
             attribute.read(values, h5t.NATIVE_DOUBLE)
             return float(values.item())
         except _HDF5_ERRORS:
-            raise Unreadable(f"has a calibration attribute {what.decode()} that is not a number") from None
+            raise UnreadableError(f"has a calibration attribute {what.decode()} that is not a number") from None
 
     def _why_no_signal(self, group: bytes, below: bytes, error: Exception) -> str:
         at = b""
@@ -285,17 +287,17 @@ def _is_multi_read(file: h5f.FileID) -> bool:
         root.links.iterate(look)
         return is_found
     except _HDF5_ERRORS as error:
-        raise Unreadable(f"is in a file that is damaged ({hdf5_reason(error)})") from None
+        raise UnreadableError(f"is in a file that is damaged ({hdf5_reason(error)})") from None
 
 
 def _single_read_group(file: h5f.FileID) -> bytes:
     try:
         reads = h5g.open(file, b"Raw/Reads")
         if reads.get_num_objs() == 0:
-            raise Unreadable("is in a single-read file whose /Raw/Reads is empty")
+            raise UnreadableError("is in a single-read file whose /Raw/Reads is empty")
         return b"Raw/Reads/" + reads.get_objname_by_idx(0)
     except _HDF5_ERRORS:
-        raise Unreadable("is in a file without /Raw/Reads, or which is no fast5 file") from None
+        raise UnreadableError("is in a file without /Raw/Reads, or which is no fast5 file") from None
 
 
 def _attributes(group: h5g.GroupID) -> dict[str, str]:
@@ -318,7 +320,7 @@ def _attributes(group: h5g.GroupID) -> dict[str, str]:
 def _as_int16(samples: NDArray) -> NDArray[np.int16]:
     limits = np.iinfo(np.int16)
     if samples.size and (samples.min() < limits.min or samples.max() > limits.max):
-        raise Unreadable(f"has a signal of type {samples.dtype} with values beyond 16 bits")
+        raise UnreadableError(f"has a signal of type {samples.dtype} with values beyond 16 bits")
     return samples.astype(np.int16)
 
 

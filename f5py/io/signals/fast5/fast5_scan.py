@@ -33,8 +33,7 @@ def read_names(path: str) -> list[str]:
     """Return the names of the reads in a fast5 file.
 
     With a group ``/Raw`` it is a single read, named by the attribute ``read_id`` of the first group below
-    ``/Raw/Reads``;
-    otherwise each group ``read_<name>`` is a read. The attribute ``file_version`` is unreliable.
+    ``/Raw/Reads``; otherwise each group ``read_<name>`` is a read. The attribute ``file_version`` is unreliable.
 
     Raises `OSError` for an unreadable file, `LookupError` for a missing entry.
     """
@@ -85,13 +84,13 @@ def scan_fast5(
     rest = [path for path in paths if path not in known]
     advance(len(paths) - len(rest))
     size = max(1, min(_MOST_FILES_PER_CHUNK, len(rest) // (4 * processes)))
-    chunks = [_Chunk(rest[start : start + size]) for start in range(0, len(rest), size)]
+    chunks = [_ScanTask(rest[start : start + size]) for start in range(0, len(rest), size)]
     _scan_chunks(chunks, min(processes, len(chunks)), advance, journal)
     scanned = iter([one for chunk in chunks for one in chunk.found])
     return [known[path] if path in known else next(scanned) for path in paths]
 
 
-class _Chunk:
+class _ScanTask:
     """Files scanned one after the other by a process, and the results so far."""
 
     def __init__(self, paths: Sequence[str]) -> None:
@@ -109,12 +108,12 @@ def _work(connection: Connection) -> None:
 
 
 def _scan_chunks(
-    chunks: list[_Chunk], processes: int, advance: Callable[[int], object], journal: ScanJournal | None
+    chunks: list[_ScanTask], processes: int, advance: Callable[[int], object], journal: ScanJournal | None
 ) -> None:
     waiting = iter(chunks)
-    busy: dict[Any, tuple[HelperProcess, _Chunk]] = {}
+    busy: dict[Any, tuple[HelperProcess, _ScanTask]] = {}
 
-    def start(process: HelperProcess | None, chunk: _Chunk | None) -> None:
+    def start(process: HelperProcess | None, chunk: _ScanTask | None) -> None:
         """Continue a chunk with a process, or with a new one."""
         if chunk is None:
             if process is not None:
@@ -126,7 +125,7 @@ def _scan_chunks(
         with suppress(ConnectionError):  # a death is noticed below
             send(process.connection, chunk.rest)
 
-    def take(chunk: _Chunk, found: Found) -> None:
+    def take(chunk: _ScanTask, found: Found) -> None:
         if journal is not None:
             journal.add(chunk.rest[0], found)
         chunk.found.append(found)
@@ -144,7 +143,7 @@ def _scan_chunks(
                         answer = connection.recv()
                         process.begin()
                     except (EOFError, ConnectionError) as problem:
-                        if not (number := process.deadly_signal()):
+                        if not (number := process.fatal_signal()):
                             why = "was killed, perhaps for lack of memory; try again with a smaller --iop"
                             raise F5pyError(f"a process that scanned fast5 files {why}") from problem
                         fate = f"ends the library that reads it ({number})"

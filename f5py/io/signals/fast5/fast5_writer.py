@@ -45,7 +45,7 @@ class Fast5Writer:
         import h5py
 
         try:
-            self._disk = _Disk(self._part)
+            self._disk = _CheckedFile(self._part)
             self._file = h5py.File(self._disk, "w")
             self._file.attrs["file_version"] = np.bytes_(b"2.0")
             self._file.attrs["file_type"] = np.bytes_(b"multi-read")
@@ -155,7 +155,7 @@ class Fast5Writer:
         return OutputFileError(f"{self._path}: cannot write: {problem.strerror or problem}")
 
 
-class _Disk(FileIO):
+class _CheckedFile(FileIO):
     """File below HDF5 that keeps the first write error for `check` and discards later writes.
 
     HDF5 writes its cache before it closes a file; on a full disk it would report every object and once more at exit.

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from f5py.core.large_arrays import recycled_array
-from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
-from f5py.io.signals.source import BlockBuilder, FileReader, Room, SignalBlock, Unreadable
+from f5py.io.signals.lru_cache import LruCache, close_file, most_open, raise_if_of_machine
+from f5py.io.signals.source import BlockBuilder, FileReader, Room, SignalBlock, UnreadableError
 
 if TYPE_CHECKING:
     from f5py.io.signals.fast5._fast5_h5py import Fast5File
@@ -21,7 +21,7 @@ class Fast5Reader(FileReader):
 
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
         #: Path to the open file, or to the reason of a failure.
-        self._files: Recent[str, Fast5File | str] = Recent(_open, most_open(max_open), close_file)
+        self._files: LruCache[str, Fast5File | str] = LruCache(_open, most_open(max_open), close_file)
 
     def prepare(self, path: str) -> None:
         import f5py.io.signals.fast5._fast5_h5py  # noqa: F401
@@ -47,7 +47,7 @@ class Fast5Reader(FileReader):
                     continue
                 try:
                     block.add(i, *file.read(names[i]))
-                except Unreadable as problem:
+                except UnreadableError as problem:
                     raise_if_of_machine(problem, path)
                     block.fail(i, str(problem))
         for i, earlier in repeats:
@@ -64,7 +64,7 @@ class Fast5Reader(FileReader):
             return {}
         try:
             return file.run_info(name)
-        except Unreadable:
+        except UnreadableError:
             return {}
 
     def close(self) -> None:
@@ -79,6 +79,6 @@ def _open(path: str) -> Fast5File | str:
         return "has no signal file in the index; run f5py index with the folder that holds it"
     try:
         return Fast5File(path)
-    except Unreadable as problem:
+    except UnreadableError as problem:
         raise_if_of_machine(problem, path)
         return str(problem)

@@ -42,7 +42,7 @@ def fetch_all_but_signals(file: RangedFile) -> NDArray[np.int64]:
         if end < 0 or read_at(descriptor, len(POD5_MAGIC), file.size - len(POD5_MAGIC)) != POD5_MAGIC:
             raise ValueError("no signature at the end")
         n_footer = int.from_bytes(read_at(descriptor, 8, end), "little")
-        footer = _Table.at_root(_fetched(file, descriptor, end - n_footer, end))
+        footer = _FlatTable.at_root(_fetched(file, descriptor, end - n_footer, end))
         parts = [
             (part.number(_OFFSET, 8), part.number(_LENGTH, 8)) for part in footer.tables(_CONTENTS)
             if part.number(_CONTENT_TYPE, 2) == _SIGNALS
@@ -56,7 +56,9 @@ def fetch_all_but_signals(file: RangedFile) -> NDArray[np.int64]:
         if tail[4:] != _ARROW_MAGIC:
             raise ValueError("the table of signals has no end")
         n_footer = int.from_bytes(tail[:4], "little")
-        blocks = _Table.at_root(_fetched(file, descriptor, stop - n_footer, stop)).structures(_RECORD_BATCHES, _BLOCK)
+        blocks = _FlatTable.at_root(_fetched(file, descriptor, stop - n_footer, stop)).structures(
+            _RECORD_BATCHES, _BLOCK
+        )
         sizes = np.stack([np.zeros(len(blocks), np.int64), blocks["n_about"], blocks["n_columns"]], 1)
         extents: NDArray[np.int64] = blocks["place"][:, None] + begin + np.cumsum(sizes, axis=1)
         # the library reads up to the first batch's metadata on opening
@@ -73,7 +75,7 @@ def _fetched(file: RangedFile, descriptor: int, begin: int, end: int) -> bytes:
     return read_at(descriptor, end - begin, begin)
 
 
-class _Table:
+class _FlatTable:
     """A table of FlatBuffers."""
 
     def __init__(self, data: bytes, at: int) -> None:
@@ -81,7 +83,7 @@ class _Table:
         self._fields = at - self._int(at, 4, signed=True)
 
     @classmethod
-    def at_root(cls, data: bytes) -> _Table:
+    def at_root(cls, data: bytes) -> _FlatTable:
         return cls(data, int.from_bytes(data[:4], "little"))
 
     def number(self, field: int, size: int) -> int:
@@ -89,9 +91,9 @@ class _Table:
         place = self._place(field)
         return 0 if place is None else self._int(place, size)
 
-    def tables(self, field: int) -> list[_Table]:
+    def tables(self, field: int) -> list[_FlatTable]:
         first, n = self._list(field)
-        return [_Table(self._data, at + self._int(at, 4)) for at in range(first, first + 4 * n, 4)]
+        return [_FlatTable(self._data, at + self._int(at, 4)) for at in range(first, first + 4 * n, 4)]
 
     def structures(self, field: int, kind: np.dtype) -> NDArray:
         first, n = self._list(field)

@@ -1,8 +1,7 @@
 """A POD5 file through the package pod5, a table of reads at a time.
 
 The package's objects for single reads are slow: several Arrow scalars per value. Its threaded loader (``preload``)
-takes
-more processor time than decoding here and saves none. Imported inside functions only, because it imports pod5.
+takes more processor time than decoding here and saves none. Imported inside functions only, because it imports pod5.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from f5py.io.files.memory_file import memory_file
 from f5py.io.files.signal_format import POD5_MAGIC
 from f5py.io.remote import ranged_file
 from f5py.io.remote.ranged_file import Stretches
+from f5py.io.signals.lru_cache import LruCache
 from f5py.io.signals.pod5._pod5_extents import fetch_all_but_signals
-from f5py.io.signals.pod5._pod5_tables import PiecePlaces, ReadTable, SignalTable, keys_of_table
-from f5py.io.signals.recent import Recent
-from f5py.io.signals.source import Unreadable
+from f5py.io.signals.pod5._pod5_tables import ChunkOffsets, ReadTable, SignalTable, keys_of_table
+from f5py.io.signals.source import UnreadableError
 
 #: Cached tables per file.
 _MOST_READ_TABLES = 256
@@ -50,7 +49,7 @@ _RUN_FIELDS = {
 
 
 class Pod5File:
-    """An open POD5 file. Raises `Unreadable` if it cannot be opened, with the file as the text's subject."""
+    """An open POD5 file. Raises `UnreadableError` if it cannot be opened, with the file as the text's subject."""
 
     def __init__(self, path: str) -> None:
         self._remote = ranged_file(path)
@@ -61,11 +60,13 @@ class Pod5File:
         except F5pyError:
             raise
         except Exception as error:  # of Arrow, the C++ library or Python
-            raise Unreadable(_why_not_opened(path, error)) from None
+            raise UnreadableError(_why_not_opened(path, error)) from None
         self._path = path
-        self._reads: Recent[int, ReadTable] = Recent(lambda i: ReadTable.of(self._file.get_batch(i)), _MOST_READ_TABLES)
-        self._signals: Recent[int, SignalTable] = Recent(self._signal_table, _MOST_SIGNAL_TABLES)
-        self._places: PiecePlaces | None = None
+        self._reads: LruCache[int, ReadTable] = LruCache(
+            lambda i: ReadTable.of(self._file.get_batch(i)), _MOST_READ_TABLES
+        )
+        self._signals: LruCache[int, SignalTable] = LruCache(self._signal_table, _MOST_SIGNAL_TABLES)
+        self._places: ChunkOffsets | None = None
 
     def close(self) -> None:
         self._reads.clear()
@@ -76,15 +77,15 @@ class Pod5File:
     def all_keys(self) -> NDArray[np.void]:
         """Return the UUIDs of the reads in file order; shape (n,), dtype ``V16``.
 
-        Raises `Unreadable` for a damaged table of reads, with the file as the text's subject.
+        Raises `UnreadableError` for a damaged table of reads, with the file as the text's subject.
         """
         try:
             tables = [keys_of_table(self._file.get_batch(i)) for i in range(self._file.batch_count)]
         except Exception as error:
-            raise Unreadable(f"has a damaged table of reads ({_one_line(error)})") from None
+            raise UnreadableError(f"has a damaged table of reads ({_one_line(error)})") from None
         return np.concatenate([np.empty(0, "V16"), *tables])
 
-    def find(self, keys: NDArray[np.void]) -> list[FoundReads]:
+    def find(self, keys: NDArray[np.void]) -> list[ReadEntries]:
         """Look up distinct UUIDs, V16 of shape (n,), table by table; missing ones are left out."""
         rows = np.empty(len(keys), np.uint32)
         per_table = np.zeros(self._file.batch_count, np.uint32)
@@ -94,14 +95,14 @@ class Pod5File:
             ends = np.cumsum(per_table, dtype=np.int64)
             some = np.flatnonzero(per_table)
             return [
-                FoundReads.of(self._reads.get(table), table, rows[end - n : end].astype(np.int64))
+                ReadEntries.of(self._reads.get(table), table, rows[end - n : end].astype(np.int64))
                 for table, end, n in zip(some.tolist(), ends[some].tolist(), per_table[some].tolist(), strict=True)
             ]
         except Exception as error:
-            raise Unreadable(f"is in a file that has a damaged table of reads ({_one_line(error)})") from None
+            raise UnreadableError(f"is in a file that has a damaged table of reads ({_one_line(error)})") from None
 
     def decode(self, read: StoredRead, samples: NDArray[np.int16]) -> None:
-        """Write the raw ADC values of a read, of `read.n_samples`; raise `Unreadable` if it is damaged."""
+        """Write the raw ADC values of a read, of `read.n_samples`; raise `UnreadableError` if it is damaged."""
         try:
             at = 0
             for number in read.pieces:
@@ -113,7 +114,7 @@ class Pod5File:
             if at != samples.size:
                 raise ValueError("fewer samples than announced")
         except Exception as error:
-            raise Unreadable(f"has damaged signal data ({_one_line(error)})") from None
+            raise UnreadableError(f"has damaged signal data ({_one_line(error)})") from None
 
     def places_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Locate compressed signal chunks in the file by their rows in the signal tables.
@@ -127,12 +128,12 @@ class Pod5File:
             return np.full((len(rows), 3), -1)
         try:
             if self._places is None:
-                self._places = PiecePlaces(*self._mapped, self._file.signal_batch_row_count)
+                self._places = ChunkOffsets(*self._mapped, self._file.signal_batch_row_count)
             return self._places.of(rows)
         except Exception:  # such as a failure to map the file
             return np.full((len(rows), 3), -1)
 
-    def stretches_of_tables(self, reads: FoundReads) -> list[Stretches]:
+    def stretches_of_tables(self, reads: ReadEntries) -> list[Stretches]:
         """Return the ranges to fetch before the signals of reads can be located, for a remote file."""
         if self._remote is None or self._extents is None or not len(reads.keys):
             return []
@@ -144,7 +145,7 @@ class Pod5File:
         ends[::2] += n_around  # before them
         return [(self._remote, np.maximum(begins, 0), ends)]
 
-    def stretches_of_signals(self, reads: FoundReads) -> list[Stretches]:
+    def stretches_of_signals(self, reads: ReadEntries) -> list[Stretches]:
         """Return the ranges to fetch to decode reads; those of `stretches_of_tables` must be present."""
         if self._remote is None or self._extents is None or not len(reads.keys):
             return []
@@ -208,7 +209,7 @@ class Pod5File:
             lib_pod5.decompress_signal(stored, samples)
 
 
-class FoundReads(NamedTuple):
+class ReadEntries(NamedTuple):
     """Entries of n reads in the tables of a file."""
 
     keys: NDArray[np.void]  # V16, shape (n,): UUIDs
@@ -220,7 +221,7 @@ class FoundReads(NamedTuple):
     piece_offsets: NDArray[np.int64]  # shape (n + 1,)
 
     @classmethod
-    def of(cls, reads: ReadTable, table: int, rows: NDArray[np.int64]) -> FoundReads:
+    def of(cls, reads: ReadTable, table: int, rows: NDArray[np.int64]) -> ReadEntries:
         n_pieces = reads.n_pieces[rows]
         return cls(
             reads.keys[rows], np.full(len(rows), table), rows, reads.n_samples[rows], reads.calibration[rows],
@@ -228,7 +229,7 @@ class FoundReads(NamedTuple):
         )  # fmt: skip
 
     @classmethod
-    def none(cls) -> FoundReads:
+    def none(cls) -> ReadEntries:
         nothing = np.empty(0, np.int64)
         n_samples, calibration = np.empty(0, np.uint64), np.empty((0, 5))
         return cls(np.empty(0, "V16"), nothing, nothing, n_samples, calibration, nothing, offsets_of([]))

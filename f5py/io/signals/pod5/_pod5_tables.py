@@ -96,7 +96,7 @@ def keys_of_table(batch: pod5.reader.ReadRecordBatch) -> NDArray[np.void]:
     return np.frombuffer(column.buffers()[1], "V16")[column.offset : column.offset + len(column)]
 
 
-class PiecePlaces:
+class ChunkOffsets:
     """Offsets of signal chunks in a memory-mapped file, computed once per table.
 
     Parameters

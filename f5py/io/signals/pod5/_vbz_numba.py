@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._turns_numba import counter, own_turns
-from f5py.io.signals.slow5._slow5_functions import Functions
+from f5py.io.signals.slow5._slow5_functions import CodecFunctions
 from f5py.io.signals.slow5._slow5_numba import (
     AT,
     CANNOT_DECOMPRESS,
@@ -33,11 +33,11 @@ _FIRST_BUFFER = 1 << 16
 _CODES = np.array([sum((bits >> lane & 1) << (2 * lane) for lane in range(8)) for bits in range(256)], np.int16)
 
 
-class OpenFile(NamedTuple):
+class OpenPod5(NamedTuple):
     """An open file for compiled code."""
 
     descriptor: int
-    called: Functions
+    called: CodecFunctions
 
 
 @exact_inner
@@ -95,7 +95,7 @@ def _take(file, piece, numbers, got, buffer, work):
     return GOOD
 
 
-class Pieces(NamedTuple):
+class ChunkBuffers(NamedTuple):
     """Signal chunks that have been read."""
 
     used: NDArray[np.int64]  # shape (1,): elements of `values` in use
@@ -118,8 +118,8 @@ def read_pieces(turn, some, pieces, descriptors, called, got):
         File offsets of start and end, and samples, at least one.
     descriptors : int64, shape (m,)
         Of the open files.
-    called : f5py.io.signals.slow5._slow5_functions.Functions
-    got : Pieces
+    called : f5py.io.signals.slow5._slow5_functions.CodecFunctions
+    got : ChunkBuffers
         Filled.
     """
     buffer = np.empty(_FIRST_BUFFER, np.uint8)
@@ -129,9 +129,9 @@ def read_pieces(turn, some, pieces, descriptors, called, got):
         size = pieces[piece, 1] - pieces[piece, 0]
         if size > buffer.shape[0]:
             buffer = np.empty(size + size // 4, np.uint8)
-        file = OpenFile(descriptors[piece], called)
+        file = OpenPod5(descriptors[piece], called)
         code = _take(file, piece, pieces[piece], got, buffer, work)
         if code == CANNOT_DECOMPRESS:
             free_memory(file, work)
         got.codes[piece] = code
-    free_memory(OpenFile(np.int64(-1), called), work)
+    free_memory(OpenPod5(np.int64(-1), called), work)

@@ -13,7 +13,7 @@ from f5py.errors import F5pyError, SignalError
 from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, answer_each, send
 
 
-class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
+class ReadLister(AbstractContextManager["ReadLister"]):
     """Lists the reads of files in a helper process, which ends with the context."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class KeysOfFiles(AbstractContextManager["KeysOfFiles"]):
                 self._look_after(process, path)
             answer: Any = process.connection.recv()
         except (EOFError, ConnectionError):
-            number = process.deadly_signal()
+            number = process.fatal_signal()
             self._end()
             if not number:
                 raise F5pyError("the process that lists POD5 files was killed, perhaps for lack of memory") from None

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from f5py.core.large_arrays import recycled_array
 from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
+from f5py.io.signals.lru_cache import LruCache, close_file, most_open, raise_if_of_machine
 from f5py.io.signals.pod5.uuids import keys_of_names, names_of_keys
-from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
 from f5py.io.signals.search import files_below
-from f5py.io.signals.source import NO_FILE, BlockBuilder, FileReader, FileSource, Room, SignalBlock, Unreadable
+from f5py.io.signals.source import NO_FILE, BlockBuilder, FileReader, FileSource, Room, SignalBlock, UnreadableError
 from f5py.messages.strict import input_warning
 
 if TYPE_CHECKING:
-    from f5py.io.signals.pod5._pod5_file import FoundReads, Pod5File, StoredRead
+    from f5py.io.signals.pod5._pod5_file import Pod5File, ReadEntries, StoredRead
 
 #: Default number of open files; each takes four descriptors.
 MAX_OPEN_FILES = 64
@@ -35,7 +35,7 @@ class Pod5Reader(FileReader):
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
         self._max_open = max_open
         #: Path to the open file, or to the reason of a failure.
-        self._files: Recent[str, Pod5File | str] = Recent(_open, most_open(max_open), close_file)
+        self._files: LruCache[str, Pod5File | str] = LruCache(_open, most_open(max_open), close_file)
 
     def prepare(self, path: str) -> None:
         import f5py.io.signals.pod5._pod5_file  # noqa: F401
@@ -61,7 +61,7 @@ class Pod5Reader(FileReader):
 
     def _fetch(self, by_file: Mapping[str, Mapping[bytes, object]]) -> None:
         """Fetch the signals of reads in remote files, all at the same time."""
-        wanted: list[tuple[Pod5File, list[FoundReads]]] = []
+        wanted: list[tuple[Pod5File, list[ReadEntries]]] = []
         for path, reads in by_file.items():
             if ranged_file(path) is not None and not isinstance(file := self._files.get(path), str):
                 wanted.append((file, look_up(file, _joined(reads), path)[0]))
@@ -93,12 +93,12 @@ class Pod5Reader(FileReader):
                 first, *again = reads[key]
                 try:
                     if isinstance(file, str) or key not in stored:
-                        raise Unreadable(missing)
+                        raise UnreadableError(missing)
                     if first in damaged:
-                        raise Unreadable(damaged[first])
+                        raise UnreadableError(damaged[first])
                     read = stored[key]
                     if read.n_samples > MAX_SAMPLES:
-                        raise Unreadable(f"has damaged signal data ({read.n_samples} samples)")
+                        raise UnreadableError(f"has damaged signal data ({read.n_samples} samples)")
                     if in_place:
                         later.append((reads[key], file, read))
                         builder.add(first, read.n_samples, read.calibration)
@@ -106,7 +106,7 @@ class Pod5Reader(FileReader):
                         samples = np.empty(read.n_samples, np.int16)
                         file.decode(read, samples)
                         builder.add(first, samples, read.calibration)
-                except Unreadable as problem:
+                except UnreadableError as problem:
                     raise_if_of_machine(problem, path)
                     builder.fail(first, str(problem))
                 for i in again:
@@ -120,7 +120,7 @@ class Pod5Reader(FileReader):
                 continue
             try:
                 file.decode(read, samples)
-            except Unreadable as problem:
+            except UnreadableError as problem:
                 raise_if_of_machine(problem, paths[first])
                 found[first] = str(problem)
             for i in again:
@@ -202,25 +202,25 @@ class Pod5Index(Mapping[str, str]):
 
     def items(self) -> ItemsView[str, str]:
         """Return all reads and their files; iteration does no lookup."""
-        return _Items(self)
+        return _IndexItems(self)
 
     def values(self) -> ValuesView[str]:
         """Return the files of all reads; iteration does no lookup."""
-        return _Values(self)
+        return _IndexValues(self)
 
     def _all_paths(self) -> Iterator[str]:
         for start in range(0, len(self._files), _NAMES_AT_ONCE):
             yield from map(self._paths.__getitem__, self._files[start : start + _NAMES_AT_ONCE].tolist())
 
 
-class _Items(ItemsView[str, str]):
+class _IndexItems(ItemsView[str, str]):
     _mapping: Pod5Index
 
     def __iter__(self) -> Iterator[tuple[str, str]]:
         return zip(self._mapping, self._mapping._all_paths(), strict=True)
 
 
-class _Values(ValuesView[str]):
+class _IndexValues(ValuesView[str]):
     _mapping: Pod5Index
 
     def __iter__(self) -> Iterator[str]:
@@ -269,7 +269,7 @@ def _open(path: str) -> Pod5File | str:
 
     try:
         return Pod5File(path)
-    except Unreadable as problem:
+    except UnreadableError as problem:
         raise_if_of_machine(problem, path)
         return f"is in a file that {problem}"
 
@@ -288,7 +288,7 @@ def keys_of(path: str) -> NDArray[np.void]:
             return file.all_keys()
         finally:
             file.close()
-    except Unreadable as problem:
+    except UnreadableError as problem:
         raise_if_of_machine(problem, path)
         raise SignalError(f"{path}: the file {problem}") from None
 
@@ -317,11 +317,11 @@ def _stored(file: Pod5File, keys: Iterable[bytes], path: str) -> tuple[dict[byte
     return {key.tobytes(): part.one(i) for part in found for i, key in enumerate(part.keys)}, missing
 
 
-def look_up(file: Pod5File, keys: NDArray[np.void], path: str) -> tuple[list[FoundReads], str]:
+def look_up(file: Pod5File, keys: NDArray[np.void], path: str) -> tuple[list[ReadEntries], str]:
     """Look up reads table by table; also return the reason for missing ones."""
     try:
         return file.find(keys), "is not in this file"
-    except Unreadable as problem:
+    except UnreadableError as problem:
         raise_if_of_machine(problem, path)
         return [], str(problem)
 

@@ -20,7 +20,7 @@ NO_PRESS, ZLIB, ZSTD = 0, 1, 2
 _OF_ZSTD = ("ZSTD_getFrameContentSize", "ZSTD_createDCtx", "ZSTD_freeDCtx", "ZSTD_decompressDCtx")
 
 
-class Functions(NamedTuple):
+class CodecFunctions(NamedTuple):
     """Addresses of C functions; those of zstd are 0 without it."""
 
     pread: int
@@ -34,7 +34,7 @@ class Functions(NamedTuple):
     zstd_decompress: int
 
 
-def functions(path: str, record_press: int) -> Functions:
+def functions(path: str, record_press: int) -> CodecFunctions:
     """Return the functions for a record compression; raise `MissingDependencyError` without its library."""
     system = ctypes.CDLL(None)
     uncompress = 0
@@ -45,7 +45,7 @@ def functions(path: str, record_press: int) -> Functions:
         library = _zstd(path)
         of_zstd = [address_of(getattr(library, name)) for name in _OF_ZSTD]
     free, strtod, realloc = map(address_of, (system.free, system.strtod, system.realloc))
-    return Functions(pread_function(), free, strtod, realloc, uncompress, *of_zstd)
+    return CodecFunctions(pread_function(), free, strtod, realloc, uncompress, *of_zstd)
 
 
 def _zstd(path: str) -> Any:

@@ -17,7 +17,7 @@ from f5py.errors import OutputFileError, SignalError
 from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import need
-from f5py.io.signals.slow5._slow5_functions import Functions, functions
+from f5py.io.signals.slow5._slow5_functions import CodecFunctions, functions
 from f5py.io.signals.slow5._slow5_numba import CANNOT_DECOMPRESS, CANNOT_READ, GOOD, NOT_FOUND, SHORTER
 from f5py.messages import console
 from f5py.messages.strict import input_warning
@@ -33,7 +33,7 @@ _RECORDS, _TEXT = 1 << 14, 1 << 25
 _NO_RECORDS = np.empty(0, np.int64)
 
 
-class Form(NamedTuple):
+class RecordFormat(NamedTuple):
     """Record format of a SLOW5 file, from its header."""
 
     binary: bool
@@ -52,11 +52,11 @@ class RecordFile(NamedTuple):
     is_text: int
     record_press: int
     signal_press: int
-    called: Functions
-    start_field: NDArray[np.int64]  # see `Form`
+    called: CodecFunctions
+    start_field: NDArray[np.int64]  # see `RecordFormat`
 
 
-class Records(NamedTuple):
+class RecordIndex(NamedTuple):
     """Index of a file's n records."""
 
     text: NDArray[np.uint8]
@@ -67,7 +67,7 @@ class Records(NamedTuple):
     sizes: NDArray[np.int64]  # shape (n,): bytes
 
 
-def open_records(path: str, form: Form) -> RecordFile:
+def open_records(path: str, form: RecordFormat) -> RecordFile:
     """Open a file; the caller closes its descriptor.
 
     Raises `SignalError` if it cannot be opened, `MissingDependencyError` without a library for its compression.
@@ -81,7 +81,7 @@ def open_records(path: str, form: Form) -> RecordFile:
     return RecordFile(descriptor, not form.binary, form.record_press, form.signal_press, called, start_field)
 
 
-def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], WorkerPool]) -> Records:
+def records_of(path: str, form: RecordFormat, file: RecordFile, workers: Callable[[], WorkerPool]) -> RecordIndex:
     """Load the index, or make it if it is missing or wrong; raise `SignalError` if the file is damaged.
 
     The threads of `workers` are started only if needed.
@@ -89,7 +89,7 @@ def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], Wo
     index = path + SUFFIX
     end = os.fstat(file.descriptor).st_size - (len(_BINARY_END) if form.binary else 0)
     found = _load(index, form.begin, end)
-    if isinstance(found, Records):
+    if isinstance(found, RecordIndex):
         return found
     if found == "not found":
         console.info("open_slow5", f"{index}: not found; indexing {path}")
@@ -110,7 +110,7 @@ def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], Wo
     return records
 
 
-def _load(index: str, begin: int, end: int) -> Records | str:
+def _load(index: str, begin: int, end: int) -> RecordIndex | str:
     """Read an index; or return why it is unusable.
 
     File times are unreliable after copying. Instead, the records must tile the file, and fetching compares names.
@@ -149,22 +149,22 @@ def _with_table(
     name_end: NDArray[np.int64],
     places: NDArray[np.int64],
     sizes: NDArray[np.int64],
-) -> Records:
+) -> RecordIndex:
     from f5py.core._name_table_numba import fill_table
 
     table = np.full(1 << (2 * len(places)).bit_length(), -1, np.int64)
     fill_table(text, name_begin, name_end, table)
-    return Records(text, name_begin, name_end, table, places, sizes)
+    return RecordIndex(text, name_begin, name_end, table, places, sizes)
 
 
-def _repeated(records: Records) -> int | None:
+def _repeated(records: RecordIndex) -> int | None:
     """Return a record with a repeated name."""
     listed = np.zeros(len(records.places), np.bool_)
     listed[records.table[records.table >= 0]] = True
     return None if listed.all() else int(np.argmin(listed))
 
 
-def _as_bytes(records: Records, form: Form) -> bytes:
+def _as_bytes(records: RecordIndex, form: RecordFormat) -> bytes:
     from f5py.io.signals.slow5._slow5_index_numba import write_entries
 
     sizes = records.name_end - records.name_begin
@@ -173,9 +173,9 @@ def _as_bytes(records: Records, form: Form) -> bytes:
     return (_MAGIC + bytes(form.version)).ljust(_HEADER_SIZE, b"\0") + entries.tobytes() + _END
 
 
-def _scan(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
+def _scan(path: str, form: RecordFormat, file: RecordFile, pool: WorkerPool) -> RecordIndex:
     """Scan the file for records and their names."""
-    from f5py.io.signals.slow5._slow5_index_numba import FoundNames, read_names
+    from f5py.io.signals.slow5._slow5_index_numba import RecordNames, read_names
 
     places, sizes = (_frames if form.binary else _lines)(path, form, file)
     n = len(places)
@@ -187,7 +187,7 @@ def _scan(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
         rows = np.arange(first, min(first + _RECORDS, n))
         while True:
             used = np.zeros(1, np.int64)
-            pool.run(read_names, rows, file, places, sizes, used, FoundNames(scratch, name_begin, name_end), codes)
+            pool.run(read_names, rows, file, places, sizes, used, RecordNames(scratch, name_begin, name_end), codes)
             if used[0] <= scratch.size:
                 break
             scratch = np.empty(int(used[0]), np.uint8)
@@ -214,7 +214,7 @@ def _scan(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
     return records
 
 
-def _frames(path: str, form: Form, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _frames(path: str, form: RecordFormat, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return offsets and sizes of the records of a BLOW5 file."""
     from f5py.io.signals.slow5._slow5_index_numba import list_frames
 
@@ -232,7 +232,7 @@ def _frames(path: str, form: Form, file: RecordFile) -> tuple[NDArray[np.int64],
     return _joined([part[0] for part in parts]), _joined([part[1] for part in parts])
 
 
-def _lines(path: str, form: Form, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _lines(path: str, form: RecordFormat, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return offsets and sizes of the lines after the header of a SLOW5 text file."""
     ends = []
     at = form.begin

@@ -132,7 +132,7 @@ def list_frames(file, at, end, places, sizes):
     return n, at, GOOD
 
 
-class FoundNames(NamedTuple):
+class RecordNames(NamedTuple):
     """Names of records."""
 
     text: NDArray[np.uint8]
@@ -151,7 +151,7 @@ def read_names(turn, rows, file, places, sizes, used, names, codes):
         Bytes in the file.
     used : int64, shape (1,)
         Bytes of the text needed so far; may exceed its size.
-    names : FoundNames
+    names : RecordNames
         Filled.
     codes : int32, shape (n_records,)
         Filled; see `f5py.io.signals.slow5._slow5_numba`.

@@ -151,8 +151,7 @@ def expand(file, buffer, size, work, got=None):
     """Decompress a framed record in `buffer`; return the code.
 
     `work` comes from `work_memory` and gets address and size of the contents, which are in `got.scratch` if that is
-    given
-    and they are not too large.
+    given and they are not too large.
     """
     address = address_of_data(buffer) + FRAME
     work[AT], work[_SIZE] = address, size - FRAME
@@ -197,9 +196,9 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
     Parameters
     ----------
     names, name_offsets : uint8, int64
-    index : f5py.io.signals.slow5._slow5_index.Records
+    index : f5py.io.signals.slow5._slow5_index.RecordIndex
     file : f5py.io.signals.slow5._slow5_index.RecordFile
-    got : f5py.io.signals.slow5.reader.Got
+    got : f5py.io.signals.slow5.reader.DecodedRecords
         Filled.
     """
     buffer = np.empty(_FIRST_BUFFER, np.uint8)

@@ -28,8 +28,7 @@ def parse_text(file, line, size, names, begin, end, read, got):
     """Parse a read's line; return whether it is sound and of read ``names[begin:end]``.
 
     Fields: name, read group, digitisation, offset, range, sampling rate, number of samples, comma-separated samples,
-    and
-    further ones, of which only the start of the read is used.
+    and further ones, of which only the start of the read is used.
     """
     fields = np.zeros(_N_FIELDS + 1, np.int64)  # offsets
     if size < 1 or line[size - 1] != _NEWLINE:

@@ -187,12 +187,9 @@ def take_ex_zd(address, length, read, got):
     """Expand ex-zd samples; return whether they are sound.
 
     Layout: a byte 0 (version), number of samples (8 bytes), bit shift (1), first difference (2), number of exceptions
-    (4),
-    the differences beyond a byte. A single exception is its index and its value less 256 (4 bytes each). Several have
-    the
-    index gaps less 1, then the values less 256, each as a size (4) and that many bytes of StreamVByte. A byte for each
-    other
-    difference follows. Differences are zigzag coded.
+    (4), the differences beyond a byte. A single exception is its index and its value less 256 (4 bytes each). Several
+    have the index gaps less 1, then the values less 256, each as a size (4) and that many bytes of StreamVByte. A byte
+    for each other difference follows. Differences are zigzag coded.
     """
     header = 16
     if length < header or load_uint8(address) != 0:

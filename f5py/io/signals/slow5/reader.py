@@ -20,13 +20,13 @@ from f5py.core.names import Names
 from f5py.errors import SignalError
 from f5py.io.files.signal_format import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
 from f5py.io.remote import ranged_file
-from f5py.io.signals.source import FIELDS, Packed, SignalBlock, SignalSource
+from f5py.io.signals.source import FIELDS, PackedSignals, SignalBlock, SignalSource
 from f5py.messages.strict import input_warning
 from f5py.threads.pool import WorkerPool
 from f5py.threads.shared_pool import BorrowedPool
 
 if TYPE_CHECKING:
-    from f5py.io.signals.slow5._slow5_index import Form, RecordFile
+    from f5py.io.signals.slow5._slow5_index import RecordFile, RecordFormat
 
 #: Limit of header sizes.
 _MOST_HEADER = 1 << 28
@@ -45,7 +45,7 @@ _ABSENT = ("", ".")
 _FIRST_DENSITY, _REACH, _MOST_DENSITY = 1.0, 1.1, 4.0
 
 
-class Got(NamedTuple):
+class DecodedRecords(NamedTuple):
     """Records of n reads, filled by compiled code."""
 
     used: NDArray[np.int64]  # shape (1,): elements of `scratch` needed; may exceed its size
@@ -58,7 +58,7 @@ class Got(NamedTuple):
     calibration: NDArray[np.float64]  # shape (n, 5): values of `FIELDS`, the start in samples
 
     @classmethod
-    def for_reads(cls, n: int, scratch: NDArray[np.int16]) -> Got:
+    def for_reads(cls, n: int, scratch: NDArray[np.int16]) -> DecodedRecords:
         places, n_samples, groups = np.zeros((3, n), np.int64)
         is_packed, codes = np.zeros(n, np.bool_), np.zeros(n, np.int32)
         calibration = np.full((n, len(FIELDS)), np.nan)
@@ -73,8 +73,8 @@ class Slow5Source(SignalSource):
     """Signals of a SLOW5 file.
 
     A missing or wrong index ``<path>.idx`` is made; the file is usable even if that cannot be written. Raises
-    `SignalError`
-    if the file is missing, damaged or not SLOW5, `MissingDependencyError` without its compression library.
+    `SignalError` if the file is missing, damaged or not SLOW5, `MissingDependencyError` without its compression
+    library.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Slow5Source(SignalSource):
         self.path = path
         self.leaves_packed = False
         self._threads = BorrowedPool(n_threads)
-        self._density = _FIRST_DENSITY  # elements of `Got.scratch` per byte of the last records
+        self._density = _FIRST_DENSITY  # elements of `DecodedRecords.scratch` per byte of the last records
         self._file: RecordFile | None = None
         self._remote = ranged_file(path)
         self._groups, form = _read_header(path)
@@ -127,12 +127,12 @@ class Slow5Source(SignalSource):
         got.n_samples[got.codes != 0] = -1
         places, empty = [self.path] * len(names), np.empty if self.leaves_packed else recycled_array
         block = SignalBlock.empty(names, places, got.n_samples, got.calibration, causes, empty)
-        block.packed = Packed(got.stored)
+        block.packed = PackedSignals(got.stored)
         if not self.leaves_packed:
             block.expand(self._threads.workers())
         return block
 
-    def _read(self, names: Names) -> Got:
+    def _read(self, names: Names) -> DecodedRecords:
         """Read the named records; raise `SignalError` if the file fails."""
         from f5py.io.signals.slow5._slow5_index import raise_for
         from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, SHORTER, read_lines, read_records
@@ -141,7 +141,7 @@ class Slow5Source(SignalSource):
         n_bytes = self._n_bytes(names)
         room = int(n_bytes * min(_REACH * self._density, _MOST_DENSITY)) + 1
         while True:
-            got = Got.for_reads(n, recycled_array(room, np.int16))
+            got = DecodedRecords.for_reads(n, recycled_array(room, np.int16))
             read = read_lines if file.is_text else read_records
             self._threads.workers().run(read, np.arange(n), names.text, names.offsets, self._records, file, got)
             for i in np.flatnonzero(np.isin(got.codes, (CANNOT_READ, SHORTER)))[:1].tolist():
@@ -223,7 +223,7 @@ def read_groups(path: str) -> list[dict[str, str]]:
     return _read_header(path)[0]
 
 
-def _read_header(path: str) -> tuple[list[dict[str, str]], Form]:
+def _read_header(path: str) -> tuple[list[dict[str, str]], RecordFormat]:
     try:
         if os.path.isdir(path):
             raise SignalError(f"{path}: is a folder; give one SLOW5 file (slow5tools merge makes one of many)")
@@ -246,9 +246,9 @@ def _read_header(path: str) -> tuple[list[dict[str, str]], Form]:
     return groups, form
 
 
-def _header_lines(path: str) -> tuple[list[str], Form]:
+def _header_lines(path: str) -> tuple[list[str], RecordFormat]:
     from f5py.io.signals.slow5._slow5_functions import ZSTD
-    from f5py.io.signals.slow5._slow5_index import Form
+    from f5py.io.signals.slow5._slow5_index import RecordFormat
 
     damaged = SignalError(f"{path}: has a damaged header; copy the file again")
     with open(path, "rb") as file:
@@ -263,7 +263,7 @@ def _header_lines(path: str) -> tuple[list[str], Form]:
                 raise SignalError(f"{path}: is compressed in a way that f5py does not know; convert it with slow5tools")
             n_groups = int.from_bytes(start[10:14], "little")
             attributes, started = _checked(text.decode("utf-8", "replace"), n_groups, damaged)
-            return attributes, Form(True, tuple(start[6:9]), len(start) + length, start[9], start[14], started)
+            return attributes, RecordFormat(True, tuple(start[6:9]), len(start) + length, start[9], start[14], started)
         file.seek(0)
         lines: list[str] = []
         size = 0
@@ -281,7 +281,7 @@ def _header_lines(path: str) -> tuple[list[str], Form]:
         raise damaged
     columns_too = "\n".join(lines[2:]) + "\n"
     attributes, started = _checked(columns_too, int(number), damaged)
-    return attributes, Form(False, tuple(map(int, numbers)), size, start_field=started)
+    return attributes, RecordFormat(False, tuple(map(int, numbers)), size, start_field=started)
 
 
 def _check_version(path: str, version: tuple[int, ...]) -> None:
@@ -293,7 +293,7 @@ def _check_version(path: str, version: tuple[int, ...]) -> None:
 
 
 def _checked(text: str, n_groups: int, damaged: SignalError) -> tuple[list[str], tuple[int, ...]]:
-    """Check a header; return its attributes and `Form.start_field`.
+    """Check a header; return its attributes and `RecordFormat.start_field`.
 
     Each attribute must have a value per group; the columns follow.
     """
@@ -315,7 +315,7 @@ def _checked(text: str, n_groups: int, damaged: SignalError) -> tuple[list[str],
 
 
 def _start_field(types: list[str], columns: list[str]) -> tuple[int, ...]:
-    """Return the storage of the columns up to start_time; see `Form.start_field`."""
+    """Return the storage of the columns up to start_time; see `RecordFormat.start_field`."""
     sizes: list[int] = []
     for kind, name in zip(types, columns, strict=True):
         plain = kind.removesuffix("*")

@@ -12,14 +12,14 @@ from f5py.io.files.signal_format import Kind
 from f5py.io.remote import is_remote
 from f5py.io.signals.joined_source import JoinedSource
 from f5py.io.signals.search import check_kind, kind_of_file, kind_of_folder, slow5_files
-from f5py.io.signals.side_by_side import SideBySide
 from f5py.io.signals.source import FileReader, SignalSource
+from f5py.io.signals.source_pool import SourcePool
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.cores import usable_cores
 
 if TYPE_CHECKING:
-    from f5py.io.signals.guarded import Deadly
+    from f5py.io.signals.crash_isolation import Blocklist
 
 #: Largest default.
 _MOST_PROCESSES = 12
@@ -33,8 +33,7 @@ def reader_processes(n_threads: int, files: Iterable[str]) -> int:
     """Choose the number of fast5 or POD5 reader processes for so many worker threads.
 
     One keeps up with about four threads. Even with few threads a second one pays for large files, because decompression
-    then
-    avoids the threads' interpreter. There is always one, because damaged files can crash the library.
+    then avoids the threads' interpreter. There is always one, because damaged files can crash the library.
 
     Parameters
     ----------
@@ -81,31 +80,31 @@ def open_source(
 
     _check_count(n_processes)
 
-    return _guarded(n_processes or reader_processes(n_threads, paths.values()), n_at_once, paths, AnyFileReader)
+    return _guarded_source(n_processes or reader_processes(n_threads, paths.values()), n_at_once, paths, AnyFileReader)
 
 
-def _guarded(
+def _guarded_source(
     n_processes: int,
     n_at_once: int,
     paths: Mapping[str, str],
     reader: type[FileReader],
     kind: Kind | None = None,
-    deadly: Deadly | None = None,
+    blocklist: Blocklist | None = None,
 ) -> SignalSource:
     """Start the processes in as many groups as there are concurrent batches."""
-    from f5py.io.signals import guarded
+    from f5py.io.signals import crash_isolation
 
     n_groups = min(n_at_once, n_processes)
-    deadly = guarded.Deadly() if deadly is None else deadly
+    blocklist = crash_isolation.Blocklist() if blocklist is None else blocklist
     if n_groups == 1:
-        return guarded.GuardedSource(n_processes, paths, reader, kind, deadly=deadly)
+        return crash_isolation.GuardedSource(n_processes, paths, reader, kind, blocklist=blocklist)
     with ExitStack() as started:
         groups: list[SignalSource] = []
         for i in range(n_groups):
             n_of_group = n_processes // n_groups + (i < n_processes % n_groups)
-            groups.append(guarded.GuardedSource(n_of_group, paths, reader, kind, deadly=deadly))
+            groups.append(crash_isolation.GuardedSource(n_of_group, paths, reader, kind, blocklist=blocklist))
             started.callback(groups[-1].close)
-        source = SideBySide(groups, paths, kind)
+        source = SourcePool(groups, paths, kind)
         started.pop_all()
     return source
 
@@ -122,8 +121,7 @@ def open_signals(
     """Open the signals of base-called reads from a command's options.
 
     Raises `UsageError` if no signals are named, `SignalError` for a path of another format, `InputFileError` for a
-    missing
-    or damaged file, `MissingDependencyError` if a package is needed.
+    missing or damaged file, `MissingDependencyError` if a package is needed.
 
     Parameters
     ----------
@@ -146,11 +144,11 @@ def open_signals(
         return _open_named(named, n_processes, n_threads, n_at_once)
     if reads_path is None:
         raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
-    from f5py.io.reads.read_files import INDEX_AGAIN, ReadFiles, located
+    from f5py.io.reads.read_files import INDEX_AGAIN, ReadFiles, resolve_paths
     from f5py.options.input_names import READDB_SUFFIX
 
     index = reads_path + READDB_SUFFIX
-    files = located(ReadFiles.read(index), index)
+    files = resolve_paths(ReadFiles.read(index), index)
     if of_all := files.of_all:
         for path in of_all:
             if not os.path.exists(path):
@@ -213,7 +211,7 @@ def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_
         return
     index = Pod5Index([])
     source = _placed(n_processes, n_threads, n_at_once, index, files)
-    with _closed_after_errors(source), pod5_scan.KeysOfFiles() as keys_of:  # the processes start meanwhile
+    with _closed_after_errors(source), pod5_scan.ReadLister() as keys_of:  # the processes start meanwhile
         index.fill(files, keys_of)
     yield source
 
@@ -222,17 +220,17 @@ def _placed(
     n_processes: int | None, n_threads: int, n_at_once: int, index: Mapping[str, str], files: list[str]
 ) -> SignalSource:
     """Start the sources for POD5: direct reading in this process, or the library without zstd."""
-    from f5py.io.signals.guarded import Deadly
-    from f5py.io.signals.pod5.placed_source import PlacedSource
-    from f5py.io.signals.pod5.places import PlacesReader
+    from f5py.io.signals.crash_isolation import Blocklist
+    from f5py.io.signals.pod5.chunk_offsets import ChunkOffsetReader
+    from f5py.io.signals.pod5.direct_source import DirectPod5Source
     from f5py.io.signals.pod5.reader import Pod5Reader
     from f5py.io.signals.slow5._slow5_functions import ZSTD, functions
 
-    deadly = Deadly()
+    blocklist = Blocklist()
 
     def by_library() -> SignalSource:
         n = n_processes or reader_processes(n_threads, files)
-        return _guarded(n, n_at_once, index, Pod5Reader, "pod5", deadly)
+        return _guarded_source(n, n_at_once, index, Pod5Reader, "pod5", blocklist)
 
     try:
         called = functions(files[0], ZSTD)
@@ -240,13 +238,13 @@ def _placed(
         return by_library()
 
     def some_places(n: int = 1) -> SignalSource:
-        return _guarded(n, n_at_once, index, PlacesReader, "pod5", deadly)
+        return _guarded_source(n, n_at_once, index, ChunkOffsetReader, "pod5", blocklist)
 
     if n_processes is not None or n_at_once == 1:
         places = some_places(n_processes or 1)
     else:  # one process suffices unless it waits for its files
-        places = SideBySide([some_places()], index, "pod5", some_places, n_at_once)
-    return PlacedSource(places, by_library, index, called, n_threads)
+        places = SourcePool([some_places()], index, "pod5", some_places, n_at_once)
+    return DirectPod5Source(places, by_library, index, called, n_threads)
 
 
 def _open_fast5(

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from f5py.core.batch import Calls
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.methylation.covered import CoveredCalls
+from f5py.methylation.overlapping_calls import OverlappingCalls
 
 from ..made_data import ReadSet, run_command
 
@@ -51,7 +51,7 @@ def _batch(reads: list) -> _Batch:
 @settings(deadline=None)
 @given(st.lists(st.lists(_reads, max_size=6), max_size=4))
 def test_any_alignments_equal_plain_search(batches: list):
-    covered, seen, n_dropped = CoveredCalls(), [], 0
+    covered, seen, n_dropped = OverlappingCalls(), [], 0
     for reads in batches:
         batch = _batch(reads)
         covered.drop(batch)
@@ -74,7 +74,7 @@ def test_any_alignments_equal_plain_search(batches: list):
 
 
 def test_room_for_many_alignments():
-    covered = CoveredCalls()
+    covered = OverlappingCalls()
     names = [str(i) for i in range(5000)]
     for _ in range(2):
         batch = _batch([(name, 0, 5, 10, 0, [(6, 0)]) for name in names])

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from f5py.errors import OutputFileError
-from f5py.io.files.unfinished_file import UnfinishedFile
+from f5py.io.files.atomic_write import AtomicFile
 
 
-def put(path: Path, content: bytes) -> UnfinishedFile:
-    unfinished = UnfinishedFile(str(path))
+def put(path: Path, content: bytes) -> AtomicFile:
+    unfinished = AtomicFile(str(path))
     unfinished.file.write(content)
     return unfinished
 
@@ -23,7 +23,7 @@ def test_the_name_comes_last(tmp_path: Path) -> None:
     path.chmod(0o640)
     unfinished = put(path, b"new")
     assert path.read_bytes() == b"old"
-    unfinished.put_in_place()
+    unfinished.commit()
     assert path.read_bytes() == b"new"
     assert path.stat().st_mode & 0o777 == 0o640
     assert os.listdir(tmp_path) == ["x"]
@@ -40,13 +40,13 @@ def test_a_refused_mode_does_not_cost_the_rows(tmp_path: Path, monkeypatch: pyte
     path.chmod(0o600)
     unfinished = put(path, b"new")
     monkeypatch.setattr(os, "chmod", refuse)
-    unfinished.put_in_place()
+    unfinished.commit()
     assert path.read_bytes() == b"new"
 
 
 def test_what_a_killed_run_has_left_is_taken_up(tmp_path: Path) -> None:
     (tmp_path / ".unfinished-x").write_bytes(b"something that is longer")
-    put(tmp_path / "x", b"new").put_in_place()
+    put(tmp_path / "x", b"new").commit()
     assert (tmp_path / "x").read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["x"]
 
@@ -54,11 +54,11 @@ def test_what_a_killed_run_has_left_is_taken_up(tmp_path: Path) -> None:
 def test_one_run_at_a_time(tmp_path: Path) -> None:
     first = put(tmp_path / "x", b"first")
     with pytest.raises(OutputFileError, match="x: another run is writing to it; give another name"):
-        UnfinishedFile(str(tmp_path / "x"))
-    first.put_in_place()
+        AtomicFile(str(tmp_path / "x"))
+    first.commit()
     second = put(tmp_path / "x", b"second")
     first.discard()  # of the one before, whose name is the second's now
-    second.put_in_place()
+    second.commit()
     assert (tmp_path / "x").read_bytes() == b"second"
 
 
@@ -72,7 +72,7 @@ def test_what_is_not_ours_is_not_written(tmp_path: Path, kind: str) -> None:
         planted.hardlink_to(victim)
     else:
         planted.mkdir()
-    put(tmp_path / "x", b"new").put_in_place()
+    put(tmp_path / "x", b"new").commit()
     assert (tmp_path / "x").read_bytes() == b"new"
     assert victim.read_bytes() == b"precious"
     assert sorted(os.listdir(tmp_path)) == sorted([".unfinished-x", "victim", "x"])
@@ -81,14 +81,14 @@ def test_what_is_not_ours_is_not_written(tmp_path: Path, kind: str) -> None:
 def test_a_link_to_the_file_stays(tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     (tmp_path / "x").symlink_to(tmp_path / "there" / "y")
-    put(tmp_path / "x", b"new").put_in_place()
+    put(tmp_path / "x", b"new").commit()
     assert (tmp_path / "x").is_symlink()
     assert (tmp_path / "there" / "y").read_bytes() == b"new"
 
 
 def test_a_very_long_name(tmp_path: Path) -> None:
     path = tmp_path / ("n" * 250)
-    put(path, b"new").put_in_place()
+    put(path, b"new").commit()
     assert path.read_bytes() == b"new"
 
 

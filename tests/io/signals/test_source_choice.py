@@ -10,10 +10,10 @@ import pytest
 
 from f5py.errors import InputFileError, SignalError
 from f5py.io.files.signal_format import file_kind
-from f5py.io.signals import choose, guarded, open_any, open_signals, open_source
-from f5py.io.signals.choose import reader_processes
-from f5py.io.signals.guarded import GuardedSource
+from f5py.io.signals import crash_isolation, open_any, open_signals, open_source, source_choice
+from f5py.io.signals.crash_isolation import GuardedSource
 from f5py.io.signals.source import FileSource
+from f5py.io.signals.source_choice import reader_processes
 
 from ..reads.made_index import write_readdb
 from .made_signals import GZIP, MadeRead, assert_holds, assert_unreadable, make_reads, write_multi, write_single
@@ -397,15 +397,15 @@ def sparse_files(folder: Path, *sizes_in_mib: int) -> list[str]:
     ],
 )
 def test_number_of_reader_processes(tmp_path, monkeypatch, n_threads, n_cores, sizes, n_processes):
-    monkeypatch.setattr(choose, "usable_cores", lambda: n_cores or 1)
+    monkeypatch.setattr(source_choice, "usable_cores", lambda: n_cores or 1)
     files = sparse_files(tmp_path, *sizes)
     assert reader_processes(n_threads, files) == n_processes
     assert reader_processes(n_threads, [*files, *files, str(tmp_path / "gone")]) == n_processes
 
 
 def test_many_reads_are_not_all_looked_at(tmp_path, monkeypatch):
-    monkeypatch.setattr(choose, "usable_cores", lambda: 16)
-    monkeypatch.setattr(choose, "_MOST_LOOKED_AT", 3)
+    monkeypatch.setattr(source_choice, "usable_cores", lambda: 16)
+    monkeypatch.setattr(source_choice, "_MOST_LOOKED_AT", 3)
     files = iter(["gone"] * 3 + sparse_files(tmp_path, 0) + ["not looked at"])
     assert reader_processes(16, files) == 8
     assert next(files) == "not looked at"
@@ -429,7 +429,7 @@ def test_processes_are_shared_among_batches(reads, tmp_path, monkeypatch, n_proc
         started.append(n)
         return FileSource(paths, reader(), kind)
 
-    monkeypatch.setattr(guarded, "GuardedSource", source)
+    monkeypatch.setattr(crash_isolation, "GuardedSource", source)
     paths = write_multi(tmp_path / "m.fast5", reads)
     with closing(open_source(paths, n_processes, n_at_once=n_at_once)) as opened:
         assert started == groups

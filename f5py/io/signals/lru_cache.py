@@ -37,7 +37,7 @@ def raise_if_of_machine(problem: BaseException, path: str) -> None:
         cause = cause.__cause__ or cause.__context__
 
 
-class Recent(Generic[Key, Value]):
+class LruCache(Generic[Key, Value]):
     """Bounded cache of values made on demand; the least recently used goes first.
 
     It shrinks if the system runs out of file descriptors.

@@ -22,7 +22,7 @@ from f5py.messages.strict import input_warning
 _MOST_DEADLY_READS = 3
 
 
-class Deadly:
+class Blocklist:
     """Files and single reads that crash readers, with reasons; shared by sources of the same reads."""
 
     def __init__(self) -> None:
@@ -41,7 +41,7 @@ class Deadly:
 class GuardedSource(IndexedSource):
     """A `ParallelSource` that continues without the files that crash its processes.
 
-    Raises `SignalError` if the processes cannot be started. `deadly` shares known crashes between sources.
+    Raises `SignalError` if the processes cannot be started. `blocklist` shares known crashes between sources.
     """
 
     def __init__(
@@ -51,13 +51,13 @@ class GuardedSource(IndexedSource):
         reader: type[FileReader],
         kind: Kind | None = None,
         cpu_seconds: float = CPU_SECONDS,
-        deadly: Deadly | None = None,
+        blocklist: Blocklist | None = None,
     ) -> None:
         super().__init__(paths, kind)
         self._n_processes = n_processes
         self._cpu_seconds = cpu_seconds
         self._reader = reader
-        self._deadly = Deadly() if deadly is None else deadly
+        self._blocklist = Blocklist() if blocklist is None else blocklist
         self._source = self._start_processes()
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
@@ -71,22 +71,22 @@ class GuardedSource(IndexedSource):
             except ReaderDiedError as death:
                 if not death.is_damage:
                     raise
-                with self._deadly.lock:
-                    self._find_deadly(death)
+                with self._blocklist.lock:
+                    self._find_crash_cause(death)
                 self._source = self._start_processes()
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        if self._deadly.files:
+        if self._blocklist.files:
             paths = paths_of(self._paths, names)
-            names = [name for name, path in zip(names, paths, strict=True) if path not in self._deadly.files]
+            names = [name for name, path in zip(names, paths, strict=True) if path not in self._blocklist.files]
         try:
             return self._source.run_info(names)
         except ReaderDiedError as death:
             if not death.is_damage:
                 raise
-            with self._deadly.lock:
+            with self._blocklist.lock:
                 for path in death.paths:
-                    if path not in self._deadly.files:
+                    if path not in self._blocklist.files:
                         self._give_up(path, death.how)
             self._source = self._start_processes()
             return {}
@@ -99,14 +99,14 @@ class GuardedSource(IndexedSource):
 
     def _give_up(self, path: str, how: str) -> None:
         """Block a file."""
-        self._deadly.files[path] = f"is in a file that {how}; it is damaged"
+        self._blocklist.files[path] = f"is in a file that {how}; it is damaged"
         _warn(path, how, "its reads are left out")
 
     def _fetch(self, names: Sequence[str]) -> SignalBlock:
-        if not len(self._deadly):
+        if not len(self._blocklist):
             return self._source.fetch(names)
         paths = paths_of(self._paths, names)
-        whys = [self._deadly.why(name, path) for name, path in zip(names, paths, strict=True)]
+        whys = [self._blocklist.why(name, path) for name, path in zip(names, paths, strict=True)]
         lost = [i for i, why in enumerate(whys) if why]
         if not lost:
             return self._source.fetch(names)
@@ -117,32 +117,32 @@ class GuardedSource(IndexedSource):
         none = SignalBlock.from_calibration(np.empty(0, np.int16), np.zeros(len(lost) + 1, np.int64), nothing, problems)
         return merge_blocks(len(names), [(kept, block), (lost, none)])
 
-    def _find_deadly(self, death: ReaderDiedError) -> None:
+    def _find_crash_cause(self, death: ReaderDiedError) -> None:
         """Read a dead process's files one by one and block the faulty ones; raise `death` if there are none."""
         of_file: dict[str, list[str]] = {}
         n_known = 0
         for name, path in zip(death.names, death.paths, strict=True):
-            if self._deadly.why(name, path):
+            if self._blocklist.why(name, path):
                 n_known += 1
             else:
                 of_file.setdefault(path, []).append(name)
-        n_before = len(self._deadly)
-        with _OneReader(self._reader, self._kind, self._cpu_seconds) as one:
+        n_before = len(self._blocklist)
+        with _RestartedReader(self._reader, self._kind, self._cpu_seconds) as one:
             for path, names in of_file.items():
                 how, is_loop = one.fate(names, path)
                 if not how:
                     continue
-                reads = {} if is_loop else self._deadly_reads_of(one, names, path)
-                earlier = sum(file == path for _, file in self._deadly.reads)
+                reads = {} if is_loop else self._crashing_reads(one, names, path)
+                earlier = sum(file == path for _, file in self._blocklist.reads)
                 if reads and earlier + len(reads) <= _MOST_DEADLY_READS:
-                    self._deadly.reads.update(reads)
+                    self._blocklist.reads.update(reads)
                     _warn(path, how, f"{len(reads)} of its reads {'is' if len(reads) == 1 else 'are'} left out")
                 else:
                     self._give_up(path, how)
-        if len(self._deadly) == n_before and not n_known:
+        if len(self._blocklist) == n_before and not n_known:
             raise death
 
-    def _deadly_reads_of(self, one: _OneReader, names: Sequence[str], path: str) -> dict[tuple[str, str], str]:
+    def _crashing_reads(self, one: _RestartedReader, names: Sequence[str], path: str) -> dict[tuple[str, str], str]:
         """Find the reads of a file that crash the reader, by name and path, up to the limit for the file."""
         found: dict[tuple[str, str], str] = {}
         for name in dict.fromkeys(names):
@@ -158,7 +158,7 @@ def _warn(path: str, how: str, what: str) -> None:
     input_warning("read_signals", f"{path}: {how}; {what}, and the run goes on", "damaged signal files")
 
 
-class _OneReader(AbstractContextManager["_OneReader"]):
+class _RestartedReader(AbstractContextManager["_RestartedReader"]):
     """A reader process that is restarted after its death."""
 
     def __init__(self, reader: type[FileReader], kind: Kind | None, cpu_seconds: float) -> None:

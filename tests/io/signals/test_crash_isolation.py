@@ -10,7 +10,7 @@ import pytest
 
 from f5py.errors import SignalError
 from f5py.io.signals import helper_process, processes
-from f5py.io.signals.guarded import GuardedSource
+from f5py.io.signals.crash_isolation import GuardedSource
 
 from ...patience import PATIENCE
 from . import odd_readers

@@ -15,22 +15,22 @@ from f5py.core.batch import StoredSamples
 from f5py.core.large_arrays import recycled_array
 from f5py.core.names import numbered
 from f5py.core.offsets import offsets_of
-from f5py.io.signals.pod5.places import N_ELEMENTS, N_NUMBERS
+from f5py.io.signals.lru_cache import most_open
+from f5py.io.signals.pod5.chunk_offsets import N_ELEMENTS, N_NUMBERS
 from f5py.io.signals.pod5.reader import MAX_OPEN_FILES
-from f5py.io.signals.recent import most_open
-from f5py.io.signals.slow5._slow5_functions import Functions
-from f5py.io.signals.source import IndexedSource, Packed, SignalBlock, SignalSource, merge_blocks, paths_of
+from f5py.io.signals.slow5._slow5_functions import CodecFunctions
+from f5py.io.signals.source import IndexedSource, PackedSignals, SignalBlock, SignalSource, merge_blocks, paths_of
 from f5py.threads.pool import WorkerPool
 from f5py.threads.shared_pool import BorrowedPool
 
 if TYPE_CHECKING:
-    from f5py.io.signals.pod5._vbz_numba import Pieces
+    from f5py.io.signals.pod5._vbz_numba import ChunkBuffers
 
 #: Largest size of a chunk: fixed and per sample.
 _BYTES, _BYTES_PER_SAMPLE = 1 << 10, 3
 
 
-class PlacedSource(IndexedSource):
+class DirectPod5Source(IndexedSource):
     """Signals of indexed reads in POD5 files.
 
     The library reads what cannot be expanded here: damaged reads, which it diagnoses, and uncompressed files.
@@ -38,10 +38,10 @@ class PlacedSource(IndexedSource):
     Parameters
     ----------
     places : SignalSource
-        Returns chunk offsets, see `PlacesReader`.
+        Returns chunk offsets, see `ChunkOffsetReader`.
     start_others : callable
         Starts a source that uses the library.
-    called : Functions
+    called : CodecFunctions
         For zstd.
     n_threads : int
         Own threads, unless others are lent.
@@ -57,7 +57,7 @@ class PlacedSource(IndexedSource):
         places: SignalSource,
         start_others: Callable[[], SignalSource],
         paths: Mapping[str, str],
-        called: Functions,
+        called: CodecFunctions,
         n_threads: int = 1,
     ) -> None:
         super().__init__(paths, "pod5")
@@ -104,7 +104,7 @@ class PlacedSource(IndexedSource):
         samples = empty(int(offsets[-1]), np.int16)
         block = SignalBlock.from_calibration(samples, offsets, found.calibration(), found.problems)
         first = np.searchsorted(owners, np.arange(len(names) + 1))
-        block.packed = Packed(StoredSamples(got.values, first, got.places, pieces[:, 2].copy(), got.is_packed))
+        block.packed = PackedSignals(StoredSamples(got.values, first, got.places, pieces[:, 2].copy(), got.is_packed))
         if left.any() or not self.leaves_packed:
             block.expand(self._threads.workers())
         return self._with_others(block, np.flatnonzero(left), names) if left.any() else block
@@ -119,14 +119,14 @@ class PlacedSource(IndexedSource):
                 self._others.close()
         self._threads.close()
 
-    def _read(self, pieces: NDArray[np.int64], owners: NDArray[np.int64], paths: Sequence[str]) -> Pieces:
+    def _read(self, pieces: NDArray[np.int64], owners: NDArray[np.int64], paths: Sequence[str]) -> ChunkBuffers:
         """Read chunks; `owners` are indices of the reads with these `paths`."""
-        from f5py.io.signals.pod5._vbz_numba import Pieces, read_pieces
+        from f5py.io.signals.pod5._vbz_numba import ChunkBuffers, read_pieces
         from f5py.io.signals.slow5._slow5_numba import CANNOT_READ
 
         n = len(pieces)
         most = ((pieces[:, 2] + 3) // 4 + 2 * pieces[:, 2] + 1) // 2  # with two bytes for each sample
-        got = Pieces(
+        got = ChunkBuffers(
             np.zeros(1, np.int64), recycled_array(int(most.sum()), np.int16), np.zeros(n, np.int64),
             np.zeros(n, np.bool_), np.full(n, CANNOT_READ, np.int32),
         )  # fmt: skip

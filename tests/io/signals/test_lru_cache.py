@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from f5py.io.signals.recent import Recent
+from f5py.io.signals.lru_cache import LruCache
 
 
 def test_what_was_used_last_stays():
@@ -12,7 +12,7 @@ def test_what_was_used_last_stays():
         made.append(key)
         return f"value {key}"
 
-    table = Recent(make, 3, gone.append)
+    table = LruCache(make, 3, gone.append)
     assert [table.get(key) for key in (1, 2, 3, 1, 4, 1, 2)] == [f"value {key}" for key in (1, 2, 3, 1, 4, 1, 2)]
     assert made == [1, 2, 3, 4, 2]
     assert gone == ["value 2", "value 3"]
@@ -31,7 +31,7 @@ def test_there_is_never_one_too_many():
         assert len(held) <= 2
         return key
 
-    table = Recent(make, 2, held.remove)
+    table = LruCache(make, 2, held.remove)
     for key in (1, 2, 3, 2, 4):
         table.get(key)
     assert held == {2, 4}
@@ -46,7 +46,7 @@ def test_a_value_that_cannot_be_made_is_asked_for_again():
             raise ZeroDivisionError
         return key
 
-    table = Recent(make, 2)
+    table = LruCache(make, 2)
     with pytest.raises(ZeroDivisionError):
         table.get("a")
     assert len(table) == 0

@@ -1,4 +1,4 @@
-"""Jitted hash table of reads' alignments; see `f5py.methylation.covered`."""
+"""Jitted hash table of reads' alignments; see `f5py.methylation.overlapping_calls`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PRIME = (np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15))
 _SHIFT = np.uint64(29)
 
 
-class Spans(NamedTuple):
+class SpanTable(NamedTuple):
     """Alignments in input order, and a hash table of read names."""
 
     keys: NDArray[np.uint64]  # (2 ** m, 2); 0, 0 is an empty slot
@@ -55,7 +55,7 @@ def find_touched(names, offsets, places, spans, found):
     ----------
     names, offsets, places
         See `add_spans`.
-    spans : Spans
+    spans : SpanTable
     found : bool, shape (n_reads,)
     """
     contig, start, end = places
@@ -82,7 +82,7 @@ def add_spans(names, offsets, used, places, n_spans, spans, earlier):
         Contigs, starts and ends of the alignments.
     n_spans : int
         Earlier alignments.
-    spans : Spans
+    spans : SpanTable
         Large enough for all.
     earlier : int64, shape (n_reads,)
         Filled with the same read's preceding alignment, or -1.
@@ -111,7 +111,7 @@ def move_keys(old_keys, old_latest, keys, latest):
     Parameters
     ----------
     old_keys, old_latest, keys, latest
-        See `Spans`.
+        See `SpanTable`.
     """
     for i in range(old_keys.shape[0]):
         if old_keys[i, 0] != 0:
@@ -121,7 +121,7 @@ def move_keys(old_keys, old_latest, keys, latest):
 
 
 @exact_kernel
-def drop_covered(earlier, contig, spans, calls):
+def drop_overlapping(earlier, contig, spans, calls):
     """Drop each read's calls that overlap its earlier alignments; return the number of dropped sites.
 
     The remaining calls are moved together and their numbers reduced.
@@ -131,7 +131,7 @@ def drop_covered(earlier, contig, spans, calls):
     earlier : int64, shape (n_reads,)
         See `add_spans`.
     contig : int32, shape (n_reads,)
-    spans : Spans
+    spans : SpanTable
     calls : f5py.core.batch.Calls
         Changed.
     """

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from f5py.errors import SignalError
-from f5py.io.signals.guarded import Deadly, GuardedSource
-from f5py.io.signals.side_by_side import _PATIENCE, SideBySide
+from f5py.io.signals.crash_isolation import Blocklist, GuardedSource
+from f5py.io.signals.source_pool import _PATIENCE, SourcePool
 
 from ...patience import PATIENCE
 from . import odd_readers
 
 
-def side_by_side(n: int, files: dict[str, str], reader: type) -> SideBySide:
-    deadly = Deadly()
-    return SideBySide([GuardedSource(1, files, reader, deadly=deadly) for _ in range(n)], files)
+def source_pool(n: int, files: dict[str, str], reader: type) -> SourcePool:
+    blocklist = Blocklist()
+    return SourcePool([GuardedSource(1, files, reader, blocklist=blocklist) for _ in range(n)], files)
 
 
 class Meeting:
@@ -55,7 +55,7 @@ class Slow:
 def test_each_thread_has_a_source_of_its_own():
     barrier = threading.Barrier(3)
     sources = [Meeting(barrier) for _ in range(3)]
-    with ThreadPoolExecutor(6) as threads, closing(SideBySide(sources, {})) as source:
+    with ThreadPoolExecutor(6) as threads, closing(SourcePool(sources, {})) as source:
         assert list(threads.map(source.fetch, range(30))) == list(range(30))
         assert source.run_info(["a"]) == {"names": "['a']"}
     assert [one.n_closed for one in sources] == [1, 1, 1]
@@ -69,7 +69,7 @@ def test_more_are_started_where_somebody_waits_and_no_more_than_are_wanted():
         started.append(Meeting(barrier))
         return started[-1]
 
-    with ThreadPoolExecutor(6) as threads, closing(SideBySide([start()], {}, None, start, 3)) as source:
+    with ThreadPoolExecutor(6) as threads, closing(SourcePool([start()], {}, None, start, 3)) as source:
         assert source.run_info(["a"]) == source.run_info(["a"]) == {"names": "['a']"}
         assert len(started) == 1
         assert list(threads.map(source.fetch, range(6))) == list(range(6))
@@ -85,13 +85,13 @@ def test_where_no_more_can_be_started_those_that_are_there_do():
         n_tried += 1
         raise SignalError("no more processes")
 
-    with ThreadPoolExecutor(2) as threads, closing(SideBySide([Slow()], {}, None, start, 3)) as source:
+    with ThreadPoolExecutor(2) as threads, closing(SourcePool([Slow()], {}, None, start, 3)) as source:
         assert list(threads.map(source.fetch, range(4))) == list(range(4))
     assert n_tried == 1
 
 
 def test_none_is_started_after_the_end():
-    source = SideBySide([Slow()], {}, None, lambda: pytest.fail("started"), 3)
+    source = SourcePool([Slow()], {}, None, lambda: pytest.fail("started"), 3)
     source.close()
     source._free.get()
     threading.Timer(0.5, source._free.put, [source._sources[0]]).start()
@@ -99,7 +99,7 @@ def test_none_is_started_after_the_end():
 
 
 def test_a_source_that_has_failed_is_not_lost():
-    source = SideBySide([GuardedSource(1, {}, odd_readers.BrokenReader)], {})
+    source = SourcePool([GuardedSource(1, {}, odd_readers.BrokenReader)], {})
     with closing(source):
         for words in ("ZeroDivisionError", "ZeroDivisionError"):  # the second is that of the source that is closed
             with pytest.raises(SignalError, match=words):
@@ -108,7 +108,7 @@ def test_a_source_that_has_failed_is_not_lost():
 
 def test_a_deadly_read_is_found_once(tmp_path: Path, capfd):
     files = {f"fine-{i}": str(tmp_path / "a") for i in range(8)} | {"abort-9": str(tmp_path / "a")}
-    with ThreadPoolExecutor(2) as threads, closing(side_by_side(2, files, odd_readers.HostileReader)) as source:
+    with ThreadPoolExecutor(2) as threads, closing(source_pool(2, files, odd_readers.HostileReader)) as source:
         for blocks in (threads.map(source.fetch, [list(files)] * 6) for _ in range(2)):
             for block in blocks:
                 assert list(block.problems) == [8]
@@ -119,7 +119,7 @@ def test_a_deadly_read_is_found_once(tmp_path: Path, capfd):
 
 def test_a_deadly_file_is_given_up_once(tmp_path: Path, capfd):
     files = {f"abort-{i}": str(tmp_path / "bad") for i in range(6)} | {"fine-7": str(tmp_path / "good")}
-    with ThreadPoolExecutor(2) as threads, closing(side_by_side(2, files, odd_readers.HostileReader)) as source:
+    with ThreadPoolExecutor(2) as threads, closing(source_pool(2, files, odd_readers.HostileReader)) as source:
         for block in threads.map(source.fetch, [list(files)] * 4):
             assert list(block.problems) == [0, 1, 2, 3, 4, 5]
             assert block.samples.tolist() == [7] * 6
@@ -128,7 +128,7 @@ def test_a_deadly_file_is_given_up_once(tmp_path: Path, capfd):
 
 def test_metadata_that_end_the_library_are_told_once(tmp_path: Path, capfd):
     files = {"abort-1": str(tmp_path / "bad"), "fine-2": str(tmp_path / "good")}
-    with closing(side_by_side(2, files, odd_readers.HostileReader)) as source:
+    with closing(source_pool(2, files, odd_readers.HostileReader)) as source:
         assert source.run_info(["abort-1"]) == {}
         assert [source.run_info(list(files)) for _ in range(3)] == [{"name": "fine-2"}] * 3
         assert list(source.fetch(list(files)).problems) == [0]

@@ -15,8 +15,8 @@ pytest.importorskip("pod5")
 
 from f5py.io.signals.pod5 import _pod5_tables
 from f5py.io.signals.pod5._pod5_file import Pod5File
-from f5py.io.signals.pod5._pod5_tables import PiecePlaces, SignalTable
-from f5py.io.signals.pod5.places import N_NUMBERS, PlacesReader
+from f5py.io.signals.pod5._pod5_tables import ChunkOffsets, SignalTable
+from f5py.io.signals.pod5.chunk_offsets import N_NUMBERS, ChunkOffsetReader
 from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader
 
 from .made_pod5 import large_read, pod5_name, write_pod5
@@ -88,7 +88,7 @@ def test_pieces_and_problems(folder):
     paths = index.paths_of(names)
     names += [names[0].upper(), pod5_name("elsewhere"), "read7", pod5_name("unknown"), names[1], "none"]
     paths += [paths[0], str(folder / "1.pod5"), str(folder / "1.pod5"), "", str(folder / "bad.pod5"), ""]
-    places, library = PlacesReader(), Pod5Reader()
+    places, library = ChunkOffsetReader(), Pod5Reader()
     block, expected = places.read(names, paths), library.read(names, paths)
     assert block.problems == expected.problems
     assert sorted(block.problems) == [401, 402, 403, 404, 405]
@@ -123,7 +123,7 @@ def _expanded(stored: bytes, n: int) -> np.ndarray:
 
 
 def test_no_reads():
-    block = PlacesReader().read([], [])
+    block = ChunkOffsetReader().read([], [])
     assert len(block.offsets) == 1
     assert not block.problems
 
@@ -131,7 +131,7 @@ def test_no_reads():
 def test_the_files_of_a_read_are_those_that_are_named(folder):
     """The same UUID is looked for in two files; only one has it."""
     name = pod5_name("read3")
-    block = PlacesReader().read([name, name], [str(folder / "1.pod5"), str(folder / "0.pod5")])
+    block = ChunkOffsetReader().read([name, name], [str(folder / "1.pod5"), str(folder / "0.pod5")])
     assert list(block.problems) == [0]
     assert len(_rows(block, 1)) == 2
 
@@ -141,7 +141,7 @@ def test_samples_beyond_all_measure(folder, monkeypatch):
         monkeypatch.setattr(f"f5py.io.signals.pod5.{module}.MAX_SAMPLES", 100)
     names = [pod5_name(read.name) for read in _made(20)]
     paths = [str(folder / "0.pod5")] * len(names)
-    block, expected = PlacesReader().read(names, paths), Pod5Reader().read(names, paths)
+    block, expected = ChunkOffsetReader().read(names, paths), Pod5Reader().read(names, paths)
     assert block.problems == expected.problems
     assert 0 < len(block.problems) < len(names)
 
@@ -152,9 +152,9 @@ def test_a_file_that_finds_other_reads_than_were_asked_for(folder, monkeypatch):
     real = Pod5File.find
     monkeypatch.setattr(Pod5File, "find", lambda self, keys: real(self, keys_of_names([other])[0]))
     path = str(folder / "0.pod5")
-    block = PlacesReader().read([name], [path])
+    block = ChunkOffsetReader().read([name], [path])
     assert "not in this file" in block.problems[0]
-    assert not PlacesReader().read([name, other], [path, path]).problems.keys() - {0}
+    assert not ChunkOffsetReader().read([name, other], [path, path]).problems.keys() - {0}
 
 
 def test_a_file_that_cannot_be_mapped(folder, monkeypatch):
@@ -162,7 +162,7 @@ def test_a_file_that_cannot_be_mapped(folder, monkeypatch):
         raise OSError(12, "Cannot allocate memory")
 
     monkeypatch.setattr(Pod5File, "_mapped", property(fails))
-    block = PlacesReader().read([pod5_name("read5")], [str(folder / "0.pod5")])
+    block = ChunkOffsetReader().read([pod5_name("read5")], [str(folder / "0.pod5")])
     assert not block.problems
     assert _rows(block, 0)[1:].tolist() == [[-1] * 3]
 
@@ -171,7 +171,7 @@ class TestPiecePlaces:
     @pytest.fixture
     def places(self, folder):
         file = Pod5File(str(folder / "0.pod5"))
-        yield PiecePlaces(*file._mapped, file._file.signal_batch_row_count)
+        yield ChunkOffsets(*file._mapped, file._file.signal_batch_row_count)
         file.close()
 
     def test_each_table_is_looked_at_once(self, places, monkeypatch):

@@ -12,7 +12,7 @@ _MOST = 0.5
 
 
 @dataclass
-class Waits:
+class WaitTimes:
     """Seconds that the thread which passes batches on has waited, by reason."""
 
     loading: float = 0.0  # for the next batch, with room for its computation

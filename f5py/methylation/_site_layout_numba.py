@@ -11,7 +11,7 @@ from f5py.jit import simd_double as wide
 from f5py.jit.bits import count_bits
 from f5py.jit.kernel import inner
 from f5py.methylation._calls_numba import METHYLATED
-from f5py.methylation._site_densities_numba import LANES, numbers
+from f5py.methylation._site_densities_numba import LANES, take_integers
 
 #: Maximum bits of a state in the vector number while lanes have space for the others, to keep packs small.
 _MOST_HIGH = 3
@@ -20,7 +20,7 @@ _LANE_BITS = 3
 _CELLS_OF_ROW = 35
 
 
-class Way(NamedTuple):
+class CellLayout(NamedTuple):
     """Cells (distinct vectors) of all k-mers in one direction, in the order of their states."""
 
     bits: NDArray[np.int64]  # shape (n_kmers,): bits of the vector number that matter at a k-mer
@@ -33,11 +33,11 @@ class Way(NamedTuple):
     stops: NDArray[np.int64]
 
 
-class Course(NamedTuple):
+class PackLayout(NamedTuple):
     """Layout of the states of a pack's sites along its k-mers."""
 
-    onward: Way
-    back: Way  # with a cell for every density
+    onward: CellLayout
+    back: CellLayout  # with a cell for every density
     place: NDArray[np.int64]  # shape (n_cells,): index of each forward cell's densities
     # across: shape (n_cells,): for each forward cell, the next k-mer's backward cell
     across: NDArray[np.int64]
@@ -49,12 +49,12 @@ class Course(NamedTuple):
     slot: NDArray[np.int64]
 
 
-class Pack(NamedTuple):
+class WindowPack(NamedTuple):
     """Windows solved in parallel."""
 
     width: int  # the most sites that share a k-mer in each window
     low: int  # bits of a state in the lanes
-    course: Course
+    course: PackLayout
     # stay, step: shape (8,): probabilities of each lane's read
     stay: NDArray[np.float64]
     step: NDArray[np.float64]
@@ -170,11 +170,11 @@ def cell_of(v, bits):
 
 
 @inner
-def _way(bits, shape, stops, room):
+def _lay_out_cells(bits, shape, stops, room):
     """Lay out the cells of k-mers with vectors that differ in `bits`, without sources."""
     width, low = shape
     n_kmers = bits.shape[0]
-    first, pairs = numbers(room, n_kmers + 1, 0), numbers(room, n_kmers * width, -1)
+    first, pairs = take_integers(room, n_kmers + 1, 0), take_integers(room, n_kmers * width, -1)
     for j in range(n_kmers):
         n = 0
         for bit in range(low, width):
@@ -182,22 +182,25 @@ def _way(bits, shape, stops, room):
                 pairs[j * width + bit] = n
                 n += 1
         first[j + 1] = first[j] + (1 << n)
-    return Way(bits, first, numbers(room, first[n_kmers], first[n_kmers]), pairs, stops)
+    return CellLayout(bits, first, take_integers(room, first[n_kmers], first[n_kmers]), pairs, stops)
 
 
 @inner
-def make_course(windows, chosen, size, k, is_correlated, room):
+def lay_out_pack(windows, chosen, size, k, is_correlated, room):
     """Lay out the states of sites in a pack of the windows `chosen`; return the number of slots too.
 
-    `windows` are `f5py.methylation._site_windows_numba.SiteWindows`. `size` is the width, its bits in lanes and
-    the most
-    k-mers.
+    `windows` are `f5py.methylation._site_windows_numba.SiteWindows`. `size` is the width, its bits in lanes and the
+    most k-mers.
     """
     width, low, n_kmers = size
     n_bases, n_sites, sites, all_modified = windows.n_bases, windows.n_sites, windows.site, windows.modified
-    onward, back = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0)
-    last, changes, changed = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0), numbers(room, n_kmers * width, 0)
-    slot = numbers(room, n_kmers, -1)
+    onward, back = take_integers(room, n_kmers, 0), take_integers(room, n_kmers, 0)
+    last, changes, changed = (
+        take_integers(room, n_kmers, 0),
+        take_integers(room, n_kmers, 0),
+        take_integers(room, n_kmers * width, 0),
+    )
+    slot = take_integers(room, n_kmers, -1)
     for i in range(chosen.shape[0]):
         window = chosen[i]
         own_kmers = n_bases[window] - k + 1
@@ -223,7 +226,7 @@ def make_course(windows, chosen, size, k, is_correlated, room):
     entered = 0
     n_slots = 0
     n_stops, n_stops_back = 0, 0
-    stops, stops_back = numbers(room, n_kmers, 0), numbers(room, n_kmers, 0)
+    stops, stops_back = take_integers(room, n_kmers, 0), take_integers(room, n_kmers, 0)
     for j in range(n_kmers):
         entered |= onward[j]
         onward[j] = entered >> low
@@ -243,9 +246,10 @@ def make_course(windows, chosen, size, k, is_correlated, room):
             break
     shape = width, low
     way, way_back = (
-        _way(onward, shape, stops[: n_stops + 1], room), _way(back, shape, stops_back[:n_stops_back], room)
+        _lay_out_cells(onward, shape, stops[: n_stops + 1], room),
+        _lay_out_cells(back, shape, stops_back[:n_stops_back], room),
     )  # fmt: skip
-    place, across = numbers(room, way.source.shape[0], 0), numbers(room, way.source.shape[0], 0)
+    place, across = take_integers(room, way.source.shape[0], 0), take_integers(room, way.source.shape[0], 0)
     cell = 0
     cell_back = 0
     for j in range(n_kmers):
@@ -266,7 +270,7 @@ def make_course(windows, chosen, size, k, is_correlated, room):
             v = next_vector(v, back[j])
             if v == 0:
                 break
-    return Course(way, way_back, place, across, last, changes, changed, slot), n_slots
+    return PackLayout(way, way_back, place, across, last, changes, changed, slot), n_slots
 
 
 @inner
@@ -342,7 +346,7 @@ def _swapped(values, bit):
 
 
 @inner
-def forget(values, cells, shape, change, pairs, first_pair, changed, first_changed):
+def sum_out_sites(values, cells, shape, change, pairs, first_pair, changed, first_changed):
     """Sum out the states of the sites left before a k-mer.
 
     States that differ in such a site only get their mean.
@@ -357,9 +361,9 @@ def forget(values, cells, shape, change, pairs, first_pair, changed, first_chang
     change : int
         Bits that change.
     pairs, first_pair
-        See `Way`; index of the k-mer of the cells.
+        See `CellLayout`; index of the k-mer of the cells.
     changed, first_changed
-        See `Course`; index of the k-mer.
+        See `PackLayout`; index of the k-mer.
     """
     half = wide.splat(0.5)
     width, low = shape

@@ -26,7 +26,7 @@ def _not_bgzip(path: str) -> str:
     return f"it is compressed with gzip, not bgzip; run: gunzip -c {path} | bgzip > {stem}.bgz.gz"
 
 
-def why_no_reference(path: str, fai: str, gzi: str) -> str:
+def explain_reference_error(path: str, fai: str, gzi: str) -> str:
     """Return the fault of a reference, its ``.fai`` or ``.gzi``, with advice."""
     try:
         with open(path, "rb") as file:

@@ -18,9 +18,9 @@ from f5py.core.batch import StoredSamples  # noqa: E402
 from f5py.errors import MissingDependencyError, SignalError  # noqa: E402
 from f5py.io.signals import open_signals  # noqa: E402
 from f5py.io.signals._stored_numba import copy_samples  # noqa: E402
-from f5py.io.signals.pod5 import placed_source  # noqa: E402
-from f5py.io.signals.pod5._vbz_numba import Pieces, read_pieces  # noqa: E402
-from f5py.io.signals.pod5.placed_source import PlacedSource, _are_sound  # noqa: E402
+from f5py.io.signals.pod5 import direct_source  # noqa: E402
+from f5py.io.signals.pod5._vbz_numba import ChunkBuffers, read_pieces  # noqa: E402
+from f5py.io.signals.pod5.direct_source import DirectPod5Source, _are_sound  # noqa: E402
 from f5py.io.signals.pod5.reader import Pod5Source  # noqa: E402
 from f5py.io.signals.slow5 import _slow5_functions  # noqa: E402
 from f5py.io.signals.slow5._slow5_functions import ZSTD, functions  # noqa: E402
@@ -53,7 +53,7 @@ def _names(reads) -> list[str]:
     return [pod5_name(read.name) for read in reads]
 
 
-def _is_same_as_of_library(folder: Path, source: PlacedSource, names: list[str]) -> None:
+def _is_same_as_of_library(folder: Path, source: DirectPod5Source, names: list[str]) -> None:
     library = Pod5Source.from_path(folder)
     assert_same_block(source.fetch(names), library.fetch(names))
     library.close()
@@ -75,7 +75,7 @@ def test_samples_that_stay_packed(files, tmp_path):
     names = _names(_reads())[::-1]
     expected = source.fetch(names)
     assert expected.packed is None
-    assert isinstance(source, PlacedSource)
+    assert isinstance(source, DirectPod5Source)
     source.leaves_packed = True
     block = source.fetch(names)
     assert block.packed is not None
@@ -94,7 +94,7 @@ def test_samples_that_stay_packed(files, tmp_path):
     write_pod5(tmp_path / "plain.pod5", [MadeRead("plain", np.arange(3000, dtype=np.int16))], compressed=False)
     source.close()
     source = open_signals(None, pod5=[str(tmp_path)])
-    assert isinstance(source, PlacedSource)
+    assert isinstance(source, DirectPod5Source)
     source.leaves_packed = True
     names.insert(2, pod5_name("plain"))
     _is_same_as_of_library(tmp_path, source, names)
@@ -108,7 +108,7 @@ def test_no_reads(files):
 
 
 def test_few_files_are_open_at_a_time(tmp_path, monkeypatch):
-    monkeypatch.setattr(placed_source, "MAX_OPEN_FILES", 2)
+    monkeypatch.setattr(direct_source, "MAX_OPEN_FILES", 2)
     reads = _reads()
     for i, read in enumerate(reads[:7]):
         write_pod5(tmp_path / f"{i}.pod5", [read])
@@ -159,7 +159,7 @@ def test_damage_is_told_as_the_library_tells_it(files):
     block = source.fetch(names)
     assert list(block.problems) == [len(names) - 2]
     assert "has damaged signal data" in block.problems[len(names) - 2]
-    assert isinstance(source, PlacedSource)
+    assert isinstance(source, DirectPod5Source)
     source.leaves_packed = True
     _is_same_as_of_library(files, source, [name, *names, name])
     source.close()
@@ -189,7 +189,7 @@ def test_without_the_library_for_zstd(files, monkeypatch):
 
     monkeypatch.setattr(_slow5_functions, "functions", missing)
     source = open_signals(None, pod5=[str(files)])
-    assert not isinstance(source, PlacedSource)
+    assert not isinstance(source, DirectPod5Source)
     _is_same_as_of_library(files, source, _names(_reads()))
     source.close()
 
@@ -211,7 +211,7 @@ class TestPieces:
         path.write_bytes(b"abc" + stored)
         most = (9 * n // 4 + 2) // 2
         values, codes, places = np.full(most + 8, 7, np.int16), np.full(1, -1, np.int32), np.zeros(1, np.int64)
-        got = Pieces(np.array([4]), values[: most + 4], places, np.zeros(1, np.bool_), codes)
+        got = ChunkBuffers(np.array([4]), values[: most + 4], places, np.zeros(1, np.bool_), codes)
         with path.open("rb") as file:
             read_pieces(
                 np.zeros(1, np.int64),

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from f5py.core.waits import Waits
+from f5py.core.wait_times import WaitTimes
 from f5py.options.signal_commands import CallOptions
 from f5py.pipeline.runner import run_pipeline
 from f5py.runs import speed
@@ -27,7 +27,7 @@ def test_the_slow_stage_is_the_bound(slow: str) -> None:
     def write(i: int) -> None:
         time.sleep(_SLOW * (slow == "writing"))
 
-    waits = Waits()
+    waits = WaitTimes()
     run_pipeline(load(), compute, write, waits=waits)
     assert waits.bound == slow
     assert waits.total > 6 * _SLOW
@@ -36,13 +36,13 @@ def test_the_slow_stage_is_the_bound(slow: str) -> None:
 @pytest.mark.parametrize(
     ("waits", "options", "kind", "phrase"),
     [
-        (Waits(loading=9), {"iop": 2}, "fast5", "for loading 100% of the time; raise --iop from 2 to 16"),
-        (Waits(loading=9, computing=1), {"threads": 4}, "slow5", "loading 90% of the time; raise -t from 4 to 16"),
-        (Waits(computing=9), {"threads": 1}, "pod5", "raise -t from 1 to 16"),
-        (Waits(writing=9), {"threads": 1, "output": "a.tsv.gz"}, "slow5", "for writing 100% of the time; raise -t"),
+        (WaitTimes(loading=9), {"iop": 2}, "fast5", "for loading 100% of the time; raise --iop from 2 to 16"),
+        (WaitTimes(loading=9, computing=1), {"threads": 4}, "slow5", "loading 90% of the time; raise -t from 4 to 16"),
+        (WaitTimes(computing=9), {"threads": 1}, "pod5", "raise -t from 1 to 16"),
+        (WaitTimes(writing=9), {"threads": 1, "output": "a.tsv.gz"}, "slow5", "for writing 100% of the time; raise -t"),
     ],
 )
-def test_the_option_that_helps(monkeypatch, waits: Waits, options: dict, kind: str, phrase: str) -> None:
+def test_the_option_that_helps(monkeypatch, waits: WaitTimes, options: dict, kind: str, phrase: str) -> None:
     monkeypatch.setattr(speed, "usable_cores", lambda: 16)
     assert phrase in speed.advice(CallOptions(bam="-", genome="-", **options), waits, kind)
 
@@ -50,14 +50,14 @@ def test_the_option_that_helps(monkeypatch, waits: Waits, options: dict, kind: s
 @pytest.mark.parametrize(
     ("waits", "options"),
     [
-        (Waits(loading=9), {"threads": 16}),
-        (Waits(writing=9), {"threads": 1}),
-        (Waits(loading=4.9), {"threads": 1}),
-        (Waits(5, 5, 5), {"threads": 1}),
+        (WaitTimes(loading=9), {"threads": 16}),
+        (WaitTimes(writing=9), {"threads": 1}),
+        (WaitTimes(loading=4.9), {"threads": 1}),
+        (WaitTimes(5, 5, 5), {"threads": 1}),
     ],
     ids=["nothing helps", "a pipe", "short", "balanced"],
 )
-def test_silence(monkeypatch, waits: Waits, options: dict) -> None:
+def test_silence(monkeypatch, waits: WaitTimes, options: dict) -> None:
     monkeypatch.setattr(speed, "usable_cores", lambda: 16)
     assert speed.advice(CallOptions(bam="-", genome="-", **options), waits, "slow5") == ""
 
@@ -66,4 +66,4 @@ def test_a_gpu_that_is_left_out(monkeypatch) -> None:
     monkeypatch.setattr(speed, "is_present", lambda: True)
     monkeypatch.setattr(speed.importlib.util, "find_spec", lambda name: name)
     options = CallOptions(bam="-", genome="-", gpu="off")
-    assert "leave out --gpu off" in speed.advice(options, Waits(computing=9), "slow5")
+    assert "leave out --gpu off" in speed.advice(options, WaitTimes(computing=9), "slow5")

@@ -15,7 +15,7 @@ from f5py.io.signals.source import IndexedSource, SignalBlock, SignalSource
 _PATIENCE = 0.25
 
 
-class SideBySide(IndexedSource):
+class SourcePool(IndexedSource):
     """Sources of the same reads, each used by one thread at a time. Closes them with itself.
 
     Parameters

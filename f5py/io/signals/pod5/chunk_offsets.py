@@ -1,6 +1,6 @@
 """Reader of chunk offsets in POD5 files, for a separate process.
 
-Only the tables are left to the library, which may crash on damage; `PlacedSource` reads and expands the chunks.
+Only the tables are left to the library, which may crash on damage; `DirectPod5Source` reads and expands the chunks.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from f5py.io.signals.pod5.uuids import keys_of_names
 from f5py.io.signals.source import FIELDS, NO_FILE, Room, SignalBlock
 
 if TYPE_CHECKING:
-    from f5py.io.signals.pod5._pod5_file import FoundReads
+    from f5py.io.signals.pod5._pod5_file import ReadEntries
 
 #: int64 values per chunk, and their size in samples.
 N_NUMBERS = 3
@@ -28,12 +28,11 @@ N_ELEMENTS = N_NUMBERS * np.dtype(np.int64).itemsize // np.dtype(np.int16).items
 _FILE_BYTES, _KEY_BYTES = 4, 16
 
 
-class PlacesReader(Pod5Reader):
+class ChunkOffsetReader(Pod5Reader):
     """Reader of chunk offsets in place of samples: rows of `N_NUMBERS` int64 per read and per chunk.
 
     A read's row has its number of samples and zeros. A chunk's row has its start and end in the file and its samples,
-    or -1
-    if unknown or unusual.
+    or -1 if unknown or unusual.
     """
 
     def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
@@ -65,7 +64,7 @@ class PlacesReader(Pod5Reader):
 
     def _look_up(
         self, wanted: NDArray[Any], paths: Sequence[str]
-    ) -> tuple[FoundReads, NDArray[np.int64], dict[int, str]]:
+    ) -> tuple[ReadEntries, NDArray[np.int64], dict[int, str]]:
         """Look reads up in their files.
 
         Parameters
@@ -77,20 +76,20 @@ class PlacesReader(Pod5Reader):
 
         Returns
         -------
-        found : FoundReads
+        found : ReadEntries
             With keys as in `wanted`.
         places : int64, shape (n_pieces, 3)
             See `f5py.io.signals.pod5._pod5_file.Pod5File.places_of`.
         whys : dict of int to str
             Reason for missing reads by file.
         """
-        from f5py.io.signals.pod5._pod5_file import FoundReads
+        from f5py.io.signals.pod5._pod5_file import ReadEntries
 
         raw = wanted.view(np.uint8).reshape(-1, _FILE_BYTES + _KEY_BYTES)
         files = raw[:, :_FILE_BYTES].copy().view(">u4").ravel().astype(np.int64)
         keys = raw[:, _FILE_BYTES:].copy().view(f"V{_KEY_BYTES}").ravel()
         bounds = np.flatnonzero(np.diff(files, prepend=-1, append=-1)).tolist()
-        parts, places, whys = [FoundReads.none()._replace(keys=wanted[:0])], [np.empty((0, N_NUMBERS), np.int64)], {}
+        parts, places, whys = [ReadEntries.none()._replace(keys=wanted[:0])], [np.empty((0, N_NUMBERS), np.int64)], {}
         for begin, end in pairwise(bounds):
             number = int(files[begin])
             file = self._files.get(paths[number])
@@ -121,7 +120,7 @@ def _matches(wanted: NDArray[Any], found: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def _rows_of(
-    block: SignalBlock, of_reads: NDArray[np.int64], found: FoundReads, places: NDArray[np.int64]
+    block: SignalBlock, of_reads: NDArray[np.int64], found: ReadEntries, places: NDArray[np.int64]
 ) -> NDArray[np.int64]:
     """Make the rows of all readable reads of a block; int64, shape (n, `N_NUMBERS`)."""
     n_rows = np.diff(block.offsets) // N_ELEMENTS

@@ -24,12 +24,12 @@ _PREFIX = ".unfinished-"
 _MOST_NAME = 255
 _CHUNK_BYTES = 65536
 #: Files without their final names.
-_open_files: set[UnfinishedFile] = set()
+_open_files: set[AtomicFile] = set()
 #: Incomplete files with rows, of failed runs.
 _kept: list[str] = []
 
 
-class UnfinishedFile:
+class AtomicFile:
     """A file that gets its name when it is complete.
 
     Raises `UsageError` if a running command reads the file, `OutputFileError` if it cannot be written or another run is
@@ -62,7 +62,7 @@ class UnfinishedFile:
         self._target = os.path.realpath(path)
         if os.path.exists(self._target) and not os.access(self._target, os.W_OK):
             raise OutputFileError(f"{path}: cannot write: it is write-protected; give another name")
-        self.path = unfinished_name(self._target)
+        self.path = temporary_name(self._target)
         try:
             descriptor = self._opened()
             self.file: BinaryIO = open(self.path, "wb", opener=lambda *_: descriptor)  # noqa: SIM115 - closed later
@@ -71,7 +71,7 @@ class UnfinishedFile:
             raise OutputFileError(f"{path}: cannot write: {problem.strerror}{advice}") from problem
         _open_files.add(self)
 
-    def put_in_place(self) -> None:
+    def commit(self) -> None:
         """Close the file and rename it; raise `OSError` if that fails."""
         try:
             self.file.close()
@@ -176,12 +176,11 @@ class UnfinishedFile:
         return os.open(self.path, flags | os.O_EXCL, 0o666)
 
 
-def linked_in_place(path: str | int, output: str, about: os.stat_result) -> bool:
+def link_into_place(path: str | int, output: str, about: os.stat_result) -> bool:
     """Link a complete file to an output's name; keep the mode of an existing file there.
 
     Returns False, and changes nothing, if that file is write-protected, links fail, or `path` is not the file described
-    by
-    `about`. A leftover link under the temporary name is reused. Raises `UsageError` if a running command reads the
+    by `about`. A leftover link under the temporary name is reused. Raises `UsageError` if a running command reads the
     output.
 
     Parameters
@@ -196,8 +195,8 @@ def linked_in_place(path: str | int, output: str, about: os.stat_result) -> bool
             return False
         if os.path.samestat(os.lstat(target), about):  # rename() does nothing with two names of one file
             with suppress(OSError):
-                if os.path.samestat(os.lstat(unfinished_name(target)), about):
-                    os.unlink(unfinished_name(target))
+                if os.path.samestat(os.lstat(temporary_name(target)), about):
+                    os.unlink(temporary_name(target))
             return True
     try:
         linked = _linked(path, target, about)
@@ -230,7 +229,7 @@ def _link(path: str | int, name: str) -> None:
 
 def _linked(path: str | int, target: str, about: os.stat_result) -> str:
     """Link a file to a temporary name beside the target."""
-    name = unfinished_name(target)
+    name = temporary_name(target)
     try:
         _link(path, name)
     except FileExistsError:
@@ -244,7 +243,7 @@ def _linked(path: str | int, target: str, about: os.stat_result) -> str:
     return name
 
 
-def unfinished_name(target: str) -> str:
+def temporary_name(target: str) -> str:
     """Return the temporary name of an output."""
     folder, name = os.path.split(target)
     if len(os.fsencode(name)) > _MOST_NAME - len(_PREFIX):
@@ -267,18 +266,18 @@ def _replace(path: str, target: str) -> None:
     os.replace(path, target)
 
 
-def settle_unfinished() -> None:
+def finish_pending() -> None:
     """Settle every incomplete file of a process that ends while threads may still write."""
     for unfinished in list(_open_files):
         unfinished.settle()
 
 
-def kept_rows() -> list[str]:
+def files_with_rows() -> list[str]:
     """List the incomplete files with rows left by failed runs of this process."""
     return _kept.copy()
 
 
-def forget_kept_rows() -> None:
+def forget_files_with_rows() -> None:
     _kept.clear()
 
 

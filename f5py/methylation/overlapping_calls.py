@@ -12,7 +12,7 @@ from f5py.core.names import Names
 from f5py.methylation.calls import join_motifs
 
 if TYPE_CHECKING:
-    from f5py.methylation._covered_numba import Spans
+    from f5py.methylation._overlapping_calls_numba import SpanTable
 
 _FIRST = 1 << 12
 #: Contigs, starts and ends of alignments.
@@ -23,17 +23,17 @@ class AlignmentSpans:
     """Alignments by read, in about 70 bytes each."""
 
     def __init__(self) -> None:
-        from f5py.methylation._covered_numba import Spans
+        from f5py.methylation._overlapping_calls_numba import SpanTable
 
         self._n = 0
-        self._spans: Spans = Spans(
+        self._spans: SpanTable = SpanTable(
             np.zeros((2 * _FIRST, 2), np.uint64), np.zeros(2 * _FIRST, np.int64), np.empty(_FIRST, np.int32),
             np.empty(_FIRST, np.int64), np.empty(_FIRST, np.int64), np.empty(_FIRST, np.int64),
         )  # fmt: skip
 
     def add(self, names: Names, places: Places, used: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """Add all alignments or the `used` ones; return the index of each read's preceding one, or -1."""
-        from f5py.methylation._covered_numba import add_spans
+        from f5py.methylation._overlapping_calls_numba import add_spans
 
         n = len(names)
         self._make_room(n)
@@ -44,20 +44,20 @@ class AlignmentSpans:
 
     def touched(self, names: Names, places: Places) -> NDArray[np.bool_]:
         """Find the alignments that overlap or touch an added one of the same read; bool, shape (n,)."""
-        from f5py.methylation._covered_numba import find_touched
+        from f5py.methylation._overlapping_calls_numba import find_touched
 
         found = np.zeros(len(names), np.bool_)
         find_touched(names.text, names.offsets, places, self._spans, found)
         return found
 
-    def drop_covered(self, earlier: NDArray[np.int64], contig: NDArray[np.int32], calls: Calls) -> int:
+    def drop_overlapping(self, earlier: NDArray[np.int64], contig: NDArray[np.int32], calls: Calls) -> int:
         """Drop the calls within `earlier` alignments, from `add`; return their number of sites."""
-        from f5py.methylation._covered_numba import drop_covered
+        from f5py.methylation._overlapping_calls_numba import drop_overlapping
 
-        return int(drop_covered(earlier, contig, self._spans, calls))
+        return int(drop_overlapping(earlier, contig, self._spans, calls))
 
     def _make_room(self, n: int) -> None:
-        from f5py.methylation._covered_numba import move_keys
+        from f5py.methylation._overlapping_calls_numba import move_keys
 
         spans, size = self._spans, len(self._spans.contig)
         while size < self._n + n:
@@ -74,7 +74,7 @@ class AlignmentSpans:
             self._spans = self._spans._replace(**{name: column})
 
 
-class CoveredCalls:
+class OverlappingCalls:
     """Filter of calls of groups that overlap an earlier alignment of the same read, on either strand.
 
     Earlier alignments are the called ones that precede in the input.
@@ -101,7 +101,7 @@ class CoveredCalls:
             return 0
         n_sites = 0
         for calls in batch.by_motif or [batch.calls]:
-            n_sites += self._spans.drop_covered(earlier, batch.contig, calls)
+            n_sites += self._spans.drop_overlapping(earlier, batch.contig, calls)
         if batch.by_motif:
             join_motifs(batch)
         self.n_sites += n_sites
