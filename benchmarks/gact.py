@@ -21,14 +21,14 @@ import numpy as np
 from gpu_kernels import _Stopwatches
 from report import show, where_timed
 
-from f5py.compute.darwin import DarwinMapper
 from f5py.compute.gpu.device import open_device
-from f5py.compute.gpu.mapping.tiles import GpuTiles
 from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
 from f5py.mapping.darwin.extensions import COLUMNS, Extensions
 from f5py.mapping.darwin.gact import extend_all
-from f5py.options.map_commands import MapOptions
-from f5py.runs.map_reads import prepared
+from f5py.mapping.gpu.tiles import GpuTiles
+from f5py.mapping.options import MapOptions
+from f5py.mapping.run.darwin_mapper import DarwinMapper
+from f5py.mapping.run.map_reads import load_reference
 from f5py.threads.pool import WorkerPool
 
 _IN_FLIGHT = 2
@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("-o", "--output", type=Path)
     arguments = parser.parse_args()
     reads = str(arguments.data / "ecoli_r94" / "reads.fasta")
-    ready = prepared(MapOptions(reference=reads, reads=(reads,), preset="darwin", threads=arguments.threads))
+    ready = load_reference(MapOptions(reference=reads, reads=(reads,), preset="darwin", threads=arguments.threads))
     pool, scalar_pool = WorkerPool(arguments.threads), WorkerPool(arguments.scalar_threads)
     mapper = DarwinMapper.of(ready.index, ready.settings, pool)
     index, integers = mapper.index, mapper.integers

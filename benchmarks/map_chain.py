@@ -22,19 +22,19 @@ from gpu_kernels import _Stopwatches
 from report import show, where_timed
 
 from f5py.compute.gpu.device import open_device
-from f5py.compute.gpu.mapping import chains
-from f5py.compute.gpu.mapping.chains import GpuChaining
-from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.io.reads.read_records import read_batches
+from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.segments import Segments
+from f5py.mapping.gpu import chains
+from f5py.mapping.gpu.chains import GpuChaining
 from f5py.mapping.index.reference_index import codes_of
 from f5py.mapping.index.seeds import find_anchors
+from f5py.mapping.options import MapOptions
+from f5py.mapping.run.map_reads import load_reference
 from f5py.mapping.settings import Parameters, parameters
-from f5py.options.map_commands import MapOptions
-from f5py.runs.map_reads import prepared
 from f5py.threads.pool import WorkerPool
 
 _BATCH_BASES = 20_000_000
@@ -66,14 +66,15 @@ _SETS = (
 def _batches(data: Path, one: _Set, max_skip: int, pool: WorkerPool) -> tuple[list[MappingBatch], Parameters, int]:
     """Batches that have anchors, the settings, and the number of bases."""
     reads = str(data / one.reads)
-    ready = prepared(
+    ready = load_reference(
         MapOptions(
             reference=str(data / one.reference), reads=(reads,), threads=pool.n_threads, max_chain_skip=max_skip,
             **one.options,
         )
     )  # fmt: skip
     numbers = parameters(ready.settings, ready.index.mid_occ(ready.settings))
-    (batch,) = read_batches([reads], 1 << 28, ())
+    (records,) = read_batches([reads], 1 << 28, ())
+    batch = MappingBatch(**vars(records))
     batch.codes = codes_of(batch.letters)
     find_anchors(batch, ready.index, numbers, pool)
     n_bases = int(batch.offsets[-1])

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 from report import show, where_timed
 
 from f5py.compute.gpu.device import open_device
-from f5py.compute.gpu.mapping.mems import GpuMems
 from f5py.core._turns_numba import counter, own_turns
-from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.io.reads.read_records import sequence_batches
 from f5py.jit.kernel import exact_kernel
+from f5py.mapping.batch import MappingBatch
+from f5py.mapping.gpu.mems import GpuMems
 from f5py.mapping.index.reference_index import codes_of
 from f5py.mapping.mem._mems_numba import N_COLUMNS, find_mems, locate_mems, n_located, write_strand
 from f5py.mapping.mem.fm_index import build_fm_index

@@ -17,8 +17,8 @@ from f5py.commands.validate import ValidationReport
 from f5py.compute.counts import RunCounts
 from f5py.errors import F5pyError as F5pyError
 from f5py.errors import UsageError as UsageError
+from f5py.mapping.run.flow import MapCounts
 from f5py.plotting.picture import Picture
-from f5py.runs.map_flow import MapCounts
 
 class _ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = ..., /) -> object: ...

@@ -54,7 +54,7 @@ class _Server:
     """The process that forks; it ends when this one does."""
 
     def __init__(self, environment: Mapping[str, str], *arguments: str) -> None:
-        from f5py.io.signals.helper_process import environment as to_import_the_same
+        from f5py.threads.subprocesses import environment as to_import_the_same
 
         variables = to_import_the_same() | {name: environment[name] for name in environment if name != "PYTHONPATH"}
         variables.pop("PYTHONUNBUFFERED", None)  # users have buffered output

@@ -53,7 +53,7 @@ def main() -> None:
     os.environ |= blas.ONE_THREAD | os.environ
     for module in _MODULES:
         import_module(module)
-    from f5py.runs.warm_up import STAGES
+    from f5py.runs.compiled_stages import STAGES
 
     for stage in _STAGES:
         STAGES[stage]()

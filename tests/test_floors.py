@@ -15,13 +15,14 @@ FLOORS = (
     ("api",),
     ("commands",),
     ("runs",),
+    ("mapping",),
     ("reports",),
     ("outputs", "plotting", "simulation"),
     ("pipeline",),
     ("compute",),
     ("site_frequencies", "training"),
     ("evaluation", "comparison"),
-    ("signal", "abea", "methylation", "event_alignment", "mapping"),
+    ("signal", "abea", "methylation", "event_alignment"),
     ("io",),
     ("text", "pore_model"),
     ("core",),
@@ -39,6 +40,15 @@ PARAMETERS_SECTION = re.compile(r"^Parameters\n-{10}\n(.*?)(?:^\w+\n-{3,}\n|\Z)"
 
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+#: What the mapper imports from the rest.
+MAPPING_NEEDS = {
+    "compute", "core", "errors", "io", "jit", "messages", "options", "outputs", "pipeline", "reports", "text",
+    "threads",
+}  # fmt: skip
+#: Circles of wings that are left.
+CIRCLES = {frozenset({"io.arrow", "io.bam", "io.bytes", "io.files", "io.reads", "io.remote", "io.signals"})}
 
 
 def imported_rooms(tree: ast.AST) -> set[str]:
@@ -69,6 +79,43 @@ def test_imports_go_down():
         if FLOOR_OF[other] <= FLOOR_OF[room]
     ]
     assert upwards == []
+
+
+def test_the_mapper_has_one_door():
+    """Other rooms import `f5py.mapping` only, and it imports from few of them."""
+    trees = {path: ast.parse(path.read_text()) for path in MODULES}
+    inside = [
+        f"{path.relative_to(PACKAGE)} imports {name}"
+        for path, tree in trees.items()
+        if room_of(path) != "mapping"
+        for name in _imported(path, {_name_of(path): path for path in MODULES})
+        if name.startswith("f5py.mapping.")
+    ]
+    assert inside == []
+    needed = {room for path, tree in trees.items() if room_of(path) == "mapping" for room in imported_rooms(tree)}
+    assert needed - {"mapping"} <= MAPPING_NEEDS
+
+
+def test_no_two_wings_of_a_room_import_each_other():
+    """Nor do wings, the folders of a room, in a longer circle."""
+    names = {_name_of(path): path for path in MODULES}
+    imports: dict[str, set[str]] = {}
+    for path in MODULES:
+        imports.setdefault(_wing_of(path), set()).update(
+            other
+            for one in _imported(path, names)
+            if (other := _wing_of(names[one])).partition(".")[0] == room_of(path)
+        )
+    imports = {wing: others - {wing} for wing, others in imports.items() if "." in wing}
+    while leaves := {wing for wing, others in imports.items() if not others & imports.keys()}:
+        imports = {wing: others for wing, others in imports.items() if wing not in leaves}
+    in_circles = {wing for wing in imports if any(wing in others for others in imports.values())}
+    assert in_circles <= set().union(*CIRCLES)
+
+
+def _wing_of(path: Path) -> str:
+    """Room and folder of a file; of one that lies in no folder of its room, the room."""
+    return ".".join(path.relative_to(PACKAGE).parts[:-1][:2])
 
 
 def test_no_two_files_import_each_other():

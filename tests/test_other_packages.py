@@ -126,7 +126,7 @@ def test_numba_is_imported_after_its_cache_is_chosen():
     others = [
         path
         for path, tree in TREES.items()
-        if not path.startswith("jit/") and path != "runs/warm_up.py"
+        if not path.startswith("jit/")
         for whole in foreign_names(tree).values()
         if whole.split(".")[0] in ("numba", "llvmlite")
     ]

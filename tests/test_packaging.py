@@ -238,9 +238,9 @@ def test_images_compile_when_they_are_built(path: Path):
 
 def test_compiling_ahead(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
     """All commands that it runs on a few reads do their work; the stages' kernels have tests of their own."""
-    from f5py.runs import warm_up
+    from f5py.jit import warm_up
 
-    monkeypatch.setattr(warm_up, "STAGES", {})
+    monkeypatch.setattr(warm_up, "code_folder", lambda: None)
     with pytest.raises(SystemExit) as stop:
         cli.main(["compile"])
     assert stop.value.code == 0

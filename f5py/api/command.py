@@ -41,7 +41,7 @@ class Command(NamedTuple):
     """One of f5py's commands."""
 
     name: str  # as the command line has it
-    # module below `f5py.options`, and class; imported when they are needed, as making classes takes time
+    # whole name of the class, or its name below `f5py.options`; imported when needed, as making classes takes time
     options_class: str
     # module, function: where what it does is found
     module: str
@@ -55,8 +55,8 @@ class Command(NamedTuple):
     @property
     def options(self) -> Any:
         """The options class."""
-        module, _, name = self.options_class.partition(".")
-        return getattr(import_module(f"f5py.options.{module}"), name)
+        module, _, name = self.options_class.rpartition(".")
+        return getattr(import_module(module if module.startswith("f5py.") else f"f5py.options.{module}"), name)
 
     def run(self, given: Mapping[str, Any], *more: Any, progress: Listener | None = None) -> Any:
         """Do what the command does.

@@ -21,8 +21,10 @@ def run(chosen: CompileOptions) -> None:
     F5pyError
         A run on a few reads fails.
     """
+    from f5py.jit.warm_up import warm_up
+    from f5py.mapping import compiled_stages
     from f5py.messages import console
-    from f5py.runs.warm_up import STAGES, warm_up
+    from f5py.runs.compiled_stages import STAGES
 
     capabilities = chosen.capabilities()
     if capabilities:
@@ -31,7 +33,7 @@ def run(chosen: CompileOptions) -> None:
         for capability in capabilities:
             compile_for(capability)
             console.note("compile", f"kernels for compute capability {capability[:-1]}.{capability[-1]} compiled")
-    with warm_up(list(STAGES)):
+    with warm_up(STAGES | compiled_stages()):
         pass
     with temporary_folder("f5py-compile-") as folder:
         for signal_format in ("fast5", "blow5"):

@@ -10,6 +10,7 @@ from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, count_device
 from f5py.compute.gpu.versions import versions
 from f5py.core.batch import ReadBatch
 from f5py.errors import F5pyError
+from f5py.mapping import gpu_checks
 from f5py.options.cores import usable_cores
 from f5py.options.gpu import device_numbers
 from f5py.options.machine_commands import GpuCheckOptions
@@ -64,7 +65,7 @@ def _check(number: int, pool: WorkerPool) -> list[str]:
         f"{', shared with the host' if device.integrated else ''}"
     )
     problems = []
-    for name, check in _CHECKS.items():
+    for name, check in (_CHECKS | gpu_checks()).items():
         started = time.perf_counter()
         try:
             with without_cache():
@@ -120,43 +121,9 @@ def _rows(device: GpuDevice, pool: WorkerPool) -> None:
     _signals(device, pool, "rows", lambda batch, share: align_events(batch, model, pool, None, share))
 
 
-def _mapping(device: GpuDevice, pool: WorkerPool) -> None:
-    from f5py.compute.gpu.mapping.backend import GpuMapping
-    from f5py.compute.gpu.mapping.seeds import made_reads
-    from f5py.mapping.settings import PRESETS, parameters
-
-    numbers = parameters(PRESETS["map-ont"], 10)
-    index, _ = made_reads(numbers, pool)
-    GpuMapping(device, index, numbers, pool, _BASES).close()
-
-
-def _matches(device: GpuDevice, pool: WorkerPool) -> None:
-    from f5py.compute.gpu.mapping.mems import GpuMems
-    from f5py.compute.gpu.mapping.tiles import made_extensions
-    from f5py.mapping.mem.fm_index import build_fm_index
-    from f5py.mapping.mem.mem_seeds import MemSearch
-    from f5py.mapping.settings import PRESETS, parameters
-
-    _, index = made_extensions()
-    found = build_fm_index(index.bases, index.offsets, pool, 17)
-    search = MemSearch(found, index.offsets, 17, parameters(PRESETS["map-ont"], 10))
-    GpuMems(device, search, index.bases, pool, _BASES).close()
-
-
-def _tiles(device: GpuDevice, pool: WorkerPool) -> None:
-    from f5py.compute.gpu.mapping.tiles import GpuTiles, made_extensions
-    from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
-
-    _, index = made_extensions()
-    GpuTiles(device, index, darwin_integers(DarwinSettings(), 14, (1, -1, -1, -1), 0), pool, _BASES).close()
-
-
 #: What is tried, and how: each raises if the device does not compute what the CPU does.
 _CHECKS: dict[str, Callable[[GpuDevice, WorkerPool], None]] = {
     "events, alignment and calls": _calls,
     "events, alignment and calls of single sites": _site_calls,
     "events and their rows on the reference": _rows,
-    "chains and alignments of map": _mapping,
-    "exact matches of map": _matches,
-    "tiles of map": _tiles,
 }

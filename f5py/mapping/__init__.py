@@ -1,1 +1,54 @@
-"""Mapping of reads to a reference: minimizers, chains, base alignment, as minimap2 2.24 does it."""
+"""Mapping of reads to a reference, as minimap2 2.24 does it, or as Darwin does: the door of the mapper.
+
+The rest of the package imports from here only. Everything that computes is imported when it is called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from f5py.mapping.options import MapOptions
+
+if TYPE_CHECKING:
+    from f5py.compute.gpu.device import GpuDevice
+    from f5py.mapping.run.flow import MapCounts
+    from f5py.mapping.run.map_reads import MappingReference
+    from f5py.threads.pool import WorkerPool
+
+__all__ = ["MapCounts", "MapOptions", "MappingReference"]
+
+
+def map_command(options: MapOptions) -> MapCounts:
+    """Do what ``f5py map`` does. Raises `F5pyError` for anything wrong with the options, the input or the output."""
+    from f5py.mapping.command import run
+
+    return run(options)
+
+
+def map_reads(options: MapOptions, reference: MappingReference | None = None) -> MapCounts:
+    """Map the reads, and write them and the report; see `f5py.mapping.run.map_reads.map_reads`."""
+    from f5py.mapping.run import map_reads as whole
+
+    return whole.map_reads(options, reference)
+
+
+def load_reference(options: MapOptions) -> MappingReference:
+    """Load a reference for several calls of `map_reads`; see `f5py.mapping.run.map_reads.load_reference`."""
+    from f5py.mapping.run import map_reads as whole
+
+    return whole.load_reference(options)
+
+
+def compiled_stages() -> dict[str, Callable[[], object]]:
+    """Return the stages that can be compiled ahead; see `f5py.jit.warm_up.Stages`."""
+    from f5py.mapping.run.compiled_stages import STAGES
+
+    return STAGES
+
+
+def gpu_checks() -> dict[str, Callable[[GpuDevice, WorkerPool], None]]:
+    """Return trials of the kernels by name: each raises if the device does not compute what the CPU does."""
+    from f5py.mapping.gpu.checks import CHECKS
+
+    return CHECKS

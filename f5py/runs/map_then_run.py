@@ -11,8 +11,8 @@ from f5py.compute.chemistry import chemistry_of
 from f5py.compute.counts import RunCounts
 from f5py.errors import UsageError
 from f5py.io.files.disk import temporary_folder
+from f5py.mapping import MapOptions, map_reads
 from f5py.messages import console
-from f5py.options.map_commands import MapOptions
 from f5py.options.shared import MappingOptions
 from f5py.pipeline.inputs import READS_FOR_RUN_INFO, open_signals_of, with_local_inputs
 from f5py.runs.gpu_workers import options_of_workers
@@ -63,7 +63,6 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, on_table: Tabl
         For anything wrong with the options, the input or the output.
     """
     from f5py.reports.run_report import sample_name
-    from f5py.runs.map_reads import map_reads
 
     assert isinstance(options, MappingOptions)
     if options.plan is not None or options.resume:

@@ -84,7 +84,7 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         """Raise `F5pyError` for outputs that do not support parts."""
 
     def kernels(self, options: OptionsOfRun) -> list[str]:
-        """Return the further stages of `f5py.runs.warm_up.STAGES` that a first run compiles."""
+        """Return the further stages of `f5py.runs.compiled_stages.STAGES` that a first run compiles."""
         return []
 
     def open(self, options: OptionsOfRun, inputs: ExitStack) -> tuple[LoaderOfRun, Chemistry]:

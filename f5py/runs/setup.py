@@ -6,8 +6,9 @@ from contextlib import ExitStack
 from typing import Any
 
 from f5py.compute.alignment import AlignmentStage, begin_gpu
+from f5py.jit.warm_up import warm_up
+from f5py.runs.compiled_stages import OF_SIGNALS, STAGES
 from f5py.runs.recipe import Recipe
-from f5py.runs.warm_up import OF_SIGNALS, warm_up
 from f5py.threads.pool import share_heap
 
 
@@ -24,7 +25,7 @@ def open_run(
         Close the stage and the inputs.
     """
     share_heap()
-    with warm_up([*recipe.kernels(options), *OF_SIGNALS]):
+    with warm_up({name: STAGES[name] for name in (*recipe.kernels(options), *OF_SIGNALS)}):
         begin_gpu(options, of_all)
         loader, chemistry = recipe.open(options, inputs)
     stage = recipe.stage(options, loader, chemistry)

@@ -24,15 +24,15 @@ from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges
 from f5py.io.files.signal_format import Kind
 from f5py.io.signals.run_folder import FinishedFiles, RunFolder
+from f5py.mapping import MapOptions, MappingReference, load_reference, map_reads
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options import declarations
-from f5py.options.map_commands import MapOptions
+from f5py.options.declaration import without
 from f5py.options.part_commands import WatchOptions
 from f5py.pipeline.inputs import urls
 from f5py.runs.finish import PlannedPart, join_parts
 from f5py.runs.in_parts import as_one_run
-from f5py.runs.map_reads import Prepared, map_reads, prepared
 from f5py.runs.parts.done_part import read_part
 from f5py.runs.parts.job import PartJob
 from f5py.runs.parts.plan import Plan
@@ -108,7 +108,7 @@ class _Watch:
         self._failed: dict[str, str] = {}
         self._incomplete: list[Plan] = []
         #: What FASTQ is mapped to, from the first file on.
-        self._reference: Prepared | None = None
+        self._reference: MappingReference | None = None
         #: Whether FASTQ is mapped; decided once, as the same reads may come as BAM, too.
         self._maps: bool | None = not next(iter(self._done)).endswith(".bam") if self._done else None
         self._has_told = False
@@ -327,7 +327,7 @@ class _Watch:
             command_line=f"f5py map -o {path} {self._options.genome} {reads}", **self._options.gpu_choices(),
         )  # fmt: skip
         if self._reference is None:
-            self._reference = prepared(options)
+            self._reference = load_reference(options)
         console.info(_WHO, f"{name}: {map_reads(options, self._reference)}")
         return str(path)
 

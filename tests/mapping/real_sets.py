@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 
-from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
+from f5py.mapping import hit_table as field
 from f5py.mapping.align._pair_alignment_numba import Made
+from f5py.mapping.batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
-from f5py.mapping.hits import hit_fields as field
 from f5py.mapping.hits.hits import align_hits, chain_hits, no_alignments, rank_hits
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
 from f5py.mapping.index.seeds import OverlapTargets, find_anchors

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from f5py.compute.gpu.mapping import tiles
+from f5py.mapping.gpu import tiles
 
 from ..made_data import ReadSet, run_command
 from .gpu_runs import FAULTS, assert_one_warning, batches_by, wait_for_start

@@ -167,7 +167,7 @@ def test_the_fm_index_is_not_built_again(fm_index: bytes, index: bytes, made: Re
     expected = records(out)
     assert mapped_by_mems(index, made, tmp_path, capfd) == ""
     assert records(out) == expected
-    monkeypatch.setattr("f5py.runs.map_reads.build_fm_index", None)
+    monkeypatch.setattr("f5py.mapping.run.map_reads.build_fm_index", None)
     assert mapped_by_mems(fm_index, made, tmp_path, capfd) == ""
     assert records(out) == expected
     assert mapped(fm_index, made, tmp_path, capfd) == ""  # minimizers are there as well

@@ -167,7 +167,7 @@ def test_memory_that_does_not_do_for_the_index(files: Path, capfd: pytest.Captur
     def build(*_: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("f5py.runs.map_reads.build_index", build)
+    monkeypatch.setattr("f5py.mapping.run.map_reads.build_index", build)
     line = refused(capfd, "map", files / "ref.fa", files / "reads.fq", "-o", files / "out.bam")
     assert f"{files / 'ref.fa'}: not enough memory for the index" in line
     assert "-K" not in line

@@ -11,7 +11,7 @@ from pathlib import Path
 import pysam
 import pytest
 
-from f5py.options.map_commands import MapOptions
+from f5py.mapping.options import MapOptions
 
 from ..made_data import run_command
 from .real_sets import text_of

@@ -9,9 +9,9 @@ from unittest import mock
 
 import pytest
 
-from f5py.compute import mapping
 from f5py.compute.gpu import check_cache, selection
-from f5py.compute.gpu.mapping import chains, joins, mems, pair_alignments, seeds
+from f5py.mapping.gpu import chains, joins, mems, pair_alignments, seeds
+from f5py.mapping.run import mapper as mapping
 
 from ..made_data import ReadSet, run_command
 from ..patience import PATIENCE

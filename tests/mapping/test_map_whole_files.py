@@ -17,9 +17,9 @@ import pysam
 import pytest
 
 import f5py
-from f5py.compute.gpu.mapping import chains, pair_alignments, seeds
-from f5py.compute.mapping import Mapper
-from f5py.io.bam.sorting import sorted_bam
+from f5py.mapping.gpu import chains, pair_alignments, seeds
+from f5py.mapping.run.mapper import Mapper
+from f5py.mapping.sorting import sorted_bam
 
 from ..made_data import ReadSet, process_of, refused, run_command, start_process
 from ..patience import PATIENCE
@@ -131,7 +131,7 @@ def test_the_mapper_is_closed_while_records_are_sorted(made: ReadSet, tmp_path: 
 
 SLOWLY = """
 import os, time
-from f5py.io.bam.sorting import sorted_bam
+from f5py.mapping.sorting import sorted_bam
 make = sorted_bam.bgzf_block
 def make_slowly(text):
     while not os.path.exists({sign!r}):
@@ -178,7 +178,7 @@ def _writes_nameless_file(process: int, size: int) -> bool:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_run_that_is_ended_leaves_no_half_written_file(number: signal.Signals, made: ReadSet, tmp_path: Path):
     command = process_of("map", "-t", 2, "-K", 3000, "--gpu", "off", made.genome, "-", "-o", tmp_path / "out.bam")
-    before = "from f5py.io.bam.sorting import sorted_bam; sorted_bam._MEGABYTES = 0"
+    before = "from f5py.mapping.sorting import sorted_bam; sorted_bam._MEGABYTES = 0"
     with start_process(command, before=before, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:
         assert run.stdin is not None
         for i in range(60):

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from f5py.errors import UsageError
+from f5py.mapping.options import MapOptions
 from f5py.options import Kind, Options, declarations
 from f5py.options.declaration import flag, option, options_class
 from f5py.options.frequency_commands import FrequencyOptions
-from f5py.options.map_commands import MapOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions, TrainOptions
 from f5py.options.table_commands import SimulateOptions
 

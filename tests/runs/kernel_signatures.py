@@ -77,7 +77,7 @@ def _lines_of_package() -> list[str]:
 def gpus_of_small_runs() -> Iterator[None]:
     """Let played GPUs take all batches however small, and let batches wait until they have started."""
     from f5py.compute.gpu import backend, opening, selection
-    from f5py.compute.gpu.mapping import chains, pair_alignments, seeds
+    from f5py.mapping.gpu import chains, pair_alignments, seeds
 
     compute = selection.AutoGpuScheduler.compute
 
@@ -176,14 +176,15 @@ def record(folder: Path) -> Calls:
     """Return what is called by the stages that a first run compiles, and by runs on CPU threads and a played GPU."""
     recorder = Recorder()
     from f5py.cli import main
-    from f5py.runs.warm_up import STAGES
+    from f5py.mapping.run.compiled_stages import STAGES as MAPPING_STAGES
+    from f5py.runs.compiled_stages import STAGES
 
     from ..conftest import PLAYED_GPU, forget_cupy
     from ..made_data import last_of_each
     from ..played_gpu.checks import kept_in
     from ..readers_here import readers_here, scans_here
 
-    for name, compile_stage in STAGES.items():
+    for name, compile_stage in (STAGES | MAPPING_STAGES).items():
         recorder.run = name
         compile_stage()
     sys.path.insert(0, str(PLAYED_GPU))

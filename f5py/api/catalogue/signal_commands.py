@@ -40,8 +40,9 @@ IndexSummary(reads=30, with_signal=30)
 )
 MAP = Command(
     name="map",
-    options_class="map_commands.MapOptions",
-    module="f5py.commands.map",
+    options_class="f5py.mapping.MapOptions",
+    module="f5py.mapping",
+    function="map_command",
     title="Map reads to a reference and sort the alignments.",
     help="""Map reads to a reference and sort the alignments.
 
@@ -59,7 +60,7 @@ Tags of unaligned BAM files, such as the basecaller's, are kept.
         Function(
             name="map_reads",
             way="file",
-            annotation="f5py.runs.map_flow.MapCounts",
+            annotation="f5py.mapping.MapCounts",
             does="Map reads to a reference and sort the alignments, as ``f5py map`` does.",
             returns="MapCounts",
             returned="Reads, bases, mapped reads and records.",

@@ -6,12 +6,12 @@ import os
 import select
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import gathered, offsets_of
 from f5py.errors import InputFileError
@@ -49,6 +49,23 @@ class Sequences(NamedTuple):
     bases: NDArray[np.uint8]  # shape (offsets[-1],): ASCII letters as they are in the file
     offsets: NDArray[np.int64]  # shape (n_reads + 1,)
     comments: Names  # what stands after the names
+
+
+@dataclass
+class ReadRecords:
+    """Consecutive reads with qualities and tags."""
+
+    names: Names
+    letters: NDArray[np.uint8]  # shape (offsets[-1],): bases as they stand in the file
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    # shape (offsets[-1],) or (0,): letters of FASTQ; of a read without qualities the first is 0
+    qualities: NDArray[np.uint8]
+    tags: NDArray[np.uint8]  # shape (tag_offsets[-1],): tags for every record of the read, as BAM has them
+    tag_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
+    number: int = 0  # of the batch
+
+    def __len__(self) -> int:
+        return len(self.names)
 
 
 class _TextChunk(NamedTuple):
@@ -100,7 +117,7 @@ def read_batches(
     advance: Callable[[int], object] = lambda size: None,
     tag_changes: Mapping[str, TagChanges] | None = None,
     for_sam: bool = False,
-) -> Iterator[MappingBatch]:
+) -> Iterator[ReadRecords]:
     """Yield the reads of files in batches of about `max_bases` bases.
 
     Raises `InputFileError` if a file is missing, damaged or truncated.
@@ -233,7 +250,7 @@ def _check_names(path: str, names: Names) -> None:
 
 def _text_batches(
     path: str, max_bases: int, dropped: NDArray[np.uint16], with_comments: bool, advance: Callable[[int], object]
-) -> Iterator[MappingBatch]:
+) -> Iterator[ReadRecords]:
     """Read a FASTA or FASTQ file in batches."""
     from f5py.io.reads import _read_records_numba as compiled
 
@@ -267,7 +284,7 @@ def _text_batches(
         offsets = offsets_of(portion.rows[:, compiled.BASES])
         letters, qualities = portion.letters, portion.qualities
         del portion
-        yield MappingBatch(names, letters, offsets, qualities, tags, tag_offsets)
+        yield ReadRecords(names, letters, offsets, qualities, tags, tag_offsets)
     if n_left_out:
         input_warning(
             _WHO,
@@ -368,7 +385,7 @@ def _record_batches(
     dropped: NDArray[np.uint16],
     advance: Callable[[int], object] = lambda size: None,
     max_reads: int = _MOST_READS,
-) -> Iterator[MappingBatch]:
+) -> Iterator[ReadRecords]:
     """Take the primary records of an alignment file, put back to the orientation of the read."""
     from f5py.io.bam._bam_numba import FLAGS, N_BASES
     from f5py.io.bam.bam_records import fixed_numbers, record_names
@@ -393,7 +410,7 @@ def _record_batches(
             tag_offsets = np.empty(len(part) + 1, np.int64)
             size = compiled.copy_tags(data, starts, part, dropped, tags, tag_offsets)
             names = record_names(data, starts, part)
-            yield MappingBatch(names, letters, offsets, qualities, tags[:size].copy(), tag_offsets)
+            yield ReadRecords(names, letters, offsets, qualities, tags[:size].copy(), tag_offsets)
             first = last
 
 

@@ -23,7 +23,7 @@ from typing import Any
 
 from f5py.errors import F5pyError
 from f5py.messages import console
-from f5py.threads import blas
+from f5py.threads.subprocesses import end_with_parent, environment, python_command
 
 #: Processor time in seconds that means an endless loop, plus some for each read.
 CPU_SECONDS = 20.0
@@ -36,7 +36,6 @@ _WAITING_AFTER, _MOST_WAITING = 60.0, 3600.0
 LOOK_EVERY = 2.0
 #: Signals that show damage; SIGKILL comes from outside.
 _OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
-_PR_SET_PDEATHSIG = 1
 #: Errors of a connection closed at either end.
 HUNG_UP = (EOFError, OSError, TypeError, IndexError)
 #: Signals to a run's process group that only the first process handles.
@@ -216,20 +215,6 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
-def python_command(program: str) -> list[str]:
-    """Return the command that runs a program in another Python without imports from the working folder.
-
-    The option ``-P`` exists from Python 3.11 on only.
-    """
-    return [sys.executable, "-c", f"import sys; sys.path[:1] == [''] and sys.path.pop(0); {program}"]
-
-
-def environment() -> dict[str, str]:
-    """Return an environment with this process's import paths."""
-    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    return {**blas.ONE_THREAD, **os.environ, "PYTHONPATH": paths}
-
-
 def _main() -> None:
     """Run the process."""
     for number in _NOT_FOR_HELPERS:
@@ -239,14 +224,6 @@ def _main() -> None:
     module, name, descriptor, *arguments = sys.argv[1:]
     function: Any = getattr(import_module(module), name)
     function(Connection(int(descriptor)), *arguments)
-
-
-def end_with_parent() -> None:
-    """Make the system kill this process with its parent, even in an endless loop."""
-    if sys.platform == "linux":
-        import ctypes
-
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def send(connection: Connection, message: Any) -> None:

@@ -4,7 +4,7 @@
 import numpy as np
 
 from f5py.jit.kernel import exact_inner
-from f5py.mapping.hits.hit_fields import COUNT, FIRST, MLEN
+from f5py.mapping.hit_table import COUNT, FIRST, MLEN
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN
 from f5py.mapping.settings import BW, MATCH, MAX_GAP, MIN_CNT, MIN_SC, E, Q
 

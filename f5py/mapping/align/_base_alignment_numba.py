@@ -22,8 +22,7 @@ from f5py.mapping.align._pair_alignment_numba import (
     join_ops,
 )
 from f5py.mapping.align._stretches_numba import cut_anchor, ends_gap, ends_of_hit
-from f5py.mapping.hits._hits_numba import copy_hit, set_coordinates
-from f5py.mapping.hits.hit_fields import (
+from f5py.mapping.hit_table import (
     ALIGNED,
     CONTIG,
     COUNT,
@@ -48,6 +47,8 @@ from f5py.mapping.hits.hit_fields import (
     SCORE,
     SPLIT,
     SPLIT_INV,
+    copy_hit,
+    set_coordinates,
 )  # fmt: skip
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN, TANDEM
 from f5py.mapping.settings import (
@@ -108,7 +109,7 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
     ----------
     hits : int64, shape (> n_hits, N_FIELDS)
     read : f5py.mapping.align._stretches_numba.AnchoredRead
-    contigs : f5py.core.mapping_batch.ContigColumns
+    contigs : f5py.mapping.batch.ContigColumns
     aligner : Aligner
     ops : int64
         Operations of all hits of the read, length << 4 | operation, of which there are `n_ops`.

@@ -4,7 +4,7 @@ import numpy as np
 
 from f5py.jit.kernel import exact_inner
 from f5py.mapping.align._alignment_numba import local_alignment
-from f5py.mapping.hits.hit_fields import (
+from f5py.mapping.hit_table import (
     BLEN,
     DP_MAX,
     MLEN,

@@ -16,7 +16,7 @@ from f5py.mapping.align._anchor_choice_numba import (
     trim_ends,
 )  # fmt: skip
 from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, Stretch
-from f5py.mapping.hits.hit_fields import CONTIG, COUNT, FIRST, REVERSE, SPLIT_INV
+from f5py.mapping.hit_table import CONTIG, COUNT, FIRST, REVERSE, SPLIT_INV
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN, TANDEM
 from f5py.mapping.settings import BW, BW_LONG, HPC, MAX_GAP, MIN_DP_LEN, ZDROP, ZDROP_INV, K
 
@@ -58,7 +58,7 @@ def ends_of_hit(hit, read, contigs, integers):
     ----------
     hit : int64, shape (N_FIELDS,)
     read : AnchoredRead
-    contigs : f5py.core.mapping_batch.ContigColumns
+    contigs : f5py.mapping.batch.ContigColumns
     integers : int64
         `f5py.mapping.settings.Parameters`.
 

@@ -16,7 +16,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 class AnchorArrays(NamedTuple):
-    """Anchors of reads, as `f5py.core.mapping_batch.Anchors` has them."""
+    """Anchors of reads, as `f5py.mapping.batch.Anchors` has them."""
 
     x: NDArray[np.uint64]  # shape (n,)
     y: NDArray[np.int64]  # shape (n,)

@@ -102,8 +102,8 @@ def cut_reads(turn, reads, columns, anchors, parameters, cut):
     ----------
     turn, reads
         See `f5py.threads.pool`.
-    columns : f5py.core.mapping_batch.ReadColumns
-    anchors : f5py.core.mapping_batch.Anchors
+    columns : f5py.mapping.batch.ReadColumns
+    anchors : f5py.mapping.batch.Anchors
         Scored.
     parameters : f5py.mapping.settings.Parameters
     cut : CutChains

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.core.mapping_batch import MappingBatch
+from f5py.mapping.batch import MappingBatch
 from f5py.mapping.settings import Parameters
 from f5py.threads.pool import WorkerPool, longest_first
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.offsets import offsets_of
+from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.settings import BW_LONG, MAX_GAP, Parameters
 from f5py.threads.pool import WorkerPool, longest_first, threads_for
 

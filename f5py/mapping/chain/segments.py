@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.mapping_batch import Anchors
+from f5py.mapping.batch import Anchors
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER, MAX_SKIP, Parameters
 from f5py.threads.pool import WorkerPool, longest_first, threads_for
 

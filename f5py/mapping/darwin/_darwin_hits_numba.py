@@ -3,10 +3,10 @@
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
+import f5py.mapping.hit_table as field
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH
 from f5py.mapping.darwin.extensions import COLUMNS, EQUAL, QE, QS, READ, REVERSE, SCORE, TARGET, TE, TS
-from f5py.mapping.hits import hit_fields as field
 from f5py.mapping.hits._hits_numba import select_secondaries, set_parents
 from f5py.mapping.hits._mapping_quality_numba import judge_hits
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.mapping_batch import Hits
 from f5py.core.offsets import offsets_of
+from f5py.mapping.batch import Hits
 from f5py.mapping.darwin.darwin_settings import MIN_COLUMNS, MIN_PERCENT
 from f5py.mapping.darwin.extensions import (
     COLUMNS,
@@ -25,7 +25,7 @@ from f5py.mapping.darwin.extensions import (
     TARGET,
     Extensions,
 )
-from f5py.mapping.hits.hit_fields import ID, N_FIELDS, PARENT
+from f5py.mapping.hit_table import ID, N_FIELDS, PARENT
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import Parameters
 

@@ -13,6 +13,7 @@ from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, extended
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
 from f5py.mapping.chain._chains_numba import Chains, cut_chains, score_long_joins
 from f5py.mapping.chain._joins_numba import AS_CUT, JOINED, copy_chains, first_chains
+from f5py.mapping.hit_table import COUNT, FIRST, N_FIELDS
 from f5py.mapping.hits._hits_numba import (
     chains_to_hits,
     drop_retained,
@@ -21,7 +22,6 @@ from f5py.mapping.hits._hits_numba import (
     set_divergence,
     set_parents,
 )
-from f5py.mapping.hits.hit_fields import COUNT, FIRST, N_FIELDS
 from f5py.mapping.settings import AVA, BW_LONG
 
 
@@ -121,8 +121,8 @@ def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, cut, 
 
     Parameters
     ----------
-    columns : f5py.core.mapping_batch.ReadColumns
-    anchors : f5py.core.mapping_batch.Anchors
+    columns : f5py.mapping.batch.ReadColumns
+    anchors : f5py.mapping.batch.Anchors
         Scored.
     contig_lengths : int64
     parameters : f5py.mapping.settings.Parameters

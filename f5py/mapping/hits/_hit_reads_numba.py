@@ -13,7 +13,7 @@ from f5py.mapping._sorting_numba import appended, extended
 from f5py.mapping.align._base_alignment_numba import Aligner, align_hits
 from f5py.mapping.align._pair_alignment_numba import Made, new_room
 from f5py.mapping.align._stretches_numba import AnchoredRead
-from f5py.mapping.hits.hit_fields import N_FIELDS, OPS
+from f5py.mapping.hit_table import N_FIELDS, OPS
 
 
 class HitCounts(NamedTuple):
@@ -47,10 +47,10 @@ def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
 
     Parameters
     ----------
-    columns : f5py.core.mapping_batch.ReadColumns
-    chained : f5py.core.mapping_batch.ChainedHits
+    columns : f5py.mapping.batch.ReadColumns
+    chained : f5py.mapping.batch.ChainedHits
         Anchors get flags.
-    contigs : f5py.core.mapping_batch.ContigColumns
+    contigs : f5py.mapping.batch.ContigColumns
     integers : int64
         Of `f5py.mapping.settings.Parameters`.
     made : f5py.mapping.align._pair_alignment_numba.Made

@@ -6,9 +6,8 @@ import numpy as np
 
 from f5py.jit.kernel import exact_inner
 from f5py.mapping._sorting_numba import sort_pairs
-from f5py.mapping.hits.hit_fields import (
+from f5py.mapping.hit_table import (
     ALIGNED,
-    BLEN,
     CONTIG,
     COUNT,
     DIVERGENCE,
@@ -19,7 +18,6 @@ from f5py.mapping.hits.hit_fields import (
     HASH,
     ID,
     INVERSION,
-    MLEN,
     N_FIELDS,
     N_SUB,
     NO_PARENT,
@@ -34,13 +32,14 @@ from f5py.mapping.hits.hit_fields import (
     SCORE,
     SCORE0,
     SUBSC,
+    copy_hit,
+    set_coordinates,
 )  # fmt: skip
 from f5py.mapping.index._sketch_numba import hash_bits
 from f5py.mapping.settings import BEST_N, MASK, MATCH, MAX_GAP, MISMATCH, NAME_SEED, PRI_RATIO, K
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _LOW = np.uint64(0xFFFFFFFF)
-_STRAND = np.uint64(63)
 
 
 @exact_inner
@@ -67,44 +66,6 @@ def name_hash(names, begin, end, read_length):
             h = (np.uint64(31) * h + np.uint64(np.int64(np.int8(names[i])))) & _LOW
     h ^= (_wang(np.uint64(read_length)) + _wang(np.uint64(NAME_SEED))) & _LOW
     return _wang(h)
-
-
-@exact_inner
-def set_coordinates(hit, x, y, read_length):
-    """Set what follows from the anchors of a hit."""
-    first = hit[FIRST]
-    last = first + hit[COUNT] - 1
-    span = (y[first] >> 32) & 0xFF
-    hit[REVERSE] = np.int64(x[first] >> _STRAND)
-    hit[CONTIG] = np.int64((x[first] >> np.uint64(32)) & np.uint64(0x7FFFFFFF))
-    hit[RS] = max(0, np.int64(x[first] & _LOW) + 1 - span)
-    hit[RE] = np.int64(x[last] & _LOW) + 1
-    begin = (y[first] & 0xFFFFFFFF) + 1 - span
-    end = (y[last] & 0xFFFFFFFF) + 1
-    if hit[REVERSE]:
-        hit[QS] = read_length - end
-        hit[QE] = read_length - begin
-    else:
-        hit[QS] = begin
-        hit[QE] = end
-    mlen = span
-    blen = span
-    for i in range(first + 1, last + 1):
-        span = (y[i] >> 32) & 0xFF
-        t = np.int64(x[i] & _LOW) - np.int64(x[i - 1] & _LOW)
-        q = (y[i] & 0xFFFFFFFF) - (y[i - 1] & 0xFFFFFFFF)
-        blen += max(t, q)
-        mlen += span if t > span and q > span else min(t, q)
-    hit[MLEN] = mlen
-    hit[BLEN] = blen
-
-
-@exact_inner
-def copy_hit(hits, to, source):
-    """Overwrite a row."""
-    if to != source:
-        for field in range(N_FIELDS):
-            hits[to, field] = hits[source, field]
 
 
 @exact_inner

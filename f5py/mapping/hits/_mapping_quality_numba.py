@@ -20,8 +20,7 @@ from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.align._base_alignment_numba import drop_poor
 from f5py.mapping.align._cigar_numba import log2_of
-from f5py.mapping.hits._hits_numba import select_secondaries, set_parents
-from f5py.mapping.hits.hit_fields import (
+from f5py.mapping.hit_table import (
     ALIGNED,
     BLEN,
     CONTIG,
@@ -50,6 +49,7 @@ from f5py.mapping.hits.hit_fields import (
     SCORE0,
     SUBSC,
 )  # fmt: skip
+from f5py.mapping.hits._hits_numba import select_secondaries, set_parents
 from f5py.mapping.settings import MATCH, MIN_SC, MISMATCH, RANK_FRACTION, RANK_MIN_LENGTH
 
 _FRACTION = np.float64(np.float32(RANK_FRACTION))
@@ -209,10 +209,10 @@ def rank_reads(turn, reads, read_offsets, hits, rep_len, parameters, with_alignm
     ----------
     read_offsets : int64, shape (n_reads + 1,)
         Where the bases of reads begin.
-    hits : f5py.core.mapping_batch.Hits
+    hits : f5py.mapping.batch.Hits
         Changed; of each read the first ones stay.
     rep_len : int64
-        See `f5py.core.mapping_batch.Anchors`.
+        See `f5py.mapping.batch.Anchors`.
     parameters : f5py.mapping.settings.Parameters
     with_alignment : bool
         Without, hits are chains, which have their ranks.

@@ -11,8 +11,8 @@ from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_kernel
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
 from f5py.mapping.align._stretches_numba import AnchoredRead, list_stretches
+from f5py.mapping.hit_table import COUNT
 from f5py.mapping.hits._hit_reads_numba import strands_of
-from f5py.mapping.hits.hit_fields import COUNT
 from f5py.mapping.settings import HPC
 
 N_KEYS = 7

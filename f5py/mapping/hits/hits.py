@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.mapping_batch import ChainedHits, ContigColumns, Hits, MappingBatch
 from f5py.core.offsets import offsets_of
+from f5py.mapping.batch import ChainedHits, ContigColumns, Hits, MappingBatch
 from f5py.mapping.chain.joins import Joins, made_room
-from f5py.mapping.hits.hit_fields import N_FIELDS
+from f5py.mapping.hit_table import N_FIELDS
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.mapping.settings import Parameters

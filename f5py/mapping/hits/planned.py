@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.mapping_batch import MappingBatch
 from f5py.core.offsets import offsets_of
+from f5py.mapping.batch import MappingBatch
 from f5py.mapping.hits.hits import contigs_of
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.offsets import offsets_of
+from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import AVA, HPC, K, Parameters
 from f5py.threads.pool import WorkerPool, longest_first

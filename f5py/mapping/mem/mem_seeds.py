@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.mapping_batch import MappingBatch
+from f5py.mapping.batch import MappingBatch
 from f5py.mapping.index.seeds import collecting, take_anchors
 from f5py.mapping.mem.fm_index import FmIndex
 from f5py.mapping.settings import Parameters

@@ -1,0 +1,154 @@
+"""Mapping with a GPU, which finds seeds, scores chains and aligns stretches, and the CPU threads, which do all else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from f5py.compute.gpu.arena import memory_fraction
+from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError
+from f5py.mapping.batch import MappingBatch
+from f5py.mapping.chain.chaining import score_chains
+from f5py.mapping.chain.joins import Joins
+from f5py.mapping.gpu.chains import GpuChaining
+from f5py.mapping.gpu.joins import GpuJoins
+from f5py.mapping.gpu.pair_alignments import GpuAlignments
+from f5py.mapping.gpu.seeds import GpuSeeds
+from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
+from f5py.mapping.hits.planned import Stretches
+from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.index.seeds import OverlapTargets, find_anchors, suits_gpu
+from f5py.mapping.settings import AVA, Parameters
+from f5py.messages import console
+from f5py.threads.pool import WorkerPool
+
+
+class GpuMapping:
+    """Fills the hits of a batch, and its anchors if it has none; see `f5py.compute.gpu.selection.DeviceBackend`.
+
+    Parameters
+    ----------
+    device, max_bases, mem_frac
+        As for `f5py.mapping.gpu.mems.GpuMems`.
+    overlaps : OverlapTargets, optional
+        Of reads among themselves; the CPU threads find their seeds.
+    with_seeds : bool
+        Batches come without anchors.
+
+    Attributes
+    ----------
+    before_stage : callable of str
+        Called with the name of a stage before it begins; see `f5py.mapping.run.mapper.Mapper`.
+
+    Raises
+    ------
+    GpuUnavailableError
+        There is too little memory, the kernels do not compile, or do not compute what the CPU does.
+    """
+
+    def __init__(
+        self,
+        device: GpuDevice,
+        index: ReferenceIndex,
+        parameters: Parameters,
+        pool: WorkerPool,
+        max_bases: int,
+        mem_frac: float | None = None,
+        overlaps: OverlapTargets | None = None,
+        with_seeds: bool = True,
+    ) -> None:
+        self.name = f"GPU {device.number}"
+        self.before_stage: Callable[[str], object] = lambda stage: None
+        self._index, self._parameters, self._pool, self._overlaps = index, parameters, pool, overlaps
+        self.seeds: GpuSeeds | None = None
+        self.chaining = GpuChaining(device, parameters, pool, max_bases, mem_frac)
+        self.alignments: GpuAlignments | None = None
+        self.joins: GpuJoins | None = None
+        if parameters.integers[AVA]:
+            return
+        try:
+            memory = int(device.free_memory * memory_fraction(mem_frac, device.integrated)) - self.chaining.n_bytes
+            self.alignments = GpuAlignments(device, parameters, memory, max_bases, device.integrated)
+            self.alignments.check(parameters, pool)
+            memory -= self.alignments.n_bytes
+            if index.bases.nbytes <= memory // 2:
+                self.alignments.keep_reference(index.bases)
+                memory -= index.bases.nbytes
+            if GpuJoins.suits(parameters) and GpuJoins.has_room(memory):
+                self.joins = GpuJoins(device, parameters, pool, memory // 2, max_bases, device.integrated)
+                memory -= self.joins.n_bytes
+            if with_seeds and suits_gpu(parameters):
+                if GpuSeeds.has_room(index, memory):
+                    self.seeds = GpuSeeds(device, index, parameters, pool, memory, max_bases, device.integrated)
+                else:
+                    console.note("map", f"{device.name} has no room for the index: the CPU threads find the seeds")
+        except GpuFailure as problem:
+            self.close()
+            raise GpuUnavailableError(f"{device.name} does not work: {problem}") from problem
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the device has failed; the CPU threads then do what it is given."""
+        return self.chaining.is_broken
+
+    def compute(self, batch: MappingBatch) -> None:
+        """Fill the hits of a batch. May be called from several threads."""
+        if batch.anchors is None:
+            self.before_stage("seeds")
+            self._find_seeds(batch)
+        self.before_stage("chains")
+        if self.is_broken:
+            score_chains(batch, self._parameters, self._pool)
+        else:
+            self.chaining.compute(batch)
+        made = None
+        self.before_stage("chained hits")
+        chain_hits(batch, self._index, self._parameters, self._pool, self._join(batch))
+        if self.alignments is not None and not self.is_broken:
+            self.before_stage("alignments")
+            stretches = Stretches.of(batch, self._index, self._parameters, self._pool)
+            try:
+                made = self.alignments.align(stretches)
+            except GpuFailure as problem:
+                self.chaining.give_up(problem)
+        if not self._parameters.integers[AVA]:
+            self.before_stage("hits")
+            align_hits(batch, self._index, self._parameters, self._pool, made)
+        self.before_stage("ranks")
+        rank_hits(batch, self._parameters, self._pool)
+
+    def _join(self, batch: MappingBatch) -> Joins | None:
+        """Cut the first chains of a batch, and score their joins, where there is a GPU that does that."""
+        if self.joins is None or self.is_broken:
+            return None
+        joins = Joins.of(batch, self._parameters, self._pool)
+        try:
+            self.joins.join(joins)
+        except GpuFailure as problem:
+            self.chaining.give_up(problem)
+        return joins
+
+    def _find_seeds(self, batch: MappingBatch) -> None:
+        """Fill the anchors of a batch."""
+        if self.seeds is not None and not self.is_broken:
+            try:
+                self.seeds.find(batch)
+            except GpuFailure as problem:
+                self.chaining.give_up(problem)
+            else:
+                return
+        find_anchors(batch, self._index, self._parameters, self._pool, self._overlaps)
+
+    def close(self) -> None:
+        """Free the memory; no batch may be under way."""
+        try:
+            for one in (self.seeds, self.joins, self.alignments):
+                if one is not None:
+                    one.close()
+        except GpuFailure:
+            if not self.is_broken:
+                raise
+        finally:
+            self.chaining.close()

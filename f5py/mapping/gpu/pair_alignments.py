@@ -1,0 +1,364 @@
+"""Base alignment of stretches on a GPU, for the hits that the CPU threads find with it.
+
+What will be aligned is listed before (`f5py.mapping.hits.planned`). The GPU takes the stretches whose cells it has room
+for: short ones that no band cuts, a warp each; and, a block each, long ends of reads within their band and long gaps
+within one that is narrower than theirs, where the score proves that no better path leaves it. `align_hits` takes its
+results where it asks for just these, and aligns all others itself: also what follows from scores that drop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.compute.gpu.buffers import TransferredArrays, copy_to_device
+from f5py.compute.gpu.device import GpuDevice, guarded
+from f5py.compute.gpu.part_pool import GpuPartPool, rounds
+from f5py.compute.gpu.sources import functions
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
+from f5py.mapping.align._pair_alignment_numba import GLOBAL
+from f5py.mapping.batch import MappingBatch
+from f5py.mapping.gpu._rounds_numba import (
+    LANES,
+    N_SOURCE,
+    N_TASK,
+    choose_whole,
+    fill_tasks,
+    take_results,
+)
+from f5py.mapping.hits.hits import no_alignments
+from f5py.mapping.hits.planned import Stretches
+from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.settings import E2, MATCH, MAX_MATRIX_CELLS, MISMATCH, Q2, E, Parameters, Q
+from f5py.threads.pool import WorkerPool
+
+_N_PARTS = 2
+#: Longest stretches, and bytes of all cells of one; those with fewest cells are sooner done where they are needed.
+_MOST_BASES, _CELLS_ROOM, _FEWEST_CELLS = 1024, 512 << 10, 2048
+_THREADS, _WARPS = 128, 4
+#: Of a block that aligns within a band: rows of a thread, whose cells are a word, and threads; see map_bands.cu.
+_ROWS, _MOST_THREADS = 4, 384
+#: Cells on both sides of the diagonal that long gaps are aligned within.
+_GAP_BAND = 751
+#: What does not fit into so many rounds is sooner done by the CPU threads.
+_MOST_ROUNDS = 2
+#: Alignments under way in a part, at most and at least, and bytes of each.
+_MOST_SLOTS, _FEWEST_SLOTS = 2048, 32
+_SLOT = _CELLS_ROOM + 12 * _MOST_BASES + 16 * _MOST_BASES
+#: Of a part: bases of all stretches, and room for that many stretches and operations.
+_MOST_PACKED, _FEWEST_PACKED = 24 << 20, 1 << 16
+_BASES_OF_STRETCH, _BASES_OF_OPERATION, _OPERATIONS = 128, 4, 16
+#: Bases of a batch that there is room for: more than it is to have, as reads are not cut; and at most.
+_MORE_BASES, _MOST_READ = 1 << 16, 32 << 20
+_SCORES = (MATCH, MISMATCH, Q, E, Q2, E2)
+
+
+class _Part(TransferredArrays):
+    """One part of the arena.
+
+    Attributes
+    ----------
+    n_bases, n_stretches, n_ops, n_slots, n_words, n_read : int
+        What there is room for: words of cells where a band is kept to; the last are the bases of a batch.
+    """
+
+    def __init__(self, n_bases: int, n_slots: int, n_read: int, zero_copy: bool) -> None:
+        self.n_read = n_read
+        self.n_bases, self.n_slots, self.n_stretches = n_bases, n_slots, n_bases // _BASES_OF_STRETCH
+        self.n_ops = n_bases // _BASES_OF_OPERATION + _OPERATIONS * self.n_stretches
+        self.n_words = n_slots * _CELLS_ROOM // _ROWS
+        arrays = (
+            ("bases", n_bases, np.uint8), ("tasks results", N_TASK * self.n_stretches, np.int32),
+            ("bands", 2 * self.n_stretches, np.int32), ("sources", N_SOURCE * self.n_stretches, np.int64),
+            ("ops", self.n_ops, np.uint32), ("reads", n_read, np.uint8),
+        )  # fmt: skip
+        super().__init__(arrays, zero_copy)
+
+    def _add_more(self) -> None:
+        import cupy
+
+        self.device["cells"] = cupy.empty(self.n_slots * _CELLS_ROOM, np.uint8)
+        self.device["left_behind"] = cupy.empty(self.n_slots * 3 * _MOST_BASES, np.int32)
+        self.device["best"] = cupy.empty(self.n_slots * 2 * _MOST_BASES, np.int64)
+
+
+class GpuAlignments(GpuPartPool[_Part]):
+    """Aligns stretches.
+
+    Parameters
+    ----------
+    memory : int
+        Bytes that may be taken.
+    device, max_bases, zero_copy
+        As for `f5py.mapping.gpu.mems.GpuMems`.
+
+    Attributes
+    ----------
+    n_aligned : int
+        Stretches that the kernel has aligned.
+
+    Raises
+    ------
+    GpuUnavailableError
+        There is too little memory, or the kernel does not compile or does not work.
+    """
+
+    def __init__(
+        self, device: GpuDevice, parameters: Parameters, memory: int, max_bases: int, zero_copy: bool = False
+    ) -> None:
+        super().__init__(device)
+        self.n_aligned = 0
+        self._scores = [int(parameters.integers[at]) for at in _SCORES]
+        packed = min(_MOST_PACKED, max(2 * max_bases, _FEWEST_PACKED))
+        n_slots = int(min(_MOST_SLOTS, memory // _N_PARTS // _SLOT, max(packed // _BASES_OF_STRETCH, _FEWEST_SLOTS)))
+        n_read = min(max_bases + max_bases // 4 + _MORE_BASES, _MOST_READ)
+        self._functions = self._started(lambda: functions(device.number, (), "alignments"))
+        self._reference: tuple[NDArray[np.uint8], Any] | None = None
+        fewest = max(n_slots, _FEWEST_SLOTS)  # of this size only
+        self._take_parts(_N_PARTS, n_slots, fewest, lambda size: _Part(packed, size, n_read, zero_copy))
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of the device's memory that are taken, about."""
+        each = (
+            _SLOT * part.n_slots + part.n_bases + part.n_read + 104 * part.n_stretches + 4 * part.n_ops
+            for part in self._parts
+        )
+        return sum(each)
+
+    def keep_reference(self, bases: NDArray[np.uint8]) -> None:
+        """Copy the bases of a reference to the device, so that its stretches need not be packed.
+
+        Raises
+        ------
+        GpuFailure
+        """
+        self._reference = bases, guarded(self.device.number, copy_to_device, bases)[0]
+
+    def check(self, parameters: Parameters, pool: WorkerPool) -> None:
+        """Align made-up stretches as well as the CPU threads do: no driver or device may change a number.
+
+        Raises
+        ------
+        GpuFailure
+        GpuUnavailableError
+            The results differ.
+        """
+        stretches = made_stretches(pool)
+        self.keep_reference(stretches.index.bases)
+        there = self.align(stretches)
+        each = (aligned_here(stretches, made, parameters) for made in (there, no_alignments(1)))
+        for found, expected in zip(*each, strict=True):
+            n_ops = expected[1]
+            if found[1:] != expected[1:] or not np.array_equal(found[0][:n_ops], expected[0][:n_ops]):
+                raise self._differs("aligns in another way than the CPU")
+        self.n_aligned = 0
+
+    def align(self, stretches: Stretches) -> tuple[NDArray, ...]:
+        """Align those stretches that suit the GPU; return what `align_hits` takes.
+
+        Raises
+        ------
+        GpuFailure
+        """
+        number = self.device.number
+        all_ops: list[NDArray[np.uint32]] = []
+        n_ops = 0
+        with self._part() as part:
+            tasks, offsets = part.host["tasks"], stretches.batch.offsets
+            n_read = int(offsets[-1])
+            reference = None
+            if self._reference is not None and self._reference[0] is stretches.index.bases and n_read <= part.n_read:
+                reference = self._reference[1]
+                guarded(number, part.put, "reads", stretches.batch.codes[:n_read])
+            for some in _rounds_of(stretches.keys, part):
+                sizes = fill_tasks(
+                    stretches.keys, some.rows, stretches.read_of, offsets, (_BASES_OF_OPERATION, _OPERATIONS), tasks,
+                    part.host["sources"],
+                )  # fmt: skip
+                if reference is None:
+                    places = offsets_of(stretches.keys[some.rows][:, [1, 3]].sum(axis=1))
+                    stretches.pack(some.rows, places, part.host["bases"])
+                if some.threads:
+                    _fill_bands(part.host["bands"], stretches.keys[some.rows[some.n_whole :]], some.threads)
+                guarded(number, self._launch, part, some, sizes, reference)
+                guarded(number, part.wait)
+                take_results(some.rows, tasks, part.host["results"], n_ops, stretches.results)
+                self._drop_unproven(stretches, some.rows[some.n_whole :])
+                all_ops.append(part.host["ops"][: sizes[1]].copy())
+                n_ops += sizes[1]
+                self.n_aligned += len(some.rows)
+        ops = all_ops[0] if len(all_ops) == 1 else np.concatenate([np.empty(0, np.uint32), *all_ops])
+        return stretches.keys, stretches.results, ops, stretches.offsets
+
+    def _launch(self, part: _Part, some: _Round, sizes: tuple[int, int], reference: Any) -> None:
+        """Queue the copies and the kernels of a round; without a reference on the device the bases have been packed."""
+        n, n_whole = len(some.rows), some.n_whole
+        part.upload("tasks", N_TASK * n)
+        if reference is None:
+            part.upload("bases", sizes[0])
+        else:
+            part.upload("sources", N_SOURCE * n)
+        if some.threads:
+            part.upload("bands", 2 * (n - n_whole))
+        n_slots = min(n_whole, part.n_slots)
+        with part.stream:
+            if reference is not None:
+                part.launch(
+                    self._functions["align_gather"], -(-n // _WARPS), _THREADS, reference, "reads", "sources", "tasks",
+                    n, "bases",
+                )  # fmt: skip
+            if n_whole:
+                part.launch(
+                    self._functions["align_pairs"], -(-n_slots // _WARPS), _THREADS, "bases", "tasks", n_whole, n_slots,
+                    *self._scores, "cells", _CELLS_ROOM, "left_behind", _MOST_BASES, "best", "results", "ops",
+                )  # fmt: skip
+            if some.threads:
+                tasks, results = (part.device[name][N_TASK * n_whole :] for name in ("tasks", "results"))
+                part.launch(
+                    self._functions["align_bands"], n - n_whole, some.threads, "bases", tasks, "bands", n - n_whole,
+                    *self._scores, "cells", results, "ops",
+                )  # fmt: skip
+        part.download("results", N_TASK * n)
+        part.download("ops", sizes[1])
+
+    def _release(self) -> None:
+        self._reference = None
+        super()._release()
+
+    def _drop_unproven(self, stretches: Stretches, rows: NDArray[np.int64]) -> None:
+        """Drop the results of gaps that may have a better path outside of the band that they were aligned within.
+
+        See ``_most_beyond`` in `f5py.mapping.align._pair_alignment_numba`.
+        """
+        match, _, q, e, q2, e2 = self._scores
+        rows = rows[_widths(stretches.keys[rows]) < stretches.keys[rows, 5]]
+        keys = stretches.keys[rows]
+        n, m, there = keys[:, 1], keys[:, 3], _widths(keys) + 1
+        most = []
+        for longer, shorter in ((n, m), (m, n)):
+            back = there - (longer - shorter)
+            gaps = np.minimum(q + e * there, q2 + e2 * there) + np.minimum(q + e * back, q2 + e2 * back)
+            most.append(match * (longer - there) - gaps)
+        stretches.results[rows[np.maximum(*most) >= stretches.results[rows, 0]], 5] = -1
+
+
+class _Round(NamedTuple):
+    """Stretches that are aligned at a time."""
+
+    rows: NDArray[np.int64]
+    n_whole: int  # the first ones; a warp aligns a whole one, and a block each of the others within its band
+    threads: int  # of such a block, 0 if there is none
+
+
+def _rounds_of(keys: NDArray[np.int64], part: _Part) -> Iterator[_Round]:
+    """Divide the stretches that the GPU aligns into rounds, those with most cells first."""
+    whole, others = np.empty((2, len(keys)), np.int64)
+    n_whole, n_others = choose_whole(keys, _MOST_BASES, _CELLS_ROOM, _FEWEST_CELLS, whole, others)
+    sizes = keys[:, 1] + keys[:, 3]
+    last = whole[:0]
+    for some in rounds(whole[:n_whole], sizes, part.n_bases, part.n_stretches):
+        if len(last):
+            yield _Round(last, len(last), 0)
+        last = some
+    for some, threads in _banded(keys, others[:n_others], part):
+        both = np.concatenate((last, some))
+        if len(both) <= part.n_stretches and sizes[both].sum() <= part.n_bases:
+            yield _Round(both, len(last), threads)
+        else:
+            yield _Round(last, len(last), 0)
+            yield _Round(some, 0, threads)
+        last = whole[:0]
+    if len(last):
+        yield _Round(last, len(last), 0)
+
+
+def _banded(keys: NDArray[np.int64], rows: NDArray[np.int64], part: _Part) -> Iterator[tuple[NDArray[np.int64], int]]:
+    """Yield those rows in rounds that the GPU aligns within their bands, and the number of threads of a block."""
+    keys = keys[rows]
+    n, m, kind = keys[:, 1], keys[:, 3], keys[:, 4]
+    widths, sizes = _widths(keys), n + m
+    at_once = np.minimum(np.minimum(n, m), widths + 1)
+    fits = (at_once <= _ROWS * _MOST_THREADS) & (sizes <= part.n_bases) & (n * m <= MAX_MATRIX_CELLS)
+    fits &= (kind != GLOBAL) | (np.abs(n - m) <= widths)
+    if not fits.any():
+        return
+    threads = int(-(-at_once[fits].max() // (_ROWS * LANES)) * LANES)
+    words = _words_of(keys, threads)
+    chosen = np.flatnonzero(fits & (words <= part.n_words))
+    chosen = chosen[np.argsort(-words[chosen], kind="stable")]
+    chosen = chosen[np.cumsum(words[chosen]) <= _MOST_ROUNDS * part.n_words]
+    for many in rounds(chosen, sizes, part.n_bases, part.n_stretches):
+        for some in rounds(many, words, part.n_words, part.n_stretches):
+            yield rows[some], threads
+
+
+def _widths(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Cells on both sides of the diagonal that stretches are aligned within."""
+    return np.where(keys[:, 4] == GLOBAL, np.minimum(keys[:, 5], _GAP_BAND), keys[:, 5])
+
+
+def _words_of(keys: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
+    """Words of cells of stretches that so many threads align within a band, and of what fills lines of memory up."""
+    n, m = keys[:, 1], keys[:, 3]
+    n_diagonals = np.minimum(n + m - 1, 2 * np.minimum(n, m) + _widths(keys) + 2)  # the band ends with the shorter one
+    return -(-n_diagonals * np.minimum(threads, -(-n // _ROWS)) // LANES) * LANES
+
+
+def _fill_bands(bands: NDArray[np.int32], keys: NDArray[np.int64], threads: int) -> None:
+    """Fill the widths of the bands of stretches, and where their cells are."""
+    table = bands[: 2 * len(keys)].reshape(len(keys), 2)
+    table[:, 0], table[:, 1] = _widths(keys), offsets_of(_words_of(keys, threads))[:-1]
+
+
+def made_stretches(pool: WorkerPool) -> Stretches:
+    """Stretches of a read with errors, the same ones every time."""
+    from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS
+
+    rng = np.random.default_rng(7)
+    reference = rng.integers(0, 4, 1200).astype(np.uint8)
+    reference[500:700] = np.tile(reference[500:520], 10)
+    kept = np.delete(reference, rng.integers(0, 1200, 90))
+    read = np.insert(kept, rng.integers(0, len(kept), 90), rng.integers(0, 4, 90))
+    read[rng.integers(0, len(read), 60)] = rng.integers(0, 5, 60)
+    read = read.astype(np.uint8)
+    n, nothing, places = len(read), np.empty(0, np.uint8), np.array([0, len(read)])
+    batch = MappingBatch(Names.of(["check"]), nothing, places, nothing, nothing, np.zeros(2, np.int64), -1, codes=read)
+    index = ReferenceIndex(
+        ["check"], reference, np.array([0, 1200]), np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int32),
+        15, 10, False,
+    )  # fmt: skip
+    keys = np.array(
+        [
+            [0, 90, 0, 95, EXTEND_BACKWARDS, 751, 400], [90, 210, 95, 200, GLOBAL, 30001, -1],
+            [300, 260, 300, 250, GLOBAL, 30001, -1], [560, 140, 560, 70, GLOBAL, 30001, -1],
+            [700, 300, 690, 310, EXTEND, 751, 400], [900, 300, n + 20, 280, EXTEND, 751, 50],
+            [200, 640, 200, 630, EXTEND_BACKWARDS, 301, 400], [500, 590, 505, 600, EXTEND, 301, 400],
+            [500, 600, n + 10, 600, EXTEND, 301, 50],
+        ],
+        np.int64,
+    )  # fmt: skip
+    return Stretches(batch, index, pool, keys, np.array([0, len(keys)]))
+
+
+def aligned_here(stretches: Stretches, made: tuple[NDArray, ...], parameters: Parameters) -> list[tuple]:
+    """Results of `align_pair` for stretches of one read, in this thread; `made` is what `align_hits` takes."""
+    from f5py.mapping.align._pair_alignment_numba import Made, Stretch, align_pair, new_room
+
+    reference, read, room = stretches.index.bases, strands_of_one(stretches), new_room()
+    keys, results, ops, offsets = made
+    there = Made(keys, results, ops, offsets, np.array([0, len(keys)]))
+    return [
+        align_pair(reference, read, Stretch(*key), parameters.integers, np.empty(4, np.int64), 0, there, room)
+        for key in stretches.keys.tolist()
+    ]
+
+
+def strands_of_one(stretches: Stretches) -> NDArray[np.uint8]:
+    """Both strands of the only read."""
+    codes = stretches.batch.codes
+    return np.concatenate([codes, np.where(codes < 4, 3 - codes, 4)[::-1]]).astype(np.uint8)

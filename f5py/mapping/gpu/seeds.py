@@ -1,0 +1,275 @@
+"""Seeds of reads and their sorted anchors on a GPU, with the CPU threads beside it.
+
+The index of the reference is copied to the device once. The reads of a batch go there in as many rounds as the arena's
+part needs: what comes back first is how many anchors each has, and then these, sorted. Where the order depends on the
+CPU's way of sorting, they come as they are, and the CPU threads sort them. These find the seeds of what is rare: reads
+with unknown bases, and reads in which a minimizer may be frequent. All is done in whole numbers: who has found the
+seeds does not show in the result.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.compute.gpu.buffers import TransferredArrays, copy_to_device
+from f5py.compute.gpu.device import GpuDevice, guarded
+from f5py.compute.gpu.part_pool import GpuPartPool, rounds
+from f5py.compute.gpu.sources import functions
+from f5py.core.offsets import offsets_of, rounds_of_reads
+from f5py.mapping.batch import MappingBatch
+from f5py.mapping.gpu.trial import batch_of, have_same_anchors
+from f5py.mapping.index.reference_index import ReferenceIndex, build_index
+from f5py.mapping.index.seeds import SeedSums, find_anchors, seed_some, take_anchors
+from f5py.mapping.settings import MAX_MAX_OCC, MID_OCC, OCC_DIST, PRESETS, Q_OCC_FRAC, K, Parameters, W
+from f5py.threads.pool import WorkerPool, longest_first, threads_for
+
+#: Parts of the arena, in each of which a batch can be.
+_N_PARTS = 2
+#: Bases of a part, at most and at least.
+_MOST_BASES, _FEWEST_BASES = 12 << 20, 1 << 15
+#: So many bases for each read and anchor of a part; and about what a base takes in all.
+_BASES_OF_READ, _BASES_OF_ANCHOR, _BYTES_OF_BASE = 32, 8, 32
+#: A batch is left to the CPU threads if each of them has fewer bases: it is done before a GPU would be.
+_FEW_BASES = 10_000
+#: So many anchors are sorted before workers would have come.
+_FEW_UNSORTED = 1 << 18
+_THREADS, _WARPS = 128, 4
+#: Numbers of a read, as in map_seeds.cu.
+_N_FOUND = 5
+
+
+class _Part(TransferredArrays):
+    """One part of the arena, with room for so many bases, reads and anchors."""
+
+    def __init__(self, n_bases: int, zero_copy: bool) -> None:
+        self.n_bases, self.n_reads, self.n_anchors = n_bases, n_bases // _BASES_OF_READ, n_bases // _BASES_OF_ANCHOR
+        arrays = (
+            ("bases", n_bases, np.uint8), ("offsets first_anchors first_used", self.n_reads + 1, np.int32),
+            ("chosen has_ties", self.n_reads, np.int32), ("found", _N_FOUND * self.n_reads, np.int32),
+            ("x", self.n_anchors, np.uint64), ("y used", self.n_anchors, np.int64),
+        )  # fmt: skip
+        super().__init__(arrays, zero_copy)
+
+    def _add_more(self) -> None:
+        import cupy
+
+        self.device["keys"] = cupy.empty(self.n_bases, np.uint64)
+        self.device["listed"] = cupy.empty(self.n_bases, np.int32)
+        self.device["entries"] = cupy.empty(self.n_bases, np.int64)
+        self.device["places"] = cupy.empty(self.n_bases, np.int32)
+        self.device["other_x"] = cupy.empty(self.n_anchors, np.uint64)
+        self.device["other_y"] = cupy.empty(self.n_anchors, np.int64)
+
+
+class _Index(NamedTuple):
+    """The index on the device."""
+
+    table: Any
+    slot_mask: np.uint64
+    places: Any
+
+    @classmethod
+    def of(cls, index: ReferenceIndex) -> _Index:
+        """Copy it to the current device."""
+        places = index.places if len(index.places) else np.zeros(1, np.int64)
+        table, places = copy_to_device(index.table, places)
+        return cls(table, np.uint64(len(index.table) // 2 - 1), places)
+
+
+class GpuSeeds(GpuPartPool[_Part]):
+    """Finds the anchors of a batch.
+
+    Parameters
+    ----------
+    parameters : Parameters
+        See `f5py.mapping.index.seeds.suits_gpu`.
+    memory : int
+        Bytes that may be taken; see `has_room`.
+    device, max_bases, zero_copy
+        As for `f5py.mapping.gpu.mems.GpuMems`.
+
+    Attributes
+    ----------
+    n_found : int
+        Reads whose anchors the kernels have found.
+
+    Raises
+    ------
+    GpuUnavailableError
+        There is too little memory, the kernels do not compile, or do not compute what the CPU does.
+    """
+
+    def __init__(
+        self, device: GpuDevice, index: ReferenceIndex, parameters: Parameters, pool: WorkerPool, memory: int,
+        max_bases: int = _MOST_BASES, zero_copy: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__(device)
+        self.n_found = 0
+        self._reference, self._parameters, self._pool = index, parameters, pool
+        self._functions = self._started(lambda: functions(device.number, (), "seeds"))
+        self._index = self._started(lambda: _Index.of(index))
+        room = (memory - _size_of(index)) // _N_PARTS // _BYTES_OF_BASE
+        most = min(room, _MOST_BASES, max(max_bases, _FEWEST_BASES))
+        self._take_parts(_N_PARTS, most, _FEWEST_BASES, lambda size: _Part(size, zero_copy))
+        self._checked(self._check, parameters.integers.tobytes() + parameters.floats.tobytes())
+
+    @staticmethod
+    def has_room(index: ReferenceIndex, memory: int) -> bool:
+        """Return whether the index leaves room for reads in so many bytes."""
+        return memory - _size_of(index) >= _N_PARTS * _BYTES_OF_BASE * _FEWEST_BASES
+
+    def _check(self) -> None:
+        """Find seeds of made-up reads as well as the CPU threads do: no driver or device may change a number."""
+        index, found = made_reads(self._parameters, self._pool)
+        _, expected = made_reads(self._parameters, self._pool)
+        find_anchors(expected, index, self._parameters, self._pool)
+        on_device = guarded(self.device.number, _Index.of, index)
+        self._find(found, index, on_device)
+        self.n_found = 0
+        if not have_same_anchors(found, expected):
+            raise self._differs("finds other seeds than the CPU")
+
+    def find(self, batch: MappingBatch) -> None:
+        """Fill the anchors of a batch that has codes. May be called from several threads.
+
+        Raises
+        ------
+        GpuFailure
+        """
+        if batch.offsets[-1] <= _FEW_BASES * self._pool.n_threads:
+            find_anchors(batch, self._reference, self._parameters, self._pool)
+        else:
+            self._find(batch, self._reference, self._index)
+
+    def _find(self, batch: MappingBatch, reference: ReferenceIndex, index: _Index) -> None:
+        from f5py.mapping._sorting_numba import sort_reads
+
+        sums = SeedSums.zero(len(batch))
+        is_left, is_unsorted = np.zeros((2, len(batch)), np.bool_)
+        results: list[Any] = []
+        with self._part() as part:
+            for first, end in rounds_of_reads(batch.offsets, part.n_bases, part.n_reads):
+                if end == first:
+                    is_left[first] = True
+                else:
+                    self._find_round(part, batch, (first, end), index, sums, (is_left, is_unsorted), results)
+        left = np.flatnonzero(is_left)
+        seed_some(batch, left, reference, self._parameters, self._pool, sums, results)
+        with self._lock:
+            self.n_found += len(batch) - len(left)
+        take_anchors(batch, results, sums.n_anchors, sums.n_seeds, sums.rep_len)
+        anchors = batch.anchors
+        assert anchors is not None
+        unsorted = longest_first(np.diff(anchors.offsets), is_unsorted)
+        n_unsorted = int(np.diff(anchors.offsets)[unsorted].sum())
+        threads_for(self._pool, n_unsorted, _FEW_UNSORTED).run(
+            sort_reads, unsorted, anchors.x, anchors.y, anchors.offsets, order=batch.number
+        )
+
+    def _find_round(
+        self, part: _Part, batch: MappingBatch, some: tuple[int, int], index: _Index, sums: SeedSums,
+        marks: tuple[NDArray[np.bool_], NDArray[np.bool_]], results: list[Any],
+    ) -> None:  # fmt: skip
+        """Find the anchors of reads that there is room for; mark those left to the CPU threads, and left unsorted."""
+        (first, end), (is_left, is_unsorted) = some, marks
+        number, reads = self.device.number, slice(first, end)
+        guarded(number, self._launch_find, part, batch, first, end, index)
+        guarded(number, part.wait)
+        found = part.host["found"][: _N_FOUND * (end - first)].reshape(end - first, _N_FOUND).astype(np.int64)
+        sums.n_seeds[reads], sums.n_anchors[reads], sums.rep_len[reads] = found[:, 1], found[:, 2], found[:, 3]
+        sizes = np.maximum(found[:, 1], found[:, 2])
+        is_left[reads] = (found[:, 4] != 0) | (sizes > part.n_anchors)
+        for chosen in rounds(np.flatnonzero(~is_left[reads]), sizes, part.n_anchors, part.n_reads):
+            has_ties = self._place(part, chosen, first, found, index, results, True)
+            if has_ties.any():
+                is_unsorted[first + chosen[has_ties]] = True
+                self._place(part, chosen[has_ties], first, found, index, results, False)
+
+    def _place(
+        self, part: _Part, chosen: NDArray[np.int64], first: int, found: NDArray[np.int64], index: _Index,
+        results: list[Any], is_sorted: bool,
+    ) -> NDArray[np.bool_]:  # fmt: skip
+        """Add the anchors of chosen reads of a round to the results; tell for which the order is not the CPU's."""
+        first_anchors, first_used = offsets_of(found[chosen, 2]), offsets_of(found[chosen, 1])
+        guarded(self.device.number, self._launch_place, part, chosen, first_anchors, first_used, index, is_sorted)
+        guarded(self.device.number, part.wait)
+        anchors, used = slice(int(first_anchors[-1])), slice(int(first_used[-1]))
+        x, y = part.host["x"][anchors].copy(), part.host["y"][anchors].copy()
+        results.append((first + chosen, x, y, part.host["used"][used].copy()))
+        return part.host["has_ties"][: len(chosen)] != 0
+
+    def _launch_find(self, part: _Part, batch: MappingBatch, first: int, end: int, index: _Index) -> None:
+        """Queue the copies and the kernel that finds the seeds of a round's reads."""
+        integers, n = self._parameters.integers, end - first
+        part.put("bases", batch.codes[batch.offsets[first] : batch.offsets[end]])
+        part.put("offsets", batch.offsets[first : end + 1] - batch.offsets[first])
+        with part.stream:
+            part.launch(
+                self._functions["seeds_find"], -(-n // _WARPS), _THREADS, "bases", "offsets", n,
+                *(int(integers[at]) for at in (K, W, MID_OCC)), np.float32(self._parameters.floats[Q_OCC_FRAC]),
+                *(int(integers[at]) for at in (OCC_DIST, MAX_MAX_OCC)), index.table, index.slot_mask, "keys", "listed",
+                "entries", "places", "found",
+            )  # fmt: skip
+        part.download("found", _N_FOUND * n)
+
+    def _launch_place(
+        self, part: _Part, chosen: NDArray[np.int64], first_anchors: NDArray[np.int64], first_used: NDArray[np.int64],
+        index: _Index, is_sorted: bool,
+    ) -> None:  # fmt: skip
+        """Queue the kernels that write, and may sort, the anchors of chosen reads of a round, and the copies."""
+        n = len(chosen)
+        part.put("chosen", chosen)
+        part.put("first_anchors", first_anchors)
+        part.put("first_used", first_used)
+        with part.stream:
+            part.launch(
+                self._functions["seeds_place"], -(-n // _WARPS), _THREADS, "chosen", n, "offsets",
+                int(self._parameters.integers[K]), "entries", "places", "found", index.places, "first_anchors",
+                "first_used", "x", "y", "used",
+            )  # fmt: skip
+            if is_sorted:
+                part.launch(
+                    self._functions["seeds_sort"], n, _THREADS, "first_anchors", "x", "y", "other_x", "other_y",
+                    "has_ties",
+                )  # fmt: skip
+        for name, count in (("x", first_anchors[-1]), ("y", first_anchors[-1]), ("used", first_used[-1])):
+            part.download(name, int(count))
+        part.download("has_ties", n)
+
+    def _release(self) -> None:
+        self._index = None  # type: ignore[assignment]
+        super()._release()
+
+
+def _size_of(index: ReferenceIndex) -> int:
+    """Bytes of what is copied of an index."""
+    return index.table.nbytes + index.places.nbytes
+
+
+def made_reads(parameters: Parameters, pool: WorkerPool) -> tuple[ReferenceIndex, MappingBatch]:
+    """Make a reference with repeats and its index, and reads of it with errors; the same ones every time."""
+    rng = np.random.default_rng(11)
+    k, w = int(parameters.integers[K]), int(parameters.integers[W])
+    unit = rng.integers(0, 4, 150).astype(np.uint8)
+    # a repeat that is too frequent to be used everywhere, and a part of every second read
+    copies = np.tile(unit, min(int(parameters.integers[MID_OCC]) + 5, 40))
+    contigs = [np.concatenate([rng.integers(0, 4, 4000).astype(np.uint8), copies]), rng.integers(0, 4, 900)]
+    for begin in range(1200, 3000, 300):
+        contigs[0][begin : begin + 2 * k] = np.resize([0, 1, begin // 300 % 4], 2 * k)  # neighbours with the same k-mer
+    reference, offsets = np.concatenate(contigs).astype(np.uint8), offsets_of([len(one) for one in contigs])
+    settings = PRESETS["map-ont"]._replace(k=k, w=w)
+    index = build_index(["a", "b"], reference, offsets, settings, pool)
+    pieces = []
+    for i in range(10):
+        begin = 280 * i
+        piece = np.concatenate([reference[begin : begin + 1400], unit[: 75 * (i % 2)], reference[4700:4800]])
+        wrong = rng.random(len(piece)) < 0.04
+        piece[wrong] = rng.integers(0, 4, wrong.sum())
+        piece = piece[rng.random(len(piece)) > 0.03]
+        pieces.append((3 - piece)[::-1] if i % 3 == 0 else piece)
+    pieces += [reference[100 : 100 + n] for n in (0, k - 1, k, k + w // 2, k + w - 1)]
+    pieces[4][20] = 4
+    return index, batch_of(pieces)

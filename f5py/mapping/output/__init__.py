@@ -1,0 +1,1 @@
+"""Alignments as BAM records and PAF lines."""

@@ -1,0 +1,385 @@
+"""Jitted loops that make BAM records of hits; see `f5py.mapping.output.records`."""
+
+# mypy: disable-error-code="assignment,arg-type"
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core._turns_numba import counter, own_turns
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.mapping._sorting_numba import appended, grown
+from f5py.mapping.hit_table import (
+    BLEN,
+    CONTIG,
+    COUNT,
+    DP_MAX,
+    DP_SCORE,
+    ID,
+    INVERSION,
+    MAPQ,
+    MLEN,
+    N_AMBI,
+    N_OPS,
+    OPS,
+    PARENT,
+    PRIMARY,
+    QE,
+    QS,
+    RE,
+    REVERSE,
+    RS,
+    SCORE,
+    SPLIT,
+    SUBSC,
+)
+from f5py.mapping.output._tags_numba import (
+    Strands,
+    TextColumn,
+    append_cs,
+    append_md,
+    append_other_hits,
+    both_strands,
+    divergence_of,
+    length_of_md,
+    split_matches,
+    ten_thousandths,
+)
+
+#: Places in the array of switches.
+WITH_MD, WITH_CS, LONG_CS, EQX, SOFT_CLIPS, NO_SECONDARY, NO_CHAINS, UNMAPPED, N_SWITCHES = range(9)
+_FIXED = 36
+_UNMAPPED_BIN = 4680
+_MOST_OPS = 65535
+_SOFT, _HARD, _SKIP = 4, 5, 3
+
+
+def _nibbles() -> np.ndarray:
+    table = np.full(256, 15, np.uint8)
+    for code, letter in enumerate(b"=ACMGRSVTWYHKDBN"):
+        table[letter] = code
+        table[ord(chr(letter).lower())] = code
+    table[ord("U")] = table[ord("u")] = 8
+    return table
+
+
+#: Four bits of a letter, and those of its complement.
+NIBBLES = _nibbles()
+COMPLEMENTS = np.array([int(f"{i:04b}"[::-1], 2) for i in range(16)], np.uint8)
+
+
+@exact_inner
+def _put(out, at, value, size):
+    """Write the lowest bytes of an integer; return the index after them."""
+    for _ in range(size):
+        out[at] = value & 255
+        value >>= 8
+        at += 1
+    return at
+
+
+@exact_inner
+def _put_tag(out, at, first, second, value):
+    """Write a tag with the smallest type that holds an integer; return the index after it."""
+    out[at] = first
+    out[at + 1] = second
+    size = 4
+    kind = 73
+    if value < 0:
+        kind = 105
+        if value >= -128:
+            kind = 99
+            size = 1
+        elif value >= -32768:
+            kind = 115
+            size = 2
+    elif value < 256:
+        kind = 67
+        size = 1
+    elif value < 65536:
+        kind = 83
+        size = 2
+    out[at + 2] = kind
+    return _put(out, at + 3, value, size)
+
+
+@exact_inner
+def _bin(begin, end):
+    """Bin of a stretch, as in the SAM specification."""
+    end -= 1
+    shift = 14
+    offset = 4681
+    level = 4096 * 8
+    while shift < 29:
+        if begin >> shift == end >> shift:
+            return offset + (begin >> shift)
+        shift += 3
+        level >>= 3
+        offset -= level
+    return 0
+
+
+class SequencedRead(NamedTuple):
+    """A read as it stands among the others of its batch."""
+
+    letters: NDArray[np.uint8]
+    qualities: NDArray[np.uint8]
+    begin: int  # its first base there, and how many
+    length: int
+
+
+@exact_inner
+def _put_bases(out, at, read, first, end, reverse):
+    """Write bases ``first:end`` of a read on its strand, and their qualities; return the index after them."""
+    letters, qualities, begin, length = read
+    n = end - first
+    for i in range(n):
+        place = first + i
+        code = COMPLEMENTS[NIBBLES[letters[begin + length - 1 - place]]] if reverse else NIBBLES[letters[begin + place]]
+        if i & 1:
+            out[at + (i >> 1)] |= code
+        else:
+            out[at + (i >> 1)] = code << 4
+    at += (n + 1) >> 1
+    if qualities.shape[0] == 0 or (length > 0 and qualities[begin] == 0):
+        for i in range(n):
+            out[at + i] = 255
+    elif reverse:
+        for i in range(n):
+            out[at + i] = qualities[begin + length - 1 - first - i] - 33
+    else:
+        for i in range(n):
+            out[at + i] = qualities[begin + first + i] - 33
+    return at + n
+
+
+@exact_inner
+def _put_name(out, at, names, begin, end):
+    for i in range(begin, end):
+        out[at] = names[i]
+        at += 1
+    out[at] = 0
+    return at + 1
+
+
+class Head(NamedTuple):
+    """The fixed part of a record, but its size; see the SAM specification, section 4.2."""
+
+    contig: int
+    place: int
+    name_length: int
+    mapq: int
+    bin_number: int
+    n_ops: int
+    flag: int
+    n_bases: int
+
+
+@exact_inner
+def _put_head(out, at, head):
+    """Write the fixed part of a record; its size is written at the end."""
+    contig, place, name_length, mapq, bin_number, n_ops, flag, n_bases = head
+    at = _put(out, at + 4, contig, 4)
+    at = _put(out, at, place, 4)
+    out[at] = name_length
+    out[at + 1] = mapq
+    at = _put(out, at + 2, bin_number, 2)
+    at = _put(out, at, n_ops, 2)
+    at = _put(out, at, flag, 2)
+    at = _put(out, at, n_bases, 4)
+    at = _put(out, at, -1, 4)
+    at = _put(out, at, -1, 4)
+    return _put(out, at, 0, 4)
+
+
+class Made(NamedTuple):
+    """Output of each read, to be filled."""
+
+    sizes: NDArray[np.int64]  # shape (n_reads,), Bytes
+    counts: NDArray[np.int64]  # shape (n_reads,), Records or lines
+
+
+@exact_kernel
+def records_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made):
+    """Make the records of reads.
+
+    Parameters
+    ----------
+    columns : f5py.mapping.batch.ReadColumns
+    found : f5py.mapping.batch.Hits
+    rep_len : int64, shape (n_reads,)
+        Bases that seeds cover which were not used.
+    contigs : f5py.mapping.batch.ContigColumns
+    switches : int64, shape (N_SWITCHES,)
+    made : Made
+        Filled.
+
+    Returns
+    -------
+    done : int64
+        The reads in the order in which this thread took them.
+    out : uint8
+        Their records.
+    """
+    letters, qualities, offsets, names, name_offsets, tags, tag_offsets, codes = columns
+    hits, hit_offsets, ops = found
+    reference, contig_offsets, contig_names, contig_name_offsets = contigs
+    sizes, counts = made
+    done = np.empty(16, np.int64)
+    n_done = 0
+    out = np.empty(1 << 16, np.uint8)
+    at = 0
+    strands = np.empty(0, np.uint8)
+    spread = np.empty(0, np.int64)
+    single = np.empty(1, np.float32)
+    for turned in own_turns(counter(turn), reads.shape[0]):
+        read = reads[turned]
+        done, n_done = appended(done, n_done, read)
+        begin = offsets[read]
+        length = offsets[read + 1] - begin
+        name_length = name_offsets[read + 1] - name_offsets[read] + 1
+        n_tags = tag_offsets[read + 1] - tag_offsets[read]
+        first = hit_offsets[read]
+        end = hit_offsets[read + 1]
+        start = at
+        count = 0
+        if first < end:
+            strands = both_strands(codes[begin : begin + length], strands)
+        for h in range(first, end):
+            hit = hits[h]
+            own = hit[ID] == hit[PARENT]
+            if switches[NO_SECONDARY] and not own:
+                continue
+            flag = 16 if hit[REVERSE] else 0
+            if not own:
+                flag |= 0x100
+            elif not hit[PRIMARY]:
+                flag |= 0x800
+            whole = flag & 0x900 == 0 or switches[SOFT_CLIPS] != 0
+            clip = _HARD if flag & 0x800 and not switches[SOFT_CLIPS] else _SOFT
+            before = length - hit[QE] if hit[REVERSE] else hit[QS]
+            behind = hit[QS] if hit[REVERSE] else length - hit[QE]
+            r = contig_offsets[hit[CONTIG]] + hit[RS]
+            s = (length if hit[REVERSE] else 0) + before
+            these = ops
+            first_op = hit[OPS]
+            n_ops = hit[N_OPS]
+            if switches[EQX]:
+                spread = grown(spread, n_ops + 2 * (hit[MLEN] + hit[BLEN]) + 16)
+                n_ops = split_matches(hit, ops, reference, r, strands, s, spread)
+                these = spread
+                first_op = 0
+            n_all_ops = n_ops + (before > 0) + (behind > 0)
+            others = 96 * (end - first)
+            for other in range(first, end):
+                contig = hits[other, CONTIG]
+                others += contig_name_offsets[contig + 1] - contig_name_offsets[contig]
+            out = grown(
+                out, at + 512 + name_length + n_tags + 4 * n_all_ops + 2 * length + 2 * length_of_md(hit, ops) + others
+            )
+            n_bases = length if whole else 0
+            from_base = 0
+            if not whole and flag & 0x800:
+                from_base = before
+                n_bases = hit[QE] - hit[QS]
+            record = at
+            is_long = n_all_ops > _MOST_OPS
+            at = _put_head(
+                out, at,
+                Head(
+                    hit[CONTIG], hit[RS], name_length, hit[MAPQ], _bin(hit[RS], hit[RE]), 2 if is_long else n_all_ops,
+                    flag, n_bases,
+                ),
+            )  # fmt: skip
+            at = _put_name(out, at, names, name_offsets[read], name_offsets[read + 1])
+            if is_long:
+                at = _put(out, at, (n_bases << 4) | _SOFT, 4)
+                at = _put(out, at, ((hit[RE] - hit[RS]) << 4) | _SKIP, 4)
+            else:
+                at = _put_ops(out, at, these, first_op, n_ops, before, behind, clip)
+            if n_bases > 0:
+                at = _put_bases(
+                    out, at, SequencedRead(letters, qualities, begin, length), from_base, from_base + n_bases,
+                    hit[REVERSE] != 0,
+                )  # fmt: skip
+            at = _put_tag(out, at, 78, 77, hit[BLEN] - hit[MLEN] + hit[N_AMBI])  # NM
+            if not switches[NO_CHAINS]:
+                at = _put_tag(out, at, 109, 115, hit[DP_MAX])  # ms
+            at = _put_tag(out, at, 65, 83, hit[DP_SCORE])  # AS
+            at = _put_tag(out, at, 110, 110, hit[N_AMBI])  # nn
+            letter = (73 if own else 105) if hit[INVERSION] else (80 if own else 83)
+            at = _put(out, at, 0x417074 | (letter << 24), 4)  # tp:A
+            if not switches[NO_CHAINS]:
+                at = _put_tag(out, at, 99, 109, hit[COUNT])  # cm
+                at = _put_tag(out, at, 115, 49, hit[SCORE])  # s1
+                if own:
+                    at = _put_tag(out, at, 115, 50, hit[SUBSC])  # s2
+            at = _put(out, at, 0x666564, 3)  # de:f
+            single[0] = ten_thousandths(divergence_of(hit)) / 10000.0
+            at = _put(out, at, np.int64(single.view(np.int32)[0]), 4)
+            if hit[SPLIT]:
+                at = _put_tag(out, at, 122, 100, hit[SPLIT])  # zd
+            if own:
+                begin_tag = at
+                at = append_other_hits(
+                    out, at + 3, hits, first, end, h, length, TextColumn(contig_names, contig_name_offsets)
+                )
+                if at > begin_tag + 3:
+                    _put(out, begin_tag, 0x5A4153, 3)  # SA:Z
+                    out[at] = 0
+                    at += 1
+                else:
+                    at = begin_tag
+            if switches[WITH_MD]:
+                at = _put(out, at, 0x5A444D, 3)  # MD:Z
+                at = append_md(out, at, hit, ops, reference, r, strands, s)
+                out[at] = 0
+                at += 1
+            if switches[WITH_CS]:
+                at = _put(out, at, 0x5A7363, 3)  # cs:Z
+                at = append_cs(out, at, hit, ops, Strands(reference, r, strands, s), switches[LONG_CS] != 0)
+                out[at] = 0
+                at += 1
+            at = _put_rest(out, at, -1 if switches[NO_CHAINS] else rep_len[read], tags, tag_offsets[read], n_tags)
+            if is_long:
+                at = _put(out, at, 0x49424743, 4)  # CG:B,I
+                at = _put(out, at, n_all_ops, 4)
+                at = _put_ops(out, at, these, first_op, n_ops, before, behind, clip)
+            _put(out, record, at - record - 4, 4)
+            count += 1
+        if first == end and switches[UNMAPPED]:
+            out = grown(out, at + 512 + name_length + n_tags + 2 * length)
+            record = at
+            at = _put_head(out, at, Head(-1, -1, name_length, 0, _UNMAPPED_BIN, 0, 4, length))
+            at = _put_name(out, at, names, name_offsets[read], name_offsets[read + 1])
+            at = _put_bases(out, at, SequencedRead(letters, qualities, begin, length), 0, length, False)
+            at = _put_rest(out, at, -1 if switches[NO_CHAINS] else rep_len[read], tags, tag_offsets[read], n_tags)
+            _put(out, record, at - record - 4, 4)
+            count = 1
+        sizes[read] = at - start
+        counts[read] = count
+    return done[:n_done], out[:at]
+
+
+@exact_inner
+def _put_ops(out, at, ops, first, n, before, behind, clip):
+    """Write the operations of a CIGAR string with clips."""
+    if before > 0:
+        at = _put(out, at, (before << 4) | clip, 4)
+    for k in range(first, first + n):
+        at = _put(out, at, ops[k], 4)
+    if behind > 0:
+        at = _put(out, at, (behind << 4) | clip, 4)
+    return at
+
+
+@exact_inner
+def _put_rest(out, at, rep_len, tags, begin, n_tags):
+    """Write rl, if it is not negative, and the read's own tags."""
+    if rep_len >= 0:
+        at = _put_tag(out, at, 114, 108, rep_len)
+    for i in range(n_tags):
+        out[at + i] = tags[begin + i]
+    return at + n_tags

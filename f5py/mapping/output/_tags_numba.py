@@ -1,0 +1,257 @@
+"""Jitted pieces of records of alignments: MD and cs strings, divergence, places of other hits."""
+
+# mypy: disable-error-code="assignment,arg-type"
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.jit.kernel import exact_inner
+from f5py.mapping.hit_table import (
+    ALIGNED,
+    BLEN,
+    CONTIG,
+    ID,
+    MAPQ,
+    MLEN,
+    N_AMBI,
+    N_GAP,
+    N_GAPOPEN,
+    N_OPS,
+    OPS,
+    PARENT,
+    QE,
+    QS,
+    RE,
+    REVERSE,
+    RS,
+)
+from f5py.text._format_numba import append_bytes, append_int
+
+#: Upper-case letters by code.
+LETTERS = np.frombuffer(b"ACGTN", np.uint8)
+_SMALL = np.frombuffer(b"acgtn", np.uint8)
+_CARET, _COLON, _STAR, _PLUS_SIGN, _MINUS_SIGN, _EQUALS = 94, 58, 42, 43, 45, 61
+_COMMA, _SEMICOLON = 44, 59
+#: Split of a double into two halves (Dekker), to see what a product has lost.
+_SPLITTER = 134217729.0
+
+
+@exact_inner
+def both_strands(codes, room):
+    """Return the codes of a read's bases and, behind them, of its other strand's; in `room` if that is long enough."""
+    n = 2 * codes.shape[0]
+    if room.shape[0] < n:
+        room = np.empty(n, np.uint8)
+    for j in range(codes.shape[0]):
+        room[j] = codes[j]
+        room[n - 1 - j] = 3 - codes[j] if codes[j] < 4 else 4
+    return room
+
+
+@exact_inner
+def ten_thousandths(value):
+    """Convert a number from 0 to 1 to units of 1/10000, rounded as ``%.4f`` does."""
+    product = value * 10000.0
+    whole = np.floor(product)
+    part = product - whole
+    n = np.int64(whole)
+    if part > 0.5:
+        return n + 1
+    if part < 0.5:
+        return n
+    high = value * _SPLITTER
+    high = high - (high - value)
+    low = value - high
+    lost = (high * 10000.0 - product) + low * 10000.0  # 10000 has one half only
+    if lost > 0.0 or (lost == 0.0 and n & 1):
+        return n + 1
+    return n
+
+
+@exact_inner
+def divergence_of(hit):
+    """Share of columns that differ, a gap counted once."""
+    columns = hit[BLEN] + hit[N_AMBI] - hit[N_GAP] + hit[N_GAPOPEN]
+    return 1.0 - hit[MLEN] / columns
+
+
+@exact_inner
+def length_of_md(hit, ops):
+    """Bytes that MD or cs strings of a hit have at most."""
+    n = 32
+    for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
+        n += 24 if ops[k] & 15 == 0 else 24 + (ops[k] >> 4)
+    return n + 24 * (hit[BLEN] - hit[MLEN] + hit[N_AMBI]) + hit[MLEN]
+
+
+@exact_inner
+def append_md(out, at, hit, ops, reference, r, strand, s):
+    """Write the MD string of a hit whose bases begin at `r` and `s`; return the index after it."""
+    run = 0
+    for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
+        op = ops[k] & 15
+        length = ops[k] >> 4
+        if op == 0:
+            for i in range(length):
+                if reference[r + i] == strand[s + i]:
+                    run += 1
+                else:
+                    at = append_int(out, at, run)
+                    out[at] = LETTERS[reference[r + i]]
+                    at += 1
+                    run = 0
+            r += length
+            s += length
+        elif op == 1:
+            s += length
+        else:
+            at = append_int(out, at, run)
+            out[at] = _CARET
+            at += 1
+            for i in range(length):
+                out[at] = LETTERS[reference[r + i]]
+                at += 1
+            run = 0
+            r += length
+    if run > 0:
+        at = append_int(out, at, run)
+    return at
+
+
+class Strands(NamedTuple):
+    """Bases opposite to each other."""
+
+    reference: NDArray[np.uint8]  # codes of the contigs
+    r: int  # the hit's first base among them
+    strand: NDArray[np.uint8]  # codes of the read's strand
+    s: int  # the hit's first base there
+
+
+@exact_inner
+def append_cs(out, at, hit, ops, bases, is_long):
+    """Write the cs string of a hit whose bases begin at `r` and `s`; return the index after it."""
+    reference, r, strand, s = bases
+    for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
+        op = ops[k] & 15
+        length = ops[k] >> 4
+        if op == 0:
+            run = 0
+            for i in range(length + 1):
+                if i < length and reference[r + i] == strand[s + i]:
+                    run += 1
+                    continue
+                if run > 0:
+                    if is_long:
+                        out[at] = _EQUALS
+                        at += 1
+                        for j in range(i - run, i):
+                            out[at] = LETTERS[strand[s + j]]
+                            at += 1
+                    else:
+                        out[at] = _COLON
+                        at = append_int(out, at + 1, run)
+                    run = 0
+                if i < length:
+                    out[at] = _STAR
+                    out[at + 1] = _SMALL[reference[r + i]]
+                    out[at + 2] = _SMALL[strand[s + i]]
+                    at += 3
+            r += length
+            s += length
+        elif op == 1:
+            out[at] = _PLUS_SIGN
+            at += 1
+            for i in range(length):
+                out[at] = _SMALL[strand[s + i]]
+                at += 1
+            s += length
+        else:
+            out[at] = _MINUS_SIGN
+            at += 1
+            for i in range(length):
+                out[at] = _SMALL[reference[r + i]]
+                at += 1
+            r += length
+    return at
+
+
+class TextColumn(NamedTuple):
+    """Texts one after the other."""
+
+    text: NDArray[np.uint8]  # shape (offsets[-1],)
+    offsets: NDArray[np.int64]  # shape (n + 1,)
+
+
+@exact_inner
+def append_other_hits(out, at, hits, first, end, h, read_length, contigs):
+    """Write the value of tag SA: the other primary hits of the read; return the index after it."""
+    names, name_offsets = contigs
+    for other in range(first, end):
+        hit = hits[other]
+        if other == h or hit[PARENT] != hit[ID] or not hit[ALIGNED]:
+            continue
+        at = append_bytes(out, at, names[name_offsets[hit[CONTIG]] : name_offsets[hit[CONTIG] + 1]])
+        out[at] = _COMMA
+        at = append_int(out, at + 1, hit[RS] + 1)
+        out[at] = _COMMA
+        out[at + 1] = _MINUS_SIGN if hit[REVERSE] else _PLUS_SIGN
+        out[at + 2] = _COMMA
+        at += 3
+        q = hit[QE] - hit[QS]
+        t = hit[RE] - hit[RS]
+        before = read_length - hit[QE] if hit[REVERSE] else hit[QS]
+        behind = hit[QS] if hit[REVERSE] else read_length - hit[QE]
+        at = _append_op(out, at, before, 83)
+        at = _append_op(out, at, min(q, t), 77)
+        at = _append_op(out, at, max(q - t, 0), 73)
+        at = _append_op(out, at, max(t - q, 0), 68)
+        at = _append_op(out, at, behind, 83)
+        out[at] = _COMMA
+        at = append_int(out, at + 1, hit[MAPQ])
+        out[at] = _COMMA
+        at = append_int(out, at + 1, hit[BLEN] - hit[MLEN] + hit[N_AMBI])
+        out[at] = _SEMICOLON
+        at += 1
+    return at
+
+
+@exact_inner
+def _append_op(out, at, length, letter):
+    """Write an operation of a CIGAR string unless it has no length."""
+    if length > 0:
+        at = append_int(out, at, length)
+        out[at] = letter
+        at += 1
+    return at
+
+
+@exact_inner
+def split_matches(hit, ops, reference, r, strand, s, out):
+    """Write the operations of a hit with 7 (=) and 8 (X) in the place of M; return their number."""
+    n = 0
+    for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
+        op = ops[k] & 15
+        length = ops[k] >> 4
+        if op == 0:
+            begin = 0
+            while begin < length:
+                equal = reference[r + begin] == strand[s + begin]
+                i = begin + 1
+                while i < length and (reference[r + i] == strand[s + i]) == equal:
+                    i += 1
+                out[n] = ((i - begin) << 4) | (7 if equal else 8)
+                n += 1
+                begin = i
+            r += length
+            s += length
+            continue
+        out[n] = ops[k]
+        n += 1
+        if op == 1:
+            s += length
+        else:
+            r += length
+    return n

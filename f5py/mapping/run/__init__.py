@@ -1,0 +1,1 @@
+"""A whole run of the mapper: its stages, its course, its report."""

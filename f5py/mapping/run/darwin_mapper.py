@@ -1,0 +1,188 @@
+"""The stages that map a batch of reads, or find the overlaps of reads among themselves, as Darwin does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.compute.gpu.device import open_device
+from f5py.compute.gpu.opening import DeviceBackend, open_gpus
+from f5py.compute.gpu.placement import Backend
+from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork, may_use_gpus
+from f5py.mapping.batch import Anchors, MappingBatch
+from f5py.mapping.darwin.darwin_hits import best_of_pairs, best_of_reads, hits_of, is_good
+from f5py.mapping.darwin.darwin_settings import darwin_integers
+from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
+from f5py.mapping.darwin.extensions import N_CANDIDATE, N_RESULT, READ, Extensions
+from f5py.mapping.darwin.gact import extend_all
+from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
+from f5py.mapping.settings import MapSettings, Parameters, parameters
+from f5py.options.gpu import GpuOptions, device_numbers
+from f5py.threads.pool import WorkerPool
+
+
+class CpuTiles:
+    """Fills alignments in tiles on the CPU threads.
+
+    Attributes
+    ----------
+    seconds : float
+        What the threads have worked, divided by their number.
+    """
+
+    def __init__(self, index: ReferenceIndex, integers: NDArray[np.int64], pool: WorkerPool) -> None:
+        self.seconds = 0.0
+        self._index, self._integers, self._pool = index, integers, pool
+
+    def compute(self, extensions: Extensions) -> None:
+        """See `Backend.compute`."""
+        self.seconds += extend_all(extensions, self._index, self._integers, self._pool) / self._pool.n_threads
+
+    def close(self) -> None:
+        """Nothing: the pool belongs to the caller."""
+
+
+@dataclass
+class DarwinMapper:
+    """Everything needed to map reads by D-SOFT and GACT."""
+
+    index: ReferenceIndex  # of `f5py.mapping.darwin.dsoft.build_kmer_table`
+    parameters: Parameters  # for the judgement of hits
+    integers: NDArray[np.int64]  # see `f5py.mapping.darwin.darwin_settings.darwin_integers`
+    pool: WorkerPool
+    tiles: Backend  # where candidates are extended
+    before_stage: Callable[[str], object] = lambda stage: None  # called with the name of a stage before it begins
+
+    @classmethod
+    def of(cls, index: ReferenceIndex, settings: MapSettings, pool: WorkerPool) -> DarwinMapper:
+        """Make the mapper with these settings, on the CPU threads."""
+        s = settings
+        assert s.darwin is not None
+        scores = (s.match, -s.mismatch, -(s.q + s.e), -s.e)
+        integers = darwin_integers(s.darwin, s.k, scores, len(index.bases))
+        return cls(index, parameters(s, 0), integers, pool, CpuTiles(index, integers, pool))
+
+    def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
+        """Extend candidates on GPUs, if the options allow it: from when that pays, or at once if they say so.
+
+        Parameters
+        ----------
+        max_bases : int
+            Of a batch.
+        """
+        cpu = self.tiles
+        assert isinstance(cpu, CpuTiles)
+        if not may_use_gpus(options.gpu_use):
+            return
+
+        def open_one(number: int) -> DeviceBackend:
+            from f5py.mapping.gpu.tiles import GpuTiles
+
+            return GpuTiles(
+                open_device(number), self.index, self.integers, self.pool, max_bases, options.cuda_mem_frac
+            )  # fmt: skip
+
+        self.tiles = AutoGpuScheduler(
+            cpu, open_gpus(device_numbers(options.cuda_dev_id), open_one), alone=options.gpu_use == "on",
+            work=BatchWork(lambda extensions: len(extensions.table), "aligned", lambda: cpu.seconds),
+        )  # fmt: skip
+
+    def map(self, batch: MappingBatch) -> None:
+        """Fill the hits of a batch. May be called from several threads."""
+        batch.codes = codes_of(batch.letters)
+        nobody = np.full(len(batch), -1, np.int64)
+        extensions = self._extended(batch.codes, batch.offsets, nobody, batch.number, batch.share_of_input)
+        found = extensions.with_paths(best_of_reads(extensions, self.integers))
+        self.tiles.compute(found)
+        batch.hits = hits_of(found, self.index, self.parameters)
+        batch.anchors = _no_anchors(len(batch))
+
+    def run_of_pairs(
+        self, first: int, end: int, number: int, share: float
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Run targets against all others; the best run of each pair: candidates, whose reads are targets, and results.
+
+        Parameters
+        ----------
+        first, end : int
+            Targets.
+        number : int
+            Of the batch.
+        share : float
+            Which share of the targets comes up to `end`.
+        """
+        codes, offsets = self._stretch(first, end)
+        extensions = self._extended(codes, offsets, np.arange(first, end), number, share)
+        good = np.flatnonzero(is_good(extensions.results, self.integers))
+        table, results = extensions.table[good], extensions.results[good]
+        table[:, READ] += first
+        chosen = best_of_pairs(table, results)
+        return table[chosen], results[chosen]
+
+    def write_pairs(self, batch: MappingBatch, table: NDArray[np.int64], results: NDArray[np.int64]) -> None:
+        """Fill the hits of a batch of targets with chosen runs, in the order of reads; reads count from its first.
+
+        The batch has codes.
+        """
+        strands = ReadStrands.of(batch.codes, batch.offsets, self.pool, batch.number)
+        extensions = Extensions.of(strands.codes, batch.offsets, table, batch.number, batch.share_of_input)
+        extensions.results = results
+        found = extensions.with_paths(np.arange(len(table)))
+        self.tiles.compute(found)
+        batch.hits = hits_of(found, self.index, None)
+        batch.anchors = _no_anchors(len(batch))
+
+    def _extended(
+        self, codes: NDArray[np.uint8], offsets: NDArray[np.int64], owns: NDArray[np.int64], number: int,
+        share: float | None,
+    ) -> Extensions:  # fmt: skip
+        """All candidates of reads, extended."""
+        self.before_stage("candidates")
+        strands = ReadStrands.of(codes, offsets, self.pool, number)
+        table = find_candidates_of(strands, owns, self.index, self.integers, self.pool, number)
+        extensions = Extensions.of(strands.codes, offsets, table, number, share)
+        self.before_stage("tiles")
+        self.tiles.compute(extensions)
+        return extensions
+
+    def _stretch(self, first: int, end: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Codes and offsets of targets."""
+        offsets = self.index.offsets[first : end + 1]
+        return self.index.bases[offsets[0] : offsets[-1]], offsets - offsets[0]
+
+    def close(self) -> None:
+        """Close the GPUs."""
+        self.tiles.close()
+
+
+class Pairs:
+    """The best runs of pairs of reads, of all batches so far."""
+
+    def __init__(self) -> None:
+        self._tables = [np.empty((0, N_CANDIDATE), np.int64)]
+        self._results = [np.empty((0, N_RESULT), np.int64)]
+
+    def add(self, table: NDArray[np.int64], results: NDArray[np.int64]) -> None:
+        """Add those of a batch, in the order of the batches."""
+        self._tables.append(table)
+        self._results.append(results)
+
+    def best(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """One run of each pair, in the order of reads and targets."""
+        table, results = np.concatenate(self._tables), np.concatenate(self._results)
+        chosen = best_of_pairs(table, results)
+        return table[chosen], results[chosen]
+
+
+def rows_of_reads(table: NDArray[np.int64], first: int, end: int) -> slice:
+    """Find the rows of a table in the order of reads that are those of reads ``first:end``."""
+    return slice(*np.searchsorted(table[:, READ], [first, end]).tolist())
+
+
+def _no_anchors(n: int) -> Anchors:
+    """Of reads that have none."""
+    nothing, zeros, scores = np.empty(0, np.int64), np.zeros(n + 1, np.int64), np.empty(0, np.int32)
+    return Anchors(np.empty(0, np.uint64), nothing, zeros, nothing, zeros, zeros[:-1], scores, scores)

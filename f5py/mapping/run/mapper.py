@@ -1,0 +1,220 @@
+"""The stage that maps a batch of reads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+
+from f5py.compute.gpu.device import open_device
+from f5py.compute.gpu.opening import DeviceBackend, load_early, open_gpus
+from f5py.compute.gpu.placement import Backend
+from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork, may_use_gpus
+from f5py.mapping.batch import MappingBatch
+from f5py.mapping.chain.chaining import score_chains
+from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
+from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
+from f5py.mapping.index.seeds import OverlapTargets, find_anchors, suits_gpu
+from f5py.mapping.mem.fm_index import FmIndex
+from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
+from f5py.mapping.settings import AVA, MapSettings, Parameters, parameters
+from f5py.options.gpu import GpuOptions, device_numbers
+from f5py.threads.pool import WorkerPool
+
+#: Batches that the CPU threads map at a time while a GPU is started. With more, that takes longer, and those that the
+#: GPU gets then wait for them.
+_MEANWHILE = 1
+#: The share of the time for hits that a GPU saves, estimated from what the CPU threads spend on each part.
+_SAVED = 0.2
+
+
+def begin_gpu(options: GpuOptions) -> bool:
+    """Load early what GPUs take, if one will be started at once; to be called before the reference is read.
+
+    Return whether one will be.
+    """
+    return load_early(options, lambda: options.gpu_use == "on")
+
+
+class CpuMems:
+    """Fills the anchors of a batch from maximal exact matches on the CPU threads.
+
+    Attributes
+    ----------
+    search : MemSearch
+    seconds : float
+        What the threads have worked, divided by their number.
+    """
+
+    def __init__(self, search: MemSearch, pool: WorkerPool) -> None:
+        self.seconds = 0.0
+        self.search, self._pool = search, pool
+
+    def compute(self, batch: MappingBatch) -> None:
+        """See `Backend.compute`."""
+        self.seconds += find_mem_anchors(batch, self.search, self._pool) / self._pool.n_threads
+
+    def close(self) -> None:
+        """Nothing: the pool belongs to the caller."""
+
+
+class CpuMapping:
+    """Fills the hits of a batch, and its anchors if it has none, on the CPU threads.
+
+    Attributes
+    ----------
+    seconds : float
+        What the threads have worked, divided by their number, as far as a GPU would save it.
+    before_stage : callable of str
+        Called with the name of a stage before it begins; see `Mapper`.
+    """
+
+    def __init__(
+        self, index: ReferenceIndex, numbers: Parameters, pool: WorkerPool, overlaps: OverlapTargets | None
+    ) -> None:
+        self.seconds = 0.0
+        self.before_stage: Callable[[str], object] = lambda stage: None
+        self._index, self._parameters, self._pool, self._overlaps = index, numbers, pool, overlaps
+
+    def compute(self, batch: MappingBatch) -> None:
+        """See `Backend.compute`."""
+        seconds = 0.0
+        if batch.anchors is None:
+            self.before_stage("seeds")
+            of_seeds = find_anchors(batch, self._index, self._parameters, self._pool, self._overlaps)
+            if suits_gpu(self._parameters):
+                seconds += of_seeds
+        self.before_stage("chains")
+        seconds += score_chains(batch, self._parameters, self._pool)
+        self.before_stage("chained hits")
+        of_hits = chain_hits(batch, self._index, self._parameters, self._pool)
+        if not self._parameters.integers[AVA]:
+            self.before_stage("hits")
+            of_hits += align_hits(batch, self._index, self._parameters, self._pool)
+            seconds += _SAVED * of_hits
+        self.before_stage("ranks")
+        rank_hits(batch, self._parameters, self._pool)
+        self.seconds += seconds / self._pool.n_threads
+
+    def close(self) -> None:
+        """Nothing: the pool belongs to the caller."""
+
+
+@dataclass
+class Mapper:
+    """Everything needed to map reads."""
+
+    index: ReferenceIndex
+    parameters: Parameters
+    overlaps: OverlapTargets | None  # of reads among themselves; their hits are chains without base alignment
+    pool: WorkerPool
+    backend: Backend  # where chains are scored and stretches aligned
+    mems: Backend | None = None  # where maximal exact matches are found, if these are the seeds
+    # called with the name of a stage before it begins: ``seeds`` or ``mem seeds``, ``chains``, ``chained hits``,
+    # ``alignments`` on a GPU, ``hits``, ``ranks``
+    before_stage: Callable[[str], object] = lambda stage: None
+    _told: set[str] = field(default_factory=set)
+    _opening: dict[int, threading.Lock] = field(default_factory=dict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def of(
+        cls, index: ReferenceIndex, settings: MapSettings, pool: WorkerPool, fm_index: FmIndex | None = None
+    ) -> Mapper:
+        """Make the mapper with these settings, on the CPU threads; with an FM-index its seeds are exact matches."""
+        overlaps = OverlapTargets(index) if settings.ava else None
+        numbers = parameters(settings, index.mid_occ(settings))
+        mems = None
+        if fm_index is not None:
+            mems = CpuMems(MemSearch(fm_index, index.offsets, settings.min_mem, numbers), pool)
+        cpu = CpuMapping(index, numbers, pool, overlaps)
+        mapper = cls(index, numbers, overlaps, pool, cpu, mems)
+        cpu.before_stage = mapper._before_stage_of_backend
+        return mapper
+
+    def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
+        """Use GPUs, if the options allow it: from when that pays, or at once if they say so.
+
+        Parameters
+        ----------
+        max_bases : int
+            Of a batch.
+        """
+        cpu = self.backend
+        assert isinstance(cpu, CpuMapping)
+        if not may_use_gpus(options.gpu_use):
+            return
+
+        def open_one(number: int) -> DeviceBackend:
+            from f5py.mapping.gpu.backend import GpuMapping
+
+            device = open_device(number)
+            gpu = GpuMapping(
+                device, self.index, self.parameters, self.pool, max_bases, options.cuda_mem_frac,
+                self.overlaps, self.mems is None,
+            )  # fmt: skip
+            gpu.before_stage = self._before_stage_of_backend
+            return gpu
+
+        self._use_gpu_for_mems(options, max_bases)
+        self.backend = self._with_gpus(cpu, options, open_one, "mapped")
+
+    def _with_gpus(
+        self, cpu: CpuMapping | CpuMems, options: GpuOptions, open_one: Callable[[int], DeviceBackend], verb: str
+    ) -> Backend:
+        """Put GPUs beside the CPU threads when they pay."""
+
+        def open_alone(number: int) -> DeviceBackend:
+            with self._lock:
+                alone = self._opening.setdefault(number, threading.Lock())
+            with alone:  # both stages take what is free
+                return open_one(number)
+
+        return AutoGpuScheduler(
+            cpu, self._once(open_gpus(device_numbers(options.cuda_dev_id), open_alone)), alone=options.gpu_use == "on",
+            work=BatchWork(lambda batch: int(batch.offsets[-1]), verb, lambda: cpu.seconds),
+            meanwhile=_MEANWHILE,
+        )  # fmt: skip
+
+    def _once(self, gpus: Generator[DeviceBackend | Exception, None, None]) -> Iterator[DeviceBackend | Exception]:
+        """GPUs for one of two stages; what keeps a device from both is told once."""
+        with closing(gpus):
+            for gpu in gpus:
+                if isinstance(gpu, Exception):
+                    with self._lock:
+                        if str(gpu) in self._told:
+                            continue
+                        self._told.add(str(gpu))
+                yield gpu
+
+    def _use_gpu_for_mems(self, options: GpuOptions, max_bases: int) -> None:
+        """Put GPUs beside the CPU threads for exact matches, if these are the seeds."""
+        cpu = self.mems
+        if not isinstance(cpu, CpuMems):
+            return
+
+        def open_one(number: int) -> DeviceBackend:
+            from f5py.mapping.gpu.mems import GpuMems
+
+            device = open_device(number)
+            return GpuMems(device, cpu.search, self.index.bases, self.pool, max_bases, options.cuda_mem_frac)
+
+        self.mems = self._with_gpus(cpu, options, open_one, "searched")
+
+    def map(self, batch: MappingBatch) -> None:
+        """Fill the hits of a batch. May be called from several threads."""
+        batch.codes = codes_of(batch.letters)
+        if self.mems is not None:
+            self.before_stage("mem seeds")
+            self.mems.compute(batch)
+        self.backend.compute(batch)
+
+    def _before_stage_of_backend(self, stage: str) -> None:
+        self.before_stage(stage)
+
+    def close(self) -> None:
+        """Close the GPUs."""
+        self.backend.close()
+        if self.mems is not None:
+            self.mems.close()

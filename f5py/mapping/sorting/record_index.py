@@ -1,0 +1,183 @@
+"""The index of sorted records, as htslib makes it: .bai or .csi."""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.offsets import offsets_of
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
+
+_BAI_MAGIC, _CSI_MAGIC = b"BAI\x01", b"CSI\x01"
+#: A bin of the deepest level has two to the power of this bases; and in a .bai, so many levels are below the first.
+_SHIFT, _BAI_DEPTH = 14, 5
+#: htslib makes room for so many bases more than the longest contig has.
+_MORE_BASES = 256
+#: A bin whose records lie within less of the file than this is joined with the one around it.
+_LEAST_BYTES = np.uint64(1 << 16)
+_OF_BLOCK = np.uint64(16)
+
+
+class Placed(NamedTuple):
+    """Records with a place on the reference, in the order of the file."""
+
+    contig: NDArray[np.int64]
+    # begin, end: 0-based, half-open
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    is_mapped: NDArray[np.bool_]
+
+
+class IndexParts(NamedTuple):
+    """Contents of an index of n contigs."""
+
+    contig_bins: NDArray[np.int64]  # shape (n + 1,): offsets of each contig's bins
+    # bins, bin_offsets: their numbers, and virtual offsets before which no record reaches into them
+    bins: NDArray[np.int64]
+    bin_offsets: NDArray[np.uint64]
+    bin_chunks: NDArray[np.int64]  # shape (n_bins + 1,): offsets of their chunks
+    # chunk_begins, chunk_ends: virtual offsets
+    chunk_begins: NDArray[np.uint64]
+    chunk_ends: NDArray[np.uint64]
+    counts: NDArray[np.uint64]  # shape (n, 4): where its records begin and end; mapped ones, and others
+    contig_stretches: NDArray[np.int64]  # shape (n + 1,): offsets of each contig's stretches
+    linear: NDArray[np.uint64]  # virtual offsets before which no record reaches into a stretch
+
+
+def index_of(
+    placed: Placed, n_unplaced: int, tells: NDArray[np.uint64], lengths: NDArray[np.int64], csi: bool
+) -> bytes:
+    """Make an index.
+
+    Parameters
+    ----------
+    n_unplaced : int
+        Records after these.
+    tells : uint64, shape (n + 1,)
+        Virtual offsets at which they begin, and the last one ends.
+    lengths : int64
+        Of the contigs, in bases.
+    csi : bool
+        Make a .csi, which longer contigs need, instead of a .bai.
+    """
+    from f5py.mapping.sorting._index_numba import write_contigs
+
+    depth = _csi_depth(int(lengths.max(initial=0))) if csi else _BAI_DEPTH
+    parts = _parts_of(placed, tells, len(lengths), depth)
+    room = 32 * len(parts.bins) + 16 * len(parts.chunk_begins) + 8 * len(parts.linear) + 64 * len(lengths)
+    out = np.empty(room, np.uint8)
+    n_bytes = write_contigs(parts, _n_bins(depth) + 1, csi, out)
+    magic = struct.pack("<4siii", _CSI_MAGIC, _SHIFT, depth, 0) if csi else _BAI_MAGIC
+    content = magic + struct.pack("<i", len(lengths)) + out[:n_bytes].tobytes() + struct.pack("<Q", n_unplaced)
+    return b"".join([*bgzf_blocks(content), END_BLOCK]) if csi else content
+
+
+def _csi_depth(longest: int) -> int:
+    """Levels below the first that an index needs for contigs of up to so many bases."""
+    depth = 0
+    while longest + _MORE_BASES > 1 << _SHIFT + 3 * depth:
+        depth += 1
+    return depth
+
+
+def _n_bins(depth: int) -> int:
+    """Bins of the first level and `depth` below it."""
+    return ((1 << 3 * (depth + 1)) - 1) // 7
+
+
+def _parts_of(placed: Placed, tells: NDArray[np.uint64], n_contigs: int, depth: int) -> IndexParts:
+    from f5py.mapping.sorting._index_numba import fill_bins, fill_linear
+
+    n = len(placed.contig)
+    numbers = np.empty(n, np.int64)
+    fill_bins(placed.begin, placed.end, _SHIFT, depth, numbers)
+    firsts = np.searchsorted(placed.contig, np.arange(n_contigs + 1))
+    stretches = np.zeros(n_contigs, np.int64)
+    used = np.flatnonzero(np.diff(firsts))
+    if n:
+        stretches[used] = np.maximum.reduceat((np.maximum(placed.end, 1) - 1 >> _SHIFT) + 1, firsts[used])
+    contig_stretches = offsets_of(stretches)
+    linear = np.empty(contig_stretches[-1], np.uint64)
+    fill_linear(placed, tells, _SHIFT, contig_stretches, linear)
+    mapped = offsets_of(placed.is_mapped)[firsts]
+    counts = np.zeros((n_contigs, 4), np.uint64)
+    counts[:, 0], counts[:, 1] = tells[firsts[:-1]], tells[firsts[1:]]
+    counts[:, 2] = np.diff(mapped)
+    counts[:, 3] = np.diff(firsts) - np.diff(mapped)
+    key = placed.contig * _n_bins(depth) + numbers
+    is_first = np.ones(n, np.bool_)
+    is_first[1:] = key[1:] != key[:-1]
+    begins = np.flatnonzero(is_first)  # of records one after the other in the same bin
+    chunk_bins, first, end = key[begins], tells[begins], tells[np.append(begins, n)[1:]]
+    bins, number = np.unique(chunk_bins, return_inverse=True)
+    joined = _joined(bins, number, first, end, depth)[number]
+    order = np.lexsort((first, joined))
+    joined, first, end = joined[order], first[order], end[order]
+    # What begins in the block that the one before ends in is read with it.
+    is_first = np.ones(len(joined), np.bool_)
+    is_first[1:] = (joined[1:] != joined[:-1]) | (end[:-1] >> _OF_BLOCK < first[1:] >> _OF_BLOCK)
+    begins = np.flatnonzero(is_first)
+    ends = np.append(begins, len(joined))[1:] - 1
+    left, bin_chunks = np.unique(joined[begins], return_index=True)
+    bin_keys = bins[left]
+    contig, bin_numbers = np.divmod(bin_keys, _n_bins(depth))
+    stretch = _first_stretch(bin_numbers, depth)
+    has_stretch = stretch < stretches[contig]
+    places = np.where(has_stretch, contig_stretches[contig] + stretch, 0)  # there is a stretch if there is a bin
+    return IndexParts(
+        np.searchsorted(contig, np.arange(n_contigs + 1)),
+        bin_numbers,
+        np.where(has_stretch, linear[places], np.uint64(0)),
+        np.append(bin_chunks, len(begins)),
+        first[begins],
+        end[ends],
+        counts,
+        contig_stretches,
+        linear,
+    )
+
+
+def _joined(
+    bins: NDArray[np.int64], number: NDArray[np.int64], first: NDArray[np.uint64], end: NDArray[np.uint64], depth: int
+) -> NDArray[np.int64]:
+    """Join small bins with the ones around them, if these have records; return which one each is part of then.
+
+    Parameters
+    ----------
+    bins : int64
+        Ascending; contig times the number of bins of one, plus the bin.
+    number : int64
+        The bin of each chunk.
+    first, end : uint64
+        Of each chunk.
+    depth : int
+    """
+    part_of = np.arange(len(bins))
+    begins = np.full(len(bins), np.uint64(2**64 - 1))
+    ends = np.zeros(len(bins), np.uint64)
+    np.minimum.at(begins, number, first)
+    np.maximum.at(ends, number, end)
+    contig, numbers = np.divmod(bins, _n_bins(depth))
+    for level in range(depth, 0, -1):
+        these = np.flatnonzero((numbers >= _n_bins(level - 1)) & (numbers < _n_bins(level)))
+        around = contig[these] * _n_bins(depth) + (numbers[these] - 1 >> 3)
+        at = np.minimum(np.searchsorted(bins, around), max(len(bins) - 1, 0))
+        is_small = (ends[these] >> _OF_BLOCK) - (begins[these] >> _OF_BLOCK) < _LEAST_BYTES
+        joins = is_small & (bins[at] == around)
+        these, at = these[joins], at[joins]
+        part_of[these] = at
+        np.minimum.at(begins, at, begins[these])
+        np.maximum.at(ends, at, ends[these])
+    for _ in range(depth):
+        part_of = part_of[part_of]
+    return part_of
+
+
+def _first_stretch(bins: NDArray[np.int64], depth: int) -> NDArray[np.int64]:
+    """Stretch of the reference that bins begin with."""
+    first_of_level = np.array([_n_bins(level - 1) for level in range(depth + 1)])
+    level = np.searchsorted(first_of_level, bins, "right") - 1
+    return (bins - first_of_level[level]) << 3 * (depth - level)

@@ -1,0 +1,311 @@
+"""Records sorted by their places on the reference: BAM, CRAM or SAM.
+
+Records stay in memory as they come, or, where these are too many, in a file beside the output
+(`f5py.mapping.sorting.record_runs`). At the end their sizes say where every block of a BAM file begins. So threads
+gather the records of some blocks each and compress them, and one writes what they have made. SAM and CRAM are written
+by htslib.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from itertools import pairwise
+from types import TracebackType
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.offsets import offsets_of
+from f5py.errors import OutputFileError
+from f5py.io.bam.bam_output import BLOCKS_PER_JOB, RecordOutput
+from f5py.io.bam.indexed_output import index_suffix, write_index
+from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, bgzf_block
+from f5py.io.files.atomic_write import finish_pending
+from f5py.io.files.complete_file import complete_output
+from f5py.io.files.disk import free_bytes
+from f5py.mapping.sorting.record_index import Placed, index_of
+from f5py.mapping.sorting.record_runs import RecordRuns, Records, copied
+from f5py.threads.interrupts import wait_for_event
+
+if TYPE_CHECKING:
+    import pysam
+    from typing_extensions import Self
+
+#: Megabytes of records that are held before some are written to the disk: for a thread, and altogether.
+_THREAD_MEGABYTES, _MEGABYTES = 128, 768
+#: Blocks that a thread makes at a time: so many that each has some jobs to do, but no more than these. The fewer jobs,
+#: the less threads wait for the interpreter: with 16 threads 64 blocks take four fifths of the time of 16.
+_JOBS_OF_THREAD, _MOST_BLOCKS_PER_JOB = 8, 64
+#: So many bytes of records are handed to htslib at a time.
+_CONVERTED_BYTES = 4 << 20
+_NO_CONTIG = _LOW = 0xFFFFFFFF
+#: How long the thread that sorts is waited for after an interrupt: htslib may be at work.
+_PATIENCE_SECONDS = 0.8
+#: Files of threads that were not waited for any longer; the process should end soon.
+_left_open: list[ExitStack] = []
+#: Of the thread that sorts; names of a pipeline's threads begin so. If it is there after an interrupt, because nobody
+#: was waiting for it yet, the program ends without it, and what it is writing gets no name.
+_THREAD = "f5py-stage-sort"
+
+
+class SortedRecords:
+    """Takes records as bytes in any order and writes them sorted, with an index; a context manager.
+
+    The order is that of samtools' sort. The files get their names when all is complete; an error leaves nothing.
+
+    Parameters
+    ----------
+    path : str
+        A name that ends in .sam or .cram makes that format, any other one BAM; ``-`` is standard output.
+    n_threads : int
+        The bytes written do not depend on it.
+    reference_path : str, optional
+        FASTA file, for CRAM.
+    begin : callable of str
+        Called with the name of what begins, at the end of the context: sorting, nothing.
+    ending : ExitStack, optional
+        Its end waits until all is written. By default the end of this context does.
+    kind : str, optional
+        Format, ``bam``, ``sam`` or ``cram``, if the name does not say it.
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written, or there is no space.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        header: pysam.AlignmentHeader,
+        n_threads: int = 1,
+        reference_path: str | None = None,
+        begin: Callable[[str], object] = lambda what: None,
+        ending: ExitStack | None = None,
+        kind: str = "",
+    ) -> None:
+        self._path = path
+        self._kind = kind
+        self._header = header
+        self._n_threads = n_threads
+        self._reference_path = reference_path
+        self._begin = begin
+        self._ending = ending
+        self._is_file = path != "-" and (os.path.isfile(path) or not os.path.exists(path))
+        self._suffix = index_suffix(path, max(header.lengths, default=0)) if self._is_file else None
+        self._folder = os.path.dirname(os.path.realpath(path)) if self._is_file else tempfile.gettempdir()
+        self._n_bytes = 0
+        self._files = ExitStack()
+        if self._is_file:  # that nothing can be written there should be told at once
+            try:
+                self._open_runs().close()
+            except OSError as problem:
+                raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from None
+        most_bytes = min(_THREAD_MEGABYTES * n_threads, _MEGABYTES) << 20
+        self._runs = self._files.enter_context(RecordRuns(most_bytes, self._open_runs, n_threads))
+        #: Set when the thread that sorts has done that; it is not joined, as Python 3.11 takes it for dead after an
+        #: interrupt of that.
+        self._is_complete: threading.Event | None = None
+        self._problem: BaseException | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def write(self, records: memoryview | bytes) -> None:
+        """Append whole records, which must stay as they are."""
+        self._n_bytes += len(records)
+        with self._errors():
+            self._runs.add(np.frombuffer(records, np.uint8))
+
+    def stop(self) -> None:
+        """Let a thread that is writing come back, as nothing of this is wanted any more; from any thread."""
+        self._runs.stop()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        # A thread that waits for who reads a pipe could not be interrupted.
+        if kind is not None or self._ending is None or not self._is_file:
+            self._end(kind, problem, traceback)
+            return
+        self._ending.push(self._end)
+        self._begin("sorting")
+        is_complete = threading.Event()
+        threading.Thread(target=self._complete_in_thread, args=(is_complete,), name=_THREAD, daemon=True).start()
+        self._is_complete = is_complete
+
+    def _end(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """Wait until all is sorted and written; after an error clean up."""
+        try:
+            with self._files:
+                try:
+                    if kind is None and self._is_complete is not None:
+                        wait_for_event(self._is_complete)
+                    elif kind is None:
+                        self._begin("sorting")
+                        self._complete()
+                except BaseException:  # an interrupt, among others
+                    self._abandon()
+                    raise
+                if kind is not None:
+                    self._abandon()
+                elif self._problem is not None:
+                    raise self._problem
+        finally:
+            self._begin("")
+
+    def _abandon(self) -> None:
+        """End the thread that sorts, if there is one; one that does not come back in time keeps its files."""
+        self.stop()
+        if self._is_complete is not None and not self._is_complete.wait(_PATIENCE_SECONDS):
+            finish_pending()
+            _left_open.append(self._files.pop_all())
+
+    def _complete_in_thread(self, is_complete: threading.Event) -> None:
+        try:
+            self._complete()
+        except BaseException as problem:
+            self._problem = problem
+        finally:
+            is_complete.set()
+
+    def _complete(self) -> None:
+        """Sort, write all files, and give them their names."""
+        free = free_bytes(self._folder) if self._is_file else None
+        if free is not None and free < self._n_bytes // 4:
+            raise self._no_space(f"{free / 1e6:.0f} MB are free")
+        self._runs.sort()
+        with ExitStack() as outputs:
+            index: BinaryIO | None = None
+            if self._suffix is not None:
+                index = outputs.enter_context(complete_output(self._path + self._suffix))
+            file = outputs.enter_context(complete_output(self._path))
+            with self._errors():
+                tells: NDArray[np.uint64] | None = None
+                with RecordOutput(
+                    file, self._path, self._header, self._n_threads, self._reference_path, self._kind
+                ) as out:
+                    if out.is_bam:
+                        tells = self._write_blocks(out)
+                    else:
+                        self._convert(out)
+                if index is not None and tells is not None:
+                    index.write(self._index(tells))
+                elif index is not None:
+                    self._index_by_htslib(file, index)
+            self._runs.check()  # what is not wanted any more gets no name
+
+    def _convert(self, out: RecordOutput) -> None:
+        """Let htslib write the records."""
+        offsets = self._runs.offsets
+        first = 0
+        while first < len(offsets) - 1:
+            end = max(int(np.searchsorted(offsets, offsets[first] + _CONVERTED_BYTES, "right")) - 1, first + 1)
+            records = self._runs.load(first, end)
+            out.write(copied(records, offsets[first : end + 1], int(offsets[first]), int(offsets[end])))
+            first = end
+
+    def _write_blocks(self, out: RecordOutput) -> NDArray[np.uint64]:
+        """Write the records as blocks; return the virtual offsets at which each begins, and the last one ends."""
+        offsets = self._runs.offsets
+        blocks = block_offsets(offsets)
+        sizes = np.zeros(len(blocks) - 1, np.int64)
+        of_job = min(max(len(sizes) // (_JOBS_OF_THREAD * self._n_threads), BLOCKS_PER_JOB), _MOST_BLOCKS_PER_JOB)
+        most_blocks = max(self._runs.window_bytes // (BLOCK_BYTES * of_job), 1) * of_job
+        for begin in range(0, len(sizes), most_blocks):
+            end = min(begin + most_blocks, len(sizes))
+            first, last = _records_in(offsets, blocks[begin], blocks[end])
+            records = self._runs.load(first, last)
+            for block in range(begin, end, of_job):
+                self._runs.check()
+                cuts = blocks[block : min(block + of_job, end) + 1]
+                i, j = _records_in(offsets, cuts[0], cuts[-1])
+                these = Records(records.addresses[i - first : j - first], records.memory)
+                out.put_later(partial(_made, these, offsets[i : j + 1], cuts, sizes[block:end]))
+        n_written = out.finish_blocks()
+        places = n_written - sizes.sum() + offsets_of(sizes)
+        block_of = np.searchsorted(blocks, offsets, "right") - 1
+        return (places[block_of] << 16 | offsets - blocks[block_of]).astype(np.uint64)
+
+    def _index(self, tells: NDArray[np.uint64]) -> bytes:
+        """Make the index of a BAM file, whose records begin at these virtual offsets."""
+        noted = self._runs.noted
+        n_placed = int(np.searchsorted(noted.key, np.uint64(_NO_CONTIG << 32)))
+        key, reach = noted.key[:n_placed].astype(np.int64), noted.reach[:n_placed]
+        placed = Placed(key >> 32, ((key & _LOW) >> 1) - 1, reach >> 1, (reach & 1).astype(np.bool_))
+        lengths = np.array(self._header.lengths, np.int64)
+        return index_of(placed, len(noted.key) - n_placed, tells, lengths, self._suffix == ".csi")
+
+    def _index_by_htslib(self, file: BinaryIO, index: BinaryIO) -> None:
+        import pysam
+
+        assert self._suffix is not None
+        loudness = pysam.set_verbosity(0)
+        try:
+            write_index(file.name, index.name, self._suffix, self._n_threads)
+        except pysam.SamtoolsError as problem:
+            raise self._no_space(" ".join(str(problem).split())) from None
+        finally:
+            pysam.set_verbosity(loudness)
+
+    def _open_runs(self) -> BinaryIO:
+        """Open a file, which goes with the process, for records that are not kept in memory."""
+        return cast(BinaryIO, tempfile.TemporaryFile(dir=self._folder))
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """Tell what goes wrong inside as an error of the output."""
+        try:
+            yield
+        except BrokenPipeError:  # who reads it has seen enough
+            raise
+        except OSError as problem:
+            raise self._no_space(problem.strerror or str(problem)) from None
+        except OutputFileError as problem:
+            if isinstance(problem.__cause__, OSError):
+                raise self._no_space(problem.__cause__.strerror or "is the disk full?") from None
+            raise
+
+    def _no_space(self, reason: str) -> OutputFileError:
+        return OutputFileError(
+            f"{self._path}: cannot be written and sorted ({reason}); it needs about "
+            f"{max(2 * self._n_bytes, 1 << 20) / 1e6:.0f} MB in {self._folder}"
+        )
+
+
+def block_offsets(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Find where blocks begin, and the last one ends, in records that lie one after the other."""
+    from f5py.io.bam._block_cuts_numba import cut_records
+
+    n_bytes = int(offsets[-1])
+    blocks = np.zeros(2 * (n_bytes // BLOCK_BYTES) + 4, np.int64)
+    n = int(cut_records(offsets, BLOCK_BYTES, blocks[1:])) + 1
+    if n_bytes:
+        blocks[n] = n_bytes
+        n += 1
+    return blocks[:n]
+
+
+def _records_in(offsets: NDArray[np.int64], begin: int, end: int) -> tuple[int, int]:
+    """Find the first record that a stretch has a part of, and the one after the last."""
+    return int(np.searchsorted(offsets, begin, "right")) - 1, int(np.searchsorted(offsets, end, "left"))
+
+
+def _made(
+    records: Records, offsets: NDArray[np.int64], cuts: NDArray[np.int64], sizes: NDArray[np.int64]
+) -> list[bytes]:
+    """Make blocks of records; they are cut there. Their sizes are filled in."""
+    begin = int(cuts[0])
+    text = copied(records, offsets, begin, int(cuts[-1]))
+    places = (cuts - begin).tolist()
+    blocks = [bgzf_block(text[i:j]) for i, j in pairwise(places)]
+    sizes[: len(blocks)] = [len(block) for block in blocks]
+    return blocks

@@ -1,0 +1,418 @@
+"""Sorted records: in samtools' order, with htslib's index, however many there are; and never half of a file."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import os
+import random
+import struct
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pysam
+import pytest
+
+from f5py.errors import OutputFileError
+from f5py.io.bam.bam_records import bam_header
+from f5py.mapping.sorting import record_runs, sorted_bam
+from f5py.mapping.sorting.sorted_bam import SortedRecords
+
+N_RECORDS = 3000
+FLAGS = (0, 16, 0x100, 0x110, 0x800, 0x810)
+
+
+class Unsorted:
+    """Records in the order of their reads, many of them at the same place."""
+
+    def __init__(self, folder: Path, lengths: list[int], n_records: int = N_RECORDS, span: int = 400) -> None:
+        rng = random.Random(7)
+        contigs = [{"SN": f"c{i}", "LN": length} for i, length in enumerate(lengths)]
+        self.header = pysam.AlignmentHeader.from_dict({"HD": {"VN": "1.6", "SO": "coordinate"}, "SQ": contigs})
+        self.path = folder / "unsorted.bam"
+        with pysam.AlignmentFile(str(self.path), "wb", header=self.header) as file:
+            for i in range(n_records):
+                record = pysam.AlignedSegment(self.header)
+                record.query_name = f"read{i}"
+                record.query_sequence = "ACGTTGCA" * rng.randint(1, 400 if i % 100 else 12_000)
+                record.reference_id = rng.choice((*range(len(lengths)), -1))
+                record.flag = rng.choice((4, 20)) if record.reference_id < 0 else rng.choice(FLAGS)
+                if record.reference_id >= 0:
+                    length = lengths[record.reference_id]
+                    record.reference_start = rng.randrange(0, min(span, length), 20)
+                    record.cigarstring = f"{len(record.query_sequence)}M"
+                    if i % 7 == 0:  # next to a mapped mate
+                        record.flag, record.cigarstring = 4, None
+                file.write(record)
+        with pysam.BGZFile(str(self.path)) as bgzf:
+            self.records = bgzf.read()[len(bam_header(self.header)) :]
+
+    def pieces(self, rng: random.Random) -> list[bytes]:
+        """Whole records, a few or many at a time."""
+        starts = [0]
+        while starts[-1] < len(self.records):
+            starts.append(starts[-1] + 4 + struct.unpack_from("<i", self.records, starts[-1])[0])
+        chosen = sorted({0, len(starts) - 1, *rng.sample(range(len(starts)), len(starts) // 20)})
+        return [self.records[starts[i] : starts[j]] for i, j in itertools.pairwise(chosen)]
+
+
+@pytest.fixture(scope="module")
+def unsorted(tmp_path_factory: pytest.TempPathFactory) -> Unsorted:
+    return Unsorted(tmp_path_factory.mktemp("unsorted"), [5_000_000, 3_000_000, 20_000, 500])
+
+
+def write_all(records: SortedRecords, unsorted: Unsorted) -> None:
+    for piece in unsorted.pieces(random.Random(len(unsorted.records))):
+        records.write(piece)
+
+
+def text_of(path: Path) -> bytes:
+    return gzip.decompress(path.read_bytes())
+
+
+def index_parts(path: Path) -> list[object]:
+    """Contents of an index, whose bins may have any order in the file."""
+    data = path.read_bytes()
+    is_csi = not data.startswith(b"BAI")
+    if is_csi:
+        data = gzip.decompress(data)
+    assert data[:4] == (b"CSI\1" if is_csi else b"BAI\1")
+    head = 16 if is_csi else 4
+    (n_contigs,) = struct.unpack_from("<i", data, head)
+    found: list[object] = [data[:head], n_contigs]
+    at = head + 4
+    for _ in range(n_contigs):
+        (n_bins,) = struct.unpack_from("<i", data, at)
+        at += 4
+        bins = {}
+        for _ in range(n_bins):
+            number, offset, n_chunks = struct.unpack_from("<IQi" if is_csi else "<I0Qi", data, at) if is_csi else (
+                struct.unpack_from("<I", data, at)[0], 0, struct.unpack_from("<i", data, at + 4)[0]
+            )  # fmt: skip
+            at += 16 if is_csi else 8
+            bins[number] = offset, struct.unpack_from(f"<{2 * n_chunks}Q", data, at)
+            at += 16 * n_chunks
+        assert len(bins) == n_bins
+        found.append(bins)
+        if not is_csi:
+            (n_stretches,) = struct.unpack_from("<i", data, at)
+            found.append(struct.unpack_from(f"<{n_stretches}Q", data, at + 4))
+            at += 4 + 8 * n_stretches
+    found.append(data[at:])
+    return found
+
+
+def limit_memory(monkeypatch: pytest.MonkeyPatch, megabytes: int) -> None:
+    monkeypatch.setattr(sorted_bam, "_MEGABYTES", megabytes)
+    monkeypatch.setattr(record_runs, "_WINDOW_BYTES", 3 << 20)
+
+
+def nameless_files(folder: Path) -> list[Path]:
+    """List this process's open files in a folder that have no name there."""
+    links = [Path("/proc/self/fd") / name for name in os.listdir("/proc/self/fd")]
+    return [link for link in links if link.exists() and is_nameless(os.readlink(link), folder)]
+
+
+def is_nameless(target: str, folder: Path) -> bool:
+    return target.startswith(f"{folder}/") and target.endswith(" (deleted)")
+
+
+@pytest.mark.parametrize(("n_threads", "megabytes"), [(1, 768), (1, 1), (2, 768), (2, 2), (4, 4), (3, 0)])
+def test_the_order_is_that_of_sort_and_the_index_that_of_index(
+    unsorted: Unsorted, tmp_path: Path, monkeypatch, n_threads: int, megabytes: int
+):
+    assert len(unsorted.records) > 8 << 20
+    pysam.sort("--no-PG", "-o", str(tmp_path / "theirs.bam"), str(unsorted.path))
+    limit_memory(monkeypatch, megabytes)
+    path = tmp_path / "out.bam"
+    with SortedRecords(str(path), unsorted.header, n_threads) as records:
+        write_all(records, unsorted)
+        assert [one.stat().st_size > 0 for one in nameless_files(tmp_path)] == [True] * (megabytes < 768)
+        assert not list(tmp_path.glob("out*"))
+    assert text_of(path) == text_of(tmp_path / "theirs.bam")
+    pysam.quickcheck(str(path))
+    ours = index_parts(Path(f"{path}.bai"))
+    pysam.index(str(path))
+    assert ours == index_parts(Path(f"{path}.bai"))
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_bytes_depend_on_nothing_but_the_records(unsorted: Unsorted, tmp_path: Path, monkeypatch):
+    found = set()
+    for i, (n_threads, megabytes) in enumerate(itertools.product((1, 3, 16), (1, 5, 768))):
+        limit_memory(monkeypatch, megabytes)
+        path = tmp_path / f"{i}.bam"
+        with SortedRecords(str(path), unsorted.header, n_threads) as records:
+            write_all(records, unsorted)
+        found.add((path.read_bytes(), Path(f"{path}.bai").read_bytes()))
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize(
+    ("lengths", "n_records", "span"),
+    [
+        ([600_000_000], 1000, 400),
+        ([600_000_000, 3000, 70_000], 2000, 590_000_000),
+        ([3000, 2_000_000_000], 500, 1_900_000_000),
+    ],
+)
+def test_an_index_of_long_contigs(tmp_path: Path, lengths: list[int], n_records: int, span: int):
+    unsorted = Unsorted(tmp_path, lengths, n_records, span)
+    with SortedRecords(str(tmp_path / "out.bam"), unsorted.header) as records:
+        write_all(records, unsorted)
+    ours = index_parts(tmp_path / "out.bam.csi")
+    (tmp_path / "out.bam.csi").unlink()
+    pysam.index("-c", str(tmp_path / "out.bam"))
+    assert ours == index_parts(tmp_path / "out.bam.csi")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_records_all_over_many_contigs_are_found(tmp_path: Path, seed: int):
+    rng = random.Random(seed)
+    lengths = [rng.choice((300, 20_000, 1_000_000, 100_000_000)) for _ in range(rng.choice((1, 3, 300)))]
+    unsorted = Unsorted(tmp_path, lengths, rng.choice((0, 1, 30, 1500)), 100_000_000)
+    path = tmp_path / "out.bam"
+    with SortedRecords(str(path), unsorted.header) as records:
+        write_all(records, unsorted)
+    theirs = tmp_path / "theirs.bam"
+    theirs.write_bytes(path.read_bytes())
+    pysam.index(str(theirs))
+    assert index_parts(Path(f"{path}.bai")) == index_parts(Path(f"{theirs}.bai"))
+    assert pysam.idxstats(str(path)) == pysam.idxstats(str(theirs))
+    with pysam.AlignmentFile(str(path)) as file, pysam.AlignmentFile(str(theirs)) as other:
+        for _ in range(50):
+            contig = rng.randrange(len(lengths))
+            begin = rng.randrange(lengths[contig])
+            given = f"c{contig}", begin, min(begin + rng.choice((1, 1000, 1_000_000)), lengths[contig])
+            inside = [one.to_string() for one in file.fetch(*given)]
+            assert inside == [one.to_string() for one in other.fetch(*given)]
+
+
+@pytest.mark.parametrize("megabytes", [768, 1])
+@pytest.mark.parametrize(("name", "more"), [("out.sam", []), ("a##idx##b.bam", ["a##idx##b.bam.bai"])])
+def test_other_formats_and_names(
+    unsorted: Unsorted, tmp_path: Path, monkeypatch, name: str, more: list[str], megabytes: int
+):
+    limit_memory(monkeypatch, megabytes)
+    with SortedRecords(str(tmp_path / name), unsorted.header) as records:
+        write_all(records, unsorted)
+    assert sorted(one.name for one in tmp_path.iterdir()) == [name, *more]
+    if name == "out.sam":
+        theirs = tmp_path / "theirs.sam"
+        pysam.sort("--no-PG", "-O", "SAM", "-o", str(theirs), str(unsorted.path))
+        assert (tmp_path / name).read_bytes() == theirs.read_bytes()
+
+
+def test_cram(tmp_path: Path, monkeypatch):
+    unsorted = Unsorted(tmp_path, [200_000, 150_000], 800)
+    reference = tmp_path / "ref.fa"
+    rng = random.Random(1)
+    reference.write_text(
+        "".join(f">c{i}\n{''.join(rng.choices('ACGT', k=n))}\n" for i, n in ((0, 200_000), (1, 150_000)))
+    )
+    theirs = tmp_path / "theirs.cram"
+    pysam.sort("--no-PG", "-O", "CRAM", "--reference", str(reference), "-o", str(theirs), str(unsorted.path))
+    limit_memory(monkeypatch, 1)
+    with SortedRecords(str(tmp_path / "out.cram"), unsorted.header, 2, str(reference)) as records:
+        write_all(records, unsorted)
+    found = []
+    for path in (tmp_path / "out.cram", theirs):
+        with pysam.AlignmentFile(str(path), reference_filename=str(reference)) as file:
+            found.append([one.to_string() for one in file.fetch(until_eof=True)])
+    assert found[0] == found[1]
+    assert len(found[0]) == 800
+    with pysam.AlignmentFile(str(tmp_path / "out.cram"), reference_filename=str(reference)) as file:
+        assert file.has_index()
+        assert [one.query_name for one in file.fetch("c1", 100, 120)]
+
+
+def test_files_appear_at_the_end_of_what_ends_later(unsorted: Unsorted, tmp_path: Path):
+    path = tmp_path / "out.bam"
+    path.write_text("earlier")
+    stages: list[str] = []
+    with ExitStack() as ending:
+        with SortedRecords(str(path), unsorted.header, begin=stages.append, ending=ending) as records:
+            write_all(records, unsorted)
+        assert stages == ["sorting"]
+    assert stages == ["sorting", ""]
+    with pysam.AlignmentFile(str(path)) as file:
+        assert file.has_index()
+        assert sum(1 for _ in file.fetch(until_eof=True)) == N_RECORDS
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out.bam", "out.bam.bai"]
+    assert sorted_bam._THREAD not in [thread.name for thread in threading.enumerate()]
+
+
+PROGRAM = """
+import resource, sys
+sys.path[:0] = {path!r}
+import tests.io.bam.test_sorted_bam as tests
+from contextlib import ExitStack
+from pathlib import Path
+from f5py.errors import OutputFileError
+unsorted = tests.Unsorted(Path({other!r}), [5_000_000, 500])
+tests.sorted_bam._MEGABYTES = {megabytes}
+try:
+    with ExitStack() as ending, tests.SortedRecords({out!r}, unsorted.header, 2, ending=ending) as records:
+        resource.setrlimit(resource.RLIMIT_FSIZE, ({most}, {most}))
+        tests.write_all(records, unsorted)
+except OutputFileError as problem:
+    print(problem)
+"""
+
+
+@pytest.mark.parametrize(("megabytes", "most"), [(768, 1000), (1, 1000), (768, 30_000), (1, 30_000)])
+def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, megabytes: int, most: int):
+    out, other = tmp_path / "out", tmp_path / "other"
+    out.mkdir()
+    other.mkdir()
+    program = PROGRAM.format(
+        path=[str(Path(__file__).parents[3])],
+        other=str(other),
+        megabytes=megabytes,
+        out=str(out / "out.bam"),
+        most=most,
+    )
+    # Python ignores SIGXFSZ, so that writing fails with an error instead
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith(f"{out}/out.bam: cannot be written and sorted (File too large); it needs about ")
+    assert done.stdout.endswith(f" MB in {out}\n")
+    assert list(out.iterdir()) == []
+
+
+def test_a_file_of_runs_that_has_changed_is_told(unsorted: Unsorted, tmp_path: Path, monkeypatch):
+    limit_memory(monkeypatch, 1)
+
+    def run() -> None:
+        with SortedRecords(str(tmp_path / "out.bam"), unsorted.header) as records:
+            write_all(records, unsorted)
+            (runs,) = nameless_files(tmp_path)
+            os.truncate(runs, runs.stat().st_size // 2)
+
+    with pytest.raises(OutputFileError, match="a temporary file has changed"):
+        run()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("megabytes", [768, 1])
+@pytest.mark.parametrize("is_late", [False, True])
+def test_an_interrupt_leaves_nothing(unsorted: Unsorted, tmp_path: Path, monkeypatch, is_late: bool, megabytes: int):
+    limit_memory(monkeypatch, megabytes)
+
+    def run() -> None:
+        with ExitStack() as ending:
+            with SortedRecords(str(tmp_path / "out.bam"), unsorted.header, ending=ending) as records:
+                write_all(records, unsorted)
+                if not is_late:
+                    raise KeyboardInterrupt
+                monkeypatch.setattr(sorted_bam, "bgzf_block", held_up)
+            at_work.wait()
+            going_on.set()
+            raise KeyboardInterrupt
+
+    at_work, going_on = threading.Event(), threading.Event()
+    n_made = 0
+    bgzf_block = sorted_bam.bgzf_block
+
+    def held_up(text: np.ndarray) -> bytes:
+        nonlocal n_made
+        n_made += 1
+        at_work.set()
+        going_on.wait()
+        return bgzf_block(text)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert list(tmp_path.iterdir()) == []
+    assert n_made < len(unsorted.records) // 0xFF00  # the others were not wanted any more
+    assert sorted_bam._THREAD not in [thread.name for thread in threading.enumerate()]
+
+
+def test_a_thread_that_writes_comes_back_when_all_stops(unsorted: Unsorted, tmp_path: Path, monkeypatch):
+    limit_memory(monkeypatch, 1)
+
+    def run() -> None:
+        with SortedRecords(str(tmp_path / "out.bam"), unsorted.header) as records:
+            records.stop()
+            with pytest.raises(record_runs.StoppedError):
+                write_all(records, unsorted)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_has_seen_enough(unsorted: Unsorted, tmp_path: Path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["head", "-c", "1000", str(pipe)], stdout=subprocess.PIPE)
+
+    def run() -> None:
+        with ExitStack() as ending, SortedRecords(str(pipe), unsorted.header, ending=ending) as records:
+            write_all(records, unsorted)
+
+    with pytest.raises(BrokenPipeError):
+        run()
+    assert len(reader.communicate()[0]) == 1000
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_a_folder_that_cannot_be_written_is_told_at_once(unsorted: Unsorted, tmp_path: Path):
+    with pytest.raises(OutputFileError, match="cannot write: No such file or directory"):
+        SortedRecords(str(tmp_path / "none" / "out.bam"), unsorted.header)
+
+
+def test_an_interrupt_instead_of_waiting(unsorted: Unsorted, tmp_path: Path, monkeypatch):
+    class Interrupted:
+        """Stands for an event: who waits for it is interrupted once."""
+
+        def __init__(self, event: threading.Event) -> None:
+            self._event = event
+            self._has_interrupted = False
+
+        def wait(self, timeout: float) -> bool:
+            if self._has_interrupted:
+                return self._event.wait(timeout)
+            self._has_interrupted = True
+            going_on.set()
+            raise KeyboardInterrupt
+
+    going_on = threading.Event()
+
+    def held_up(text: np.ndarray) -> bytes:
+        going_on.wait()
+        time.sleep(0.2)  # until all that was to be made is not wanted any more
+        return bgzf_block(text)
+
+    bgzf_block = sorted_bam.bgzf_block
+    monkeypatch.setattr(sorted_bam, "bgzf_block", held_up)
+
+    def run() -> None:
+        with ExitStack() as ending:
+            records = SortedRecords(str(tmp_path / "out.bam"), unsorted.header, ending=ending)
+            with records:
+                write_all(records, unsorted)
+            records._is_complete = Interrupted(records._is_complete)
+
+    with pytest.raises(KeyboardInterrupt):
+        run()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_no_thread_that_sorts_can_be_started(unsorted: Unsorted, tmp_path: Path, monkeypatch):
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def run() -> None:
+        with ExitStack() as ending, SortedRecords(str(tmp_path / "out.bam"), unsorted.header, ending=ending) as records:
+            write_all(records, unsorted)
+            monkeypatch.setattr(threading.Thread, "start", refuse)
+
+    with pytest.raises(RuntimeError, match="new thread"):
+        run()
+    assert list(tmp_path.iterdir()) == []
