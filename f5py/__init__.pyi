@@ -17,7 +17,7 @@ from f5py.commands.validate import ValidationReport
 from f5py.compute.counts import RunCounts
 from f5py.errors import F5pyError as F5pyError
 from f5py.errors import UsageError as UsageError
-from f5py.mapping.run.flow import MapCounts
+from f5py.mapping import MapCounts
 from f5py.plotting.picture import Picture
 
 class _ArrowStream(Protocol):
