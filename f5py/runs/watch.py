@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from f5py.compute.counts import RunCounts
 from f5py.core.batch import Cause
@@ -24,7 +24,7 @@ from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges
 from f5py.io.files.signal_format import Kind
 from f5py.io.signals.run_folder import FinishedFiles, RunFolder
-from f5py.mapping import MapOptions, MappingReference, load_reference, map_reads
+from f5py.mapping import MapOptions, load_reference, map_reads
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options import declarations
@@ -40,6 +40,9 @@ from f5py.runs.recipe import MappedReadsRecipe
 from f5py.runs.run import run_parts
 from f5py.runs.watch_shared_reads import files_with_earlier_reads
 from f5py.threads.interrupts import Interrupt, remembered_interrupt
+
+if TYPE_CHECKING:
+    from f5py.mapping import MappingReference
 
 _WHO = "watch"
 _FOLDER = ".f5py-watch"

@@ -250,7 +250,7 @@ def test_files_appear_at_the_end_of_what_ends_later(unsorted: Unsorted, tmp_path
 PROGRAM = """
 import resource, sys
 sys.path[:0] = {path!r}
-import tests.io.bam.test_sorted_bam as tests
+import tests.mapping.test_sorted_bam as tests
 from contextlib import ExitStack
 from pathlib import Path
 from f5py.errors import OutputFileError
@@ -271,7 +271,7 @@ def test_a_full_disk_is_told_and_leaves_nothing(tmp_path: Path, megabytes: int, 
     out.mkdir()
     other.mkdir()
     program = PROGRAM.format(
-        path=[str(Path(__file__).parents[3])],
+        path=[str(Path(__file__).parents[2])],
         other=str(other),
         megabytes=megabytes,
         out=str(out / "out.bam"),

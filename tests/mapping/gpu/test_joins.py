@@ -21,8 +21,8 @@ from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import INNER_DISTANCE, PRESETS, MapSettings, parameters
 from f5py.threads.pool import WorkerPool
 
-from ....examples import examples
-from ....mapping.real_sets import batch_of, index_of, sequences_of
+from ...examples import examples
+from ..real_sets import batch_of, index_of, sequences_of
 
 ONT = PRESETS["map-ont"]
 SETTINGS = {

@@ -15,9 +15,9 @@ from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
 from f5py.mapping.settings import PRESETS, parameters
 from f5py.threads.pool import WorkerPool
 
-from ....examples import examples
-from ....mapping.real_sets import Sequences, batch_of, sequences_of
-from ....mapping.test_mems import codes, contigs_and_reads, index_of
+from ...examples import examples
+from ..real_sets import Sequences, batch_of, sequences_of
+from ..test_mems import codes, contigs_and_reads, index_of
 
 #: Bases of a batch: an arena for more takes the played device long to fill.
 _ROOM = 1 << 13

@@ -25,9 +25,9 @@ from f5py.mapping.hits.planned import Stretches
 from f5py.mapping.settings import PRESETS, Parameters, parameters
 from f5py.threads.pool import WorkerPool
 
-from ....examples import examples
-from ....mapping.real_sets import nothing_made
-from ....mapping.test_alignment import pairs
+from ...examples import examples
+from ..real_sets import nothing_made
+from ..test_alignment import pairs
 
 _MEMORY = 64 << 20
 _ROOM = 1 << 15

@@ -18,8 +18,8 @@ from f5py.mapping.index.seeds import find_anchors, suits_gpu
 from f5py.mapping.settings import PRESETS, MapSettings, parameters
 from f5py.threads.pool import WorkerPool
 
-from ....examples import examples
-from ....mapping.real_sets import Sequences, batch_of, index_of, sequences_of
+from ...examples import examples
+from ..real_sets import Sequences, batch_of, index_of, sequences_of
 
 ONT = PRESETS["map-ont"]
 #: Bases of a batch: an arena for more takes the played device long to fill.

@@ -20,7 +20,7 @@ from f5py.mapping.gpu.tiles import GpuTiles, made_extensions
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.threads.pool import WorkerPool
 
-from ....mapping.real_sets import joined, sequences_of
+from ..real_sets import joined, sequences_of
 
 SCORES = (1, -1, -1, -1)
 OURS, PAPER = DarwinSettings(), DarwinSettings(after_seed=False, spread=False)
