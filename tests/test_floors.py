@@ -48,7 +48,7 @@ MAPPING_NEEDS = {
     "threads",
 }  # fmt: skip
 #: Circles of wings that are left.
-CIRCLES = {frozenset({"io.arrow", "io.bam", "io.bytes", "io.files", "io.reads", "io.remote", "io.signals"})}
+CIRCLES = {frozenset({"io.bam", "io.reads"})}
 
 
 def imported_rooms(tree: ast.AST) -> set[str]:
