@@ -1,0 +1,5 @@
+"""Fixtures of the tests of GPUs."""
+
+from ...compute.conftest import device, pool
+
+__all__ = ["device", "pool"]
