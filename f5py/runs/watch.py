@@ -28,7 +28,6 @@ from f5py.mapping import MapOptions, load_reference, map_reads
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options import declarations
-from f5py.options.declaration import without
 from f5py.options.part_commands import WatchOptions
 from f5py.pipeline.inputs import urls
 from f5py.runs.finish import PlannedPart, join_parts
