@@ -23,7 +23,7 @@
 #define ROW_BAD 1
 #define ROW_NEW_SEGMENT 2
 
-// The first event of the nearest k-mer that has one, as closest_event of f5py/core/_event_map_numba.py.
+// The first event of the nearest k-mer that has one, as closest_event of f5py/core/_read_view_numba.py.
 __device__ __forceinline__ int closest_event(const int* first_event, int n_kmers, int kmer) {
     const int lane = threadIdx.x;
     if (kmer < 0 || kmer >= n_kmers) return -1;

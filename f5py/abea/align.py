@@ -19,10 +19,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._aligned_numba import aligned_floats
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI as _LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
+from f5py.jit.c_memory import aligned_floats
 from f5py.jit.kernel import inner
 from f5py.pore_model.model import PoreModel
 

@@ -12,9 +12,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._event_map_numba import closest_event
 from f5py.core._kmers_numba import next_rank
-from f5py.core._read_view_numba import read_view
+from f5py.core._read_view_numba import closest_event, read_view
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import ReadBatch, ReadStatus, Rows, RowState
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE, REFERENCE_SKIP

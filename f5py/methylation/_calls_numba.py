@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._aligned_numba import aligned_floats
 from f5py.core._read_view_numba import read_view, segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
+from f5py.jit.c_memory import aligned_floats
 from f5py.jit.kernel import inner, kernel
 from f5py.methylation._groups_numba import (
     FLANK,

@@ -7,8 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._event_map_numba import closest_event
-from f5py.core._read_view_numba import segment_of
+from f5py.core._read_view_numba import closest_event, segment_of
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
 from f5py.jit.kernel import inner, kernel

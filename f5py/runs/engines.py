@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from f5py.errors import F5pyError, MissingDependencyError
-from f5py.io.files.working_folder import working_folder
+from f5py.io.files.disk import working_folder
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options import Group, declarations

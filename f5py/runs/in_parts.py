@@ -14,7 +14,7 @@ from f5py.compute.counts import RunCounts
 from f5py.core.windows import Windows
 from f5py.errors import UsageError
 from f5py.io.files.atomic_write import is_special
-from f5py.io.files.working_folder import working_folder
+from f5py.io.files.disk import working_folder
 from f5py.io.remote import is_url
 from f5py.messages import console
 from f5py.options import declarations

@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 from f5py.errors import F5pyError
-from f5py.io.files.working_folder import working_folder
+from f5py.io.files.disk import working_folder
 
 from ..made_data import run_command
 

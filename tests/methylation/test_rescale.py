@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from f5py.core.motifs import reverse_complement
 from f5py.methylation._calls_numba import ReadCalls
-from f5py.methylation._rescale_numba import (
+from f5py.methylation.rescale import (
     MOST_EVENTS,
     _reference_of,
     fit_read,

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import re
 import select
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +21,6 @@ from f5py.io.arrow.text_input import shown_name
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_index import BamIndex, find_index, read_index
 from f5py.io.bam.opening import error_reason, open_alignments
-from f5py.io.bam.record_cursor import RecordCursor
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges, range_file, split_records
 from f5py.io.bytes.file_state import FileState, changed_file
 from f5py.io.bytes.watched_pipe import WatchedPipe
@@ -31,6 +31,26 @@ from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
     import pysam
+
+
+class RecordCursor:
+    """Iterator of record ranges by record numbers; a range before the current position restarts the file."""
+
+    def __init__(self) -> None:
+        self._records: Iterator[pysam.AlignedSegment] = iter(())
+        self._at: int | None = None  # number of the next record
+
+    def between(
+        self, within: RecordRange, visit: Callable[[], Iterator[pysam.AlignedSegment]]
+    ) -> Iterator[pysam.AlignedSegment]:
+        """Yield the records of a range; `visit` iterates all. Raises `OSError` if the file is damaged."""
+        if self._at is None or self._at > within.begin:
+            self._records, self._at = visit(), 0
+        for _ in islice(self._records, within.begin - self._at):
+            self._at += 1
+        for record in self._records if within.end is None else islice(self._records, within.end - within.begin):
+            self._at += 1
+            yield record
 
 
 @dataclass

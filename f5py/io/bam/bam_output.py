@@ -18,10 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import OutputFileError
+from f5py.io.bam._bam_numba import signed32
 from f5py.io.bam.bam_records import bam_header, segments_of
 from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, bgzf_blocks
 from f5py.io.bytes.bgzip_output import BgzipOutput
 from f5py.io.reads.reference_errors import check_blocks
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.options.output_names import format_of_records, packed_ending
 from f5py.text.encoding import undecoded
 from f5py.threads.ordered import OrderedWork
@@ -29,6 +31,63 @@ from f5py.threads.ordered import OrderedWork
 if TYPE_CHECKING:
     import pysam
     from typing_extensions import Self
+
+
+@exact_kernel
+def cut_blocks(data, walked, block_size, ends):
+    """Cut text into blocks; return the number of full ones.
+
+    Parameters
+    ----------
+    data : uint8
+        Begins with a block.
+    walked : int
+        Offset of the first whole record; no block ends before it.
+    block_size : int
+    ends : int64
+        Filled with the ends of full blocks; needs two entries per block size and two more.
+    """
+    begin = np.int64(0)
+    at = np.int64(walked)
+    n_full = 0
+    while at < data.shape[0]:
+        end = at + 4 + signed32(data, at)
+        begin, n_full = _cut_before(begin, at, end, block_size, (ends, n_full))
+        at = end
+    return n_full
+
+
+@exact_kernel
+def cut_records(offsets, block_size, ends):
+    """Cut records of known sizes into blocks as `cut_blocks`; return the number of full ones.
+
+    Parameters
+    ----------
+    offsets : int64, shape (n + 1,)
+        Of adjacent records, in bytes.
+    block_size, ends
+        See `cut_blocks`.
+    """
+    begin = np.int64(0)
+    n_full = 0
+    for i in range(offsets.shape[0] - 1):
+        begin, n_full = _cut_before(begin, offsets[i], offsets[i + 1], block_size, (ends, n_full))
+    return n_full
+
+
+@exact_inner
+def _cut_before(begin, at, end, block_size, cuts):
+    """End blocks before and within a record; return the last one's start and the number of full ones."""
+    ends, n_full = cuts
+    if at > begin and end - begin > block_size:
+        ends[n_full] = begin = at
+        n_full += 1
+    while end - begin > block_size:
+        begin += block_size
+        ends[n_full] = begin
+        n_full += 1
+    return begin, n_full
+
 
 #: Blocks per compression job.
 BLOCKS_PER_JOB = 16
@@ -199,7 +258,6 @@ class RecordOutput:
 
 def block_ends(text: NDArray[np.uint8], walked: int) -> list[int]:
     """Return the ends of full blocks in text that has whole records from `walked` on."""
-    from f5py.io.bam._block_cuts_numba import cut_blocks
 
     ends = np.empty(2 * (len(text) // BLOCK_BYTES) + 2, np.int64)
     return ends[: cut_blocks(text, walked, BLOCK_BYTES, ends)].tolist()

@@ -93,3 +93,14 @@ def _remove_if_left(folder: str) -> None:
                 shutil.rmtree(folder)
         finally:
             os.close(lock)
+
+
+@contextmanager
+def working_folder(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Work in a folder within the block, as `contextlib.chdir`, which Python 3.10 lacks."""
+    before = os.getcwd()
+    os.chdir(path)
+    try:
+        yield
+    finally:
+        os.chdir(before)

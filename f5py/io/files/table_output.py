@@ -10,7 +10,49 @@ import numpy as np
 
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.output import TextOutput, open_output
+from f5py.jit.kernel import exact_kernel
 from f5py.options.output_names import is_csv_name
+
+_TAB, _LINE_FEED, _RETURN, _QUOTE, _COMMA = 9, 10, 13, 34, 44
+
+
+@exact_kernel
+def quote_fields(rows, out):
+    """Convert tab-separated rows to CSV; return the number of bytes.
+
+    Parameters
+    ----------
+    rows : uint8, shape (n,)
+    out : uint8
+        Filled; large enough for two quotes around each field and every quote doubled.
+    """
+    n = rows.shape[0]
+    size = 0
+    begin = 0
+    while begin <= n:
+        end = begin
+        is_quoted = False
+        while end < n and rows[end] != _TAB and rows[end] != _LINE_FEED:
+            is_quoted |= rows[end] == _COMMA or rows[end] == _QUOTE or rows[end] == _RETURN
+            end += 1
+        if is_quoted:
+            out[size] = _QUOTE
+            size += 1
+        for i in range(begin, end):
+            if rows[i] == _QUOTE:
+                out[size] = _QUOTE
+                size += 1
+            out[size] = rows[i]
+            size += 1
+        if is_quoted:
+            out[size] = _QUOTE
+            size += 1
+        if end < n:
+            out[size] = _COMMA if rows[end] == _TAB else _LINE_FEED
+            size += 1
+        begin = end + 1
+    return size
+
 
 _COMMAS = bytes.maketrans(b"\t", b",")
 #: Complaint about a CSV table in place of a tab-separated one.
@@ -54,7 +96,6 @@ def as_csv(rows: bytes) -> bytes | memoryview:
     """Convert tab-separated rows to CSV."""
     if not any(sign in rows for sign in _NEED_QUOTES):
         return rows.translate(_COMMAS)
-    from f5py.io.files._csv_numba import quote_fields
 
     n_fields = rows.count(b"\t") + rows.count(b"\n") + 1
     out = np.empty(len(rows) + rows.count(b'"') + 2 * n_fields, np.uint8)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from f5py.core.names import Names
 from f5py.errors import InputFileError
-from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta
+from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MemoryText
 from f5py.io.remote import is_url
 from f5py.messages.strict import input_warning
 from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, SEQUENCE_SUFFIX
@@ -147,3 +147,8 @@ def _check_is_index_of(reads_path: str, index_path: str, index: FastaIndex) -> N
             break
     if is_newer:
         input_warning("read_index", f"{reads_path} is newer than its index; was it indexed again?")
+
+
+def reads_in_memory(names: Names, bases: NDArray[np.uint8], offsets: NDArray[np.int64], path: str) -> ReadIndex:
+    """Make a `ReadIndex` of reads in memory; of equal names the first one counts."""
+    return ReadIndex(IndexedFasta(FastaIndex.of_sequences(names, offsets), MemoryText(bases)), path)

@@ -19,8 +19,7 @@ from f5py.io.arrow.text_input import open_bytes, shown_name
 from f5py.io.bam.headers import KINDS_OF_READS, TagChanges
 from f5py.io.bam.opening import SAM_HEADERS, error_reason, is_alignment_file, open_alignments
 from f5py.io.bytes.file_state import FileState
-from f5py.io.reads.memory_reads import reads_in_memory
-from f5py.io.reads.read_index import ReadIndex
+from f5py.io.reads.read_index import ReadIndex, reads_in_memory
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.text.encoding import undecoded

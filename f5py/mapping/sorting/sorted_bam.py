@@ -283,7 +283,7 @@ class SortedRecords:
 
 def block_offsets(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
     """Find where blocks begin, and the last one ends, in records that lie one after the other."""
-    from f5py.io.bam._block_cuts_numba import cut_records
+    from f5py.io.bam.bam_output import cut_records
 
     n_bytes = int(offsets[-1])
     blocks = np.zeros(2 * (n_bytes // BLOCK_BYTES) + 4, np.int64)

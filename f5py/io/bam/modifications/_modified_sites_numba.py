@@ -22,13 +22,13 @@ from f5py.io.bam._bam_numba import (
     signed32,
     unsigned16,
 )
-from f5py.io.bam.modifications._tags_numba import places_of_tags
-from f5py.io.bam.modifications._values_of_tags_numba import (
+from f5py.io.bam.modifications._tags_numba import (
     BITS_OF_LETTER,
     COMPLEMENT,
     UNKNOWN,
     first_bases,
     new_bases,
+    places_of_tags,
     read_tags,
 )
 from f5py.jit.kernel import exact_inner, exact_kernel
