@@ -25,7 +25,7 @@ from map import records_of, write_reads
 from measure import Usage, measure
 from report import machine, table
 
-from f5py.io.bam.bam_blocks import inflated_portions
+from f5py.io.bam.bam_blocks import inflate_portions
 from f5py.io.bam.bam_records import header_size
 
 _THEIRS = "minimap2 -t {t} -ax map-ont --MD {reference} {reads} | samtools sort -@ {t} -o {output} -"
@@ -37,7 +37,7 @@ def _records_sum(path: Path) -> str:
     with path.open("rb") as file:
         left = header_size(file)
         file.seek(0)
-        with closing(inflated_portions(file)) as portions:
+        with closing(inflate_portions(file)) as portions:
             for portion in portions:
                 digest.update(portion[min(left, len(portion)) :])
                 left = max(left - len(portion), 0)

@@ -13,7 +13,7 @@ from f5py.io.arrow.arrow import import_arrow
 from f5py.io.arrow.text_input import check_read_once, size_of
 from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.output import shown_output
+from f5py.io.files.output import display_output
 from f5py.io.files.table_output import complete_table
 from f5py.messages import console
 from f5py.messages.progress import progress
@@ -63,7 +63,7 @@ def run(options: CompareOptions) -> Any:
     console.result(
         "compare",
         f"{table.num_rows:,} {options.by}s, smallest q-value of the levels {least:.2g}; written: "
-        f"{shown_output(options.output)}",
+        f"{display_output(options.output)}",
         options.output,
     )
     return table

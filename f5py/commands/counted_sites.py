@@ -12,7 +12,7 @@ from typing import BinaryIO, NamedTuple, cast
 from f5py.core.motifs import Motif
 from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.joined_tables import open_tables
-from f5py.io.arrow.text_input import beginning_of_input, open_bytes, shown_name, size_of
+from f5py.io.arrow.text_input import beginning_of_input, display_name, open_bytes, size_of
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts
 from f5py.messages import console
@@ -103,7 +103,7 @@ def opened_tables(inputs: Inputs, options: FrequencyOptions) -> Iterator[tuple[B
         kind = _kind_of_content(table) if len(paths) == 1 else CALLS
         if kind == MODBAM:
             raise InputFileError(
-                f"{shown_name(paths[0])}: has alignments; give the name of a file, or - for standard input"
+                f"{display_name(paths[0])}: has alignments; give the name of a file, or - for standard input"
             )
         check_source(kind, options)
         yield table, line_of, kind == BEDMETHYL
@@ -121,12 +121,12 @@ def counts_of_sites(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> 
         with progress("bytes", size_of(paths)) as bar:
             for path in paths:
                 with open_bytes(path, bar.advance) as source:
-                    found = count_bedmethyl(source, shown_name(path), counts, contigs, motif, options.mod_code)
+                    found = count_bedmethyl(source, display_name(path), counts, contigs, motif, options.mod_code)
                 are_combined = are_combined or found[1]
         return _of_strands(counts, contigs, are_combined, options)
     with opened_tables(inputs, options) as (table, line_of, is_bed):
         if is_bed:
-            return counts_of_bedmethyl(table, shown_name(paths[0]), motif, options)
+            return counts_of_bedmethyl(table, display_name(paths[0]), motif, options)
         source, place = rows_of_motif(table, motif.name, line_of)
         return site_counts(source, motif, options.threshold, options.threshold_per_site, options.combine_strands, place)
 
@@ -160,7 +160,7 @@ def _of_alignments(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> t
             progress("records", alignments.expected_records()) as bar,
         ):
             tags = count_modbam(alignments, counts, contigs, wanted, options.genome, usable_cores(), bar.advance)
-        _tell_of_tags(shown_name(path), tags, wanted)
+        _tell_of_tags(display_name(path), tags, wanted)
     return counts, [name.encode("utf-8", "surrogateescape") for name in contigs]
 
 

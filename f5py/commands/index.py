@@ -218,10 +218,10 @@ def report_counts(reads: int, with_path: int | None, kind: str = "fast5") -> Non
 
 def _where_signals_may_be(directories: Sequence[str]) -> str:
     """Return advice for folders in which no read was found."""
-    from f5py.io.signals.search import kinds_below
+    from f5py.io.signals.search import list_formats
 
     for directory in filter(os.path.isdir, directories):
-        found = kinds_below(directory)
+        found = list_formats(directory)
         if "fast5" not in found and "pod5" in found:
             return f"{directory} holds POD5 files; give it with --pod5"
         if "fast5" not in found and "slow5" in found:

@@ -7,7 +7,7 @@ import os
 from f5py.errors import UsageError
 from f5py.io.arrow.text_input import check_read_once
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.output import shown_output
+from f5py.io.files.output import display_output
 from f5py.messages import console
 from f5py.options.output_names import OF_SITES, kind_of_name, kind_of_output
 from f5py.options.part_commands import JoinOptions
@@ -49,5 +49,5 @@ def run(options: JoinOptions) -> None:
     else:
         merge_texts(options.inputs, options.output, options.threads)
     size = f"; {os.path.getsize(options.output):,} bytes" if os.path.isfile(options.output) else ""
-    what = f"{len(options.inputs)} files merged; written: {shown_output(options.output)}{size}"
+    what = f"{len(options.inputs)} files merged; written: {display_output(options.output)}{size}"
     console.result(_WHO, what, options.output)

@@ -11,10 +11,10 @@ from typing import Any
 from f5py.commands.counted_sites import CALLS, Inputs, check_source, counts_of_bedmethyl, counts_of_sites, opened_tables
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.errors import InputFileError, UsageError
-from f5py.io.arrow.text_input import check_read_once, open_bytes, shown_name, size_of
+from f5py.io.arrow.text_input import check_read_once, display_name, open_bytes, size_of
 from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.files.inputs_in_use import inputs_in_use
-from f5py.io.files.output import shown_output
+from f5py.io.files.output import display_output
 from f5py.io.files.table_output import complete_table
 from f5py.messages import console
 from f5py.messages.progress import progress
@@ -123,7 +123,7 @@ def _write(inputs: Inputs, options: FrequencyOptions, take: Callable[[Any], None
         )
     n_calls, n_methylated = frequencies.calls()
     share = f", {100 * n_methylated / n_calls:.1f} % of {n_calls:,} calls methylated" if n_calls else ""
-    where = "" if take is not None else f"; written: {shown_output(options.output)}"
+    where = "" if take is not None else f"; written: {display_output(options.output)}"
     console.result("meth-freq", f"{len(frequencies):,} sites{share}{where}", options.output)
 
 
@@ -131,7 +131,7 @@ def _frequencies(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> Fre
     if inputs.kind == CALLS:
         with opened_tables(inputs, options) as (table, line_of, is_bedmethyl):
             if is_bedmethyl:
-                counts, names = counts_of_bedmethyl(table, shown_name(inputs.paths[0]), motif, options)
+                counts, names = counts_of_bedmethyl(table, display_name(inputs.paths[0]), motif, options)
             else:
                 source, place = rows_of_motif(table, motif.name, line_of)
                 return methylation_frequency(
@@ -157,7 +157,7 @@ def _write_bedmethyl(inputs: Inputs, motif: Motif, options: FrequencyOptions) ->
     write_bedmethyl(
         options.output, counts, names, motif, _COMPRESSION_THREADS, lengths, options.min_coverage, options.mod_code
     )
-    console.result("meth-freq", f"written: {shown_output(options.output)}", options.output)
+    console.result("meth-freq", f"written: {display_output(options.output)}", options.output)
 
 
 def _chromosome_lengths(path: str) -> dict[bytes, int]:
@@ -197,7 +197,7 @@ def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | N
     with progress("bytes", size_of(paths)) as bar, target as out:
         for path in paths:
             with open_bytes(path, bar.advance) as source:
-                merger.add(source, shown_name(path))
+                merger.add(source, display_name(path))
         merged = merger.result()
         if take is None:
             merged.write(out)
@@ -217,5 +217,5 @@ def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | N
             "some tables count num_motifs_in_group and some num_cpgs_in_group; the output's column is named as in "
             f"the last table, {merged.count_column}_in_group",
         )
-    where = "" if take is not None else f"; written: {shown_output(output)}"
+    where = "" if take is not None else f"; written: {display_output(output)}"
     console.result("freq-merge", f"{len(merged):,} sites{where}", output)

@@ -23,7 +23,7 @@ from f5py.core.motifs import Motif
 from f5py.core.windows import Windows, one_region
 from f5py.errors import F5pyError, FailedRunError, InputFileError, OutputFileError, SignalError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.bam_records import converted_chunks, overlaps
+from f5py.io.bam.bam_records import encode_chunks, overlaps
 from f5py.io.bam.modifications.modification_calls import read_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.files.complete_file import complete_output
@@ -400,4 +400,4 @@ class OneAlignment(AlignmentFile):
     ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
         """Yield the record that was found."""
         if self._record is not None:
-            yield from converted_chunks([self._record], self.header)
+            yield from encode_chunks([self._record], self.header)

@@ -12,7 +12,7 @@ from f5py.evaluation.call_table import read_calls
 from f5py.evaluation.ratios import THRESHOLDS, RatioCounts
 from f5py.evaluation.summary import N_READ_BINS, WANTED, CallSummary
 from f5py.evaluation.threshold_advice import ErrorEstimates, advise
-from f5py.io.arrow.text_input import check_read_once, shown_name, size_of
+from f5py.io.arrow.text_input import check_read_once, display_name, size_of
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import obeys_strict
@@ -67,9 +67,9 @@ def run(options: SummaryOptions) -> SummaryReport:
                 for batch in read_calls(tables, ["log_lik_ratio"], bar.advance, motif.name):
                     controls[state].add(batch["log_lik_ratio"].to_numpy(zero_copy_only=False))
     if not summary.ratios.n:
-        raise InputFileError(f"{shown_name(paths[0])}: has no calls; nothing can be said of them")
+        raise InputFileError(f"{display_name(paths[0])}: has no calls; nothing can be said of them")
     data = _data(summary, controls, options)
-    title = f"Calls of {', '.join(map(shown_name, paths))}"
+    title = f"Calls of {', '.join(map(display_name, paths))}"
     write_reports(options, title, text_of(data), data, charts_of(data))
     if options.output != "-":
         console.note("summary", f"{summary.ratios.n:,} calls; written: {options.output}")

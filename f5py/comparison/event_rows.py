@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow, read_rows
 from f5py.io.arrow.parquet_table import MAGIC, ParquetTable
-from f5py.io.arrow.text_input import open_bytes, shown_name
+from f5py.io.arrow.text_input import display_name, open_bytes
 from f5py.io.bounds import POSITION_BITS, check_positions
 from f5py.io.bytes.byte_pieces import whole_lines
 from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
@@ -116,7 +116,7 @@ def read_events(path: str, advance: Callable[[int], object] = lambda size: None)
     arrow, _ = import_arrow("tables of events")
     if path == "-" or not _is_parquet(path):
         with open_bytes(path, advance) as source:
-            yield from _text(source, shown_name(path))
+            yield from _text(source, display_name(path))
         return
     with ParquetTable(path) as table:
         _check_columns(table.names, path)

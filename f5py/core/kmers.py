@@ -46,7 +46,7 @@ def kmer_digits(ranks: NDArray[np.integer], k: int, n_letters: int) -> NDArray[n
     return (ranks[:, np.newaxis] // n_letters ** np.arange(k - 1, -1, -1) % n_letters).astype(np.int8)
 
 
-def shown_ranks(ranks: NDArray[np.int32], k: int, trim: int) -> NDArray[np.int32]:
+def trim_ranks(ranks: NDArray[np.int32], k: int, trim: int) -> NDArray[np.int32]:
     """Return the ranks of k-mers without `trim` bases at each end."""
     return ranks // 4**trim % np.int32(4 ** (k - 2 * trim))
 

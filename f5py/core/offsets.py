@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 _Tuple = TypeVar("_Tuple", bound=Any)
 
 
-def joined_tuples(parts: Sequence[_Tuple]) -> _Tuple:
+def concatenate_tuples(parts: Sequence[_Tuple]) -> _Tuple:
     """Concatenate named tuples of arrays by field; fields named ``*_offsets`` are offsets."""
     columns = []
     for name, *pieces in zip(parts[0]._fields, *parts, strict=True):
@@ -41,7 +41,7 @@ def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:
     return offsets
 
 
-def gathered(
+def gather_slices(
     text: NDArray[np.uint8], starts: NDArray[np.int64], sizes: NDArray[np.integer]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Concatenate slices of a text; also return their offsets."""

@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow, read_rows
-from f5py.io.arrow.text_input import check_read_once, open_bytes, shown_name
+from f5py.io.arrow.text_input import check_read_once, display_name, open_bytes
 from f5py.io.bounds import check_positions
 from f5py.io.bytes.byte_pieces import whole_lines
 from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
@@ -46,7 +46,7 @@ def read_calls(
     import_arrow("tables of calls")
     for path in paths:
         with open_bytes(path, advance) as source:
-            yield from _batches(source, shown_name(path), wanted, motif)
+            yield from _batches(source, display_name(path), wanted, motif)
 
 
 def _batches(source: BinaryIO, name: str, wanted: Sequence[str], motif: str | None) -> Iterator[Any]:

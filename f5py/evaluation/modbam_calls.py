@@ -13,7 +13,7 @@ from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import record_names
-from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts, listed_sites
+from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts, iterate_sites
 from f5py.options.cores import usable_cores
 
 
@@ -28,7 +28,7 @@ def read_modbam(path: str, motif: Motif, genome: str | None = None, counts: TagC
     n_calls = 0
     with closing(AlignmentFile(path, genome, min_mapq=0, secondary=False)) as alignments:
         contigs = arrow.array(alignments.contigs, arrow.string())
-        for data, starts, sites in listed_sites(alignments, SiteSelection(motif, 0.0), counts, usable_cores()):
+        for data, starts, sites in iterate_sites(alignments, SiteSelection(motif, 0.0), counts, usable_cores()):
             listed = np.flatnonzero(sites.value >= 0)  # not implicit
             if not len(listed):
                 continue

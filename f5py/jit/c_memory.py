@@ -44,7 +44,7 @@ def address_of_data(typingctx, array):
 
 
 @intrinsic
-def without_owner(typingctx, array):
+def borrow_array(typingctx, array):
     """Return the array without reference counting, which is slow; its memory must stay alive."""
 
     def generate(context, builder, signature, arguments):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from f5py.io.arrow.text_input import check_read_once
-from f5py.io.files.output import shown_output
+from f5py.io.files.output import display_output
 from f5py.mapping.options import MapOptions
 from f5py.mapping.run.flow import MapCounts
 from f5py.mapping.run.map_reads import map_reads
@@ -23,7 +23,7 @@ def run(options: MapOptions) -> MapCounts:
         console.note("map", "-N 0: taken as --secondary no, as minimap2 does")
     counts = map_reads(options)
     if options.reads:
-        console.result("map", f"{counts}; written: {shown_output(options.output)}", options.output)
+        console.result("map", f"{counts}; written: {display_output(options.output)}", options.output)
     return counts
 
 

@@ -253,7 +253,7 @@ def groups_from(groups, first):
 
 
 @inner
-def sort_pass(key, shift, n_digits, order, result):
+def radix_sort_pass(key, shift, n_digits, order, result):
     """Fill `result` with `order`, sorted stably by a 32-bit digit of the key.
 
     The digits, below `n_digits`, are the bits of ``key[order]`` from `shift` on. Two passes replace `np.argsort`, which
@@ -303,8 +303,8 @@ def order_groups(alignments, listed, order_key):
     for g in range(count):
         orders[0, g] = g
     # literal shifts would compile the pass twice
-    sort_pass(order_key, np.int64(0), max_events + 1, orders[0], orders[1])
-    sort_pass(order_key, np.int64(32), max_bases + 1, orders[1], orders[2])
+    radix_sort_pass(order_key, np.int64(0), max_events + 1, orders[0], orders[1])
+    radix_sort_pass(order_key, np.int64(32), max_bases + 1, orders[1], orders[2])
     return orders[2], max_bases, max_events
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
-from f5py.jit.c_memory import address_of_data, without_owner
+from f5py.jit.c_memory import address_of_data, borrow_array
 from f5py.jit.kernel import inner
 from f5py.methylation._hmm_numba import background
 
@@ -48,9 +48,9 @@ def make_arena(n):
     """Allocate `n` doubles."""
     memory = np.empty(n + 2 * LANES)
     first = -(address_of_data(memory) >> 3) & (LANES - 1)
-    used = without_owner(memory[first + n :].view(np.int64))
+    used = borrow_array(memory[first + n :].view(np.int64))
     used[0] = 0
-    return Arena(without_owner(memory[first : first + n]), used, memory)
+    return Arena(borrow_array(memory[first : first + n]), used, memory)
 
 
 @inner

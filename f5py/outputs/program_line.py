@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from f5py import __version__
-from f5py.io.bam.headers import header_of_text
+from f5py.io.bam.headers import parse_header
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def header_with_program(
         line.append(f"DS:{_in_a_field(description)}")
     line.append(f"CL:{_in_a_field(command_line)}")  # the last, as pysam takes what follows for a part of it
     text = "\n".join([*lines, "\t".join(line)]) + "\n"
-    return header_of_text(text)
+    return parse_header(text)
 
 
 def _in_a_field(text: str) -> str:

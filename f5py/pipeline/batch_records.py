@@ -15,7 +15,7 @@ from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, UnsupportedDataError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, tag_values
-from f5py.io.bam.record_reads import RecordReads, differ_from_records, sequences_of_records, whole_lengths_of
+from f5py.io.bam.record_reads import RecordReads, differ_from_records, gather_sequences, whole_lengths_of
 from f5py.io.reads.read_index import ReadIndex
 from f5py.threads.pool import WorkerPool
 
@@ -142,7 +142,7 @@ def bases_of(
             if from_records:
                 has_other_length = whole_lengths_of(*place) != reads.lengths_of(one.rows)
                 is_elsewhere = has_other_length | (one.rows % COMPARED_OF == 0)
-            bases, offsets = sequences_of_records(*place, one.rows, is_elsewhere, reads, pool)
+            bases, offsets = gather_sequences(*place, one.rows, is_elsewhere, reads, pool)
             compared &= is_elsewhere
             is_compared.append(compared)
         is_other.append(differ_from_records(*place, bases, offsets, compared, pool))

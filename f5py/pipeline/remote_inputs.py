@@ -22,7 +22,7 @@ from f5py.io.files.disk import remove_folder
 from f5py.io.files.signal_format import BINARY_HEADER_AT, BLOW5_MAGIC, POD5_MAGIC
 from f5py.io.remote.copies import copy_into, limit
 from f5py.io.remote.ranged_file import RangedFile, RangedFiles, show_urls_below, shown
-from f5py.io.remote.urls import file_system, reading, without_secrets
+from f5py.io.remote.urls import file_system, reading, redact_url
 from f5py.jit.cache_folder import cache_folder
 from f5py.messages import console
 
@@ -72,7 +72,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         path = self._path(url)
         copy_into(self._copies, url, self._about(url), path)
         for ending in beside:
-            self._copy_if_there(f"{without_secrets(url)}{ending}")
+            self._copy_if_there(f"{redact_url(url)}{ending}")
         return path
 
     def alignments(self, url: str) -> str:
@@ -88,7 +88,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
             self._give_up(file)
             return self.file(url, [".crai"])
         file.need(0, n_header, stay=True)
-        for name in index_names(without_secrets(url)):
+        for name in index_names(redact_url(url)):
             self._copy_if_there(name)
         return file.path
 
@@ -96,7 +96,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         """Make a sparse file for indexed BLOW5, or a copy for other files; return the path."""
         self._n_inputs += 1
         about = self._about(url)
-        index = f"{without_secrets(url)}.idx"
+        index = f"{redact_url(url)}.idx"
         if not self._copy_if_there(index):
             console.info("open_slow5", f"{index}: not found; the whole file is copied, to be indexed")
             return self.file(url)
@@ -126,7 +126,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         size = sum(about["size"] for _, about in found)
         if size > limit():
             raise InputFileError(
-                f"{without_secrets(url)}: {len(found)} fast5 files of {size:,} bytes would have to be copied, and "
+                f"{redact_url(url)}: {len(found)} fast5 files of {size:,} bytes would have to be copied, and "
                 f"{limit():,} bytes may be kept; make one BLOW5 file of them, of which only what is needed is read"
             )
         for name, about in found:
@@ -140,14 +140,14 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
             if system.isfile(name):
                 return [(url, self._about(url))]
             found = system.find(name, detail=True)
-        base = without_secrets(url).rstrip("/")
+        base = redact_url(url).rstrip("/")
         below = [
             (base + path[len(name.rstrip("/")) :], about)
             for path, about in sorted(found.items())
             if path.endswith(ending)
         ]
         if not below:
-            raise InputFileError(f"{without_secrets(url)}: there is no file, and none below it is named *{ending}")
+            raise InputFileError(f"{redact_url(url)}: there is no file, and none below it is named *{ending}")
         return below
 
     def _about(self, url: str) -> dict[str, Any]:
@@ -155,17 +155,16 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         with reading(url):
             about: dict[str, Any] = system.info(name)
         if about.get("type") == "directory":
-            raise InputFileError(f"{without_secrets(url)}: is a folder; name a file")
+            raise InputFileError(f"{redact_url(url)}: is a folder; name a file")
         if about.get("size") is None:
-            raise InputFileError(f"{without_secrets(url)}: its server does not say how long it is; copy it")
+            raise InputFileError(f"{redact_url(url)}: its server does not say how long it is; copy it")
         return about
 
     def _ranged(self, url: str, files: Sequence[tuple[str, dict[str, Any]]]) -> list[RangedFile]:
         group = RangedFiles(file_system(url)[0], min(_MOST_KEPT, limit()))
         self._groups.append(group)
         return [
-            group.add(without_secrets(name), file_system(name)[1], about["size"], self._path(name))
-            for name, about in files
+            group.add(redact_url(name), file_system(name)[1], about["size"], self._path(name)) for name, about in files
         ]
 
     def _give_up(self, file: RangedFile) -> None:
@@ -183,9 +182,9 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
 
     def _path(self, url: str) -> str:
         """Return the local path of a URL; it contains the URL's parts, so that `shown` can restore them."""
-        parts = without_secrets(url).rstrip("/").split("/")
+        parts = redact_url(url).rstrip("/").split("/")
         if ".." in parts:
-            raise UsageError(f"{without_secrets(url)}: leads out of its folder; name the file directly")
+            raise UsageError(f"{redact_url(url)}: leads out of its folder; name the file directly")
         return os.path.join(self._folder, str(self._n_inputs), *(part for part in parts if part))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
-from f5py.core.offsets import gathered
+from f5py.core.offsets import gather_slices
 from f5py.io.reads.read_list import ReadList
 from f5py.io.reads.read_records import Sequences as ReadSequences
 from f5py.io.reads.read_records import sequence_batches
@@ -82,7 +82,7 @@ class SequenceLoader:
         names, bases, offsets = list(batch.names), batch.bases, batch.offsets
         if self._chosen is not None:
             rows = np.flatnonzero(self._chosen.hold(names))
-            bases, offsets = gathered(bases, offsets[rows], np.diff(offsets)[rows])
+            bases, offsets = gather_slices(bases, offsets[rows], np.diff(offsets)[rows])
             names = [names[row] for row in rows]
         return names, bases, offsets
 

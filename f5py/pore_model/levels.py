@@ -64,7 +64,7 @@ def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     return float(np.corrcoef(a, b)[0, 1])
 
 
-def by_order(levels: NDArray[np.floating], like: PoreModel) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+def rank_levels(levels: NDArray[np.floating], like: PoreModel) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Return normally distributed levels in the order of `levels`, with the mean and spread of a model.
 
     In pA, float32; the standard deviation is the model's median.

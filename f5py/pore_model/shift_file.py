@@ -32,7 +32,7 @@ MOST_SHIFT = 50.0
 _LEAST_FACTOR, _MOST_FACTOR = 0.05, 20.0
 
 
-def shifted_model(file: str, text: bytes) -> PoreModel:
+def parse_shifted_model(file: str, text: bytes) -> PoreModel:
     """Parse a model from the text of a file; its name is `file`.
 
     Raises `PoreModelError` for a missing, malformed or misplaced line, an unknown model, or a number out of range.
@@ -47,7 +47,7 @@ def shifted_model(file: str, text: bytes) -> PoreModel:
         if words[0].startswith("#"):
             said[words[0]] = " ".join(words[1:])
             if words[0] == "#calibration":
-                calibration = stated_calibration(file, number, said[words[0]])
+                calibration = parse_calibration(file, number, said[words[0]])
         elif words[0] != "place":
             rows.append(_row(file, number, words, len(rows)))
     name, kind = said.get("#model", ""), said.get("#kind", "")
@@ -92,7 +92,7 @@ def shift_text(
     return "\n".join([*head, *rows, ""])
 
 
-def stated_calibration(file: str, line: int, text: str) -> float:
+def parse_calibration(file: str, line: int, text: str) -> float:
     """Parse the factor of a ``#calibration`` line."""
     factor = _number(text)
     if not _LEAST_FACTOR <= factor <= _MOST_FACTOR:

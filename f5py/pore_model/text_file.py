@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 from f5py.core.noise import GAUSSIAN, MOST_CORRELATED, STUDENT, Noise
 from f5py.errors import PoreModelError
 from f5py.messages.strict import NO_LAST_LINE_END, input_warning
-from f5py.pore_model.levels import by_order, like_builtin
+from f5py.pore_model.levels import like_builtin, rank_levels
 from f5py.pore_model.model import MAX_K, NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel
 from f5py.pore_model.npz_file import MAGIC, read_npz
-from f5py.pore_model.shift_file import SHIFTS, shifted_model, stated_calibration
+from f5py.pore_model.shift_file import SHIFTS, parse_calibration, parse_shifted_model
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -57,7 +57,7 @@ def read_model(
     if text.startswith(SHIFTS):
         if alphabet != NUCLEOTIDES_AND_M:
             raise PoreModelError(f"{file}: has shifts of methylated k-mers; give it with --meth-model")
-        return shifted_model(file, text)
+        return parse_shifted_model(file, text)
     table = _ModelColumns.of(file, text)
     k = table.k
     _check_names(table, k, alphabet)
@@ -80,7 +80,7 @@ def read_start(path: str | os.PathLike[str], like: Callable[[], PoreModel | None
         return read_npz(file, NUCLEOTIDES, None)
     text = _read_bytes(file)
     if text.startswith(SHIFTS):
-        return shifted_model(file, text)
+        return parse_shifted_model(file, text)
     table = _ModelColumns.of(file, text)
     k = table.k
     if table.n_columns > 2:
@@ -91,7 +91,7 @@ def read_start(path: str | os.PathLike[str], like: Callable[[], PoreModel | None
     model = like()
     if model is None:
         raise PoreModelError(f"{table.file}: has levels only, and there is no built-in model of this chemistry")
-    return PoreModel(table.file, k, NUCLEOTIDES, *by_order(_numbers(table, 1, "mean"), model))
+    return PoreModel(table.file, k, NUCLEOTIDES, *rank_levels(_numbers(table, 1, "mean"), model))
 
 
 def _model_of(table: _ModelColumns, k: int, alphabet: str) -> PoreModel:
@@ -138,11 +138,11 @@ class _ModelColumns:
                 for token in range(first_token[index], first_token[index + 1])[:4]
             ]
             if tokens[0] == b"#k":
-                stated_k = _stated_k(file, index + 1, tokens[1:], stated_k)
+                stated_k = _parse_k(file, index + 1, tokens[1:], stated_k)
             if tokens[0] == b"#noise":
-                noise = _stated_noise(file, index + 1, tokens[1:])
+                noise = _parse_noise(file, index + 1, tokens[1:])
             if tokens[0] == b"#calibration":
-                calibration = stated_calibration(file, index + 1, b" ".join(tokens[1:]).decode(errors="replace"))
+                calibration = parse_calibration(file, index + 1, b" ".join(tokens[1:]).decode(errors="replace"))
         data = written[~comment]
         first = first_token[data]
         data = data[~_spells(text, token_start[first], token_end[first], b"kmer")]
@@ -229,7 +229,7 @@ def _spells(text: NDArray[np.uint8], start: NDArray[np.intp], end: NDArray[np.in
     return same
 
 
-def _stated_k(file: str, line: int, value: list[bytes], before: int | None) -> int:
+def _parse_k(file: str, line: int, value: list[bytes], before: int | None) -> int:
     text = value[0].decode(errors="replace") if value else ""
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_K):
         raise PoreModelError(f"{file}, line {line}: '#k' is followed by {text!r}, not by a number from 1 to {MAX_K}")
@@ -238,7 +238,7 @@ def _stated_k(file: str, line: int, value: list[bytes], before: int | None) -> i
     return int(text)
 
 
-def _stated_noise(file: str, line: int, values: list[bytes]) -> Noise:
+def _parse_noise(file: str, line: int, values: list[bytes]) -> Noise:
     try:
         stay, step, tails = (value.decode() for value in values)
         return Noise(float(stay), float(step), tails).check()

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from f5py import __version__
 from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import is_url
-from f5py.io.remote.urls import stat_url, without_secrets
+from f5py.io.remote.urls import redact_url, stat_url
 from f5py.reports.html_report import FATES, html_report
 
 #: Suffix of files for MultiQC.
@@ -163,7 +163,7 @@ def _described(path: str) -> dict[str, Any] | None:
     if is_url(path):
         found = stat_url(path)
         what = None if found is None else {"bytes": found.size, "modified": found.identity, "md5": None}
-        return None if what is None else {"path": without_secrets(path), **what}
+        return None if what is None else {"path": redact_url(path), **what}
     if not os.path.isfile(path):
         return None
     about = os.stat(path)

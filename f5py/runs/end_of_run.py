@@ -9,7 +9,7 @@ from f5py.compute.counts import RunCounts
 from f5py.compute.diagnosis import advice, cause_counts, failure, other_bases
 from f5py.core.batch import Cause
 from f5py.errors import FailedRunError, OutputFileError
-from f5py.io.files.output import shown_output
+from f5py.io.files.output import display_output
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options import Group, Kind, declarations
@@ -145,7 +145,7 @@ def written_files(options: Any, to_callback: bool = False) -> list[str]:
             continue
         value = getattr(options, name)
         paths = value if option.repeated else [value]
-        files += [shown_output(path) for path in paths if path is not None and (path != "-" or has_table)]
+        files += [display_output(path) for path in paths if path is not None and (path != "-" or has_table)]
     return files
 
 

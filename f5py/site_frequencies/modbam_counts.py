@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts, listed_sites
+from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts, iterate_sites
 from f5py.io.reads.reference import Reference
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts
 
@@ -20,7 +20,7 @@ def count_modbam(
 ) -> TagCounts:  # fmt: skip
     """Add the calls in a file to `counts`, and its contigs to the index `contigs`.
 
-    Sites are those of the reference `genome` (FASTA), or else of the reads' bases; see `listed_sites`.
+    Sites are those of the reference `genome` (FASTA), or else of the reads' bases; see `iterate_sites`.
     """
     from f5py.io.bam.modifications import _modified_sites_numba as states
 
@@ -28,7 +28,7 @@ def count_modbam(
     number = np.array([contigs.setdefault(name, len(contigs)) for name in alignments.contigs], np.int32)
     reference = None if genome is None else Reference(genome, alignments.contigs, alignments.contig_lengths)
     with nullcontext() if reference is None else closing(reference):
-        for _, _, sites in listed_sites(alignments, replace(wanted, reference=reference), tags, n_threads, advance):
+        for _, _, sites in iterate_sites(alignments, replace(wanted, reference=reference), tags, n_threads, advance):
             step = sites.position << 1 | (sites.reverse & (not counts.combine_strands))
             of_kind = [sites.state == kind for kind in (states.MODIFIED, states.CANONICAL, states.FAILED)]
             rest = np.array([states.OTHER, states.DELETED, states.DIFFERENT, states.MISSING], np.uint8)

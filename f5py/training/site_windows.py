@@ -16,7 +16,7 @@ from f5py.core.batch import Alignments, BaseMap, BatchView, Events, ReadBatch, S
 from f5py.core.motifs import Motif
 from f5py.core.names import Names
 from f5py.core.noise import Noise
-from f5py.core.offsets import elements_of, joined_tuples, offsets_of, used_elements
+from f5py.core.offsets import concatenate_tuples, elements_of, offsets_of, used_elements
 from f5py.core.windows import Windows
 from f5py.methylation.calls import list_groups
 from f5py.methylation.correlated import noise_terms
@@ -77,7 +77,7 @@ def joined_windows(parts: list[SingleSiteWindows], most: int) -> SingleSiteWindo
 
     Of more than `most` those with the smallest hashes of name and place are chosen.
     """
-    windows = joined_tuples(parts)
+    windows = concatenate_tuples(parts)
     if windows.n > most:
         places = zip(windows.reads, windows.first.tolist(), strict=True)
         keys = [f"{name} {first}".encode("utf-8", "surrogateescape") for name, first in places]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.jit.c_memory import without_owner
+from f5py.jit.c_memory import borrow_array
 from f5py.jit.kernel import kernel
 
 
 @kernel
 def _double(array):
-    view = without_owner(array)
+    view = borrow_array(array)
     for i in range(view.shape[0]):
         view[i] *= 2.0
     return view[1:].sum()

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.io.bam._bam_numba import DUPLICATE, KEPT, SECONDARY
-from f5py.io.bam.bam_records import converted_chunks
+from f5py.io.bam.bam_records import encode_chunks
 from f5py.pipeline.seen_records import SeenRecords
 
 HEADER = pysam.AlignmentHeader.from_references(["a", "b"], [10_000, 10_000])
@@ -30,7 +30,7 @@ def record(name, contig, start, reverse, cigar, flags):
 @given(records=st.lists(RECORDS, min_size=1, max_size=60), at_most=st.integers(1, 20))
 def test_those_that_were_seen(records, at_most):
     seen, expected_seen, at = SeenRecords(), set(), 0
-    for data, starts, n in converted_chunks([record(*one[:6]) for one in records], HEADER, at_most):
+    for data, starts, n in encode_chunks([record(*one[:6]) for one in records], HEADER, at_most):
         kinds = np.array([SECONDARY if one[6] else KEPT for one in records[at : at + n]], np.uint8)
         expected = kinds.copy()
         for i, (*key, flags, is_left_out) in enumerate(records[at : at + n]):
@@ -50,7 +50,7 @@ def test_many():
     seen = SeenRecords()
     made = [record(f"read{i}", 0, i % 9, False, "4M", 0) for i in range(6000)]
     for wanted in (KEPT, DUPLICATE):
-        for data, starts, n in converted_chunks(made, HEADER, 700):
+        for data, starts, n in encode_chunks(made, HEADER, 700):
             kinds = np.full(n, KEPT, np.uint8)
             seen.mark(data, starts, n, kinds)
             assert set(kinds.tolist()) == {wanted}

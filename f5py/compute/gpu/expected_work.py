@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from f5py.io.signals.search import walked
+from f5py.io.signals.search import walk_folder
 from f5py.options.shared import AlignmentOptions
 
 _Rates = dict[tuple[str, ...], float]
@@ -77,7 +77,7 @@ def _bases(path: str | None, rates: _Rates) -> float | None:
 
 def _in_folder(path: str, rates: _Rates) -> float:
     bases, n_files, n_seen = 0.0, 0, 0
-    for folder, _, files in walked(path, lambda problem: None):  # which is told when the signals are opened
+    for folder, _, files in walk_folder(path, lambda problem: None):  # which is told when the signals are opened
         for file in files:
             n_files += 1
             if n_seen < _MOST_FILES:

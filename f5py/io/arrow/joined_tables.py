@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import BinaryIO
 
-from f5py.io.arrow.text_input import check_read_once, open_bytes, shown_name
+from f5py.io.arrow.text_input import check_read_once, display_name, open_bytes
 from f5py.io.bytes.byte_pieces import BytePieces
 
 
@@ -32,7 +32,7 @@ class JoinedTables(BytePieces):
     def place(self, line: int) -> str:
         """Return the table and its 1-based line of a 1-based line of the stream."""
         at = bisect_right(self._first_line, line) - 1
-        return f"{shown_name(self._paths[at])}, line {line - self._first_line[at] + 1}"
+        return f"{display_name(self._paths[at])}, line {line - self._first_line[at] + 1}"
 
     def close(self) -> None:
         self._files.close()
@@ -65,7 +65,7 @@ def open_tables(
     """Open tables as one stream; also yield a function that maps its line numbers to tables and lines."""
     if len(paths) == 1:
         with open_bytes(paths[0], advance, beginning) as source:
-            yield source, lambda line: f"{shown_name(paths[0])}, line {line}"
+            yield source, lambda line: f"{display_name(paths[0])}, line {line}"
         return
     with JoinedTables(paths, advance, beginning) as joined, io.BufferedReader(joined, 1 << 20) as source:
         yield source, joined.place

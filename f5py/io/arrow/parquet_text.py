@@ -45,7 +45,7 @@ class ParquetText(BytePieces):
         import pyarrow.compute
 
         text = pyarrow.large_string()
-        columns = [_as_printed(field, batch.column(i)).cast(text) for i, field in enumerate(batch.schema)]
+        columns = [_round_as_text(field, batch.column(i)).cast(text) for i, field in enumerate(batch.schema)]
         end = pyarrow.array(["\n"] * len(batch), text)
         rows = pyarrow.compute.binary_join_element_wise(*columns, pyarrow.scalar("\t", text))
         lines = pyarrow.compute.binary_join_element_wise(rows, end, pyarrow.scalar("", text))
@@ -56,7 +56,7 @@ class ParquetText(BytePieces):
         return joined
 
 
-def _as_printed(field: Any, column: Any) -> Any:
+def _round_as_text(field: Any, column: Any) -> Any:
     """Round a column as the text table does; the products are exact, so rounding equals printf's."""
     import numpy as np
     import pyarrow

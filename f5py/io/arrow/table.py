@@ -10,7 +10,7 @@ from typing import Any, BinaryIO, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import gathered
+from f5py.core.offsets import gather_slices
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow
 from f5py.io.arrow.parquet_table import ParquetTable
@@ -34,7 +34,7 @@ def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: N
         In bytes.
     """
     pyarrow, _ = import_arrow()
-    pieces, offsets = gathered(text, starts, sizes)
+    pieces, offsets = gather_slices(text, starts, sizes)
     return pyarrow.LargeStringArray.from_buffers(len(sizes), pyarrow.py_buffer(offsets), pyarrow.py_buffer(pieces))
 
 

@@ -29,7 +29,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _BUFFER_SIZE = 1 << 20
 
 
-def shown_name(path: str) -> str:
+def display_name(path: str) -> str:
     """Return an input's name for messages; ``-`` is standard input."""
     return "standard input" if path == "-" else path
 
@@ -69,7 +69,7 @@ def open_bytes(
     zeros : bool
         Accept NUL bytes, which the caller refuses.
     """
-    shown = shown_name(path)
+    shown = display_name(path)
     try:
         # not sys.stdin, which may be replaced or hold buffered bytes
         file = open(0 if path == "-" else path, "rb", _BUFFER_SIZE, closefd=path != "-")  # noqa: SIM115
@@ -87,14 +87,14 @@ def open_bytes(
             with io.BufferedReader(ParquetText(path), _BUFFER_SIZE) as table:
                 yield table
             return
-        kind, source = _decompressed(raw, start, shown)
+        kind, source = _open_decompressed(raw, start, shown)
         text = io.BufferedReader(_DecodedInput(source, raw, shown, kind, zeros), _BUFFER_SIZE)
         if text.peek(len(_BYTE_ORDER_MARK)).startswith(_BYTE_ORDER_MARK):
             text.read(len(_BYTE_ORDER_MARK))
         yield text
 
 
-def _decompressed(raw: _RawInput, start: bytes, shown: str) -> tuple[str, Any]:
+def _open_decompressed(raw: _RawInput, start: bytes, shown: str) -> tuple[str, Any]:
     """Return the compression of a file that begins with `start`, and its text stream."""
     source = io.BufferedReader(raw, _BUFFER_SIZE)
     if start.startswith(GZIP_MAGIC):
@@ -149,7 +149,7 @@ def beginning_of_input(size: int) -> tuple[bytes, bytes]:
     except zlib.error:  # the reader will report it
         content = beginning
     except OSError as problem:
-        raise InputFileError(f"{shown_name('-')}: cannot be read ({problem.strerror})") from problem
+        raise InputFileError(f"{display_name('-')}: cannot be read ({problem.strerror})") from problem
     return beginning, content
 
 

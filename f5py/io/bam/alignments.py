@@ -17,12 +17,12 @@ from numpy.typing import NDArray
 
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
-from f5py.io.arrow.text_input import shown_name
+from f5py.io.arrow.text_input import display_name
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_index import BamIndex, find_index, read_index
 from f5py.io.bam.opening import error_reason, open_alignments
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges, range_file, split_records
-from f5py.io.bytes.file_state import FileState, changed_file
+from f5py.io.bytes.file_state import FileState, changed_file_error
 from f5py.io.bytes.watched_pipe import WatchedPipe
 from f5py.io.reads.read_list import ReadList
 from f5py.io.remote import ranged_file
@@ -101,7 +101,7 @@ class AlignmentFile:
     ) -> None:
         self.path = path
         self.is_pipe = path == "-" or not (os.path.isfile(path) or os.path.isdir(path))
-        self.name = shown_name(path)
+        self.name = display_name(path)
         self.counts = RecordCounts()
         self.chosen = chosen
         self.n_inflating = N_THREADS  # threads
@@ -217,7 +217,7 @@ class AlignmentFile:
     def _all_chunks(
         self, windows: Windows | None, at_most: int, within: RecordRange | None
     ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
-        from f5py.io.bam.bam_records import converted_chunks, record_chunks
+        from f5py.io.bam.bam_records import encode_chunks, record_chunks
         from f5py.io.bam.window_records import window_chunks
 
         try:
@@ -231,7 +231,7 @@ class AlignmentFile:
                 records = self._visit(windows)
                 if within is not None:
                     records = self._cursor.between(within, lambda: self._from_beginning(windows))
-                yield from converted_chunks(records, self.header, at_most)
+                yield from encode_chunks(records, self.header, at_most)
             else:
                 begin, end, _ = within or RecordRange(0, None)
                 with range_file(self.path, end) as file:
@@ -286,7 +286,7 @@ class AlignmentFile:
 
     def _damaged(self, problem: OSError) -> InputFileError:
         if self._state is not None and self._state.has_changed():
-            return changed_file(self.name)
+            return changed_file_error(self.name)
         if self._file.is_cram:
             return InputFileError(
                 f"{self.name}: cannot be decoded after {self.counts.kept} usable records; the file is damaged, or "

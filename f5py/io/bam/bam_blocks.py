@@ -28,7 +28,7 @@ class DamagedBlocksError(OSError):
     """Damage of a BGZF stream, with the reason as text."""
 
 
-def inflated_portions(
+def inflate_portions(
     file: BinaryIO, first_bytes: int = READ_BYTES, n_threads: int = N_THREADS
 ) -> Generator[NDArray[np.uint8], None, None]:
     """Yield the text of a BGZF stream, about a megabyte of the stream at a time.

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from f5py.errors import InputFileError
 from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC
 from f5py.io.bytes.byte_pieces import read_at
-from f5py.io.remote import need, ranged_file
+from f5py.io.remote import fetch_ranges, ranged_file
 
 _BAI_MAGIC, _CSI_MAGIC = b"BAI\x01", b"CSI\x01"
 #: Number of offsets that are checked for block starts.
@@ -118,12 +118,12 @@ def read_index(path: str, bam_path: str) -> BamIndex:
 
     Raises `InputFileError` if it is damaged or of another file: one of its offsets is not the start of a block.
     """
-    damaged = not_its_index(path, bam_path)
+    damaged = wrong_index_error(path, bam_path)
     try:
         with open(path, "rb") as file:
             content = file.read()
         size = os.path.getsize(bam_path)
-        found = _scanned(content, size)
+        found = _scan_index(content, size)
         if found is None:
             raise damaged
         index = BamIndex(path, *found)
@@ -137,12 +137,12 @@ def read_index(path: str, bam_path: str) -> BamIndex:
     return index
 
 
-def _scanned(content: bytes, bam_size: int) -> tuple[IndexScan, int] | None:
+def _scan_index(content: bytes, bam_size: int) -> tuple[IndexScan, int] | None:
     """Scan an index; return its contents and the shift of its windows, None if it is damaged."""
     from f5py.io.bam._bam_index_numba import scan_bai, scan_csi
 
     if not content.startswith(_BAI_MAGIC):
-        content = _inflated(content)
+        content = _decompress(content)
     data = np.frombuffer(bytearray(content), np.uint8)
     is_bai = content.startswith(_BAI_MAGIC)
     shift, depth, begin = _BAI_SHIFT, 0, 4
@@ -167,7 +167,7 @@ def _scanned(content: bytes, bam_size: int) -> tuple[IndexScan, int] | None:
     return entries, shift
 
 
-def _inflated(content: bytes) -> bytes:
+def _decompress(content: bytes) -> bytes:
     """Decompress gzip; return nothing if it is damaged."""
     pieces = []
     while content:
@@ -188,11 +188,11 @@ def is_block_start(path: str, place: int) -> bool:
 
 
 def _are_block_starts(path: str, places: NDArray[np.int64]) -> Iterator[bool]:
-    need(path, places, places + len(BLOCK_MAGIC))
+    fetch_ranges(path, places, places + len(BLOCK_MAGIC))
     with open(path, "rb", buffering=0) as bam:
         for place in places.tolist():
             yield read_at(bam.fileno(), len(BLOCK_MAGIC), place) == BLOCK_MAGIC
 
 
-def not_its_index(path: str, bam_path: str) -> InputFileError:
+def wrong_index_error(path: str, bam_path: str) -> InputFileError:
     return InputFileError(f"{path}: is damaged or not the index of {bam_path}; run: samtools index {bam_path}")

@@ -157,7 +157,7 @@ class RecordOutput:
                 file, mode, header=header, threads=n_threads, reference_filename=reference_path
             )
         self._file = file
-        self._compressor = OrderedWork(n_threads, _made, self._put, "f5py-bgzf")
+        self._compressor = OrderedWork(n_threads, _make_blocks, self._put, "f5py-bgzf")
         self._pending = bytearray()  # of the incomplete block
         self._n_written = 0
         if self._converted is None:
@@ -277,7 +277,7 @@ def write_all(descriptor: int, pieces: list[bytes]) -> None:
             left[0] = left[0][n_written:]
 
 
-def _made(make: Callable[[], list[bytes]]) -> list[bytes]:
+def _make_blocks(make: Callable[[], list[bytes]]) -> list[bytes]:
     return make()
 
 

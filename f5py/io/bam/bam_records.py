@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from f5py.core.names import Names
-from f5py.core.offsets import gathered, joined_tuples, offsets_of
-from f5py.io.bam.bam_blocks import N_THREADS, READ_BYTES, DamagedBlocksError, inflated_portions
+from f5py.core.offsets import concatenate_tuples, gather_slices, offsets_of
+from f5py.io.bam.bam_blocks import N_THREADS, READ_BYTES, DamagedBlocksError, inflate_portions
 from f5py.io.bam.headers import TagChanges
 from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
@@ -73,7 +73,7 @@ class RecordColumns(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[RecordColumns]) -> RecordColumns:
-        return parts[0] if len(parts) == 1 else joined_tuples(parts)
+        return parts[0] if len(parts) == 1 else concatenate_tuples(parts)
 
 
 @dataclass
@@ -102,7 +102,7 @@ class RawRecords:
     def of(cls, records: Iterable[pysam.AlignedSegment], header: pysam.AlignmentHeader) -> RawRecords:
         """Encode records, one per read."""
         parts = []
-        for data, starts, n in converted_chunks(records, header):
+        for data, starts, n in encode_chunks(records, header):
             parts.append(cls(data, starts[: n + 1], np.arange(n)))
         return cls.joined(parts)
 
@@ -153,7 +153,7 @@ def tag_values(
     return [texts[value] for value in values]
 
 
-def with_changed_tags(
+def change_tag_values(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, changes: TagChanges
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Change values of tags in `n` records; return the records and their offsets."""
@@ -175,14 +175,14 @@ def chosen_records(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Copy the chosen records; return them and their offsets."""
-    return gathered(data, starts[chosen], starts[chosen + 1] - starts[chosen])
+    return gather_slices(data, starts[chosen], starts[chosen + 1] - starts[chosen])
 
 
 def record_names(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> Names:
     from f5py.io.bam._bam_numba import NAME_LENGTH
 
     sizes = data[starts[chosen] + NAME_LENGTH].astype(np.int64) - 1
-    return Names(*gathered(data, starts[chosen] + FIXED_SIZE, sizes))
+    return Names(*gather_slices(data, starts[chosen] + FIXED_SIZE, sizes))
 
 
 def fixed_numbers(data: NDArray[np.uint8], starts: NDArray[np.int64], at: int, kind: DTypeLike) -> NDArray:
@@ -224,7 +224,7 @@ def record_chunks(
     skipped : int, optional
         Bytes of text before the first wanted record; the header by default.
     first_bytes, n_threads : int
-        See `f5py.io.bam.bam_blocks.inflated_portions`.
+        See `f5py.io.bam.bam_blocks.inflate_portions`.
 
     Yields
     ------
@@ -239,7 +239,7 @@ def record_chunks(
     rest = bytearray()
     is_before = True
     problem: OSError | None = None
-    with closing(inflated_portions(file, first_bytes, n_threads)) as portions:
+    with closing(inflate_portions(file, first_bytes, n_threads)) as portions:
         while True:
             try:
                 portion = next(portions, None)
@@ -269,9 +269,9 @@ def record_chunks(
 
 
 def header_size(file: BinaryIO) -> int:
-    """Return the bytes of a BAM header; raise as `f5py.io.bam.bam_blocks.inflated_portions`."""
+    """Return the bytes of a BAM header; raise as `f5py.io.bam.bam_blocks.inflate_portions`."""
     text = bytearray()
-    with closing(inflated_portions(file)) as portions:
+    with closing(inflate_portions(file)) as portions:
         for portion in portions:
             text += portion.data
             if (end := header_end(text)) is not None:
@@ -300,7 +300,7 @@ def overlaps(record: pysam.AlignedSegment, contig: int, start: int, end: int) ->
     return record.reference_id == contig and record.reference_start < end and record_end > start
 
 
-def converted_chunks(
+def encode_chunks(
     records: Iterable[pysam.AlignedSegment], header: pysam.AlignmentHeader, at_most: int = 4096
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
     """Encode pysam records as `record_chunks` yields them, at most `at_most` at a time.

@@ -16,7 +16,7 @@ KINDS_OF_READS = ("@RG", "@PG", "@CO")
 TagChanges = dict[tuple[str, str], str]
 
 
-def header_of_text(text: str) -> pysam.AlignmentHeader:
+def parse_header(text: str) -> pysam.AlignmentHeader:
     """Parse a header; bytes of comments that are not UTF-8 are surrogates, and kept.
 
     Raises `InputFileError` if a line lacks a required field or a field is malformed.
@@ -62,7 +62,7 @@ class HeaderLines:
         """Make a line's ID unique and record the change; return None if the line exists."""
         kind, before = line[1:3], field_of(line, "ID")
         program = field_of(line, "PP" if kind == "PG" else "PG")
-        line = _with_field(line, "PP" if kind == "PG" else "PG", changes.get(("PG", program), program))
+        line = _replace_field(line, "PP" if kind == "PG" else "PG", changes.get(("PG", program), program))
         after = self._id_of.get(line)
         is_new = after is None
         if after is None:
@@ -73,7 +73,7 @@ class HeaderLines:
             self._taken.add((kind, after))
             self._id_of[line] = after
         changes.setdefault((kind, before), after)
-        return _with_field(line, "ID", after) if is_new else None
+        return _replace_field(line, "ID", after) if is_new else None
 
 
 def field_of(line: str, name: str) -> str:
@@ -81,7 +81,7 @@ def field_of(line: str, name: str) -> str:
     return next((field[3:] for field in line.split("\t")[1:] if field[:3] == f"{name}:"), "")
 
 
-def _with_field(line: str, name: str, value: str) -> str:
+def _replace_field(line: str, name: str, value: str) -> str:
     """Replace a field of a header line, if it exists."""
     return "\t".join(f"{name}:{value}" if field[:3] == f"{name}:" else field for field in line.split("\t"))
 

@@ -248,7 +248,7 @@ class RecordReads:
         pool: WorkerPool | None = None,
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return the bases of the reads, as sequenced, and their offsets; `rows` as from `look_up`."""
-        return sequences_of_records(data, starts, chosen, rows, rows >= 0, self._held, pool)
+        return gather_sequences(data, starts, chosen, rows, rows >= 0, self._held, pool)
 
     def close(self) -> None:
         self._held.close()
@@ -280,7 +280,7 @@ class RecordReads:
         self._held = reads_in_memory(Names.joined(found_names), bases, offsets_of(sizes), self._alignments.name)
 
 
-def sequences_of_records(
+def gather_sequences(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
     chosen: NDArray[np.int64],
@@ -314,13 +314,13 @@ def sequences_of_records(
     sizes[held_at] = np.diff(held_offsets)
     held_row = np.full(len(chosen), -1)
     held_row[held_at] = np.arange(len(held_at))
-    made = copied_sequences(data, starts, chosen, sizes, PendingSequences(held_row, held, held_offsets), pool)
+    made = copy_read_sequences(data, starts, chosen, sizes, PendingSequences(held_row, held, held_offsets), pool)
     if made.is_short[0] and not (is_elsewhere | (rows < 0)).all():
-        return sequences_of_records(data, starts, chosen, rows, is_elsewhere | (rows >= 0), reads, pool)
+        return gather_sequences(data, starts, chosen, rows, is_elsewhere | (rows >= 0), reads, pool)
     return made.bases, made.offsets
 
 
-def copied_sequences(
+def copy_read_sequences(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
     chosen: NDArray[np.int64],
@@ -328,7 +328,7 @@ def copied_sequences(
     held: PendingSequences | None = None,
     pool: WorkerPool | None = None,
 ) -> ReadSequences:
-    """Copy sequences of given sizes from the records, or from `held`; see `sequences_of_records`."""
+    """Copy sequences of given sizes from the records, or from `held`; see `gather_sequences`."""
 
     if held is None:
         held = PendingSequences(np.full(len(chosen), -1), np.empty(0, np.uint8), np.zeros(1, np.int64))
@@ -352,7 +352,7 @@ def differ_from_records(
     Parameters
     ----------
     data, starts, chosen
-        See `sequences_of_records`.
+        See `gather_sequences`.
     bases, offsets
         Letters of the reads as sequenced.
     """

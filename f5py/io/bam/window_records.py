@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.windows import Windows
-from f5py.io.bam.bam_index import BamIndex, is_block_start, not_its_index
+from f5py.io.bam.bam_index import BamIndex, is_block_start, wrong_index_error
 from f5py.io.bam.bam_records import chosen_records, record_chunks
 from f5py.io.bam.record_ranges import RecordRange, range_file
 
@@ -44,7 +44,7 @@ def window_chunks(
                 continue
             place = begin >> 16
             if not is_block_start(path, place):
-                raise not_its_index(index.path, path)
+                raise wrong_index_error(index.path, path)
             file.seek(place)
             for data, bounds, n in record_chunks(file, index.n_contigs, begin & 0xFFFF, _FIRST_BYTES):
                 contig, start, chosen = _overlapping(data, bounds, n, windows)

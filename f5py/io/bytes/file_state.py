@@ -7,7 +7,7 @@ import os
 from f5py.errors import InputFileError
 
 
-def changed_file(path: str) -> InputFileError:
+def changed_file_error(path: str) -> InputFileError:
     return InputFileError(f"{path}: has been changed while it was read, so that results may be wrong; run again")
 
 
@@ -37,7 +37,7 @@ class FileState:
     def check(self) -> None:
         """Raise `InputFileError` if the file has changed."""
         if self.has_changed():
-            raise changed_file(self._path)
+            raise changed_file_error(self._path)
 
     def _now(self) -> tuple[int, ...]:
         about = os.stat(self._file)

@@ -199,7 +199,7 @@ def link_into_place(path: str | int, output: str, about: os.stat_result) -> bool
                     os.unlink(temporary_name(target))
             return True
     try:
-        linked = _linked(path, target, about)
+        linked = _link_temporary(path, target, about)
     except OSError:
         return False
     try:
@@ -227,7 +227,7 @@ def _link(path: str | int, name: str) -> None:
         os.link(path, name)
 
 
-def _linked(path: str | int, target: str, about: os.stat_result) -> str:
+def _link_temporary(path: str | int, target: str, about: os.stat_result) -> str:
     """Link a file to a temporary name beside the target."""
     name = temporary_name(target)
     try:

@@ -16,7 +16,7 @@ from f5py.messages import console
 _NO_SUCH_SERVICE = (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EACCES, errno.EROFS)
 
 
-def to_disk(descriptor: int) -> None:
+def sync_to_disk(descriptor: int) -> None:
     """Sync an open file or folder, if the file system can; raise `OSError` if the disk fails or is full."""
     try:
         os.fsync(descriptor)

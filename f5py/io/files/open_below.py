@@ -30,11 +30,11 @@ def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int
     at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for name in names[:-1]:
-            below = _opened(name, os.O_RDONLY | os.O_DIRECTORY, at)
+            below = _open_at(name, os.O_RDONLY | os.O_DIRECTORY, at)
             os.close(at)
             at = below
         # opening a pipe would block
-        descriptor = _opened(names[-1], flags | os.O_NONBLOCK, at)
+        descriptor = _open_at(names[-1], flags | os.O_NONBLOCK, at)
     finally:
         os.close(at)
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -66,7 +66,7 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def _opened(name: str, flags: int, at: int) -> int:
+def _open_at(name: str, flags: int, at: int) -> int:
     try:
         return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=at)
     except OSError as problem:

@@ -32,7 +32,7 @@ class TextOutput(Protocol):
     def flush(self) -> Any: ...
 
 
-def shown_output(path: str) -> str:
+def display_output(path: str) -> str:
     """Return an output's name for messages; ``-`` is standard output."""
     return "standard output" if path == "-" else path
 
@@ -60,7 +60,7 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
     Raises `UsageError` if the output is an input of a running command, `OutputFileError` if it cannot be written, and
     `BrokenPipeError` if its reader has gone.
     """
-    name = shown_output(path)
+    name = display_output(path)
     unfinished = None if path == "-" or is_special(path) else AtomicFile(path, keeps_rows=True)
     out = _open(path, is_text) if unfinished is None else unfinished.file
     bgzip = BgzipOutput(out, n_threads) if path != "-" and is_bgzip_name(path) else None

@@ -78,7 +78,7 @@ class CsvOutput:
         if end:
             rows = b"".join((*self._begun, given[:end]))
             self._begun = []
-            self._out.write(as_csv(rows))
+            self._out.write(convert_to_csv(rows))
         if end < len(given):
             self._begun.append(given[end:])
 
@@ -88,11 +88,11 @@ class CsvOutput:
     def finish(self) -> None:
         """Write a last row without a line end."""
         if self._begun:
-            self._out.write(as_csv(b"".join(self._begun)))
+            self._out.write(convert_to_csv(b"".join(self._begun)))
             self._begun = []
 
 
-def as_csv(rows: bytes) -> bytes | memoryview:
+def convert_to_csv(rows: bytes) -> bytes | memoryview:
     """Convert tab-separated rows to CSV."""
     if not any(sign in rows for sign in _NEED_QUOTES):
         return rows.translate(_COMMAS)
@@ -113,14 +113,14 @@ def open_table(path: str, n_threads: int = 1, is_csv: bool | None = None) -> Ite
 
     `is_csv` selects CSV; by default the name decides.
     """
-    with open_output(path, n_threads) as out, _as_table(out, _is_csv(path, is_csv)) as table:
+    with open_output(path, n_threads) as out, _wrap_table(out, _is_csv(path, is_csv)) as table:
         yield table
 
 
 @contextmanager
 def complete_table(path: str, n_threads: int, is_csv: bool | None = None) -> Iterator[TextOutput]:
     """Open a table with `f5py.io.files.complete_file.complete_text_output`; see `open_table`."""
-    with complete_text_output(path, n_threads) as out, _as_table(out, _is_csv(path, is_csv)) as table:
+    with complete_text_output(path, n_threads) as out, _wrap_table(out, _is_csv(path, is_csv)) as table:
         yield table
 
 
@@ -129,7 +129,7 @@ def _is_csv(path: str, is_csv: bool | None) -> bool:
 
 
 @contextmanager
-def _as_table(out: TextOutput, is_csv: bool) -> Iterator[TextOutput]:
+def _wrap_table(out: TextOutput, is_csv: bool) -> Iterator[TextOutput]:
     if not is_csv:
         yield out
         return

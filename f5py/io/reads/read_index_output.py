@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.names import Names
-from f5py.core.offsets import gathered
+from f5py.core.offsets import gather_slices
 from f5py.errors import OutputFileError
 from f5py.io.files.atomic_write import AtomicFile, temporary_name
 from f5py.io.reads.read_block_writer import ReadBlockWriter
@@ -120,10 +120,10 @@ def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, so
 def _reads_of(batch: Sequences, chosen: NDArray[np.int64]) -> Sequences:
     """Select some of the reads."""
     names, comments = (
-        Names(*gathered(of.text, of.offsets[chosen], np.diff(of.offsets)[chosen]))
+        Names(*gather_slices(of.text, of.offsets[chosen], np.diff(of.offsets)[chosen]))
         for of in (batch.names, batch.comments)
     )
-    bases, offsets = gathered(batch.bases, batch.offsets[chosen], np.diff(batch.offsets)[chosen])
+    bases, offsets = gather_slices(batch.bases, batch.offsets[chosen], np.diff(batch.offsets)[chosen])
     return Sequences(names, bases, offsets, comments)
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.core.names import Names
 from f5py.errors import InputFileError
-from f5py.io.arrow.text_input import open_bytes, shown_name
+from f5py.io.arrow.text_input import display_name, open_bytes
 from f5py.io.reads.indexed_fasta import FastaIndex
 from f5py.messages.strict import input_warning
 
@@ -33,8 +33,8 @@ class ReadList:
             text = file.read()
         words = [line.split()[0] for line in text.splitlines() if line.strip()]
         if not words:
-            raise InputFileError(f"{shown_name(path)}: has no names of reads; write one a line")
-        return cls((word.decode("utf-8", "surrogateescape") for word in words), shown_name(path))
+            raise InputFileError(f"{display_name(path)}: has no names of reads; write one a line")
+        return cls((word.decode("utf-8", "surrogateescape") for word in words), display_name(path))
 
     def hold(self, names: Iterable[str]) -> NDArray[np.bool_]:
         """Return which names are in the list, and mark them as found."""

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.names import Names
-from f5py.core.offsets import gathered, offsets_of
+from f5py.core.offsets import gather_slices, offsets_of
 from f5py.errors import InputFileError
-from f5py.io.arrow.text_input import open_bytes, shown_name
+from f5py.io.arrow.text_input import display_name, open_bytes
 from f5py.io.bam.headers import KINDS_OF_READS, TagChanges
 from f5py.io.bam.opening import SAM_HEADERS, error_reason, is_alignment_file, open_alignments
 from f5py.io.bytes.file_state import FileState
@@ -78,7 +78,7 @@ class _TextChunk(NamedTuple):
     def gathered(self, begin: int, end: int) -> Names:
         """Copy pieces of the text that lie between two columns of the rows."""
         begins, ends = self.rows[:, [begin, end]].T.copy()
-        return Names(*gathered(self.text, begins, ends - begins))
+        return Names(*gather_slices(self.text, begins, ends - begins))
 
 
 def tag_numbers(names: Sequence[str]) -> NDArray[np.uint16]:
@@ -234,7 +234,7 @@ def load_reads(path: str) -> ReadIndex:
 
 
 def _warn_of_no_reads(path: str) -> None:
-    input_warning(_WHO, f"{shown_name(path)}: holds no reads")  # as the file of a barcode may
+    input_warning(_WHO, f"{display_name(path)}: holds no reads")  # as the file of a barcode may
 
 
 def _check_names(path: str, names: Names) -> None:
@@ -243,7 +243,7 @@ def _check_names(path: str, names: Names) -> None:
     if (wrong := begins[names.text[begins] == ord("@")]).size:
         name = names[int(np.searchsorted(names.offsets, wrong[0], "right")) - 1]
         raise InputFileError(
-            f"{shown_name(path)}: read {name}: its name begins with @, as only header lines of SAM do; rename it"
+            f"{display_name(path)}: read {name}: its name begins with @, as only header lines of SAM do; rename it"
         )
 
 
@@ -262,7 +262,7 @@ def _text_batches(
         if too_long.any():
             i = int(np.argmax(too_long))
             raise InputFileError(
-                f"{shown_name(path)}: the name of read {n_before + i + 1}, {names[i][:60]}..., has more than "
+                f"{display_name(path)}: the name of read {n_before + i + 1}, {names[i][:60]}..., has more than "
                 f"{_LONGEST_NAME} bytes; shorten it"
             )
         tags, tag_offsets = np.empty(0, np.uint8), np.zeros(n + 1, np.int64)
@@ -287,8 +287,8 @@ def _text_batches(
     if n_left_out:
         input_warning(
             _WHO,
-            f"{shown_name(path)}: {n_left_out} tags of comments do not fit their types and are left out; the first is "
-            f"{first_left_out}",
+            f"{display_name(path)}: {n_left_out} tags of comments do not fit their types and are left out; the first "
+            f"is {first_left_out}",
         )
 
 
@@ -302,7 +302,7 @@ def _text_portions(
     """Parse a FASTA or FASTQ file; the text of what has been yielded is written over then."""
     if path == "-":
         select.select([0], [], [])  # can be interrupted, unlike reading
-    shown = shown_name(path)
+    shown = display_name(path)
     n_before = 0
     with open_bytes(path, advance, zeros=True) as file:
         text, n = np.empty(_FEWEST_BYTES, np.uint8), 0
@@ -388,7 +388,7 @@ def _record_batches(
     """Take the primary records of an alignment file, put back to the orientation of the read."""
     from f5py.io.bam._bam_numba import FLAGS, N_BASES
     from f5py.io.bam.bam_records import fixed_numbers, record_names
-    from f5py.io.bam.record_reads import copied_sequences
+    from f5py.io.bam.record_reads import copy_read_sequences
     from f5py.io.reads import _read_records_numba as compiled
 
     for data, starts, n in chunks:
@@ -402,7 +402,7 @@ def _record_batches(
             last = max(first + 1, int(np.searchsorted(ends, done + max_bases, "right")))
             last = min(last, first + max_reads)
             part = chosen[first:last]
-            letters, offsets, _ = copied_sequences(data, starts, part, sizes[first:last])
+            letters, offsets, _ = copy_read_sequences(data, starts, part, sizes[first:last])
             qualities = np.empty(offsets[-1], np.uint8)
             compiled.copy_qualities(data, starts, part, offsets, qualities)
             tags = np.empty(int((starts[part + 1] - starts[part]).sum()), np.uint8)
@@ -415,7 +415,7 @@ def _record_batches(
 
 def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Iterator[_Chunk]:
     """Read the records of an alignment file, many at a time, and change values of their tags."""
-    from f5py.io.bam.bam_records import converted_chunks, record_chunks, with_changed_tags
+    from f5py.io.bam.bam_records import change_tag_values, encode_chunks, record_chunks
 
     n_read = 0
     state = FileState(path, path)
@@ -426,11 +426,11 @@ def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Ite
                 with open(path, "rb") as stream:
                     for data, starts, n in record_chunks(stream, file.nreferences):
                         n_read += n
-                        yield *with_changed_tags(data, starts, n, changes), n
+                        yield *change_tag_values(data, starts, n, changes), n
             else:
-                for data, starts, n in converted_chunks(file.fetch(until_eof=True), file.header):
+                for data, starts, n in encode_chunks(file.fetch(until_eof=True), file.header):
                     n_read += n
-                    yield *with_changed_tags(data, starts, n, changes), n
+                    yield *change_tag_values(data, starts, n, changes), n
         finally:
             with suppress(OSError):  # of a file that was found to be damaged
                 file.close()

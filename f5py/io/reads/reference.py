@@ -52,13 +52,13 @@ class Reference:
         if not os.path.exists(path):
             raise InputFileError(f"{path}: no such file; give the reference with -g")
         self.path = path
-        self._fai, self._gzi = _beside(path)
+        self._fai, self._gzi = _default_index_names(path)
         try:
             with open(path, "rb") as file:
                 is_zipped = file.read(2) == b"\x1f\x8b"
             if _is_fastq(path):  # htslib would index it differently
                 raise InputFileError(f"{path}: is FASTQ, as reads are; give the reference as FASTA")
-            self._fai, self._gzi = _indexed(path, is_zipped)
+            self._fai, self._gzi = _index_reference(path, is_zipped)
         except (OSError, ValueError) as problem:
             raise self._unreadable(problem) from None
         try:
@@ -163,21 +163,21 @@ class Reference:
         self._fasta.close()
 
 
-def _beside(path: str) -> tuple[str, str]:
+def _default_index_names(path: str) -> tuple[str, str]:
     """Return the default names of ``.fai`` and ``.gzi``."""
     return f"{path}.fai", f"{path}.gzi"
 
 
-def _indexed(path: str, is_zipped: bool) -> tuple[str, str]:
+def _index_reference(path: str, is_zipped: bool) -> tuple[str, str]:
     """Make a missing index; return the names of ``.fai`` and ``.gzi``.
 
     They are beside the file or, if its folder cannot be written, in the user's cache folder.
     """
-    beside = _beside(path)
+    beside = _default_index_names(path)
     can_be_beside = os.path.exists(beside[0]) or os.access(os.path.dirname(os.path.realpath(path)), os.W_OK)
     if can_be_beside and _make_index(path, *beside, is_zipped):
         return beside
-    kept = _kept_names(path)
+    kept = _cached_index_names(path)
     is_new = not os.path.exists(kept[0])
     if not _make_index(path, *kept, is_zipped):
         return beside if can_be_beside else kept
@@ -186,7 +186,7 @@ def _indexed(path: str, is_zipped: bool) -> tuple[str, str]:
     return kept
 
 
-def _kept_names(path: str) -> tuple[str, str]:
+def _cached_index_names(path: str) -> tuple[str, str]:
     """Return both names in the cache folder; they follow from the file's path, size and time."""
     about = os.stat(path)
     key = f"{os.path.realpath(path)}\n{about.st_size}\n{about.st_mtime_ns}"

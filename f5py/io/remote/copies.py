@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from f5py.errors import InputFileError, OutputFileError, UsageError
-from f5py.io.remote.urls import cannot_be_kept, file_system, identity, reading, without_secrets
+from f5py.io.remote.urls import disk_full_error, file_system, identity, reading, redact_url
 
 #: Environment variable with the size limit.
 LIMIT_VARIABLE = "F5PY_REMOTE_CACHE"
@@ -45,7 +45,7 @@ def copy_into(folder: str, url: str, about: dict[str, Any], path: str) -> None:
         Description of the file by its file system.
     """
     system, name = file_system(url)
-    shown = without_secrets(url)
+    shown = redact_url(url)
     key = hashlib.sha256(f"{shown}\0{about['size']}\0{identity(about)}".encode()).hexdigest()[:32]
     kept = os.path.join(folder, key)
     if about["size"] > limit():
@@ -74,7 +74,7 @@ def copy_into(folder: str, url: str, about: dict[str, Any], path: str) -> None:
                 with suppress(OSError):
                     os.unlink(new)
     except OSError as problem:
-        raise cannot_be_kept(url, folder, problem) from None
+        raise disk_full_error(url, folder, problem) from None
 
 
 def _download(system: Any, name: str, path: str) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from f5py.io.bytes.byte_pieces import read_at
-from f5py.io.remote.urls import cannot_be_kept, pieces
+from f5py.io.remote.urls import disk_full_error, pieces
 from f5py.messages import console
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ class RangedFile:
                 if file.write(piece) != len(piece):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as problem:
-            raise cannot_be_kept(self.url, os.path.dirname(self.path), problem) from None
+            raise disk_full_error(self.url, os.path.dirname(self.path), problem) from None
         blocks = slice(begin // _BLOCK, -(-(begin + len(piece)) // _BLOCK))
         if not stay:
             self.n_passing += _BLOCK * int((~self._has[blocks]).sum())
@@ -173,7 +173,7 @@ def is_remote(path: str) -> bool:
     return shown(path) != path
 
 
-def need(path: str, begins: ArrayLike, ends: ArrayLike) -> None:
+def fetch_ranges(path: str, begins: ArrayLike, ends: ArrayLike) -> None:
     """Fetch some ranges of a file if it is remote."""
     if (file := ranged_file(path)) is not None:
         file.need(begins, ends)

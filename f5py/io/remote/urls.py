@@ -24,7 +24,7 @@ def is_url(path: str | None) -> bool:
     return path is not None and _URL.match(path) is not None
 
 
-def without_secrets(url: str) -> str:
+def redact_url(url: str) -> str:
     """Remove passwords from a URL and, for web pages, the query, which may be a signature."""
     url = re.sub(r"(?<=://)[^/@]*@", "", url)
     return re.split(r"[?#]", url, maxsplit=1)[0] if url.lower().startswith("http") else url
@@ -35,7 +35,7 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
 
     Raises `MissingDependencyError` if the package for this scheme is not installed, `InputFileError` if there is none.
     """
-    shown = without_secrets(url)
+    shown = redact_url(url)
     try:
         from fsspec.core import url_to_fs
     except ImportError as problem:
@@ -76,22 +76,20 @@ def reading(url: str) -> Iterator[None]:
     except (F5pyError, ImportError):
         raise
     except FileNotFoundError as problem:
-        raise InputFileError(f"{without_secrets(url)}: no such file") from problem
+        raise InputFileError(f"{redact_url(url)}: no such file") from problem
     except Exception as problem:  # whatever the libraries of the services raise
         raise cannot_be_read(url, problem) from problem
 
 
 def cannot_be_read(url: str, problem: BaseException) -> InputFileError:
     reason = " ".join(str(problem).split()) or type(problem).__name__
-    return InputFileError(
-        f"{without_secrets(url)}: cannot be read ({reason}); check the name, the network and your rights"
-    )
+    return InputFileError(f"{redact_url(url)}: cannot be read ({reason}); check the name, the network and your rights")
 
 
-def cannot_be_kept(url: str, folder: str, problem: OSError) -> OutputFileError:
+def disk_full_error(url: str, folder: str, problem: OSError) -> OutputFileError:
     """Make the error for a file that does not fit on the local disk."""
     return OutputFileError(
-        f"{without_secrets(url)}: cannot be kept in {folder} ({problem.strerror}); make room there, or name another "
+        f"{redact_url(url)}: cannot be kept in {folder} ({problem.strerror}); make room there, or name another "
         "folder with XDG_CACHE_HOME"
     )
 

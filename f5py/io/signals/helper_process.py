@@ -189,7 +189,7 @@ def _started(command: list[str], descriptors: tuple[int, ...]) -> subprocess.Pop
     global _starter
 
     def start() -> subprocess.Popen:
-        with _interrupts_held():
+        with _block_signals():
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=descriptors, env=environment())
 
     if threading.current_thread() is threading.main_thread():
@@ -248,7 +248,7 @@ def answer_each(connection: Connection, answer: Callable[[Any], Any]) -> None:
 
 
 @contextmanager
-def _interrupts_held() -> Iterator[None]:
+def _block_signals() -> Iterator[None]:
     """Block the run's signals in a process started inside, even while it starts."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_HELPERS)
     try:

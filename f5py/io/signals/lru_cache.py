@@ -26,7 +26,7 @@ Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 
-def raise_if_of_machine(problem: BaseException, path: str) -> None:
+def reraise_system_error(problem: BaseException, path: str) -> None:
     """Raise `OSError` with the file's name if a problem was caused by the machine."""
     cause: BaseException | None = problem
     while cause is not None:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from f5py.io.bytes.bgzf_blocks import END_BLOCK
 from f5py.io.files.signal_format import KIND_OF_ENDING, POD5_MAGIC, Kind
-from f5py.io.signals.search import walked
+from f5py.io.signals.search import walk_folder
 
 _READS = (".fastq", ".fq", ".fastq.gz", ".fq.gz")
 #: Ends of complete files; others only need to be unchanged.
@@ -43,7 +43,7 @@ class RunFolder:
         """Return the finished files; raise `OSError` if the folder cannot be read."""
         alignments, reads, signals, unfinished, has_alignments = [], [], [], [], False
         seen = dict(self._seen)
-        for folder, below, names in walked(self.path, self._refuse):
+        for folder, below, names in walk_folder(self.path, self._refuse):
             below[:] = [name for name in below if not name.startswith(".") and not name.endswith(_LEFT_OUT)]
             for name in names:
                 path = os.path.relpath(os.path.join(folder, name), self.path)

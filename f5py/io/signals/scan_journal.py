@@ -9,7 +9,7 @@ import zlib
 from contextlib import AbstractContextManager, suppress
 
 from f5py.errors import DamagedValueError, OutputFileError
-from f5py.io.files.disk import to_disk
+from f5py.io.files.disk import sync_to_disk
 from f5py.io.files.json_values import JsonObject, is_text
 from f5py.messages import console
 
@@ -66,7 +66,7 @@ class ScanJournal(AbstractContextManager["ScanJournal"]):
             # one call per line, so that at most the last one is incomplete
             os.write(self._descriptor, _line(path, state, found))
             if time.monotonic() - self._synced > _SECONDS_BETWEEN_SYNCS:
-                to_disk(self._descriptor)
+                sync_to_disk(self._descriptor)
                 self._synced = time.monotonic()
         except OSError as problem:
             raise self._failure(problem) from None

@@ -13,7 +13,7 @@ from f5py.errors import SignalError
 from f5py.io.files.signal_format import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 
 
-def files_below(folder: str, is_wanted: Callable[[str], bool]) -> list[str]:
+def list_files(folder: str, is_wanted: Callable[[str], bool]) -> list[str]:
     """List the wanted files below a folder in bytewise order; raise `SignalError` if listing fails."""
     return list(_walk(folder, frozenset(), is_wanted))
 
@@ -35,7 +35,7 @@ def _walk(folder: str, above: frozenset[tuple[int, int]], is_wanted: Callable[[s
             yield path
 
 
-def walked(
+def walk_folder(
     folder: str, on_error: Callable[[OSError], object], above: frozenset[tuple[int, int]] = frozenset()
 ) -> Iterator[tuple[str, list[str], list[str]]]:
     """Walk a folder tree like `os.walk`, sorted, following links but not in circles.
@@ -57,7 +57,7 @@ def walked(
     below = [entry.name for entry, is_one in zip(entries, is_folder, strict=True) if is_one]
     yield folder, below, [entry.name for entry, is_one in zip(entries, is_folder, strict=True) if not is_one]
     for name in below:
-        yield from walked(os.path.join(folder, name), on_error, above | {identity})
+        yield from walk_folder(os.path.join(folder, name), on_error, above | {identity})
 
 
 def slow5_files(paths: Sequence[str]) -> list[str]:
@@ -65,7 +65,7 @@ def slow5_files(paths: Sequence[str]) -> list[str]:
     found: list[str] = []
     for path in paths:
         is_folder = os.path.isdir(path)
-        files = files_below(path, lambda file: kind_by_name(file) == "slow5") if is_folder else [path]
+        files = list_files(path, lambda file: kind_by_name(file) == "slow5") if is_folder else [path]
         if not files:
             raise SignalError(
                 f"{path}: no file below this folder is named *.blow5 or *.slow5; give that of the signals"
@@ -97,10 +97,10 @@ def kind_of_file(path: str) -> Kind:
     return kind
 
 
-def kinds_below(path: str) -> dict[Kind, str]:
+def list_formats(path: str) -> dict[Kind, str]:
     """Return the formats of files below a folder, by name, with one file of each."""
     found: dict[Kind, str] = {}
-    for file in files_below(path, lambda file: kind_by_name(file) is not None):
+    for file in list_files(path, lambda file: kind_by_name(file) is not None):
         if (kind := kind_by_name(file)) is not None:
             found.setdefault(kind, file)
     return found
@@ -112,7 +112,7 @@ def kind_by_name(path: str) -> Kind | None:
 
 def kind_of_folder(path: str) -> Kind:
     """Return the format of the files below a folder; raise `SignalError` for none or several."""
-    found = kinds_below(path)
+    found = list_formats(path)
     if len(found) > 1:
         names = " and ".join(KIND_NAMES[kind] for kind in sorted(found))
         raise SignalError(f"{path}: has both {names} files below it; give a folder with one kind")

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import size_of
-from f5py.io.bam.headers import HeaderLines, field_of, header_of_text
+from f5py.io.bam.headers import HeaderLines, field_of, parse_header
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.reads.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers
 from f5py.mapping.batch import MappingBatch
@@ -283,4 +283,4 @@ def _header(index: ReferenceIndex, lines: list[str], command_line: str) -> pysam
     """Make the header of the records: contigs, lines of the input, and this program."""
     contigs = [f"@SQ\tSN:{name}\tLN:{length}" for name, length in zip(index.names, np.diff(index.offsets), strict=True)]
     text = "\n".join(["@HD\tVN:1.6\tSO:coordinate", *contigs, *lines]) + "\n"
-    return header_with_program(header_of_text(text), " ".join(command_line.split()))
+    return header_with_program(parse_header(text), " ".join(command_line.split()))

@@ -15,7 +15,7 @@ from typing import BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import joined_tuples, offsets_of
+from f5py.core.offsets import concatenate_tuples, offsets_of
 from f5py.io.bam.bam_output import write_all
 from f5py.threads.ordered import OrderedWork
 
@@ -112,7 +112,7 @@ class RecordRuns:
         loaded at a time.
         """
         n_runs = len(self._notes) - 1
-        notes = joined_tuples([*self._notes, *self._held_notes])
+        notes = concatenate_tuples([*self._notes, *self._held_notes])
         self._notes, self._held_notes = [], []
         n_filed = sum(self._piece_records)
         self._filed_at = offsets_of(notes.size[:n_filed])  # of the records in the file, if that were not packed
@@ -175,7 +175,7 @@ class RecordRuns:
         if self._file is None:
             self._file = self._open_file()
         descriptor = self._file.fileno()
-        held = joined_tuples(self._held_notes)
+        held = concatenate_tuples(self._held_notes)
         noted = held.ordered(np.argsort(held.key, kind="stable"))
         offsets = offsets_of(noted.size)
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import gathered, offsets_of
+from f5py.core.offsets import gather_slices, offsets_of
 from f5py.io.bam.bam_records import RawRecords
 
 
@@ -88,7 +88,7 @@ def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> Modificati
     columns: list[NDArray] = []
     for values, offsets in ((tags.text, tags.text_offsets), (tags.probability, tags.probability_offsets)):
         sizes = np.where(is_there, np.diff(offsets)[at], 0)
-        columns += gathered(values, offsets[:-1][at], sizes)
+        columns += gather_slices(values, offsets[:-1][at], sizes)
     length = np.where(is_there, tags.length[at], 0)
     return ModificationTags(columns[0], columns[1], columns[2], columns[3], length)
 

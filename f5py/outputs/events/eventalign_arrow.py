@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
-from f5py.core.kmers import kmer_letters, shown_ranks
+from f5py.core.kmers import kmer_letters, trim_ranks
 from f5py.core.offsets import offsets_of
 from f5py.io.arrow.arrow import import_arrow
 from f5py.io.arrow.parquet_table import ParquetTable
@@ -179,7 +179,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         from f5py.outputs.events._eventalign_rows_numba import MARKS
 
         if self._trim:
-            ranks = np.where(ranks < 0, ranks, shown_ranks(ranks, self._model.k, self._trim))
+            ranks = np.where(ranks < 0, ranks, trim_ranks(ranks, self._model.k, self._trim))
         codes = ranks + np.int32(len(MARKS))
         if self._all_kmers is not None:
             return distinct_column(codes, self._all_kmers)

@@ -17,7 +17,7 @@ from numpy.lib.format import write_array
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
-from f5py.core.kmers import kmer_digits, shown_ranks, trimmed
+from f5py.core.kmers import kmer_digits, trim_ranks, trimmed
 from f5py.core.stored_arrays import arrays_until_end, check_column
 from f5py.errors import DamagedValueError, InputFileError
 from f5py.io.files.complete_file import complete_output
@@ -111,8 +111,8 @@ class SiteFinder:
     ) -> tuple[SiteFeatures, NDArray[np.int32]]:
         """Find the sites in the rows of some reads; also return each one's read in the batch."""
         k, trim = self._model.k, self._trim
-        kmer = shown_ranks(rows.reference_rank, k, trim)
-        fits = (rows.model_rank >= 0) & (shown_ranks(np.maximum(rows.model_rank, 0), k, trim) == kmer)
+        kmer = trim_ranks(rows.reference_rank, k, trim)
+        fits = (rows.model_rank >= 0) & (trim_ranks(np.maximum(rows.model_rank, 0), k, trim) == kmer)
         at = np.flatnonzero(fits & used[rows.read])
         read, position, kmer = rows.read[at], rows.position[at].astype(np.int64) + trim + _CENTRE, kmer[at]
         begins = np.flatnonzero(np.diff(read, prepend=-1) | np.diff(position, prepend=-1))

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from f5py.errors import InputFileError
-from f5py.io.arrow.text_input import open_bytes, shown_name
+from f5py.io.arrow.text_input import display_name, open_bytes
 from f5py.outputs.sites.bedmethyl import write_totals
 from f5py.site_frequencies.bedmethyl_rows import bedmethyl_rows
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts
@@ -39,12 +39,12 @@ def merge_bedmethyls(paths: Sequence[str], path: str, n_threads: int) -> None:
     kinds: set[tuple[str, bool]] = set()
     for one in paths:
         with open_bytes(one) as source:
-            for rows in bedmethyl_rows(source, shown_name(one)):
+            for rows in bedmethyl_rows(source, display_name(one)):
                 here = [contigs.setdefault(name, len(contigs)) for name in rows.contigs]
                 kinds |= {(code, bool(rows.combined.any())) for code in rows.codes}
                 if len(kinds) > 1:
                     raise InputFileError(
-                        f"{shown_name(one)}: has other modifications than the files before, or strands that are "
+                        f"{display_name(one)}: has other modifications than the files before, or strands that are "
                         "combined where theirs are not; merge files of one kind"
                     )
                 step = rows.start << 1 | rows.reverse

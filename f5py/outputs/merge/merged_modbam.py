@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import joined_tuples, offsets_of
+from f5py.core.offsets import concatenate_tuples, offsets_of
 from f5py.errors import InputFileError
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.bam_records import chosen_records, with_changed_tags
-from f5py.io.bam.headers import KINDS_OF_READS, HeaderLines, TagChanges, header_of_text
+from f5py.io.bam.bam_records import change_tag_values, chosen_records
+from f5py.io.bam.headers import KINDS_OF_READS, HeaderLines, TagChanges, parse_header
 from f5py.io.bam.joined_bam import JoinedBam
 from f5py.io.bam.record_reads import all_chunks
 from f5py.messages import console
@@ -85,7 +85,7 @@ def _merged_header(files: Sequence[AlignmentFile]) -> tuple[pysam.AlignmentHeade
     merged = HeaderLines()
     changes = [merged.add(line for line in text if line[:3] in KINDS_OF_READS) for text in texts]
     lines = [line for line in texts[0] if line[:3] not in KINDS_OF_READS] + merged.lines
-    return header_of_text("\n".join(lines) + "\n"), changes
+    return parse_header("\n".join(lines) + "\n"), changes
 
 
 def _changed_chunks(
@@ -94,7 +94,7 @@ def _changed_chunks(
     """Yield all records of a file with changed tag values."""
     with closing(all_chunks(file)) as chunks:
         for data, starts, n in chunks:
-            yield *with_changed_tags(data, starts, n, changes), n
+            yield *change_tag_values(data, starts, n, changes), n
 
 
 def _keys(file: AlignmentFile) -> NDArray[np.uint64]:
@@ -172,7 +172,7 @@ def _tags_at(file: AlignmentFile, wanted: NDArray[np.int64]) -> tuple[Modificati
             found.append(tags)
             n_before += n
             n_damaged += int(is_damaged.sum())
-    return joined_tuples(found), n_damaged
+    return concatenate_tuples(found), n_damaged
 
 
 def _write(

@@ -11,7 +11,7 @@ from f5py.compute.provenance import ENTRY, metadata_in_common
 from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.arrow.table import Fields, ParquetOutput
-from f5py.io.arrow.text_input import open_bytes, shown_name
+from f5py.io.arrow.text_input import display_name, open_bytes
 from f5py.io.bytes.byte_pieces import whole_lines
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.output import TextOutput
@@ -40,13 +40,14 @@ def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:
                 first = source.readline(_LONGEST_LINE).rstrip(b"\n")
                 if header is None:
                     header = first
-                    _check_header(shown_name(one), first)
+                    _check_header(display_name(one), first)
                     out.write(first + b"\n")
                 elif first != header:
                     raise InputFileError(
-                        f"{shown_name(one)}: has other columns than {shown_name(paths[0])}; merge tables of one kind"
+                        f"{display_name(one)}: has other columns than {display_name(paths[0])}; merge tables of one "
+                        "kind"
                     )
-                _copy_rows(source, shown_name(one), header, out)
+                _copy_rows(source, display_name(one), header, out)
 
 
 def _copy_rows(source: BinaryIO, shown: str, header: bytes, out: TextOutput) -> None:

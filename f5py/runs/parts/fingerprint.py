@@ -10,7 +10,7 @@ from typing import Any
 from f5py.errors import InputFileError
 from f5py.io.remote import is_url
 from f5py.io.remote.urls import samples, stat_url
-from f5py.io.signals.search import walked
+from f5py.io.signals.search import walk_folder
 from f5py.messages import console
 from f5py.options.input_names import BESIDE_SLOW5
 
@@ -97,7 +97,7 @@ def _refuse(problem: OSError) -> None:
 def _of_folder(path: str) -> dict[str, Any]:
     digest = hashlib.sha256()
     size, modified = 0, 0
-    for folder, _, names in walked(path, _refuse):
+    for folder, _, names in walk_folder(path, _refuse):
         for name in names:
             if name.endswith(BESIDE_SLOW5):  # which a run may make
                 continue

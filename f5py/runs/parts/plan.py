@@ -25,7 +25,7 @@ from f5py import __version__
 from f5py.errors import DamagedValueError, F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRanges
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.disk import to_disk
+from f5py.io.files.disk import sync_to_disk
 from f5py.io.files.json_values import MOST, JsonObject, is_text
 from f5py.io.files.open_below import check_own_folder, is_folder, read_below
 from f5py.messages import console
@@ -93,7 +93,7 @@ class Plan:
                 digest.update(piece)
                 file.write(piece)
             file.flush()
-            to_disk(file.fileno())
+            sync_to_disk(file.fileno())
         _to_disk(path)
         return cls(
             path, command, content["options"], content["inputs"], ranges, content["working_folder"], digest.hexdigest()
@@ -201,7 +201,7 @@ class Plan:
             for name in os.listdir(folder) if self.is_kept else []:
                 descriptor = os.open(folder / name, os.O_RDONLY)
                 try:
-                    to_disk(descriptor)
+                    sync_to_disk(descriptor)
                 finally:
                     os.close(descriptor)
             if self.is_kept:

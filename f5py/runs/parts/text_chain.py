@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.files.atomic_write import is_special, link_into_place
-from f5py.io.files.disk import to_disk
+from f5py.io.files.disk import sync_to_disk
 from f5py.io.files.open_below import check_own_folder, open_below
 from f5py.io.files.output import TextOutput, copy_bytes
 
@@ -123,7 +123,7 @@ class ChainedText:
 
     def to_disk(self) -> None:
         """Flush the text to the disk; may be called by another thread."""
-        to_disk(self._file.fileno())
+        sync_to_disk(self._file.fileno())
 
     def extent(self) -> Extent:
         """Return the range of the rows. Raises `OutputFileError` if they cannot be written."""

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.io.bam.bam_blocks import DamagedBlocksError
-from f5py.io.bam.bam_records import RawRecords, RecordColumns, converted_chunks, record_chunks, tag_values
+from f5py.io.bam.bam_records import RawRecords, RecordColumns, encode_chunks, record_chunks, tag_values
 
 from ...examples import examples
 
@@ -100,7 +100,7 @@ def test_records_go_through_htslib_and_back():
     parts = RawRecords.joined([raw.of_reads(0, 3), raw.of_reads(3, 7)])
     assert parts.read.tolist() == list(range(7))
     assert parts.data.tobytes() == raw.of_reads(0, 7).data.tobytes()
-    sizes = [n for _, _, n in converted_chunks(records, HEADER, at_most=64)]
+    sizes = [n for _, _, n in encode_chunks(records, HEADER, at_most=64)]
     assert sizes == [64, 64, 64, 8]
 
 

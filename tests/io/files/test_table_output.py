@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.io.files.table_output import CsvOutput, as_csv, complete_table, is_csv_header, open_table
+from f5py.io.files.table_output import CsvOutput, complete_table, convert_to_csv, is_csv_header, open_table
 
 from ...examples import examples
 
@@ -53,7 +53,7 @@ def test_csv_has_what_the_rows_have(table: list[list[str]], cuts: list[int]) -> 
     ],
 )
 def test_quotes_are_where_they_are_needed(rows: bytes, expected: bytes) -> None:
-    assert bytes(as_csv(rows)) == expected
+    assert bytes(convert_to_csv(rows)) == expected
 
 
 def test_a_last_row_without_an_end(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 from f5py.errors import SignalError
 from f5py.io.signals.fast5.fast5_scan import list_fast5
 from f5py.io.signals.pod5.reader import pod5_files
-from f5py.io.signals.search import kinds_below
+from f5py.io.signals.search import list_formats
 
-SEARCHES = [(list_fast5, ".fast5"), (pod5_files, ".pod5"), (lambda path: list(kinds_below(path).values()), ".pod5")]
+SEARCHES = [(list_fast5, ".fast5"), (pod5_files, ".pod5"), (lambda path: list(list_formats(path).values()), ".pod5")]
 
 
 @pytest.mark.parametrize(("search", "ending"), SEARCHES)

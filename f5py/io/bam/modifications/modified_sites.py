@@ -88,7 +88,7 @@ def names_of_code(code: str) -> tuple[str, str]:
     return code, _LETTERS.get(code, str(CHEBI.get(code, code)))
 
 
-def modified_sites(
+def find_modified_sites(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: SiteSelection
 ) -> tuple[ModifiedSites, NDArray[np.int64]]:
     """List the calls of `n` records from `record_chunks`, and their counts (`TagCounts.add`).
@@ -122,7 +122,7 @@ def modified_sites(
     return ModifiedSites._make(column[:n_found].copy() for column in columns), counts
 
 
-def listed_sites(
+def iterate_sites(
     alignments: AlignmentFile, wanted: SiteSelection, tags: TagCounts, n_threads: int,
     advance: Callable[[int], object] = lambda count: None,
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], ModifiedSites]]:  # fmt: skip
@@ -140,7 +140,7 @@ def listed_sites(
 
     def work(chunk: tuple[NDArray[np.uint8], NDArray[np.int64], int]):
         data, starts, n = chunk
-        return data, starts[: n + 1], *modified_sites(data, starts, n, wanted)
+        return data, starts[: n + 1], *find_modified_sites(data, starts, n, wanted)
 
     with closing(prefetch_ordered(alignments.chunks(), work, n_threads, "f5py-tags")) as chunks:
         for data, starts, sites, counts in chunks:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, SignalError, pip_install, unavailable
 from f5py.io.signals.fast5._chunks import VBZ_FILTER, filters_of, read_chunks
-from f5py.io.signals.lru_cache import raise_if_of_machine
+from f5py.io.signals.lru_cache import reraise_system_error
 from f5py.io.signals.source import CALIBRATION, FIELDS, UnreadableError
 
 #: Longer signals (70 hours at 4 kHz) mean a damaged header.
@@ -255,7 +255,7 @@ def _why_not_opened(path: str, error: Exception) -> str:
         if not h5f.is_hdf5(os.fsencode(path)):
             return "is not HDF5"
     except (OSError, ValueError) as problem:
-        raise_if_of_machine(problem, path)
+        reraise_system_error(problem, path)
         return f"cannot be opened ({getattr(problem, 'strerror', None) or problem})"
     if "truncated file" in str(error):
         return "is truncated; copy it again"

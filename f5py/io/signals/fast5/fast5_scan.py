@@ -11,7 +11,7 @@ from typing import Any
 from f5py.errors import F5pyError
 from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, answer_each, send
 from f5py.io.signals.scan_journal import Found, ScanJournal
-from f5py.io.signals.search import files_below
+from f5py.io.signals.search import list_files
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 
@@ -26,7 +26,7 @@ def list_fast5(directory: str) -> list[str]:
     """
     if not os.path.isdir(directory):
         return []
-    return files_below(directory, lambda path: ".fast5" in path and "\n" not in path)
+    return list_files(directory, lambda path: ".fast5" in path and "\n" not in path)
 
 
 def read_names(path: str) -> list[str]:

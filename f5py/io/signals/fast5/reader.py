@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from f5py.core.large_arrays import recycled_array
-from f5py.io.signals.lru_cache import LruCache, close_file, most_open, raise_if_of_machine
+from f5py.io.signals.lru_cache import LruCache, close_file, most_open, reraise_system_error
 from f5py.io.signals.source import BlockBuilder, FileReader, Room, SignalBlock, UnreadableError
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Fast5Reader(FileReader):
                 try:
                     block.add(i, *file.read(names[i]))
                 except UnreadableError as problem:
-                    raise_if_of_machine(problem, path)
+                    reraise_system_error(problem, path)
                     block.fail(i, str(problem))
         for i, earlier in repeats:
             block.repeat(i, earlier)
@@ -80,5 +80,5 @@ def _open(path: str) -> Fast5File | str:
     try:
         return Fast5File(path)
     except UnreadableError as problem:
-        raise_if_of_machine(problem, path)
+        reraise_system_error(problem, path)
         return str(problem)

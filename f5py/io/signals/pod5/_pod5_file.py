@@ -55,7 +55,7 @@ class Pod5File:
         self._remote = ranged_file(path)
         try:
             self._extents = None if self._remote is None else fetch_all_but_signals(self._remote)
-            with nullcontext() if self._remote is None else _no_word_of_holes():
+            with nullcontext() if self._remote is None else _suppress_sparse_warning():
                 self._file = pod5.Reader(path)
         except F5pyError:
             raise
@@ -253,7 +253,7 @@ class StoredRead:
 
 
 @contextmanager
-def _no_word_of_holes() -> Iterator[None]:
+def _suppress_sparse_warning() -> Iterator[None]:
     """Suppress the library's warning about sparse files on standard error."""
     try:
         error = os.dup(2)

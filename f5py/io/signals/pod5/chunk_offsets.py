@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from f5py.core.large_arrays import recycled_array
 from f5py.core.names import numbered
-from f5py.core.offsets import elements_of, joined_tuples, offsets_of
+from f5py.core.offsets import concatenate_tuples, elements_of, offsets_of
 from f5py.io.signals.pod5.reader import MAX_SAMPLES, NO_UUID, Pod5Reader, look_up, rows_of
 from f5py.io.signals.pod5.uuids import keys_of_names
 from f5py.io.signals.source import FIELDS, NO_FILE, Room, SignalBlock
@@ -100,7 +100,7 @@ class ChunkOffsetReader(Pod5Reader):
             for part in of_file:
                 parts.append(part._replace(keys=_in_files(np.full(len(part.keys), number), part.keys)))
                 places.append(file.places_of(part.pieces))
-        return joined_tuples(parts), np.concatenate(places), whys
+        return concatenate_tuples(parts), np.concatenate(places), whys
 
 
 def _in_files(files: NDArray[np.int64], keys: NDArray[np.void]) -> NDArray[Any]:

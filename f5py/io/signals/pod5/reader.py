@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from f5py.core.large_arrays import recycled_array
 from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
-from f5py.io.signals.lru_cache import LruCache, close_file, most_open, raise_if_of_machine
+from f5py.io.signals.lru_cache import LruCache, close_file, most_open, reraise_system_error
 from f5py.io.signals.pod5.uuids import keys_of_names, names_of_keys
-from f5py.io.signals.search import files_below
+from f5py.io.signals.search import list_files
 from f5py.io.signals.source import NO_FILE, BlockBuilder, FileReader, FileSource, Room, SignalBlock, UnreadableError
 from f5py.messages.strict import input_warning
 
@@ -107,7 +107,7 @@ class Pod5Reader(FileReader):
                         file.decode(read, samples)
                         builder.add(first, samples, read.calibration)
                 except UnreadableError as problem:
-                    raise_if_of_machine(problem, path)
+                    reraise_system_error(problem, path)
                     builder.fail(first, str(problem))
                 for i in again:
                     builder.repeat(i, first)
@@ -121,7 +121,7 @@ class Pod5Reader(FileReader):
             try:
                 file.decode(read, samples)
             except UnreadableError as problem:
-                raise_if_of_machine(problem, paths[first])
+                reraise_system_error(problem, paths[first])
                 found[first] = str(problem)
             for i in again:
                 block.samples[block.offsets[i] : block.offsets[i + 1]] = samples
@@ -248,7 +248,7 @@ def pod5_files(path: str | os.PathLike[str]) -> list[str]:
         if not os.path.exists(path):
             raise SignalError(f"{path}: no such file or folder; name a POD5 file or the folder that holds the files")
         return [os.fspath(path)]
-    files = files_below(os.fspath(path), lambda file: file.endswith(".pod5"))
+    files = list_files(os.fspath(path), lambda file: file.endswith(".pod5"))
     if not files:
         raise SignalError(f"{path}: no file below this folder is named *.pod5; give the folder of the signals")
     return files
@@ -270,7 +270,7 @@ def _open(path: str) -> Pod5File | str:
     try:
         return Pod5File(path)
     except UnreadableError as problem:
-        raise_if_of_machine(problem, path)
+        reraise_system_error(problem, path)
         return f"is in a file that {problem}"
 
 
@@ -289,7 +289,7 @@ def keys_of(path: str) -> NDArray[np.void]:
         finally:
             file.close()
     except UnreadableError as problem:
-        raise_if_of_machine(problem, path)
+        reraise_system_error(problem, path)
         raise SignalError(f"{path}: the file {problem}") from None
 
 
@@ -322,7 +322,7 @@ def look_up(file: Pod5File, keys: NDArray[np.void], path: str) -> tuple[list[Rea
     try:
         return file.find(keys), "is not in this file"
     except UnreadableError as problem:
-        raise_if_of_machine(problem, path)
+        reraise_system_error(problem, path)
         return [], str(problem)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from f5py.errors import OutputFileError, SignalError
 from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.files.complete_file import complete_output
-from f5py.io.remote import need
+from f5py.io.remote import fetch_ranges
 from f5py.io.signals.slow5._slow5_functions import CodecFunctions, functions
 from f5py.io.signals.slow5._slow5_numba import CANNOT_DECOMPRESS, CANNOT_READ, GOOD, NOT_FOUND, SHORTER
 from f5py.messages import console
@@ -95,7 +95,7 @@ def records_of(path: str, form: RecordFormat, file: RecordFile, workers: Callabl
         console.info("open_slow5", f"{index}: not found; indexing {path}")
     else:
         input_warning("open_slow5", f"{index}: {found}; indexing {path} again")
-    need(path, 0, end)
+    fetch_ranges(path, 0, end)
     records = _scan(path, form, file, workers())
     try:
         with complete_output(index, is_index=True) as out:
