@@ -24,7 +24,7 @@ from report import show, where_timed
 from f5py.compute.gpu.device import open_device
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.io.reads.read_records import read_batches
+from f5py.io.sequences.read_records import read_batches
 from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.segments import Segments

@@ -25,7 +25,7 @@ from f5py.compute.gpu.device import open_device
 from f5py.core._turns_numba import counter, own_turns
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.io.reads.read_records import sequence_batches
+from f5py.io.sequences.read_records import sequence_batches
 from f5py.jit.kernel import exact_kernel
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.gpu.mems import GpuMems

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from f5py.errors import F5pyError, InputFileError, UsageError
-from f5py.io.reads.read_index_output import ReadIndexOutput
+from f5py.io.sequences.read_index_output import ReadIndexOutput
 from f5py.io.signals.fast5.fast5_scan import list_fast5, report_skipped, scan_fast5
 from f5py.io.signals.scan_journal import Found, ScanJournal
 from f5py.io.signals.sequencing_summary import read_summary_list, reads_by_file

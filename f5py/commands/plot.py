@@ -29,8 +29,8 @@ from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.files.complete_file import complete_output
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.reads.read_list import ReadList
-from f5py.io.reads.read_records import sequence_batches
 from f5py.io.reads.reference import Reference
+from f5py.io.sequences.read_records import sequence_batches
 from f5py.io.signals import SignalSource, open_signals
 from f5py.messages import console
 from f5py.methylation.calls import call_methylation

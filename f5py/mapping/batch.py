@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.io.reads.read_records import ReadRecords
+from f5py.io.sequences.read_records import ReadRecords
 
 
 class Anchors(NamedTuple):

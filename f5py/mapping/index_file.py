@@ -18,7 +18,7 @@ from f5py.errors import DamagedValueError, InputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.json_values import MOST, JsonObject
 from f5py.io.files.mapped_file import MappedFile
-from f5py.io.reads.read_records import sequence_batches
+from f5py.io.sequences.read_records import sequence_batches
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.mem.fm_index import FmIndex
 

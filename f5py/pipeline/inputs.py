@@ -18,9 +18,9 @@ from f5py.io.bam.record_reads import RecordReads
 from f5py.io.files.inputs_in_use import check_can_be_output
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.reads.read_list import ReadList
-from f5py.io.reads.read_records import load_reads
 from f5py.io.reads.reference import Reference
 from f5py.io.remote import is_url
+from f5py.io.sequences.read_records import load_reads
 from f5py.io.signals import SignalSource, open_signals
 from f5py.messages import console
 from f5py.options import Option, Options, declarations

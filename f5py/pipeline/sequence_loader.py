@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.offsets import gather_slices
 from f5py.io.reads.read_list import ReadList
-from f5py.io.reads.read_records import Sequences as ReadSequences
-from f5py.io.reads.read_records import sequence_batches
+from f5py.io.sequences.read_records import Sequences as ReadSequences
+from f5py.io.sequences.read_records import sequence_batches
 from f5py.io.signals import SignalSource
 from f5py.io.signals.split_reads import name_duplex_reads
 from f5py.pipeline.parts import Part

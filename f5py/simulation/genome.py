@@ -13,7 +13,7 @@ from f5py.core.motifs import IUPAC
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.samtools import run_samtools
-from f5py.io.reads.read_records import sequence_batches
+from f5py.io.sequences.read_records import sequence_batches
 
 LETTERS = np.frombuffer(b"ACGTN", dtype=np.uint8)
 OTHER = 4  # code of everything that is not A, C, G or T

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from f5py.commands.index import index_fast5, run
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.files.atomic_write import AtomicFile
-from f5py.io.reads import read_index_output
 from f5py.io.reads.read_index import ReadIndex
+from f5py.io.sequences import read_index_output
 from f5py.messages import console
 from f5py.options.table_commands import IndexOptions
 

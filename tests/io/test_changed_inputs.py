@@ -16,7 +16,7 @@ from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import open_bytes
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
-from f5py.io.reads.read_records import sequence_batches
+from f5py.io.sequences.read_records import sequence_batches
 
 from ..made_data import ReadSet
 

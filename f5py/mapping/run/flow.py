@@ -19,7 +19,7 @@ from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import size_of
 from f5py.io.bam.headers import HeaderLines, field_of, parse_header
 from f5py.io.files.complete_file import complete_text_output
-from f5py.io.reads.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers
+from f5py.io.sequences.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.options import MapOptions, parse_read_group

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import F5pyError, InputFileError, UsageError
-from f5py.io.reads.read_records import check_read_files, sequence_batches
 from f5py.io.reads.reference_errors import check_blocks
+from f5py.io.sequences.read_records import check_read_files, sequence_batches
 from f5py.jit.warm_up import warm_up
 from f5py.mapping.darwin.dsoft import build_kmer_table
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from f5py.io.reads.read_index_output import ReadIndexOutput, _AtomicFiles, _write_rows
+from f5py.io.sequences.read_index_output import ReadIndexOutput, _AtomicFiles, _write_rows
 
 
 def write_sequence_index(reads_path: str, threads: int = 4, sources: Sequence[str] = ()) -> dict[str, str]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from f5py.io.reads.read_records import read_batches
+from f5py.io.sequences.read_records import read_batches
 
 
 def _wrapped(text: bytes, width: int, newline: bytes) -> bytes:

@@ -14,9 +14,9 @@ from f5py.core.names import Names
 from f5py.core.offsets import gather_slices
 from f5py.errors import OutputFileError
 from f5py.io.files.atomic_write import AtomicFile, temporary_name
-from f5py.io.reads.read_block_writer import ReadBlockWriter
 from f5py.io.reads.read_files import ALL_READS
-from f5py.io.reads.read_records import Sequences, sequence_batches
+from f5py.io.sequences.read_block_writer import ReadBlockWriter
+from f5py.io.sequences.read_records import Sequences, sequence_batches
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
 from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX

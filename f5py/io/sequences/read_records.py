@@ -68,7 +68,7 @@ class ReadRecords:
 
 
 class _TextChunk(NamedTuple):
-    """Consecutive whole records of a text, as `f5py.io.reads._read_records_numba.parse_reads` finds them."""
+    """Consecutive whole records of a text, as `f5py.io.sequences._read_records_numba.parse_reads` finds them."""
 
     text: NDArray[np.uint8]
     rows: NDArray[np.int64]
@@ -181,7 +181,7 @@ def sequence_batches(
     MissingDependencyError
         A package is needed to read the file.
     """
-    from f5py.io.reads import _read_records_numba as compiled
+    from f5py.io.sequences import _read_records_numba as compiled
 
     check_read_files([path])
     n_reads = 0
@@ -251,7 +251,7 @@ def _text_batches(
     path: str, max_bases: int, dropped: NDArray[np.uint16], with_comments: bool, advance: Callable[[int], object]
 ) -> Iterator[ReadRecords]:
     """Read a FASTA or FASTQ file in batches."""
-    from f5py.io.reads import _read_records_numba as compiled
+    from f5py.io.sequences import _read_records_numba as compiled
 
     n_before = n_left_out = 0
     first_left_out = ""
@@ -267,7 +267,7 @@ def _text_batches(
             )
         tags, tag_offsets = np.empty(0, np.uint8), np.zeros(n + 1, np.int64)
         if with_comments:
-            from f5py.io.reads._comment_tags_numba import tags_of_comments
+            from f5py.io.sequences._comment_tags_numba import tags_of_comments
 
             size = int((portion.rows[:, compiled.COMMENT_END] - portion.rows[:, compiled.COMMENT]).sum())
             tags = np.empty(2 * size + 16, np.uint8)
@@ -342,7 +342,7 @@ def _bytes_for(max_bases: int, text: NDArray[np.uint8]) -> int:
 
 def _parsed(data: NDArray[np.uint8], is_last: bool, max_bases: int, max_reads: int) -> tuple[_TextChunk, int, int]:
     """Parse the whole reads that text begins with; also return their bytes, and what is wrong behind them."""
-    from f5py.io.reads import _read_records_numba as compiled
+    from f5py.io.sequences import _read_records_numba as compiled
 
     letters, qualities = np.empty(len(data), np.uint8), np.empty(len(data), np.uint8)
     rows = np.empty((min(len(data) // _SHORTEST_RECORD + 2, max_reads), compiled.N_COLUMNS), np.int64)
@@ -355,7 +355,7 @@ def _parsed(data: NDArray[np.uint8], is_last: bool, max_bases: int, max_reads: i
 
 def _wrong_text(shown: str, text: NDArray[np.uint8], used: int, problem: int, n_before: int) -> InputFileError:
     """Make the error for a damaged file."""
-    from f5py.io.reads import _read_records_numba as compiled
+    from f5py.io.sequences import _read_records_numba as compiled
 
     words = text[used : used + 300].tobytes().lstrip()[1:].split(maxsplit=1)
     name = words[0][:60].decode("utf-8", "replace") if words else ""
@@ -389,7 +389,7 @@ def _record_batches(
     from f5py.io.bam._bam_numba import FLAGS, N_BASES
     from f5py.io.bam.bam_records import fixed_numbers, record_names
     from f5py.io.bam.record_reads import copy_read_sequences
-    from f5py.io.reads import _read_records_numba as compiled
+    from f5py.io.sequences import _read_records_numba as compiled
 
     for data, starts, n in chunks:
         advance(int(starts[n] - starts[0]))

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.errors import InputFileError
-from f5py.io.reads.read_records import sequence_batches
+from f5py.io.sequences.read_records import sequence_batches
 
 from ...examples import examples
 from ...patience import PATIENCE
@@ -107,7 +107,7 @@ def test_real_reads(ecoli):
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
 def test_standard_input(compress):
     code = (
-        "from f5py.io.reads.read_records import sequence_batches\n"
+        "from f5py.io.sequences.read_records import sequence_batches\n"
         "print([(list(names), bases.tobytes()) for names, bases, *_ in sequence_batches('-', 100, 3)])"
     )
     done = subprocess.run(

@@ -4,7 +4,7 @@
 import numpy as np
 
 from f5py.io.bam._bam_numba import find_tag
-from f5py.io.reads._read_records_numba import COMMENT, COMMENT_END
+from f5py.io.sequences._read_records_numba import COMMENT, COMMENT_END
 from f5py.jit.kernel import exact_inner, exact_kernel
 
 _TAB, _SPACE = 9, 32

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.io.bytes.bgzf_blocks import END_BLOCK
-from f5py.io.reads.read_records import Sequences
+from f5py.io.sequences.read_records import Sequences
 from f5py.threads.pool import WorkerPool
 
 #: Bytes of text from which a block gets no further read.
@@ -38,7 +38,7 @@ class ReadBlockWriter:
         self._starts: list[NDArray[np.int64]] = []
 
     def write(self, batch: Sequences) -> None:
-        from f5py.io.reads._read_blocks_numba import (
+        from f5py.io.sequences._read_blocks_numba import (
             MOST_MORE,
             MOST_TEXT,
             compress_blocks,

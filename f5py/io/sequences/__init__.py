@@ -1,0 +1,1 @@
+"""Reads and contigs from FASTA, FASTQ and alignment files, and the index of reads written from them."""
