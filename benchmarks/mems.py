@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from report import show, where_timed
 
 from f5py.compute.gpu.device import open_device
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.io.sequences.read_records import sequence_batches
 from f5py.jit.kernel import exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.gpu.mems import GpuMems
 from f5py.mapping.index.reference_index import codes_of
@@ -45,14 +45,14 @@ _ERRORS = 0.1
 
 
 @exact_kernel
-def _search_only(turn, reads, bases, offsets, index, min_length, limit):
+def _search_only(queue, reads, bases, offsets, index, min_length, limit):
     """Find matches and their places of all reads, without anchors, as a GPU's kernels do."""
     n_found = 0
     pattern = np.empty(0, np.uint8)
     counts = np.empty(0, np.int32)
     mems = np.empty((0, N_COLUMNS), np.int32)
     located = np.empty(0, np.int32)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         begin, end = offsets[reads[i]], offsets[reads[i] + 1]
         if pattern.shape[0] < end - begin:
             pattern = np.empty(end - begin, np.uint8)

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.comparison.event_rows import ReadLevels
-from f5py.core._turns_numba import counter, own_turns
 from f5py.io.bounds import POSITION_BITS
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.threads.pool import WorkerPool
 
 _FACTS = ("mean", "median", "sd")
@@ -124,7 +124,7 @@ def _describe(values, result):
 
 
 @exact_kernel
-def compare_groups(turn, groups, first, middle, end, values, described, tested):
+def compare_groups(queue, groups, first, middle, end, values, described, tested):
     """Compare the samples of every group.
 
     Parameters
@@ -139,7 +139,7 @@ def compare_groups(turn, groups, first, middle, end, values, described, tested):
     tested : float64, shape (n_groups, 4)
         As by `compare_sorted`.
     """
-    for i in own_turns(counter(turn), groups.shape[0]):
+    for i in claimed_indices(work_counter(queue), groups.shape[0]):
         g = groups[i]
         a = values[first[g] : middle[g]]
         b = values[middle[g] : end[g]]

@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.abea.align import AlignmentLimits, EventMap, align_read
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.c_memory import address_of_data, call_with_two
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.pore_model.model import Levels
 from f5py.signal.events import reverse_events
 from f5py.signal.scaling import estimate_scaling, fill_ranks, recalibrate
@@ -48,7 +48,7 @@ def _seconds(clock, spec):
 
 
 @exact_kernel
-def align_all(turn, reads, bases, events, base_map, scaling, found, settings):
+def align_all(queue, reads, bases, events, base_map, scaling, found, settings):
     """Apply `fill_ranks`, `estimate_scaling`, `align_read` and, where that succeeds, `recalibrate` to `reads`.
 
     Parameters
@@ -66,7 +66,7 @@ def align_all(turn, reads, bases, events, base_map, scaling, found, settings):
     """
     model = settings.model
     spec = np.zeros(2, np.int64)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         first = base_map.offsets[read]
         stop = base_map.offsets[read + 1]

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from f5py.core._kmers_numba import next_rank
 from f5py.core._read_view_numba import closest_event, read_view
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import ReadBatch, ReadStatus, Rows, RowState
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE, REFERENCE_SKIP
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI, MIN_STAY, P_BAD, P_SKIP, P_SKIP_SELF
@@ -34,6 +33,7 @@ from f5py.event_alignment.viterbi import (
     words_needed,
 )
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -219,7 +219,7 @@ def _align_read(batch, read, codes, model, ln_var, transitions, windows, rows):
 
 
 @exact_kernel
-def align_all(turn, reads, batch, codes, model, ln_var, transitions, windows, rows):
+def align_all(queue, reads, batch, codes, model, ln_var, transitions, windows, rows):
     """Fill the rows of `reads`.
 
     Parameters
@@ -234,7 +234,7 @@ def align_all(turn, reads, batch, codes, model, ln_var, transitions, windows, ro
         (n_reads,)), and whether a read ends at its first exon or window without aligned bases.
     rows : f5py.core.batch.Rows
     """
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         rows.n[read] = _align_read(batch, read, codes, model, ln_var, transitions, windows, rows)
 

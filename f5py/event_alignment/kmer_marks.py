@@ -5,18 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import ReadBatch
 from f5py.core.cigar import ALIGNED, DELETION, INSERTION, OF_READ, OF_REFERENCE
 from f5py.core.motifs import COMPLEMENTS
 from f5py.jit.kernel import exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.threads.pool import WorkerPool
 
 _EQUAL, _DIFFERS, _INSERTED, _DELETED, _OUTSIDE = (np.uint8(ord(mark)) for mark in "=XID.")
 
 
 @exact_kernel
-def fill_marks(turn, reads, alignments, bases, base_offsets, letters, kmer, marks):
+def fill_marks(queue, reads, alignments, bases, base_offsets, letters, kmer, marks):
     """Fill the mark of each k-mer of the reads' references, by its first base.
 
     Parameters
@@ -31,7 +31,7 @@ def fill_marks(turn, reads, alignments, bases, base_offsets, letters, kmer, mark
     marks : uint8, shape (reference_offsets[-1],)
     """
     k, trim = kmer
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         begin, end = alignments.reference_offsets[read], alignments.reference_offsets[read + 1]
         n_bases = base_offsets[read + 1] - base_offsets[read]

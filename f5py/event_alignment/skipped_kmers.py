@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import ReadBatch, Rows, RowState
 from f5py.core.cigar import DELETION, OF_REFERENCE
 from f5py.core.offsets import offsets_of
 from f5py.jit.kernel import exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.threads.pool import WorkerPool
 
 _NEW_SEGMENT = np.uint8(RowState.NEW_SEGMENT)
@@ -17,7 +17,7 @@ _NEVER = np.int64(np.iinfo(np.int64).max)
 
 
 @exact_kernel
-def count_rows(turn, reads, rows, n):
+def count_rows(queue, reads, rows, n):
     """Count the rows of each read, including those of skipped k-mers.
 
     Parameters
@@ -26,7 +26,7 @@ def count_rows(turn, reads, rows, n):
     n : int64, shape (n_reads,)
     """
     offsets, n_rows, _, position, state = rows
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         first = offsets[read]
         n[read] = n_rows[read]
@@ -36,7 +36,7 @@ def count_rows(turn, reads, rows, n):
 
 
 @exact_kernel
-def fill_rows(turn, reads, rows, events, alignments, k, trim, marked):
+def fill_rows(queue, reads, rows, events, alignments, k, trim, marked):
     """Copy the rows of the reads and insert those of skipped k-mers.
 
     Parameters
@@ -51,7 +51,7 @@ def fill_rows(turn, reads, rows, events, alignments, k, trim, marked):
     """
     offsets, n_rows, row_event, row_position, row_state = rows
     marked_offsets, _, event, position, state = marked
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         if n_rows[read] == 0:
             continue

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 
 _SMALL = 64
 #: So many ascending runs are merged, one after the other.
@@ -158,7 +158,7 @@ def sort_runs(x, y, n, scratch):
 
 
 @exact_kernel
-def sort_reads(turn, reads, x, y, offsets):
+def sort_reads(queue, reads, x, y, offsets):
     """Sort what each of some reads has, as `sort_pairs` does.
 
     Parameters
@@ -167,7 +167,7 @@ def sort_reads(turn, reads, x, y, offsets):
     offsets : int64, shape (n_reads + 1,)
     """
     scratch = np.empty(SORT_SCRATCH, np.int64)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         sort_pairs(x, y, offsets[reads[i]], offsets[reads[i] + 1], scratch)
 
 

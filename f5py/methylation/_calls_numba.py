@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._read_view_numba import read_view, segment_of
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
 from f5py.jit.c_memory import aligned_floats
 from f5py.jit.kernel import inner, kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.methylation._groups_numba import (
     FLANK,
     GroupBatch,
@@ -242,7 +242,7 @@ def score_groups(batch, model, motifs, noise, overlapping, listed, scores):
 
 
 @kernel
-def score_blocks(turn, blocks, batch, model, motifs, noise, listed, scores):
+def score_blocks(queue, blocks, batch, model, motifs, noise, listed, scores):
     """Score blocks of groups by `score_groups`, one block per task.
 
     Parameters
@@ -252,7 +252,7 @@ def score_blocks(turn, blocks, batch, model, motifs, noise, listed, scores):
     listed, scores
         All groups, as of `score_groups`.
     """
-    for i in own_turns(counter(turn), blocks.shape[0]):
+    for i in claimed_indices(work_counter(queue), blocks.shape[0]):
         first = blocks[i]
         count = min(BLOCK, listed.read.shape[0] - first)
         block = first_listed(GroupBatch(listed.read[first:], groups_from(listed.groups, first)), count)
@@ -286,7 +286,7 @@ def _call_listed(listed, place, batch, model, motifs, noise, overlapping, calls)
 
 
 @inner
-def call_groups(turn, reads, batch, model, motifs, noise, listing, calls):
+def call_groups(queue, reads, batch, model, motifs, noise, listing, calls):
     """Find and score the site groups of `reads`.
 
     Parameters
@@ -314,7 +314,7 @@ def call_groups(turn, reads, batch, model, motifs, noise, listing, calls):
     overlapping = listing is not None
     scratch = site_scratch(0, 0)
     count = 0
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         view = read_view(batch, read, model.k)
         groups = groups_from(listed.groups, count)
@@ -336,7 +336,7 @@ def call_groups(turn, reads, batch, model, motifs, noise, listing, calls):
 
 
 @kernel
-def call_all(turn, reads, batch, model, motifs, noise, calls):
+def call_all(queue, reads, batch, model, motifs, noise, calls):
     """Find and score the site groups of `reads`.
 
     Parameters
@@ -348,4 +348,4 @@ def call_all(turn, reads, batch, model, motifs, noise, calls):
         Of forward and of reverse reads.
     calls : f5py.core.batch.Calls
     """
-    call_groups(turn, reads, batch, model, motifs, noise, None, calls)
+    call_groups(queue, reads, batch, model, motifs, noise, None, calls)

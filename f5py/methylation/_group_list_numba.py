@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._read_view_numba import read_view
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.hmm import P_BAD, P_SKIP
 from f5py.jit.kernel import inner, kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.methylation._calls_numba import call_groups
 from f5py.methylation._groups_numba import FLANK, Groups, enlarged_scratch, find_groups, site_scratch, window_length
 from f5py.methylation._hmm_numba import stay_probability
@@ -59,7 +59,7 @@ def list_read(read, k, motif, calls, slots, events, listing, scratch):
 
 
 @kernel
-def list_all(turn, reads, batch, k, motifs, calls, listing):
+def list_all(queue, reads, batch, k, motifs, calls, listing):
     """Apply `list_read` to `reads`.
 
     Parameters
@@ -72,7 +72,7 @@ def list_all(turn, reads, batch, k, motifs, calls, listing):
         As of `list_read`.
     """
     scratch, events = site_scratch(0, 0), np.empty((2, 0), np.int64)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         view = read_view(batch, read, k)
         motif = motifs[1 if view.reverse else 0]
@@ -84,7 +84,7 @@ def list_all(turn, reads, batch, k, motifs, calls, listing):
 
 
 @kernel
-def call_and_list(turn, reads, batch, model, motifs, noise, listing, calls):
+def call_and_list(queue, reads, batch, model, motifs, noise, listing, calls):
     """Find, list and score the site groups of `reads`.
 
     Parameters
@@ -93,7 +93,7 @@ def call_and_list(turn, reads, batch, model, motifs, noise, listing, calls):
     others
         Those of `f5py.methylation._calls_numba.call_all`. All overlapping sites count.
     """
-    call_groups(turn, reads, batch, model, motifs, noise, listing, calls)
+    call_groups(queue, reads, batch, model, motifs, noise, listing, calls)
 
 
 @kernel

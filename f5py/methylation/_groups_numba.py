@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._read_view_numba import closest_event, segment_of
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
 from f5py.jit.kernel import inner, kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 
 #: Bases of a window before the first site and after the first base of the last site.
 FLANK = 10
@@ -309,7 +309,7 @@ def order_groups(alignments, listed, order_key):
 
 
 @kernel
-def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
+def count_all(queue, reads, alignments, motifs, n_groups, n_sites):
     """Apply `count_groups` to `reads`.
 
     Parameters
@@ -320,7 +320,7 @@ def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
     n_groups, n_sites : int64, shape (n_reads,)
     """
     scratch = site_scratch(0, 0)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         segment = segment_of(alignments, read)
         scratch = enlarged_scratch(scratch, segment.shape[0], 0)

@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._read_view_numba import segment_of
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import Calls
 from f5py.jit.kernel import inner, kernel
 from f5py.jit.streaming_stores import load_ahead
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.methylation._calls_numba import Scores, fill_plain
 from f5py.methylation._group_list_numba import GroupWindows
 from f5py.methylation._groups_numba import is_site, sites_per_kmer
@@ -24,7 +24,7 @@ from f5py.methylation._site_densities_numba import make_arena
 from f5py.methylation._site_windows_numba import SiteWindows, StateLikelihoods, WindowScalings, score_windows
 
 #: Windows of a thread's task.
-WINDOWS_PER_TURN = 128
+WINDOWS_PER_TASK = 128
 # means of events per cache line
 _PER_LINE = 16
 # bits of the sort keys of windows, the last ones first
@@ -75,7 +75,7 @@ class SiteLikelihoods(NamedTuple):
 
 
 @kernel
-def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
+def list_sites(queue, reads, alignments, motifs, span, listed, sites, calls):
     """List the sites of the groups of `reads`.
 
     Parameters
@@ -92,7 +92,7 @@ def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
         Of sites; filled except for the log-likelihoods.
     """
     groups, windows = listed
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         segment = segment_of(alignments, read)
         start = alignments.start[read]
@@ -113,14 +113,14 @@ def list_sites(turn, reads, alignments, motifs, span, listed, sites, calls):
 
 
 @kernel
-def order_sites(turn, one, reads, k, ordered):
+def order_sites(queue, one, reads, k, ordered):
     """Order the windows of groups of several sites so that those of a pack are alike.
 
     The order is by width, number of k-mers, positions of the sites and number of events.
 
     Parameters
     ----------
-    turn, one
+    queue, one
         Of a single task.
     reads : int64, shape (n,)
     k : int
@@ -128,7 +128,7 @@ def order_sites(turn, one, reads, k, ordered):
         Slots and reads are filled.
     """
     (groups, windows), sites, order, of_read = ordered
-    for _ in own_turns(counter(turn), one.shape[0]):
+    for _ in claimed_indices(work_counter(queue), one.shape[0]):
         most = order.shape[0]
         keys = np.empty((2, most), np.int64)
         slots = np.empty((2, most), np.int64)
@@ -167,12 +167,12 @@ def order_sites(turn, one, reads, k, ordered):
 
 
 @kernel
-def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
+def score_sites(queue, tasks, batch, model, motifs, noise, ordered, found):
     """Score the sites of windows.
 
     Parameters
     ----------
-    turns : int64, shape (ceil(n_windows / WINDOWS_PER_TURN),)
+    tasks : int64, shape (ceil(n_windows / WINDOWS_PER_TASK),)
         Numbers of tasks.
     batch : f5py.core.batch.BatchView
     model, motifs, noise
@@ -191,8 +191,8 @@ def score_sites(turn, turns, batch, model, motifs, noise, ordered, found):
     )  # fmt: skip
     first_sites, site_widths, site_places, means = sites.first, sites.width, sites.place, batch.events.mean
     room = make_arena(0)
-    for i in own_turns(counter(turn), turns.shape[0]):
-        chosen = order[turns[i] * WINDOWS_PER_TURN : (turns[i] + 1) * WINDOWS_PER_TURN]
+    for i in claimed_indices(work_counter(queue), tasks.shape[0]):
+        chosen = order[tasks[i] * WINDOWS_PER_TASK : (tasks[i] + 1) * WINDOWS_PER_TASK]
         n = chosen.shape[0]
         n_bases = 0
         n_sites = 0
@@ -334,7 +334,7 @@ def weigh_sites(n_sites, groups, noise, agreement, scores):
 
 
 @kernel
-def finish_sites(turn, reads, groups, sites, found, noise, agreement, calls):
+def finish_sites(queue, reads, groups, sites, found, noise, agreement, calls):
     """Compute the log-likelihoods of the sites of `reads` from their likelihoods.
 
     Parameters
@@ -348,7 +348,7 @@ def finish_sites(turn, reads, groups, sites, found, noise, agreement, calls):
     calls : f5py.core.batch.Calls
         Of sites; their log-likelihoods are filled.
     """
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         first_group, n = groups.offsets[read], groups.n[read]
         first, end = calls.offsets[read], calls.offsets[read] + calls.n[read]

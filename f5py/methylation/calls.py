@@ -174,7 +174,7 @@ def call_sites(batch: ReadBatch, reads: NDArray[np.int64], inputs: tuple, pool: 
     """
     from f5py.methylation._group_list_numba import call_and_list
     from f5py.methylation._site_list_numba import (
-        WINDOWS_PER_TURN,
+        WINDOWS_PER_TASK,
         CalledGroups,
         OrderedWindows,
         SiteLikelihoods,
@@ -196,8 +196,8 @@ def call_sites(batch: ReadBatch, reads: NDArray[np.int64], inputs: tuple, pool: 
     ordered = OrderedWindows(listed, sites, np.empty(n_windows, np.int64), np.empty(n_groups, np.int64))
     seconds += pool.run(order_sites, np.zeros(1, np.int64), reads, model.k, ordered, order=number)
     found = SiteLikelihoods(np.empty((n_sites, 2)), np.empty(n_groups))
-    turns = np.arange(-(-n_windows // WINDOWS_PER_TURN))
-    seconds += pool.run(score_sites, turns, view, model, motifs, noise, ordered, found, order=number)
+    tasks = np.arange(-(-n_windows // WINDOWS_PER_TASK))
+    seconds += pool.run(score_sites, tasks, view, model, motifs, noise, ordered, found, order=number)
     return seconds + pool.run(finish_sites, reads, groups, sites, found, noise, prior, calls, order=number)
 
 

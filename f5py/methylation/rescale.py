@@ -22,11 +22,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import ReadBatch, ReadStatus, Scaling
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
 from f5py.core.motifs import Motif
 from f5py.jit.kernel import inner, kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.methylation._calls_numba import calls_between, fill_methylated, fill_plain, fill_ranks
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
@@ -206,7 +206,7 @@ def fit_read(event_mean, first_event, last_event, plain, changed, probability, m
 
 
 @kernel
-def rescale_all(turn, reads, batch, bases, model, motifs, least_events, calls):
+def rescale_all(queue, reads, batch, bases, model, motifs, least_events, calls):
     """Fit `reads` again; those with too few usable k-mers keep their fit.
 
     Parameters
@@ -224,7 +224,7 @@ def rescale_all(turn, reads, batch, bases, model, motifs, least_events, calls):
     calls : f5py.core.batch.Calls
     """
     alignments, base_map, events = batch.alignments, batch.base_map, batch.events
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         first = calls.offsets[read]
         end = first + calls.n[read]

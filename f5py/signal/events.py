@@ -12,16 +12,15 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import Events, ReadBatch, ReadStatus
 from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.io.signals._stored_numba import expand_pieces
-from f5py.jit.atomics import add_to
 from f5py.jit.bits import lowest_bit
 from f5py.jit.c_memory import address_of_data
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.simd import LANES
+from f5py.jit.work_queue import add_to, claimed_indices, work_counter
 from f5py.signal.peaks import (
     CHUNK,
     FLOOR,
@@ -301,7 +300,7 @@ def find_events(raw, offset, unit, parameters, scratch, start, mean, stdv):
 
 
 @exact_kernel
-def find_all_events(turn, reads, signals, stored, parameters, most, n_used, places, found, n_events):
+def find_all_events(queue, reads, signals, stored, parameters, most, n_used, places, found, n_events):
     """Apply `find_events` to `reads`; packed samples are expanded read by read.
 
     Parameters
@@ -323,7 +322,7 @@ def find_all_events(turn, reads, signals, stored, parameters, most, n_used, plac
     size = np.int64(0)
     own_start, own_mean, own_stdv = np.empty(0, np.int32), np.empty(0, np.float32), np.empty(0, np.float32)
     scratch, expanded = scratch_for(parameters), np.empty(0, np.int16)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         n_samples, piece = signals.offsets[read + 1] - signals.offsets[read], stored.pieces[read]
         if stored.is_packed[piece]:
@@ -351,7 +350,7 @@ def find_all_events(turn, reads, signals, stored, parameters, most, n_used, plac
 
 
 @exact_kernel
-def copy_all_events(turn, reads, signals, places, found, events):
+def copy_all_events(queue, reads, signals, places, found, events):
     """Copy the events of `reads` from the order in which they were found to that of the batch.
 
     Parameters
@@ -362,7 +361,7 @@ def copy_all_events(turn, reads, signals, places, found, events):
         Filled, but for the offsets; only the means if `start` is empty.
     """
     start, mean, stdv = found
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         place, first = places[read], events.offsets[read]
         n = events.offsets[read + 1] - first

@@ -1,7 +1,7 @@
 """Worker threads shared by all batches in flight.
 
 A stage is one compiled function with a batch's arrays and its reads. Every free worker calls it; inside, without the
-GIL, they claim reads from a shared counter until none is left (see `f5py.jit.atomics`). A returning worker joins
+GIL, they claim reads from a shared counter until none is left (see `f5py.jit.work_queue`). A returning worker joins
 another stage with unclaimed reads, of the oldest batch first: so the last long read of a stage does not idle the other
 threads. Idle threads also join stages that already have their share of threads. Workers wake each other one by one
 while unclaimed work exists: short stages do not cost the interpreter as many wake-ups as there are threads.
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from f5py.errors import F5pyError
 
-#: A turn beyond every list of reads.
+#: Index beyond every list of reads.
 _NO_MORE = 1 << 62
 #: Heaps that all threads share. Else each thread gets one of its own, in which stays what it has freed: with 16 threads
 #: that is a fifth of a run's memory. Only the first one can keep large arrays: the others give them back to the system.
@@ -83,28 +83,28 @@ class WorkerPool:
     def run(
         self, kernel: Callable[..., object], reads: NDArray[np.int64], *arguments: object, order: int = -1
     ) -> float:
-        """Call ``kernel(turn, reads, *arguments)`` in all threads until `reads` are done; return the thread seconds.
+        """Call ``kernel(queue, reads, *arguments)`` in all threads until `reads` are done; return the thread seconds.
 
         Thread-safe. Raises the first exception of the kernel, after the reads in progress.
 
         Parameters
         ----------
         kernel : compiled function
-            Handles ``reads[i]`` for every i that it claims by `f5py.core._turns_numba.own_turns`.
+            Handles ``reads[i]`` for every i that it claims by `f5py.jit.work_queue.claimed_indices`.
         reads : int64, shape (n,)
         order : int
             Priority among concurrent calls, lowest first: the number of the batch. By default before all batches.
         """
         reads = np.ascontiguousarray(reads, np.int64)
-        turn = np.zeros(1, np.int64)
-        return self._run(_Job(order, turn, len(reads), lambda: kernel(turn, reads, *arguments)))
+        next_index = np.zeros(1, np.int64)
+        return self._run(_Job(order, next_index, len(reads), lambda: kernel(next_index, reads, *arguments)))
 
     def stop(self) -> None:
         """Cancel all calls after the reads in progress."""
         with self._lock:
             self._stopped = True
             for job in self._jobs:
-                job.turn[0] = _NO_MORE
+                job.next_index[0] = _NO_MORE
 
     @property
     def is_closed(self) -> bool:
@@ -128,7 +128,7 @@ class WorkerPool:
             if self._closing:
                 raise RuntimeError("the worker threads have ended")
             if self._stopped:
-                job.turn[0] = _NO_MORE
+                job.next_index[0] = _NO_MORE
             # more than there are reads would find nothing to do
             job.most_workers = min(job.n_reads, self._most_per_call if self._n_under_way else self.n_threads)
             self._n_under_way += 1
@@ -157,7 +157,7 @@ class WorkerPool:
                 job.work()
             except BaseException as error:
                 job.error = job.error or error
-                job.turn[0] = _NO_MORE
+                job.next_index[0] = _NO_MORE
             job = self._next_job(job, time.perf_counter() - started)
 
     def _next_job(self, done: _Job | None, seconds: float) -> _Job | None:
@@ -214,9 +214,9 @@ def threads_for(pool: WorkerPool, n: int, few: int) -> WorkerPool | CallingThrea
 class _Job:
     """A call of `WorkerPool.run`."""
 
-    def __init__(self, order: int, turn: NDArray[np.int64], n_reads: int, work: Callable[[], object]) -> None:
+    def __init__(self, order: int, next_index: NDArray[np.int64], n_reads: int, work: Callable[[], object]) -> None:
         self.order = order
-        self.turn = turn
+        self.next_index = next_index
         self.n_reads = n_reads
         self.work = work
         self.most_workers = 0

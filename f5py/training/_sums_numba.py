@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from f5py.core._kmers_numba import next_rank
 from f5py.core._read_view_numba import segment_of
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.batch import RowState
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.core.kmers import METHYLATED, OPPOSITE, StrandCodes
 from f5py.jit.kernel import inner, kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.methylation._groups_numba import is_site
 
 _BAD, _NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
@@ -31,7 +31,7 @@ _LOWER_A = ord("a")
 
 
 @kernel
-def mark_all(turn, reads, alignments, motifs, truth):
+def mark_all(queue, reads, alignments, motifs, truth):
     """Mark the sites in the reference segments of `reads`, in lower case those of unknown state.
 
     Parameters
@@ -44,7 +44,7 @@ def mark_all(turn, reads, alignments, motifs, truth):
         The fields of `f5py.training.sums.SiteTruth`.
     """
     first_of_contig, positions, states, is_given = truth
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         segment = segment_of(alignments, read)
         reverse = alignments.reverse[read]
@@ -136,7 +136,7 @@ class KmerSumArrays(NamedTuple):
 
 
 @kernel
-def weights_all(turn, reads, batch, rows, model, plain, weights, own_shift):
+def weights_all(queue, reads, batch, rows, model, plain, weights, own_shift):
     """Fill the posterior weights of the k-mers around each row's, `REACH` on either side.
 
     Forward and backward sums through a lattice of the k-mers around the best path's for each event. Rows that fit no
@@ -157,7 +157,7 @@ def weights_all(turn, reads, batch, rows, model, plain, weights, own_shift):
     alignments, events, _, scaling, events_per_base = batch
     codes, k, mean, stdv = model
     width = 2 * REACH + 1
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         begin, n_rows = rows.offsets[read], rows.n[read]
         letters = segment_of(alignments, read)

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.errors import F5pyError
 from f5py.jit.kernel import kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.threads.pool import WorkerPool, longest_first
 
 from ..examples import examples
@@ -29,8 +29,8 @@ from ..patience import PATIENCE
 
 
 @kernel
-def count_up(turn, reads, done):
-    for i in own_turns(counter(turn), reads.shape[0]):
+def count_up(queue, reads, done):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         done[reads[i]] += 1
 
 
@@ -38,8 +38,8 @@ def each(pool: WorkerPool, function: Callable[[int], None], items: Iterable[int]
     """Let a pool call a Python function for all of `items`, in this order but concurrently."""
     numbers = itertools.count()
 
-    def work(turn, reads):
-        while turn[0] < len(reads) and (i := next(numbers)) < len(reads):
+    def work(queue, reads):
+        while queue[0] < len(reads) and (i := next(numbers)) < len(reads):
             function(int(reads[i]))
 
     pool.run(work, np.array(items), order=order)

@@ -1,9 +1,9 @@
 """Kernels that copy between a batch and the GPU's pinned buffers."""
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.c_memory import address_of_data
 from f5py.jit.kernel import inner, kernel
 from f5py.jit.streaming_stores import BLOCK, end_stream, stream_block
+from f5py.jit.work_queue import claimed_indices, work_counter
 
 
 @inner
@@ -27,7 +27,7 @@ def _stream(values, to):
 
 
 @kernel
-def gather(turn, reads, offsets, values, gathered_offsets, gathered):
+def gather(queue, reads, offsets, values, gathered_offsets, gathered):
     """Concatenate the bytes of `reads`.
 
     ``values[offsets[read]:offsets[read + 1]]`` goes to ``gathered[gathered_offsets[i]:]`` for read ``reads[i]``.
@@ -41,7 +41,7 @@ def gather(turn, reads, offsets, values, gathered_offsets, gathered):
     gathered : uint8, shape (>= gathered_offsets[-1],)
         Filled.
     """
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         first = offsets[reads[i]]
         n = offsets[reads[i] + 1] - first
         to = gathered_offsets[i]
@@ -49,7 +49,7 @@ def gather(turn, reads, offsets, values, gathered_offsets, gathered):
 
 
 @kernel
-def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
+def scatter(queue, reads, gathered_offsets, gathered, offsets, values):
     """Undo `gather`.
 
     Parameters
@@ -57,7 +57,7 @@ def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
     values : uint8, shape (offsets[-1],)
         Filled for `reads`.
     """
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         first = offsets[reads[i]]
         n = offsets[reads[i] + 1] - first
         from_ = gathered_offsets[i]
@@ -65,7 +65,7 @@ def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
 
 
 @kernel
-def scatter_maps(turn, reads, k, p, gathered, base_map):
+def scatter_maps(queue, reads, k, p, gathered, base_map):
     """Copy the base-to-event maps of `reads` back; -1 for the last k - 1 bases of each read.
 
     Parameters
@@ -77,7 +77,7 @@ def scatter_maps(turn, reads, k, p, gathered, base_map):
     base_map : f5py.core.batch.BaseMap
         Of the batch; filled for `reads`.
     """
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         n_kmers = p[i + 1] - p[i] - k + 1
         first = base_map.offsets[reads[i]]
         _copy(gathered.first_event[p[i] : p[i] + n_kmers], base_map.first_event[first : first + n_kmers])

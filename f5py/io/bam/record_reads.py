@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.cigar import HARD_CLIP, OF_READ
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
@@ -18,6 +17,7 @@ from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_records import fixed_numbers, record_names
 from f5py.io.reads.read_index import ReadIndex, reads_in_memory
 from f5py.jit.kernel import exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.messages import console
 from f5py.threads.pool import CallingThread, WorkerPool
 
@@ -81,12 +81,12 @@ class ReadSequences(NamedTuple):
 
 
 @exact_kernel
-def copy_sequences(turn, reads, data, starts, chosen, held, made):
+def copy_sequences(queue, reads, data, starts, chosen, held, made):
     """Fill the bases of the chosen records' reads.
 
     Parameters
     ----------
-    turn, reads
+    queue, reads
         See `f5py.threads.pool.WorkerPool.run`; indices of `chosen`.
     data, starts, chosen
         See `f5py.io.bam._bam_numba.decode`.
@@ -95,7 +95,7 @@ def copy_sequences(turn, reads, data, starts, chosen, held, made):
         Filled.
     """
     common = np.uint8(255)  # bits that all letters have
-    for turn_of in own_turns(counter(turn), reads.shape[0]):
+    for turn_of in claimed_indices(work_counter(queue), reads.shape[0]):
         i = reads[turn_of]
         to = made.offsets[i]
         size = made.offsets[i + 1] - to
@@ -126,7 +126,7 @@ def copy_sequences(turn, reads, data, starts, chosen, held, made):
 
 
 @exact_kernel
-def mark_other_bases(turn, reads, data, starts, chosen, bases, offsets, is_other):
+def mark_other_bases(queue, reads, data, starts, chosen, bases, offsets, is_other):
     """Mark reads that differ from their records in bases or length.
 
     Letters that may stand for the same base are equal. Records without a sequence are compared by length; empty reads
@@ -134,7 +134,7 @@ def mark_other_bases(turn, reads, data, starts, chosen, bases, offsets, is_other
 
     Parameters
     ----------
-    turn, reads
+    queue, reads
         See `f5py.threads.pool.WorkerPool.run`; indices of `chosen`.
     data, starts, chosen
         See `f5py.io.bam._bam_numba.decode`.
@@ -143,7 +143,7 @@ def mark_other_bases(turn, reads, data, starts, chosen, bases, offsets, is_other
     is_other : bool, shape (n,)
         Filled.
     """
-    for turn_of in own_turns(counter(turn), reads.shape[0]):
+    for turn_of in claimed_indices(work_counter(queue), reads.shape[0]):
         i = reads[turn_of]
         size = offsets[i + 1] - offsets[i]
         at = starts[chosen[i]]

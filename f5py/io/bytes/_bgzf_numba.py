@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, MAX_BLOCK
 from f5py.jit.c_memory import (
     address_of_data,
@@ -13,6 +12,7 @@ from f5py.jit.c_memory import (
     load_uint32,
 )
 from f5py.jit.kernel import exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 
 #: Sizes of a block header before its extra field and of a subfield header.
 _FIXED_HEADER, _FIELD = 12, 4
@@ -138,12 +138,12 @@ def inflate_blocks(zlib, data, blocks, offsets, text):
 
 
 @exact_kernel
-def inflate_places(turn, wanted, file, places, offsets, text, is_sound):
+def inflate_places(queue, wanted, file, places, offsets, text, is_sound):
     """Read and inflate blocks of a file.
 
     Parameters
     ----------
-    turn, wanted
+    queue, wanted
         See `f5py.threads.pool`.
     file : f5py.io.bytes.bgzf.OpenBgzf
     places : int64, shape (n, 2)
@@ -157,7 +157,7 @@ def inflate_places(turn, wanted, file, places, offsets, text, is_sound):
     """
     packed = np.empty(MAX_BLOCK, np.uint8)
     block = np.empty((1, 3), np.int64)
-    for i in own_turns(counter(turn), wanted.shape[0]):
+    for i in claimed_indices(work_counter(queue), wanted.shape[0]):
         number = wanted[i]
         begin, size = places[number, 0], places[number, 1] - places[number, 0]
         is_sound[number] = (

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.text._format_numba import NEWLINE, TAB, ZERO
 
 _NINE = np.uint8(ord("9"))
@@ -105,7 +105,7 @@ class LinePositions(NamedTuple):
 
 
 @exact_kernel
-def gather_bases(turn, pieces, text, lines, offsets, table, out, wrong):
+def gather_bases(queue, pieces, text, lines, offsets, table, out, wrong):
     """Copy the bases of `pieces`, translated by `table`, without line ends.
 
     Parameters
@@ -122,7 +122,7 @@ def gather_bases(turn, pieces, text, lines, offsets, table, out, wrong):
         Set for pieces with an invalid character: the index is of another file.
     """
     begin, phase, line_bases, line_width = lines
-    for i in own_turns(counter(turn), pieces.shape[0]):
+    for i in claimed_indices(work_counter(queue), pieces.shape[0]):
         piece = pieces[i]
         at = begin[piece]
         column = phase[piece]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, HEADER_SIZE, HEADER_START
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 
 #: Longest text of a block, so that it also fits uncompressed.
 MOST_TEXT = 0xFF00
@@ -259,7 +259,7 @@ def plan_blocks(at, least, most, first, begin):
 
 
 @exact_kernel
-def compress_blocks(turn, blocks, reads, first, begin, out, sizes):
+def compress_blocks(queue, blocks, reads, first, begin, out, sizes):
     """Compress the text of blocks.
 
     Parameters
@@ -275,7 +275,7 @@ def compress_blocks(turn, blocks, reads, first, begin, out, sizes):
     """
     text = np.empty(MOST_TEXT, np.uint8)
     work = np.zeros(256, np.int64), np.zeros(257, np.int64), np.zeros(257, np.int64), np.zeros(257, np.int64)
-    for turned in own_turns(counter(turn), blocks.shape[0]):
+    for turned in claimed_indices(work_counter(queue), blocks.shape[0]):
         i = blocks[turned]
         n = begin[i + 1] - begin[i]
         _lay_out(reads, first[i], begin[i], begin[i + 1], text)
@@ -292,7 +292,7 @@ def compress_blocks(turn, blocks, reads, first, begin, out, sizes):
 
 
 @exact_kernel
-def gather_blocks(turn, blocks, out, begin, offsets, packed):
+def gather_blocks(queue, blocks, out, begin, offsets, packed):
     """Copy compressed blocks from `out` to their offsets in `packed`.
 
     Parameters
@@ -304,7 +304,7 @@ def gather_blocks(turn, blocks, out, begin, offsets, packed):
     packed : uint8, shape (offsets[-1],)
         Filled.
     """
-    for turned in own_turns(counter(turn), blocks.shape[0]):
+    for turned in claimed_indices(work_counter(queue), blocks.shape[0]):
         i = blocks[turned]
         _copy(out, begin[i] + i * MOST_MORE, offsets[i + 1] - offsets[i], packed, offsets[i])
 

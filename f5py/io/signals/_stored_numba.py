@@ -1,9 +1,9 @@
 """Kernels that expand stored samples, of which some are compressed."""
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._svb_numba import expand_svb_zd
 from f5py.jit.c_memory import address_of_data
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 
 
 @exact_inner
@@ -20,7 +20,7 @@ def expand_pieces(stored, read, out, to):
 
 
 @exact_kernel
-def copy_samples(turn, reads, stored, places, samples):
+def copy_samples(queue, reads, stored, places, samples):
     """Expand the samples of `reads` to their offsets in `samples`.
 
     Parameters
@@ -31,5 +31,5 @@ def copy_samples(turn, reads, stored, places, samples):
     samples : int16
         Filled there.
     """
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         expand_pieces(stored, reads[i], samples, places[i])

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER, MAX_SKIP
 
 _HIGH = np.uint64(32)
@@ -130,7 +130,7 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
 
 
 @exact_kernel
-def score_reads(turn, reads, anchors, offsets, integers, gap_penalty, scores):
+def score_reads(queue, reads, anchors, offsets, integers, gap_penalty, scores):
     """`score_anchors` of reads, whose anchors stand between `offsets`.
 
     Parameters
@@ -142,7 +142,7 @@ def score_reads(turn, reads, anchors, offsets, integers, gap_penalty, scores):
         See `score_anchors`.
     """
     marks = np.empty(0, np.int32)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         begin = offsets[reads[i]]
         end = offsets[reads[i] + 1]
         if marks.shape[0] < end - begin:

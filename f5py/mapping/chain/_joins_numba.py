@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
 from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining
@@ -95,12 +95,12 @@ def _reach_of(integers):
 
 
 @exact_kernel
-def cut_reads(turn, reads, columns, anchors, parameters, cut):
+def cut_reads(queue, reads, columns, anchors, parameters, cut):
     """Cut the first chains of reads.
 
     Parameters
     ----------
-    turn, reads
+    queue, reads
         See `f5py.threads.pool`.
     columns : f5py.mapping.batch.ReadColumns
     anchors : f5py.mapping.batch.Anchors
@@ -111,7 +111,7 @@ def cut_reads(turn, reads, columns, anchors, parameters, cut):
     """
     reach = _reach_of(parameters.integers)
     scratch = np.empty(SORT_SCRATCH, np.int64)
-    for turn_of_read in own_turns(counter(turn), reads.shape[0]):
+    for turn_of_read in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[turn_of_read]
         begin = anchors.offsets[read]
         end = anchors.offsets[read + 1]
@@ -147,12 +147,12 @@ def cut_reads(turn, reads, columns, anchors, parameters, cut):
 
 
 @exact_kernel
-def pack_joins(turn, turns, reads, cut, integers, places, packed):
+def pack_joins(queue, tasks, reads, cut, integers, places, packed):
     """Copy the anchors of reads to be joined, and fill their segments.
 
     Parameters
     ----------
-    turn, turns
+    queue, tasks
         See `f5py.threads.pool`; indices of `reads`.
     reads : int64
     cut : CutChains
@@ -164,8 +164,8 @@ def pack_joins(turn, turns, reads, cut, integers, places, packed):
     """
     reach = _reach_of(integers)
     segments = packed.segments
-    for t in own_turns(counter(turn), turns.shape[0]):
-        i = turns[t]
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
+        i = tasks[t]
         begin = cut.offsets[reads[i]]
         n = cut.n_anchors[reads[i]]
         to = places.anchors[i]
@@ -181,19 +181,19 @@ def pack_joins(turn, turns, reads, cut, integers, places, packed):
 
 
 @exact_kernel
-def unpack_joins(turn, turns, reads, cut, places, packed):
+def unpack_joins(queue, tasks, reads, cut, places, packed):
     """Fill the scores and predecessors of reads, which are joined then.
 
     Parameters
     ----------
-    turn, turns, reads, places, packed
+    queue, tasks, reads, places, packed
         See `pack_joins`.
     cut : CutChains
         Filled.
     """
     segments, chains = packed.segments, packed.chains
-    for t in own_turns(counter(turn), turns.shape[0]):
-        i = turns[t]
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
+        i = tasks[t]
         begin = cut.offsets[reads[i]]
         for s in range(places.segments[i], places.segments[i + 1]):
             at = np.int64(segments[s, 0])

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping.chain._chaining_numba import ChainScores, score_anchors
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER
 
@@ -54,7 +54,7 @@ def unpack_chains(chains, at, n, offset, scores, begin):
 
 
 @exact_kernel
-def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, table):
+def segment_reads(queue, reads, anchors, offsets, parameters, smallest, scores, table):
     """Divide reads into segments; score those with fewer anchors than `smallest` at once.
 
     Parameters
@@ -75,7 +75,7 @@ def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, t
     max_iter = integers[MAX_ITER]
     reach = np.uint64(max(integers[MAX_GAP], integers[BW]))
     marks = np.empty(smallest, np.int32)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         first = offsets[reads[i]]
         last = offsets[reads[i] + 1]
         row = first // smallest
@@ -109,12 +109,12 @@ def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, t
 
 
 @exact_kernel
-def score_segments(turn, order, table, anchors, integers, gap_penalty, scores):
+def score_segments(queue, order, table, anchors, integers, gap_penalty, scores):
     """`score_anchors` of segments.
 
     Parameters
     ----------
-    turn, order
+    queue, order
         See `f5py.threads.pool`; rows of `table`.
     table : int64, shape (n, N_COLUMNS)
         See `segment_reads`.
@@ -122,7 +122,7 @@ def score_segments(turn, order, table, anchors, integers, gap_penalty, scores):
         See `f5py.mapping.chain._chaining_numba.score_anchors`.
     """
     marks = np.empty(0, np.int32)
-    for i in own_turns(counter(turn), order.shape[0]):
+    for i in claimed_indices(work_counter(queue), order.shape[0]):
         begin = table[order[i], BEGIN]
         end = table[order[i], END]
         if marks.shape[0] < end - begin:
@@ -131,12 +131,12 @@ def score_segments(turn, order, table, anchors, integers, gap_penalty, scores):
 
 
 @exact_kernel
-def pack_segments(turn, turns, order, table, places, x, y, anchors):
+def pack_segments(queue, tasks, order, table, places, x, y, anchors):
     """Copy the anchors of segments to where they stand one segment after another.
 
     Parameters
     ----------
-    turn, turns
+    queue, tasks
         `AT_A_TIME` segments each.
     order : int64
         Rows of the table.
@@ -148,27 +148,27 @@ def pack_segments(turn, turns, order, table, places, x, y, anchors):
     anchors : int32, shape (places[-1], 2)
         Filled; see `pack_anchors`.
     """
-    for t in own_turns(counter(turn), turns.shape[0]):
-        for i in range(AT_A_TIME * turns[t], min(AT_A_TIME * (turns[t] + 1), order.shape[0])):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
+        for i in range(AT_A_TIME * tasks[t], min(AT_A_TIME * (tasks[t] + 1), order.shape[0])):
             begin = table[order[i], BEGIN]
             pack_anchors(x, y, begin, table[order[i], END] - begin, anchors, places[i])
 
 
 @exact_kernel
-def unpack_segments(turn, turns, order, table, places, chains, f, p):
+def unpack_segments(queue, tasks, order, table, places, chains, f, p):
     """Fill the scores and predecessors of segments.
 
     Parameters
     ----------
-    turn, turns, order, table, places
+    queue, tasks, order, table, places
         See `pack_segments`.
     chains : int32, shape (places[-1], 2)
         Scores, and predecessors from the segment's first anchor on, or -1; one segment after another.
     f, p : int32, shape (n_anchors,)
         Filled; see `f5py.mapping.chain._chaining_numba.ChainScores`.
     """
-    for t in own_turns(counter(turn), turns.shape[0]):
-        for i in range(AT_A_TIME * turns[t], min(AT_A_TIME * (turns[t] + 1), order.shape[0])):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
+        for i in range(AT_A_TIME * tasks[t], min(AT_A_TIME * (tasks[t] + 1), order.shape[0])):
             begin = table[order[i], BEGIN]
             offset = begin - table[order[i], FIRST]
             unpack_chains(chains, places[i], table[order[i], END] - begin, offset, ChainScores(f, p), begin)

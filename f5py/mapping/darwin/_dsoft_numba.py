@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import appended
 from f5py.mapping.darwin.darwin_settings import BIN, MOST_PLACES, N_SEEDS, SEED_BASES, SPREAD, K
 from f5py.mapping.darwin.extensions import N_CANDIDATE
@@ -176,7 +176,7 @@ def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
 
 
 @exact_kernel
-def find_candidates(turn, reads, strands, read_offsets, owns, kmers, integers, n_found):
+def find_candidates(queue, reads, strands, read_offsets, owns, kmers, integers, n_found):
     """Find the candidates of reads.
 
     Parameters
@@ -206,7 +206,7 @@ def find_candidates(turn, reads, strands, read_offsets, owns, kmers, integers, n
     counts = np.empty(0, np.int32)
     lasts = np.empty(0, np.int32)
     touched = np.empty(1024, np.int64)
-    for turned in own_turns(counter(turn), reads.shape[0]):
+    for turned in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[turned]
         done, n_done = appended(done, n_done, read)
         begin = read_offsets[read]

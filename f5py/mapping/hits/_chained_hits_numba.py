@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, extended
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
 from f5py.mapping.chain._chains_numba import Chains, cut_chains, score_long_joins
@@ -116,7 +116,7 @@ def _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scrat
 
 
 @exact_kernel
-def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, cut, counts):
+def chain_reads(queue, reads, columns, anchors, contig_lengths, parameters, cut, counts):
     """Find the hits of reads as far as chains tell.
 
     Parameters
@@ -147,7 +147,7 @@ def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, cut, 
     all_y = np.empty(1 << 12, np.int64)
     n_anchors = 0
     scratch = np.empty(SORT_SCRATCH, np.int64)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         done, n_done = appended(done, n_done, read)
         hits, m, x, y = _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scratch)

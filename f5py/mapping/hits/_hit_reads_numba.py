@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import appended, extended
 from f5py.mapping.align._base_alignment_numba import Aligner, align_hits
 from f5py.mapping.align._pair_alignment_numba import Made, new_room
@@ -42,7 +42,7 @@ def strands_of(bases, begin, length):
 
 
 @exact_kernel
-def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
+def align_reads(queue, reads, columns, chained, contigs, integers, made, counts):
     """Align the hits of reads base by base.
 
     Parameters
@@ -75,7 +75,7 @@ def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
     made = Made(made.keys, made.results, made.ops, made.offsets, np.zeros(2, np.int64))
     aligner = Aligner(integers, made, new_room())
     ops = np.empty(1 << 12, np.int64)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         done, n_done = appended(done, n_done, read)
         first = chained.offsets[read]

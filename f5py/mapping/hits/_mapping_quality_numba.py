@@ -15,8 +15,8 @@ import math
 
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.align._base_alignment_numba import drop_poor
 from f5py.mapping.align._cigar_numba import log2_of
@@ -202,7 +202,7 @@ def judge_hits(hits, n, rep_len, integers, scratch):
 
 
 @exact_kernel
-def rank_reads(turn, reads, read_offsets, hits, rep_len, parameters, with_alignment, kept):
+def rank_reads(queue, reads, read_offsets, hits, rep_len, parameters, with_alignment, kept):
     """Rank the hits of reads in their places, and judge them.
 
     Parameters
@@ -221,7 +221,7 @@ def rank_reads(turn, reads, read_offsets, hits, rep_len, parameters, with_alignm
     """
     integers, floats, _ = parameters
     scratch = np.empty(SORT_SCRATCH, np.int64)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         these = hits.table[hits.offsets[read] : hits.offsets[read + 1]]
         m = these.shape[0]

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
 from f5py.mapping.align._stretches_numba import AnchoredRead, list_stretches
 from f5py.mapping.hit_table import COUNT
@@ -28,12 +28,12 @@ class Plan(NamedTuple):
 
 
 @exact_kernel
-def plan_reads(turn, reads, columns, chained, contigs, integers, n_planned):
+def plan_reads(queue, reads, columns, chained, contigs, integers, n_planned):
     """List the stretches that `align_reads` will align, as far as no score drops.
 
     Parameters
     ----------
-    turn, reads, columns, chained, contigs
+    queue, reads, columns, chained, contigs
         See `align_reads`.
     integers : int64
         Of `f5py.mapping.settings.Parameters`.
@@ -51,7 +51,7 @@ def plan_reads(turn, reads, columns, chained, contigs, integers, n_planned):
     n_done = 0
     keys = np.empty((256, N_KEYS), np.int64)
     n_keys = 0
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         done[n_done] = read
         n_done += 1
@@ -105,12 +105,12 @@ def gather_keys(done, n_planned, offsets, source, target):
 
 
 @exact_kernel
-def pack_stretches(turn, turns, at_a_time, plan, bases, offsets, reference, packed):
+def pack_stretches(queue, tasks, at_a_time, plan, bases, offsets, reference, packed):
     """Copy the bases of stretches to where the GPU has them one after another.
 
     Parameters
     ----------
-    turn, turns
+    queue, tasks
         See `f5py.threads.pool`; `at_a_time` stretches each.
     plan : Plan
     bases, offsets : uint8, int64, shape (n_bases,), (n_reads + 1,)
@@ -121,8 +121,8 @@ def pack_stretches(turn, turns, at_a_time, plan, bases, offsets, reference, pack
         Filled; both are reversed for alignments that go backwards.
     """
     keys, read_of, chosen, places = plan
-    for t in own_turns(counter(turn), turns.shape[0]):
-        for c in range(at_a_time * turns[t], min(at_a_time * (turns[t] + 1), chosen.shape[0])):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
+        for c in range(at_a_time * tasks[t], min(at_a_time * (tasks[t] + 1), chosen.shape[0])):
             row = chosen[c]
             r = keys[row, 0]
             n = keys[row, 1]

@@ -3,8 +3,8 @@
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping.index._sketch_numba import NONE, sketch
 
 #: Bits of the number of places in an entry of the table; the others say where they begin.
@@ -13,7 +13,7 @@ _DIGIT = 11
 
 
 @exact_kernel
-def sketch_contigs(turn, contigs, bases, offsets, scheme, out, n_found):
+def sketch_contigs(queue, contigs, bases, offsets, scheme, out, n_found):
     """Find the minimizers of contigs; those of contig c begin at ``offsets[c]`` of `out`.
 
     Parameters
@@ -29,7 +29,7 @@ def sketch_contigs(turn, contigs, bases, offsets, scheme, out, n_found):
     """
     k, w = scheme.k, scheme.w
     ring = np.empty(2 * w + k, np.uint64)
-    for i in own_turns(counter(turn), contigs.shape[0]):
+    for i in claimed_indices(work_counter(queue), contigs.shape[0]):
         c = contigs[i]
         begin = offsets[c]
         n = sketch(bases, begin, offsets[c + 1], scheme, c, ring, out, begin)

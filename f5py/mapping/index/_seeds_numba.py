@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.index._reference_index_numba import COUNT_BITS, look_up
 from f5py.mapping.index._sketch_numba import NONE, Minimizers, Scheme, sketch
@@ -207,7 +207,7 @@ class SeedIndex(NamedTuple):
 
 
 @exact_kernel
-def seed_reads(turn, reads, bases, offsets, index, parameters, overlaps, counts):
+def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, counts):
     """Find the sorted anchors of reads.
 
     Parameters
@@ -249,7 +249,7 @@ def seed_reads(turn, reads, bases, offsets, index, parameters, overlaps, counts)
     entries = np.empty(0, np.int64)
     dropped = np.empty(0, np.uint8)
     count_mask = (1 << COUNT_BITS) - 1
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         length = offsets[read + 1] - offsets[read]
         if key.shape[0] < length:

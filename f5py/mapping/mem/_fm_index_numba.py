@@ -3,9 +3,9 @@
 # mypy: disable-error-code="assignment"
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.bits import count_bits
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import grown
 
 #: Blocks, and entries of the table, that a thread takes at a time.
@@ -17,12 +17,12 @@ _HAS_ENDS = np.uint64(1 << 31)
 
 
 @exact_kernel
-def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, blocks):
+def fill_blocks(queue, tasks, text, text_starts, reference_starts, suffixes, blocks):
     """Write the bases before the suffixes, and how many there are in each block; turn suffixes into places.
 
     Parameters
     ----------
-    turn, tasks
+    queue, tasks
         `BLOCKS_AT_A_TIME` blocks each.
     text : uint8
     text_starts, reference_starts : int64, shape (n_segments,)
@@ -37,7 +37,7 @@ def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, bloc
     """
     ends = np.empty(16, np.int64)
     n_ends = 0
-    for t in own_turns(counter(turn), tasks.shape[0]):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         first = BLOCKS_AT_A_TIME * tasks[t]
         for block in range(first, min(first + BLOCKS_AT_A_TIME, blocks.shape[0])):
             low = np.uint64(0)
@@ -125,12 +125,12 @@ def rank(blocks, ends, base, row):
 
 
 @exact_kernel
-def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
+def extend_table(queue, tasks, n_entries, blocks, ends, first_rows, table):
     """From the rows of all words of a length to those of the words with one base more before them.
 
     Parameters
     ----------
-    turn, tasks
+    queue, tasks
         See `f5py.threads.pool`; `ENTRIES_AT_A_TIME` entries each.
     n_entries : int
         Words of the shorter length.
@@ -139,7 +139,7 @@ def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
     table : uint32, shape (>= 4 * n_entries, 2)
         First row and end of each word; filled up to ``4 * n_entries``.
     """
-    for t in own_turns(counter(turn), tasks.shape[0]):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         first = ENTRIES_AT_A_TIME * tasks[t]
         for word in range(first, min(first + ENTRIES_AT_A_TIME, n_entries)):
             begin = np.int64(table[word, 0])

@@ -3,8 +3,8 @@
 # mypy: disable-error-code="assignment"
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.index._seeds_numba import REVERSE, drop_frequent
 from f5py.mapping.mem._mems_numba import (
@@ -200,7 +200,7 @@ def _no_anchors():
 
 
 @exact_kernel
-def seed_reads_by_mems(turn, reads, bases, offsets, index, min_length, integers, counts):
+def seed_reads_by_mems(queue, reads, bases, offsets, index, min_length, integers, counts):
     """Find the matches of reads, and their sorted anchors.
 
     Parameters
@@ -229,7 +229,7 @@ def seed_reads_by_mems(turn, reads, bases, offsets, index, min_length, integers,
     counts = np.empty(0, np.int32)
     mems = np.empty((0, N_COLUMNS), np.int32)
     located = np.empty(0, np.int32)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         length = offsets[read + 1] - offsets[read]
         if pattern.shape[0] < length:
@@ -259,7 +259,7 @@ def seed_reads_by_mems(turn, reads, bases, offsets, index, min_length, integers,
 
 
 @exact_kernel
-def anchors_of_found(turn, reads, offsets, first_read, index, matches, integers, counts):
+def anchors_of_found(queue, reads, offsets, first_read, index, matches, integers, counts):
     """Find the sorted anchors of reads whose matches a GPU has found.
 
     Parameters
@@ -286,7 +286,7 @@ def anchors_of_found(turn, reads, offsets, first_read, index, matches, integers,
     n_done = 0
     so_far = _no_anchors()
     mems = np.empty((0, N_COLUMNS), np.int32)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         length = offsets[read + 1] - offsets[read]
         forward = 2 * (offsets[read] - offsets[first_read] + read - first_read) + 1

@@ -7,8 +7,8 @@ the later ones.
 # mypy: disable-error-code="assignment"
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
 
 #: Symbols of a key: 5 ** 27 < 2 ** 63.
@@ -88,7 +88,7 @@ def _code_at(text, i, n_symbols):
 
 
 @exact_kernel
-def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
+def count_buckets(queue, chunks, text, chunk_size, n_symbols, counts):
     """Count the suffixes of each chunk of the text by their first symbols.
 
     Parameters
@@ -105,7 +105,7 @@ def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
     top = 1
     for _ in range(n_symbols - 1):
         top *= 5
-    for t in own_turns(counter(turn), chunks.shape[0]):
+    for t in claimed_indices(work_counter(queue), chunks.shape[0]):
         chunk = chunks[t]
         end = min((chunk + 1) * chunk_size, text.shape[0])
         code = np.int64(_code_at(text, end, n_symbols))
@@ -115,12 +115,12 @@ def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
 
 
 @exact_kernel
-def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes):
+def place_in_buckets(queue, chunks, text, chunk_size, n_symbols, places, suffixes):
     """Write every suffix into its bucket, where `places` says for each chunk.
 
     Parameters
     ----------
-    turn, chunks, text, chunk_size, n_symbols
+    queue, chunks, text, chunk_size, n_symbols
         See `count_buckets`.
     places : int64, shape (n_chunks, 5 ** n_symbols)
         First rows; moved on with every suffix.
@@ -130,7 +130,7 @@ def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes
     top = 1
     for _ in range(n_symbols - 1):
         top *= 5
-    for t in own_turns(counter(turn), chunks.shape[0]):
+    for t in claimed_indices(work_counter(queue), chunks.shape[0]):
         chunk = chunks[t]
         end = min((chunk + 1) * chunk_size, text.shape[0])
         code = np.int64(_code_at(text, end, n_symbols))
@@ -141,12 +141,12 @@ def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes
 
 
 @exact_kernel
-def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
+def sort_buckets(queue, tasks, text, starts, n_symbols, suffixes, ranks):
     """Sort the suffixes of every bucket by their next `KEY_SYMBOLS` symbols.
 
     Parameters
     ----------
-    turn, tasks
+    queue, tasks
         See `f5py.threads.pool`; `BUCKETS_AT_A_TIME` buckets each.
     text : uint8
     starts : int64, shape (n_buckets + 1,)
@@ -167,7 +167,7 @@ def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
     scratch = np.empty(SORT_SCRATCH, np.int64)
     groups = np.empty(64, np.int64)
     n_groups = 0
-    for t in own_turns(counter(turn), tasks.shape[0]):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         first = BUCKETS_AT_A_TIME * tasks[t]
         for bucket in range(first, min(first + BUCKETS_AT_A_TIME, starts.shape[0] - 1)):
             begin = starts[bucket]
@@ -205,14 +205,14 @@ def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
 
 
 @exact_kernel
-def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
+def sort_groups(queue, tasks, groups, depth, suffixes, ranks):
     """Sort groups of suffixes that are equal in `depth` symbols by the rank of what follows.
 
     The first of each new group is written as its complement, for `rank_groups`: ranks must not change meanwhile.
 
     Parameters
     ----------
-    turn, tasks
+    queue, tasks
         See `f5py.threads.pool`; `GROUPS_AT_A_TIME` groups each.
     groups : int64, shape (2 * n,)
         First row and end of each.
@@ -225,7 +225,7 @@ def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
     key = np.empty(1024, np.uint64)
     place = np.empty(1024, np.int64)
     scratch = np.empty(SORT_SCRATCH, np.int64)
-    for t in own_turns(counter(turn), tasks.shape[0]):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         first = GROUPS_AT_A_TIME * tasks[t]
         for g in range(first, min(first + GROUPS_AT_A_TIME, groups.shape[0] // 2)):
             begin = groups[2 * g]
@@ -243,12 +243,12 @@ def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
 
 
 @exact_kernel
-def rank_groups(turn, tasks, groups, suffixes, ranks):
+def rank_groups(queue, tasks, groups, suffixes, ranks):
     """Write the ranks of sorted groups; return the groups that are left.
 
     Parameters
     ----------
-    turn, tasks, groups
+    queue, tasks, groups
         See `sort_groups`, also for what is returned.
     suffixes : int32, shape (n_rows,)
         As `sort_groups` has left them; complements are undone.
@@ -257,7 +257,7 @@ def rank_groups(turn, tasks, groups, suffixes, ranks):
     """
     left = np.empty(64, np.int64)
     n_left = 0
-    for t in own_turns(counter(turn), tasks.shape[0]):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         first = GROUPS_AT_A_TIME * tasks[t]
         for g in range(first, min(first + GROUPS_AT_A_TIME, groups.shape[0] // 2)):
             end = groups[2 * g + 1]

@@ -3,8 +3,8 @@
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import appended, grown
 from f5py.mapping.hit_table import (
     ALIGNED,
@@ -95,12 +95,12 @@ def _append_share(out, at, value):
 
 
 @exact_kernel
-def lines_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made):
+def lines_of_reads(queue, reads, columns, found, rep_len, contigs, switches, made):
     """Make the PAF lines of reads.
 
     Parameters
     ----------
-    turn, reads, columns, found, rep_len, contigs, switches, made
+    queue, reads, columns, found, rep_len, contigs, switches, made
         See `f5py.mapping.output._records_numba.records_of_reads`, also for what is returned.
     """
     offsets, names, name_offsets, codes = columns.offsets, columns.names, columns.name_offsets, columns.codes
@@ -113,7 +113,7 @@ def lines_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made
     at = 0
     strands = np.empty(0, np.uint8)
     spread = np.empty(0, np.int64)
-    for turned in own_turns(counter(turn), reads.shape[0]):
+    for turned in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[turned]
         done, n_done = appended(done, n_done, read)
         begin = offsets[read]

@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import appended, grown
 from f5py.mapping.hit_table import (
     BLEN,
@@ -202,7 +202,7 @@ class Made(NamedTuple):
 
 
 @exact_kernel
-def records_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made):
+def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, made):
     """Make the records of reads.
 
     Parameters
@@ -234,7 +234,7 @@ def records_of_reads(turn, reads, columns, found, rep_len, contigs, switches, ma
     strands = np.empty(0, np.uint8)
     spread = np.empty(0, np.int64)
     single = np.empty(1, np.float32)
-    for turned in own_turns(counter(turn), reads.shape[0]):
+    for turned in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[turned]
         done, n_done = appended(done, n_done, read)
         begin = offsets[read]

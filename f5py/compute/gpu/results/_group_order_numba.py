@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import inner, kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.methylation._hmm_numba import BLOCK, log_score
 from f5py.methylation.hmm_gpu import LANES
 
@@ -101,7 +101,7 @@ class GroupLimits(NamedTuple):
 
 
 @kernel
-def order_groups(turn, one, at, calls, listing, limits, order, given_back):
+def order_groups(queue, one, at, calls, listing, limits, order, given_back):
     """Sort the groups of reads by descending k-mers, then events.
 
     Fills number and places; `describe_groups` does the rest.
@@ -117,7 +117,7 @@ def order_groups(turn, one, at, calls, listing, limits, order, given_back):
     """
     aligned, offsets, n_calls = calls
     k, room = limits
-    for _ in own_turns(counter(turn), one.shape[0]):
+    for _ in claimed_indices(work_counter(queue), one.shape[0]):
         keys = np.empty(order.places.shape[0], np.int32)
         most_columns = most_rows = np.int64(0)
         n = 0
@@ -157,7 +157,7 @@ def order_groups(turn, one, at, calls, listing, limits, order, given_back):
 
 
 @kernel
-def describe_groups(turn, pieces, listing, k, order):
+def describe_groups(queue, pieces, listing, k, order):
     """Fill the descriptions of the groups, and of the warps except the sums of their work.
 
     Parameters
@@ -169,7 +169,7 @@ def describe_groups(turn, pieces, listing, k, order):
     """
     n = order.n[0]
     n_warps = (n + GROUPS - 1) // GROUPS
-    for i in own_turns(counter(turn), pieces.shape[0]):
+    for i in claimed_indices(work_counter(queue), pieces.shape[0]):
         first_warp = pieces[i] * WARPS_OF_PIECE
         for warp in range(first_warp, min(first_warp + WARPS_OF_PIECE, n_warps)):
             widest = longest = np.int64(0)
@@ -187,7 +187,7 @@ def describe_groups(turn, pieces, listing, k, order):
 
 
 @kernel
-def put_back(turn, pieces, places, scores, calls):
+def put_back(queue, pieces, places, scores, calls):
     """Convert the scores of sorted groups to log-likelihoods.
 
     Parameters
@@ -201,7 +201,7 @@ def put_back(turn, pieces, places, scores, calls):
     calls : f5py.core.batch.Calls
         Log-likelihoods are filled at these slots.
     """
-    for piece in own_turns(counter(turn), pieces.shape[0]):
+    for piece in claimed_indices(work_counter(queue), pieces.shape[0]):
         first = pieces[piece] * SLOTS_OF_PIECE
         for i in range(first, min(first + SLOTS_OF_PIECE, places.shape[0])):
             slot = places[i] & _SLOT

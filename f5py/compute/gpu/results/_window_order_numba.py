@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.results._group_order_numba import BUCKETS, sort_by
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import inner, kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.methylation._group_list_numba import GroupWindows
 from f5py.methylation.hmm_gpu import LANES
 
@@ -82,7 +82,7 @@ def _size_of(listing, sites, n_sites, slot, k):
 
 
 @kernel
-def order_windows(turn, one, at, groups, sites, limits, order, given_back):
+def order_windows(queue, one, at, groups, sites, limits, order, given_back):
     """Sort the windows of reads by descending width and size.
 
     Fills number, slots and reads; `describe_windows`, `divide_windows` and `list_places` do the rest.
@@ -101,7 +101,7 @@ def order_windows(turn, one, at, groups, sites, limits, order, given_back):
     aligned, offsets, n_groups, n_sites, listing = groups
     widths, windows, ordered = sites.width, order.windows, order.slots
     k, is_correlated, room, most_sites = limits
-    for _ in own_turns(counter(turn), one.shape[0]):
+    for _ in claimed_indices(work_counter(queue), one.shape[0]):
         most = ordered.shape[0]
         slots, of_read = np.empty(most, np.int64), np.empty(most, np.int32)
         columns, rows, kinds = np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most, np.int32)
@@ -134,7 +134,7 @@ def order_windows(turn, one, at, groups, sites, limits, order, given_back):
 
 
 @kernel
-def describe_windows(turn, pieces, groups, sites, order):
+def describe_windows(queue, pieces, groups, sites, order):
     """Fill the descriptions of the windows; the field of places has the width until `list_places`.
 
     Parameters
@@ -146,7 +146,7 @@ def describe_windows(turn, pieces, groups, sites, order):
     """
     window, n_bases, begin, end = groups.listing
     widths, n_sites, slots, windows, n = sites.width, groups.n_sites, order.slots, order.windows, order.n[0]
-    for piece in own_turns(counter(turn), pieces.shape[0]):
+    for piece in claimed_indices(work_counter(queue), pieces.shape[0]):
         first = pieces[piece] * WINDOWS_OF_PIECE
         for i in range(first, min(first + WINDOWS_OF_PIECE, n)):
             slot = slots[i]
@@ -160,7 +160,7 @@ def describe_windows(turn, pieces, groups, sites, order):
 
 
 @kernel
-def divide_windows(turn, one, limits, order):
+def divide_windows(queue, one, limits, order):
     """Divide the windows among warps, and set the offsets of their places.
 
     Parameters
@@ -170,7 +170,7 @@ def divide_windows(turn, one, limits, order):
     """
     k, is_correlated, room, _ = limits
     windows, warps, work, n = order.windows, order.warps, order.work, order.n
-    for _ in own_turns(counter(turn), one.shape[0]):
+    for _ in claimed_indices(work_counter(queue), one.shape[0]):
         n_places = 0
         n_warps = 0
         needed = widest = longest = most_slots = np.int64(0)
@@ -198,7 +198,7 @@ def divide_windows(turn, one, limits, order):
 
 
 @kernel
-def list_places(turn, pieces, sites, order):
+def list_places(queue, pieces, sites, order):
     """Fill the places of the windows' sites.
 
     Parameters
@@ -209,7 +209,7 @@ def list_places(turn, pieces, sites, order):
     """
     place, firsts = sites.place, sites.first
     slots, windows, places, n = order.slots, order.windows, order.places, order.n[0]
-    for piece in own_turns(counter(turn), pieces.shape[0]):
+    for piece in claimed_indices(work_counter(queue), pieces.shape[0]):
         first = pieces[piece] * WINDOWS_OF_PIECE
         for i in range(first, min(first + WINDOWS_OF_PIECE, n)):
             source, at = firsts[slots[i]], windows[i, 5]
@@ -227,7 +227,7 @@ class ChunkSites(NamedTuple):
 
 
 @kernel
-def put_sites_back(turn, pieces, chunk, first, sites, exponents):
+def put_sites_back(queue, pieces, chunk, first, sites, exponents):
     """Copy the results of windows to the slots of sites and groups.
 
     Parameters
@@ -242,7 +242,7 @@ def put_sites_back(turn, pieces, chunk, first, sites, exponents):
         Filled.
     """
     slots, windows, found, found_exponents = chunk
-    for piece in own_turns(counter(turn), pieces.shape[0]):
+    for piece in claimed_indices(work_counter(queue), pieces.shape[0]):
         begin = pieces[piece] * WINDOWS_OF_PIECE
         for i in range(begin, min(begin + WINDOWS_OF_PIECE, slots.shape[0])):
             slot = slots[i]

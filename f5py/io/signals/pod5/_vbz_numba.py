@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._slow5_functions import CodecFunctions
 from f5py.io.signals.slow5._slow5_numba import (
     AT,
@@ -23,10 +22,10 @@ from f5py.io.signals.slow5._slow5_numba import (
     read_bytes,
     work_memory,
 )
-from f5py.jit.atomics import add_to
 from f5py.jit.bits import count_bits
 from f5py.jit.c_memory import address_of_data, call_with_two, load_int64, load_uint8
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import add_to, claimed_indices, work_counter
 
 _FIRST_BUFFER = 1 << 16
 #: Two-bit codes of StreamVByte for eight bits.
@@ -107,7 +106,7 @@ class ChunkBuffers(NamedTuple):
 
 
 @exact_kernel
-def read_pieces(turn, some, pieces, descriptors, called, got):
+def read_pieces(queue, some, pieces, descriptors, called, got):
     """Read signal chunks from their files and leave them packed, in order of completion.
 
     Parameters
@@ -124,7 +123,7 @@ def read_pieces(turn, some, pieces, descriptors, called, got):
     """
     buffer = np.empty(_FIRST_BUFFER, np.uint8)
     work = work_memory()
-    for i in own_turns(counter(turn), some.shape[0]):
+    for i in claimed_indices(work_counter(queue), some.shape[0]):
         piece = some[i]
         size = pieces[piece, 1] - pieces[piece, 0]
         if size > buffer.shape[0]:

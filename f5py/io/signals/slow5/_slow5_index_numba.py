@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._slow5_numba import (
     DAMAGED,
     FRAME,
@@ -17,9 +16,9 @@ from f5py.io.signals.slow5._slow5_numba import (
     read_bytes,
     work_memory,
 )
-from f5py.jit.atomics import add_to
 from f5py.jit.c_memory import address_of_data, load_int64, load_uint8, load_uint16
 from f5py.jit.kernel import exact_kernel
+from f5py.jit.work_queue import add_to, claimed_indices, work_counter
 
 _PLACE_AND_SIZE = 16
 _TAB = 9
@@ -141,7 +140,7 @@ class RecordNames(NamedTuple):
 
 
 @exact_kernel
-def read_names(turn, rows, file, places, sizes, used, names, codes):
+def read_names(queue, rows, file, places, sizes, used, names, codes):
     """Copy the names of records `rows` to a shared text; names that do not fit begin at -1.
 
     Parameters
@@ -159,7 +158,7 @@ def read_names(turn, rows, file, places, sizes, used, names, codes):
     scratch, name_begin, name_end = names
     buffer = np.empty(1 << 16, np.uint8)
     work = work_memory()
-    for i in own_turns(counter(turn), rows.shape[0]):
+    for i in claimed_indices(work_counter(queue), rows.shape[0]):
         row = rows[i]
         if sizes[row] > buffer.shape[0]:
             buffer = np.empty(sizes[row] + sizes[row] // 4, np.uint8)

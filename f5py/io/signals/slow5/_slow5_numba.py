@@ -9,11 +9,9 @@ bytes present.
 import numpy as np
 
 from f5py.core._name_table_numba import find_name
-from f5py.core._turns_numba import counter, own_turns
 from f5py.io.signals.slow5._slow5_functions import NO_PRESS, ZSTD
 from f5py.io.signals.slow5._slow5_text_numba import parse_text, take_room
 from f5py.io.signals.slow5._svb_numba import svb_size, take_ex_zd
-from f5py.jit.atomics import add_to
 from f5py.jit.c_memory import (
     address_of_data,
     call_with_five,
@@ -29,6 +27,7 @@ from f5py.jit.c_memory import (
     load_uint32,
 )
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import add_to, claimed_indices, work_counter
 
 #: Codes of records; `CANNOT_READ` and `SHORTER` concern the file or the machine, `NO_ROOM` concerns `Got`.
 GOOD, NOT_FOUND, DAMAGED, CANNOT_DECOMPRESS, OTHER_NAME, CANNOT_READ, SHORTER, NO_ROOM = range(8)
@@ -190,7 +189,7 @@ def _bytes_of(file, place, size, buffer):
 
 
 @exact_kernel
-def read_records(turn, reads, names, name_offsets, index, file, got):
+def read_records(queue, reads, names, name_offsets, index, file, got):
     """Read the binary records of `reads` and copy their samples to a shared array.
 
     Parameters
@@ -203,7 +202,7 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
     """
     buffer = np.empty(_FIRST_BUFFER, np.uint8)
     work = work_memory()
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         row = _row_of(read, names, name_offsets, index, got)
         if row < 0:
@@ -223,16 +222,16 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
 
 
 @exact_kernel
-def read_lines(turn, reads, names, name_offsets, index, file, got):
+def read_lines(queue, reads, names, name_offsets, index, file, got):
     """Read the text records of `reads`; separate from `read_records` to keep that small.
 
     Parameters
     ----------
-    turn, reads, names, name_offsets, index, file, got
+    queue, reads, names, name_offsets, index, file, got
         See `read_records`.
     """
     buffer = np.empty(_FIRST_BUFFER, np.uint8)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         row = _row_of(read, names, name_offsets, index, got)
         if row < 0:

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from f5py.jit.atomics import add_to
 from f5py.jit.c_memory import address_of_data, call_for_float
 from f5py.jit.kernel import exact_inner
+from f5py.jit.work_queue import add_to
 
 _TAB, _NEWLINE, _COMMA, _MINUS, _ZERO = 9, 10, 44, 45, 48
 _N_FIELDS = 8
