@@ -342,3 +342,13 @@ def decode(data, starts, chosen, places, columns):
         to = columns.parent_offsets[i]
         for j in range(columns.parent_offsets[i + 1] - to):
             columns.parents[to + j] = data[places[1, i] + j]
+
+
+@exact_inner
+def put_integer(out, at, value, size):
+    """Write the lowest `size` bytes of an integer; return the index after them."""
+    for _ in range(size):
+        out[at] = value & 255
+        value >>= 8
+        at += 1
+    return at

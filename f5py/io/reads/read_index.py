@@ -34,7 +34,7 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
 
     @classmethod
     def open(cls, reads_path: str) -> ReadIndex:
-        """Open the index of a reads file; raise `InputFileError` if it is incomplete, damaged or of other reads."""
+        """Open the index of a reads file; raise `InputFileError` if it is damaged or of other reads."""
         paths = [reads_path + suffix for suffix in (SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX)]
         for path in paths:
             if not os.path.exists(path):

@@ -1,14 +1,14 @@
-"""Jitted loops that turn comments of FASTQ into tags as BAM has them."""
+"""Jitted conversion of FASTQ comments to BAM tags."""
 
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
 
-from f5py.io.bam._bam_numba import find_tag
+from f5py.io.bam._bam_numba import find_tag, put_integer
 from f5py.io.sequences._read_records_numba import COMMENT, COMMENT_END
 from f5py.jit.kernel import exact_inner, exact_kernel
 
 _TAB, _SPACE = 9, 32
-#: Types of tags in text, and those of numbers in an array: integers with their bounds, in the order of widening.
+#: Types of tags in text, and of numbers in arrays: integers with their bounds, in the order of widening.
 _TYPES = np.frombuffer(b"AifZHB", np.uint8)
 _INTEGERS = np.frombuffer(b"cCsSiI", np.uint8)
 _LEAST = np.array([-(1 << 7), 0, -(1 << 15), 0, -(1 << 31), 0], np.float64)
@@ -20,7 +20,7 @@ _MOST_EXPONENT = 100_000
 
 @exact_inner
 def _number(text, at, end, is_float):
-    """Parse the decimal number that begins at `at`; also return where it ends, -1 if there is none."""
+    """Parse the decimal number at `at`; also return its end, or -1 if there is none."""
     sign = 1.0
     if at < end and (text[at] == 45 or text[at] == 43):
         if text[at] == 45:
@@ -69,18 +69,8 @@ def _number(text, at, end, is_float):
 
 
 @exact_inner
-def _put(out, n, value, size):
-    """Write the lowest `size` bytes of an integer; return the index after them."""
-    for _ in range(size):
-        out[n] = value & 255
-        value >>= 8
-        n += 1
-    return n
-
-
-@exact_inner
 def _integer_code(code, low, high):
-    """Find the first type from an integer type on that holds numbers between two; 0 if none does."""
+    """Return the first integer type from `code` on with both bounds in its range; 0 for none."""
     for i in range(_INTEGERS.shape[0]):
         if _INTEGERS[i] == code and (low < _LEAST[i] or high > _MOST[i]):
             code = _INTEGERS[i + 1] if i + 1 < _INTEGERS.shape[0] else np.uint8(0)
@@ -89,36 +79,36 @@ def _integer_code(code, low, high):
 
 @exact_inner
 def _put_number(out, n, value, code, single):
-    """Write a number as BAM's type `code` has it; `single` is scratch for one float32."""
+    """Write a number in BAM's type `code`; `single` is scratch for one float32."""
     if code == _FLOAT:
         single[0] = value
-        return _put(out, n, np.int64(single.view(np.int32)[0]), 4)
+        return put_integer(out, n, np.int64(single.view(np.int32)[0]), 4)
     size = 4
     if code == 99 or code == 67:  # c, C
         size = 1
     elif code == 115 or code == 83:  # s, S
         size = 2
-    return _put(out, n, np.int64(value), size)
+    return put_integer(out, n, np.int64(value), size)
 
 
 @exact_kernel
 def tags_of_comments(text, rows, n_reads, dropped, out, offsets, left_out):
-    """Turn comments that look like SAM tags into tags as BAM has them; fill `offsets`, of which the first is 0.
+    """Encode comments in the form of SAM tags as BAM tags, and fill `offsets`.
 
-    A number that does not fit the type of its array gets the next type; a tag with a value that its type does not have,
-    and a second one of the same name, is left out.
+    A number outside the range of its array's type gets the next type. Tags with a value of another type are left out,
+    as are repeated names.
 
     Parameters
     ----------
     text, rows, n_reads
-        As `parse_reads` has them.
+        From `parse_reads`.
     dropped : uint16
-        Names of tags that are not taken.
+        Encoded names of tags to drop.
     out : uint8
-        Room for twice the text.
+        Large enough for twice the text.
     offsets : int64, shape (n_reads + 1,)
     left_out : int64, shape (3,)
-        Filled: number of tags that are left out, the read of the first one, and where that begins in `text`.
+        Filled: number of invalid tags, read of the first one, and its offset in `text`.
     """
     n = 0
     offsets[0] = 0
@@ -152,7 +142,7 @@ def tags_of_comments(text, rows, n_reads, dropped, out, offsets, left_out):
 
 @exact_inner
 def _is_tag(text, at, stop):
-    """Return whether text has the form of a tag: its name, a known type, and a value."""
+    """Return whether text has the form of a tag: name, known type, value."""
     if stop - at < 5 or text[at + 2] != 58 or text[at + 4] != 58:
         return False
     first, second = text[at] | 32, text[at + 1] | 32
@@ -165,7 +155,7 @@ def _is_tag(text, at, stop):
 
 @exact_inner
 def _put_tag(text, at, stop, out, n, single):
-    """Write the tag between `at` and `stop` and return where it ends; `n` if its value does not fit its type."""
+    """Write the tag between `at` and `stop`; return its end, or `n` if the value does not fit the type."""
     kind = text[at + 3]
     begin = n
     at += 5
@@ -188,7 +178,7 @@ def _put_tag(text, at, stop, out, n, single):
             n += 1
         out[n] = 0
         return n + 1 if is_sound else begin
-    if kind == 105 or kind == _FLOAT:  # i: the smallest type that holds it
+    if kind == 105 or kind == _FLOAT:  # i: the smallest type
         value, place = _number(text, at, stop, kind == _FLOAT)
         code = kind
         if kind == 105 and value < 0:
@@ -206,7 +196,7 @@ def _put_tag(text, at, stop, out, n, single):
 
 @exact_inner
 def _put_array(text, at, stop, out, n, single):
-    """Write the value of an array behind its tag's type; see `_put_tag`."""
+    """Write the value of an array after its tag's type; see `_put_tag`."""
     begin = n - 3
     code = text[at] if at < stop else np.uint8(0)
     is_known = code == _FLOAT
@@ -232,7 +222,7 @@ def _put_array(text, at, stop, out, n, single):
     if code == 0:
         return begin
     out[n] = code
-    n = _put(out, n + 1, count, 4)
+    n = put_integer(out, n + 1, count, 4)
     place = np.int64(at + 1)
     while place < stop:
         value, place = _number(text, place + 1, stop, code == _FLOAT)

@@ -1,4 +1,4 @@
-"""Jitted loops that read FASTA and FASTQ into columns, and BAM records' qualities and tags."""
+"""Jitted parsing of FASTA and FASTQ, and copies of BAM records' qualities and tags."""
 
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np
@@ -15,22 +15,19 @@ from f5py.io.bam._bam_numba import (
 )
 from f5py.jit.kernel import exact_inner, exact_kernel
 
-#: What may be wrong with a file.
+#: Problems of a file.
 SOUND, NOT_A_RECORD, CUT, NO_NAME, NO_TEXT = range(5)
-#: Columns of a read's row: name, comment, numbers of bases and qualities, where the record begins.
+#: Columns of a read's row: name, comment, numbers of bases and qualities, offset of the record.
 NAME, NAME_END, COMMENT, COMMENT_END, BASES, QUALITIES, BEGIN = range(7)
 N_COLUMNS = 7
 _NEWLINE, _TAB, _RETURN, _SPACE, _AT, _GREATER, _PLUS = 10, 9, 13, 32, 64, 62, 43
-#: Bytes of a line that are copied at a time.
+#: Bytes copied at a time.
 _TOGETHER = 64
 
 
 @exact_inner
 def _copy_text(text, at, end, out, to):
-    """Copy bytes above the space from `at` on, many at a time; stop before one that is not, or near `end`.
-
-    Return how many have been copied; what lies behind these in `out` is undefined.
-    """
+    """Copy blocks of bytes above the space from `at` on; return their number."""
     n = 0
     while n + _TOGETHER <= end - at:
         source, target = np.uint64(at + n), np.uint64(to + n)
@@ -53,26 +50,25 @@ def _is_text(byte):
 
 @exact_kernel
 def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
-    """Read whole records from the beginning of `text`.
+    """Parse whole records at the start of `text`.
 
     Parameters
     ----------
     text : uint8, shape (>= n,)
     n : int
-        Bytes that are there.
     is_last : bool
-        The file has no more.
+        The file ends after `n` bytes.
     max_bases : int
-        Stop behind so many bases.
+        Stop after this many bases.
     letters, qualities : uint8, shape (>= n,)
-        Filled; of a read without qualities only the first, with 0.
+        Filled; for a read without qualities only the first, with 0.
     rows : int64, shape (any, N_COLUMNS)
-        Filled, one row a read.
+        Filled, one row per read.
 
     Returns
     -------
     n_reads, n_bases, used, problem : int
-        Reads, their bases, the bytes of whole records, and what is wrong behind these.
+        Numbers of reads and bases, bytes of whole records, and the problem after these.
     """
     at = 0
     n_reads = 0
@@ -95,7 +91,7 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
             at += 1
         name_end = at
         while at < n and text[at] != _NEWLINE:
-            is_good = is_good and text[at] != 0  # comments are anybody's
+            is_good = is_good and text[at] != 0  # comments may have any other byte
             at += 1
         if at == n and not is_last and is_good:
             break
@@ -173,7 +169,7 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
 
 @exact_kernel
 def copy_qualities(data, starts, chosen, offsets, out):
-    """Copy the qualities of BAM records, as sequenced, as letters; 0 for those that have none.
+    """Copy the qualities of BAM records as letters in read orientation; 0 without qualities.
 
     Parameters
     ----------
@@ -198,18 +194,18 @@ def copy_qualities(data, starts, chosen, offsets, out):
 
 @exact_kernel
 def copy_tags(data, starts, chosen, dropped, out, offsets):
-    """Copy the tags of BAM records but those named in `dropped`; return their number of bytes.
+    """Copy the tags of BAM records except those in `dropped`; return their number of bytes.
 
     Parameters
     ----------
     data, starts, chosen
         See `f5py.io.bam._bam_numba.decode`.
     dropped : uint16
-        Names of tags that are left out.
+        Encoded tag names.
     out : uint8
-        Filled; with room for the records.
+        Large enough for the records.
     offsets : int64, shape (n + 1,)
-        Filled with those of the records' tags in `out`.
+        Filled with the offsets of the records' tags in `out`.
     """
     n = 0
     offsets[0] = 0

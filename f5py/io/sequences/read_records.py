@@ -1,4 +1,4 @@
-"""Reads or contigs in columns, batch by batch: from FASTA, FASTQ, or alignment files such as unaligned BAM."""
+"""Batches of reads or contigs from FASTA, FASTQ and alignment files such as unaligned BAM."""
 
 from __future__ import annotations
 
@@ -18,36 +18,35 @@ from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import display_name, open_bytes
 from f5py.io.bam.headers import KINDS_OF_READS, TagChanges
 from f5py.io.bam.opening import SAM_HEADERS, error_reason, is_alignment_file, open_alignments
+from f5py.io.bam.record_layout import LONGEST_NAME
 from f5py.io.bytes.file_state import FileState
 from f5py.io.reads.read_index import ReadIndex, reads_in_memory
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.text.encoding import undecoded
 
-#: Records of a file, and where each of them begins, and their number.
+#: BAM records, their offsets, and their number.
 _Chunk = tuple[NDArray[np.uint8], NDArray[np.int64], int]
 _WHO = "reads"
 _PIECE = 1 << 22
 _FEWEST_BYTES = 1 << 16
-#: Bytes of a record in the text besides bases and qualities, for most files.
+#: Usual minimum bytes of a record.
 _SHORTEST_RECORD = 8
-#: Reads of a batch at most.
+#: Maximum reads per batch.
 _MOST_READS = 1 << 20
-#: Bytes of a name in BAM.
-_LONGEST_NAME = 254
-#: Secondary and supplementary records of a read, which has its primary one as well.
+#: Flags of secondary and supplementary records.
 _NOT_PRIMARY = 0x100 | 0x800
-#: Tags of bases, of which hard clips would cut off the places.
+#: Tags with base positions, invalid after hard clipping.
 BASE_TAGS = ("mv", "MM", "ML", "Mm", "Ml")
 
 
 class Sequences(NamedTuple):
-    """Consecutive reads, or contigs."""
+    """Consecutive reads or contigs."""
 
     names: Names
-    bases: NDArray[np.uint8]  # shape (offsets[-1],): ASCII letters as they are in the file
+    bases: NDArray[np.uint8]  # shape (offsets[-1],): letters of the file
     offsets: NDArray[np.int64]  # shape (n_reads + 1,)
-    comments: Names  # what stands after the names
+    comments: Names  # text after the names
 
 
 @dataclass
@@ -55,11 +54,11 @@ class ReadRecords:
     """Consecutive reads with qualities and tags."""
 
     names: Names
-    letters: NDArray[np.uint8]  # shape (offsets[-1],): bases as they stand in the file
+    letters: NDArray[np.uint8]  # shape (offsets[-1],): bases of the file
     offsets: NDArray[np.int64]  # shape (n_reads + 1,)
-    # shape (offsets[-1],) or (0,): letters of FASTQ; of a read without qualities the first is 0
+    # shape (offsets[-1],) or (0,): letters of FASTQ; the first is 0 for reads without qualities
     qualities: NDArray[np.uint8]
-    tags: NDArray[np.uint8]  # shape (tag_offsets[-1],): tags for every record of the read, as BAM has them
+    tags: NDArray[np.uint8]  # shape (tag_offsets[-1],): encoded BAM tags
     tag_offsets: NDArray[np.int64]  # shape (n_reads + 1,)
     number: int = 0  # of the batch
 
@@ -68,7 +67,7 @@ class ReadRecords:
 
 
 class _TextChunk(NamedTuple):
-    """Consecutive whole records of a text, as `f5py.io.sequences._read_records_numba.parse_reads` finds them."""
+    """Consecutive whole records of a text, parsed."""
 
     text: NDArray[np.uint8]
     rows: NDArray[np.int64]
@@ -76,18 +75,18 @@ class _TextChunk(NamedTuple):
     qualities: NDArray[np.uint8]  # empty if no read has any
 
     def gathered(self, begin: int, end: int) -> Names:
-        """Copy pieces of the text that lie between two columns of the rows."""
+        """Copy the text between two columns of the rows."""
         begins, ends = self.rows[:, [begin, end]].T.copy()
         return Names(*gather_slices(self.text, begins, ends - begins))
 
 
 def tag_numbers(names: Sequence[str]) -> NDArray[np.uint16]:
-    """Names of tags as numbers."""
+    """Encode tag names as integers."""
     return np.array([int.from_bytes(name.encode(), "little") for name in names], np.uint16)
 
 
 def check_read_files(paths: Sequence[str]) -> None:
-    """Raise `InputFileError` for a file that is not there."""
+    """Raise `InputFileError` for a missing file or a folder."""
     for path in paths:
         if path == "-":
             continue
@@ -98,7 +97,7 @@ def check_read_files(paths: Sequence[str]) -> None:
 
 
 def header_lines(path: str, reference: str | None) -> list[str]:
-    """Lines of an alignment file's header that are about its reads: read groups, programs, comments."""
+    """Return the read groups, programs and comments of an alignment file's header."""
     try:
         with open_alignments(path, reference) as file:
             text = undecoded(file.header.__str__).decode("utf-8", "surrogateescape")
@@ -125,18 +124,16 @@ def read_batches(
     ----------
     paths : sequence of str
         ``-`` is standard input, FASTA or FASTQ.
-    dropped_tags : sequence of str
-        Tags that are not kept.
     with_comments : bool
-        Comments of FASTQ that look like SAM tags become tags.
+        Convert comments of FASTQ in the form of SAM tags.
     reference : str, optional
         To decode CRAM.
     advance : function
-        Told of bytes that have been read.
+        Called with numbers of bytes read.
     tag_changes : mapping, optional
-        Of alignment files, by their names.
+        By path of alignment files.
     for_sam : bool
-        Names must be those that SAM allows: a line that begins with @ is one of the header.
+        Reject names that begin with @, as SAM header lines do.
     """
     dropped = tag_numbers(dropped_tags)
     number = 0
@@ -160,26 +157,21 @@ def read_batches(
 def sequence_batches(
     path: str, max_bases: int, max_reads: int = _MOST_READS, comments: bool = False, n_bytes: int | None = None
 ) -> Iterator[Sequences]:
-    """Yield the reads of a FASTA or FASTQ file, or of an alignment file, in batches.
+    """Yield the reads of a FASTA, FASTQ or alignment file in batches.
+
+    Raises `InputFileError` if the file is missing, damaged, truncated or in another format, and
+    `MissingDependencyError` if a package to read it is missing.
 
     Parameters
     ----------
     path : str
-        Plain or compressed; ``-`` is standard input. In an alignment file secondary and supplementary records are
-        passed over.
+        Plain or compressed; ``-`` is standard input. Secondary and supplementary records are skipped.
     max_bases, max_reads : int
-        A batch is closed when it has at least that many bases, or so many reads.
+        A batch ends when it has at least that many bases or reads.
     comments : bool
-        Fill those of FASTA and FASTQ.
+        Include the comments of FASTA and FASTQ.
     n_bytes : int, optional
-        So much of a text is parsed at a time; else as much as `max_bases` bases take.
-
-    Raises
-    ------
-    InputFileError
-        The file is missing, damaged, truncated or in another format.
-    MissingDependencyError
-        A package is needed to read the file.
+        Text to parse at a time; by default enough for `max_bases` bases.
     """
     from f5py.io.sequences import _read_records_numba as compiled
 
@@ -207,14 +199,9 @@ def sequence_batches(
 
 
 def load_reads(path: str) -> ReadIndex:
-    """Read all basecalled reads of a file into memory.
+    """Read all basecalled reads of a file into memory; see `sequence_batches`.
 
     Raises `InputFileError` if the file is missing, damaged, truncated or in another format.
-
-    Parameters
-    ----------
-    path : str
-        See `sequence_batches`.
     """
     if os.path.exists(path):
         console.note("load_reads", f"{path} has no index; its reads are held in memory")
@@ -234,11 +221,11 @@ def load_reads(path: str) -> ReadIndex:
 
 
 def _warn_of_no_reads(path: str) -> None:
-    input_warning(_WHO, f"{display_name(path)}: holds no reads")  # as the file of a barcode may
+    input_warning(_WHO, f"{display_name(path)}: holds no reads")  # e.g. of a barcode
 
 
 def _check_names(path: str, names: Names) -> None:
-    """Raise `InputFileError` for a name that SAM has no place for."""
+    """Raise `InputFileError` for a name that is invalid in SAM."""
     begins = names.offsets[:-1][np.diff(names.offsets) > 0]
     if (wrong := begins[names.text[begins] == ord("@")]).size:
         name = names[int(np.searchsorted(names.offsets, wrong[0], "right")) - 1]
@@ -258,12 +245,12 @@ def _text_batches(
     for portion in _text_portions(path, max_bases, advance=advance):
         n = len(portion.rows)
         names = portion.gathered(compiled.NAME, compiled.NAME_END)
-        too_long = np.diff(names.offsets) > _LONGEST_NAME
+        too_long = np.diff(names.offsets) > LONGEST_NAME
         if too_long.any():
             i = int(np.argmax(too_long))
             raise InputFileError(
                 f"{display_name(path)}: the name of read {n_before + i + 1}, {names[i][:60]}..., has more than "
-                f"{_LONGEST_NAME} bytes; shorten it"
+                f"{LONGEST_NAME} bytes; shorten it"
             )
         tags, tag_offsets = np.empty(0, np.uint8), np.zeros(n + 1, np.int64)
         if with_comments:
@@ -299,9 +286,9 @@ def _text_portions(
     n_bytes: int | None = None,
     advance: Callable[[int], object] = lambda size: None,
 ) -> Iterator[_TextChunk]:
-    """Parse a FASTA or FASTQ file; the text of what has been yielded is written over then."""
+    """Parse a FASTA or FASTQ file; the text of a yielded chunk is overwritten afterwards."""
     if path == "-":
-        select.select([0], [], [])  # can be interrupted, unlike reading
+        select.select([0], [], [])  # interruptible, unlike reading
     shown = display_name(path)
     n_before = 0
     with open_bytes(path, advance, zeros=True) as file:
@@ -336,12 +323,12 @@ def _text_portions(
 
 
 def _bytes_for(max_bases: int, text: NDArray[np.uint8]) -> int:
-    """Bytes of text for a batch, about: FASTQ has a quality for every base."""
+    """Estimate the text of a batch: FASTQ has a quality for every base."""
     return max_bases if text[:1].tobytes() == b">" else 2 * max_bases
 
 
 def _parsed(data: NDArray[np.uint8], is_last: bool, max_bases: int, max_reads: int) -> tuple[_TextChunk, int, int]:
-    """Parse the whole reads that text begins with; also return their bytes, and what is wrong behind them."""
+    """Parse the whole reads at the start of a text; return their bytes and the problem after them too."""
     from f5py.io.sequences import _read_records_numba as compiled
 
     letters, qualities = np.empty(len(data), np.uint8), np.empty(len(data), np.uint8)
@@ -385,7 +372,7 @@ def _record_batches(
     advance: Callable[[int], object] = lambda size: None,
     max_reads: int = _MOST_READS,
 ) -> Iterator[ReadRecords]:
-    """Take the primary records of an alignment file, put back to the orientation of the read."""
+    """Convert the primary records of an alignment file, in read orientation."""
     from f5py.io.bam._bam_numba import FLAGS, N_BASES
     from f5py.io.bam.bam_records import fixed_numbers, record_names
     from f5py.io.bam.record_reads import copy_read_sequences
@@ -414,7 +401,7 @@ def _record_batches(
 
 
 def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Iterator[_Chunk]:
-    """Read the records of an alignment file, many at a time, and change values of their tags."""
+    """Read chunks of records of an alignment file, and change values of their tags."""
     from f5py.io.bam.bam_records import change_tag_values, encode_chunks, record_chunks
 
     n_read = 0
@@ -432,7 +419,7 @@ def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Ite
                     n_read += n
                     yield *change_tag_values(data, starts, n, changes), n
         finally:
-            with suppress(OSError):  # of a file that was found to be damaged
+            with suppress(OSError):  # if damaged
                 file.close()
     except (OSError, ValueError) as problem:
         state.check()
@@ -441,7 +428,7 @@ def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Ite
 
 
 def _unreadable(path: str, problem: Exception, n_read: int = 0) -> InputFileError:
-    """Make the error for an alignment file that cannot be read, or not after so many records."""
+    """Make the error for an unreadable alignment file, perhaps after `n_read` records."""
     reason = error_reason(problem)
     if "run: " in reason:
         return InputFileError(f"{path}: cannot be read: {reason}")

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.io.bam._bam_numba import put_integer
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import appended, grown
@@ -71,16 +72,6 @@ COMPLEMENTS = np.array([int(f"{i:04b}"[::-1], 2) for i in range(16)], np.uint8)
 
 
 @exact_inner
-def _put(out, at, value, size):
-    """Write the lowest bytes of an integer; return the index after them."""
-    for _ in range(size):
-        out[at] = value & 255
-        value >>= 8
-        at += 1
-    return at
-
-
-@exact_inner
 def _put_tag(out, at, first, second, value):
     """Write a tag with the smallest type that holds an integer; return the index after it."""
     out[at] = first
@@ -102,7 +93,7 @@ def _put_tag(out, at, first, second, value):
         kind = 83
         size = 2
     out[at + 2] = kind
-    return _put(out, at + 3, value, size)
+    return put_integer(out, at + 3, value, size)
 
 
 @exact_inner
@@ -181,17 +172,17 @@ class Head(NamedTuple):
 def _put_head(out, at, head):
     """Write the fixed part of a record; its size is written at the end."""
     contig, place, name_length, mapq, bin_number, n_ops, flag, n_bases = head
-    at = _put(out, at + 4, contig, 4)
-    at = _put(out, at, place, 4)
+    at = put_integer(out, at + 4, contig, 4)
+    at = put_integer(out, at, place, 4)
     out[at] = name_length
     out[at + 1] = mapq
-    at = _put(out, at + 2, bin_number, 2)
-    at = _put(out, at, n_ops, 2)
-    at = _put(out, at, flag, 2)
-    at = _put(out, at, n_bases, 4)
-    at = _put(out, at, -1, 4)
-    at = _put(out, at, -1, 4)
-    return _put(out, at, 0, 4)
+    at = put_integer(out, at + 2, bin_number, 2)
+    at = put_integer(out, at, n_ops, 2)
+    at = put_integer(out, at, flag, 2)
+    at = put_integer(out, at, n_bases, 4)
+    at = put_integer(out, at, -1, 4)
+    at = put_integer(out, at, -1, 4)
+    return put_integer(out, at, 0, 4)
 
 
 class Made(NamedTuple):
@@ -295,8 +286,8 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, m
             )  # fmt: skip
             at = _put_name(out, at, names, name_offsets[read], name_offsets[read + 1])
             if is_long:
-                at = _put(out, at, (n_bases << 4) | _SOFT, 4)
-                at = _put(out, at, ((hit[RE] - hit[RS]) << 4) | _SKIP, 4)
+                at = put_integer(out, at, (n_bases << 4) | _SOFT, 4)
+                at = put_integer(out, at, ((hit[RE] - hit[RS]) << 4) | _SKIP, 4)
             else:
                 at = _put_ops(out, at, these, first_op, n_ops, before, behind, clip)
             if n_bases > 0:
@@ -310,15 +301,15 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, m
             at = _put_tag(out, at, 65, 83, hit[DP_SCORE])  # AS
             at = _put_tag(out, at, 110, 110, hit[N_AMBI])  # nn
             letter = (73 if own else 105) if hit[INVERSION] else (80 if own else 83)
-            at = _put(out, at, 0x417074 | (letter << 24), 4)  # tp:A
+            at = put_integer(out, at, 0x417074 | (letter << 24), 4)  # tp:A
             if not switches[NO_CHAINS]:
                 at = _put_tag(out, at, 99, 109, hit[COUNT])  # cm
                 at = _put_tag(out, at, 115, 49, hit[SCORE])  # s1
                 if own:
                     at = _put_tag(out, at, 115, 50, hit[SUBSC])  # s2
-            at = _put(out, at, 0x666564, 3)  # de:f
+            at = put_integer(out, at, 0x666564, 3)  # de:f
             single[0] = ten_thousandths(divergence_of(hit)) / 10000.0
-            at = _put(out, at, np.int64(single.view(np.int32)[0]), 4)
+            at = put_integer(out, at, np.int64(single.view(np.int32)[0]), 4)
             if hit[SPLIT]:
                 at = _put_tag(out, at, 122, 100, hit[SPLIT])  # zd
             if own:
@@ -327,27 +318,27 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, m
                     out, at + 3, hits, first, end, h, length, TextColumn(contig_names, contig_name_offsets)
                 )
                 if at > begin_tag + 3:
-                    _put(out, begin_tag, 0x5A4153, 3)  # SA:Z
+                    put_integer(out, begin_tag, 0x5A4153, 3)  # SA:Z
                     out[at] = 0
                     at += 1
                 else:
                     at = begin_tag
             if switches[WITH_MD]:
-                at = _put(out, at, 0x5A444D, 3)  # MD:Z
+                at = put_integer(out, at, 0x5A444D, 3)  # MD:Z
                 at = append_md(out, at, hit, ops, reference, r, strands, s)
                 out[at] = 0
                 at += 1
             if switches[WITH_CS]:
-                at = _put(out, at, 0x5A7363, 3)  # cs:Z
+                at = put_integer(out, at, 0x5A7363, 3)  # cs:Z
                 at = append_cs(out, at, hit, ops, Strands(reference, r, strands, s), switches[LONG_CS] != 0)
                 out[at] = 0
                 at += 1
             at = _put_rest(out, at, -1 if switches[NO_CHAINS] else rep_len[read], tags, tag_offsets[read], n_tags)
             if is_long:
-                at = _put(out, at, 0x49424743, 4)  # CG:B,I
-                at = _put(out, at, n_all_ops, 4)
+                at = put_integer(out, at, 0x49424743, 4)  # CG:B,I
+                at = put_integer(out, at, n_all_ops, 4)
                 at = _put_ops(out, at, these, first_op, n_ops, before, behind, clip)
-            _put(out, record, at - record - 4, 4)
+            put_integer(out, record, at - record - 4, 4)
             count += 1
         if first == end and switches[UNMAPPED]:
             out = grown(out, at + 512 + name_length + n_tags + 2 * length)
@@ -356,7 +347,7 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, m
             at = _put_name(out, at, names, name_offsets[read], name_offsets[read + 1])
             at = _put_bases(out, at, SequencedRead(letters, qualities, begin, length), 0, length, False)
             at = _put_rest(out, at, -1 if switches[NO_CHAINS] else rep_len[read], tags, tag_offsets[read], n_tags)
-            _put(out, record, at - record - 4, 4)
+            put_integer(out, record, at - record - 4, 4)
             count = 1
         sizes[read] = at - start
         counts[read] = count
@@ -367,11 +358,11 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, m
 def _put_ops(out, at, ops, first, n, before, behind, clip):
     """Write the operations of a CIGAR string with clips."""
     if before > 0:
-        at = _put(out, at, (before << 4) | clip, 4)
+        at = put_integer(out, at, (before << 4) | clip, 4)
     for k in range(first, first + n):
-        at = _put(out, at, ops[k], 4)
+        at = put_integer(out, at, ops[k], 4)
     if behind > 0:
-        at = _put(out, at, (behind << 4) | clip, 4)
+        at = put_integer(out, at, (behind << 4) | clip, 4)
     return at
 
 

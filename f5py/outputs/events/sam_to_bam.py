@@ -6,11 +6,10 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, BinaryIO
 
 from f5py.errors import OutputFileError
+from f5py.io.bam.record_layout import LONGEST_NAME
 
 if TYPE_CHECKING:
     import pysam
-#: Bytes of a read's name that SAM and BAM allow.
-_LONGEST_NAME = 254
 
 
 class SamToBam(AbstractContextManager["SamToBam"]):
@@ -48,9 +47,9 @@ class SamToBam(AbstractContextManager["SamToBam"]):
         except ValueError:  # which does not tell why
             name = line.replace(b"\0", b"\t").partition(b"\t")[0]  # the parser leaves zeros between fields
             why = "is not valid; leave the read out of the input"
-            if len(name) > _LONGEST_NAME:
+            if len(name) > LONGEST_NAME:
                 why = (
-                    f"has a name of {len(name)} bytes, but {_LONGEST_NAME} are allowed; "
+                    f"has a name of {len(name)} bytes, but {LONGEST_NAME} are allowed; "
                     "--sam-out-version 2 keeps the read's own name"
                 )
             raise OutputFileError(
