@@ -80,14 +80,14 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         self._n_inputs += 1
         about = self._about(url)
         file = self._ranged(url, [(url, about)])[0]
-        file.need(0, MAX_BLOCK, stay=True)
+        file.fetch_ranges(0, MAX_BLOCK, stay=True)
         with open(file.path, "rb") as opened:
             is_bgzf = opened.read(len(BLOCK_MAGIC)) == BLOCK_MAGIC
         n_header = _header_end(file.path) if is_bgzf else None
         if n_header is None:  # SAM or CRAM: htslib reads it
             self._give_up(file)
             return self.file(url, [".crai"])
-        file.need(0, n_header, stay=True)
+        file.fetch_ranges(0, n_header, stay=True)
         for name in index_names(redact_url(url)):
             self._copy_if_there(name)
         return file.path
@@ -101,13 +101,13 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
             console.info("open_slow5", f"{index}: not found; the whole file is copied, to be indexed")
             return self.file(url)
         file = self._ranged(url, [(url, about)])[0]
-        file.need(0, _BEGINNING, stay=True)
+        file.fetch_ranges(0, _BEGINNING, stay=True)
         with open(file.path, "rb") as opened:
             start = opened.read(BINARY_HEADER_AT + 4)
         if not start.startswith(BLOW5_MAGIC):  # SLOW5 text
             self._give_up(file)
             return self.file(url)
-        file.need(0, len(start) + int.from_bytes(start[BINARY_HEADER_AT:], "little"), stay=True)
+        file.fetch_ranges(0, len(start) + int.from_bytes(start[BINARY_HEADER_AT:], "little"), stay=True)
         return file.path
 
     def pod5(self, url: str) -> str:

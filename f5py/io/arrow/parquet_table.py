@@ -31,7 +31,7 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
     def __init__(self, file: str | BinaryIO, what: str = "Parquet and Arrow tables") -> None:
         self._arrow, parquet = import_arrow(what)
         self.path = path = file if isinstance(file, str) else file.name
-        with self._told():
+        with self._wrap_errors():
             self._file = parquet.ParquetFile(file, page_checksum_verification=True)
             self._schema = self._file.schema_arrow
             self.names: list[str] = self._schema.names
@@ -78,7 +78,7 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
             self._kind(name, with_lists)
         rows = iter(self._file.iter_batches(n_rows, columns=None if types is None else list(types)))
         while True:
-            with self._told():
+            with self._wrap_errors():
                 batch = next(rows, None)
                 if batch is None:
                     return
@@ -115,7 +115,7 @@ class ParquetTable(AbstractContextManager["ParquetTable"]):
         return kind
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _wrap_errors(self) -> Iterator[None]:
         """Turn errors of the library into an `InputFileError`."""
         try:
             yield

@@ -39,7 +39,7 @@ class AtomicFile:
     ----------
     path : str
         The final name, or a link to it. An earlier file of that name stays until then.
-    keeps_rows : bool
+    saves_rows : bool
         Text whose whole lines are useful before it is complete.
     is_index : bool
         An index of an input, which may be one of the inputs in use.
@@ -52,11 +52,11 @@ class AtomicFile:
         Returns the bytes of whole blocks of a compressed file.
     """
 
-    def __init__(self, path: str, keeps_rows: bool = False, is_index: bool = False) -> None:
+    def __init__(self, path: str, saves_rows: bool = False, is_index: bool = False) -> None:
         if not is_index:
             check_can_be_output(path)
         self._shown = path
-        self._keeps_rows = keeps_rows
+        self._saves_rows = saves_rows
         self._is_in_place = False
         self.size_of_whole_blocks: Callable[[], int] | None = None
         self._target = os.path.realpath(path)
@@ -90,7 +90,7 @@ class AtomicFile:
             os.unlink(self.path)
         _open_files.discard(self)
 
-    def keep_rows(self) -> str | None:
+    def save_rows(self) -> str | None:
         """Close an incomplete file and keep its whole rows under the temporary name.
 
         Returns that name; None if there are no rows, only a header, or the file has its final name.
@@ -100,7 +100,7 @@ class AtomicFile:
         with suppress(OSError):
             self.file.close()
         try:
-            return self.settle()
+            return self.finish()
         finally:
             _open_files.discard(self)
 
@@ -127,13 +127,13 @@ class AtomicFile:
             return bool(file.readline() and file.readline())
         return False
 
-    def settle(self) -> str | None:
+    def finish(self) -> str | None:
         """Truncate an incomplete file to whole rows, or remove it, even while a thread writes to it.
 
         Returns the name of a file that is kept for its rows.
         """
         with suppress(OSError):
-            if self._keeps_rows:
+            if self._saves_rows:
                 self._drop_incomplete()
                 if self._has_rows():
                     if self.path not in _kept:
@@ -268,8 +268,8 @@ def _replace(path: str, target: str) -> None:
 
 def finish_pending() -> None:
     """Settle every incomplete file of a process that ends while threads may still write."""
-    for unfinished in list(_open_files):
-        unfinished.settle()
+    for atomic in list(_open_files):
+        atomic.finish()
 
 
 def files_with_rows() -> list[str]:

@@ -30,14 +30,14 @@ def complete_output(path: str, is_index: bool = False, is_text: bool = False) ->
         with open_output(path, is_text=is_text) as out:
             yield cast(BinaryIO, out)
         return
-    unfinished = AtomicFile(path, is_index=is_index)
+    atomic = AtomicFile(path, is_index=is_index)
     try:
-        yield unfinished.file
-        unfinished.commit()
+        yield atomic.file
+        atomic.commit()
     except BaseException as problem:
-        unfinished.discard()
+        atomic.discard()
         # errors from the block may concern other files
-        if isinstance(problem, OSError) and problem.errno and problem.filename in (None, path, unfinished.path):
+        if isinstance(problem, OSError) and problem.errno and problem.filename in (None, path, atomic.path):
             raise OutputFileError(f"{path}: cannot write: {problem.strerror}; no file was made") from problem
         raise
 

@@ -49,14 +49,14 @@ class JsonObject:
 
     def integer(self, name: str, least: int = 0, most: int = MOST) -> int:
         """Return an integer within bounds."""
-        value = self._taken(name)
+        value = self._pop(name)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise self._wrong(name, f"an integer from {least} to {most}")
         return value
 
     def number(self, name: str, least: float = 0.0) -> float:
         """Return a finite number that is at least `least`."""
-        value = self._taken(name)
+        value = self._pop(name)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise self._wrong(name, "a number")
         if not least <= value <= MOST or not math.isfinite(value):
@@ -64,35 +64,35 @@ class JsonObject:
         return float(value)
 
     def flag(self, name: str) -> bool:
-        value = self._taken(name)
+        value = self._pop(name)
         if not isinstance(value, bool):
             raise self._wrong(name, "true or false")
         return value
 
     def text(self, name: str) -> str:
         """Return a string that can be a path; bytes that are not UTF-8 are surrogates."""
-        value = self._taken(name)
+        value = self._pop(name)
         if not is_text(value):
             raise self._wrong(name, "a text")
         return str(value)
 
     def texts(self, name: str, most: int = MOST) -> list[str]:
         """Return a list of at most `most` strings."""
-        value = self._taken(name)
+        value = self._pop(name)
         if not isinstance(value, list) or len(value) > most or not all(map(is_text, value)):
             raise self._wrong(name, "a list of texts")
         return value
 
     def integers(self, name: str, shape: tuple[int, ...], least: int = 0) -> NDArray[np.int64]:
         """Return integers of an array's shape, with -1 for any length."""
-        return _array(self._taken(name), np.int64, shape, least, f"{self._called(name)} does not have integers")
+        return _array(self._pop(name), np.int64, shape, least, f"{self._called(name)} does not have integers")
 
     def numbers(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
         """Return finite numbers of an array's shape, with -1 for any length."""
-        return _array(self._taken(name), np.float64, shape, -math.inf, f"{self._called(name)} does not have numbers")
+        return _array(self._pop(name), np.float64, shape, -math.inf, f"{self._called(name)} does not have numbers")
 
     def object(self, name: str) -> JsonObject:
-        return JsonObject(self._taken(name), self._called(name))
+        return JsonObject(self._pop(name), self._called(name))
 
     def seconds(self, name: str) -> dict[str, float]:
         """Return durations by name."""
@@ -100,9 +100,9 @@ class JsonObject:
         return {one: times.number(one) for one in times.members}
 
     def is_null(self, name: str) -> bool:
-        return self._taken(name) is None
+        return self._pop(name) is None
 
-    def _taken(self, name: str) -> Any:
+    def _pop(self, name: str) -> Any:
         if name not in self.members:
             raise DamagedValueError(f"{self._called(name)} is missing")
         return self.members[name]

@@ -61,11 +61,11 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
     `BrokenPipeError` if its reader has gone.
     """
     name = display_output(path)
-    unfinished = None if path == "-" or is_special(path) else AtomicFile(path, keeps_rows=True)
-    out = _open(path, is_text) if unfinished is None else unfinished.file
+    atomic = None if path == "-" or is_special(path) else AtomicFile(path, saves_rows=True)
+    out = _open(path, is_text) if atomic is None else atomic.file
     bgzip = BgzipOutput(out, n_threads) if path != "-" and is_bgzip_name(path) else None
-    if unfinished is not None and bgzip is not None:
-        unfinished.size_of_whole_blocks = lambda: bgzip.n_written
+    if atomic is not None and bgzip is not None:
+        atomic.size_of_whole_blocks = lambda: bgzip.n_written
     try:
         yield bgzip or out
         if bgzip is not None:
@@ -74,27 +74,27 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
             out.close()  # network disks may report here that they are full
         else:
             out.flush()
-        if unfinished is not None:
-            unfinished.commit()
+        if atomic is not None:
+            atomic.commit()
     except BaseException as problem:
         if bgzip is not None:
             bgzip.end_early()
         elif path != "-":
             with suppress(OSError):
                 out.close()
-        kept = None if unfinished is None else unfinished.keep_rows()
+        kept = None if atomic is None else atomic.save_rows()
         rows = "" if kept is None else f"; the rows until then are in {kept}"
         if isinstance(problem, F5pyError) and rows:
             raise type(problem)(f"{problem}{rows}") from problem
         if not isinstance(problem, OSError):
             raise
         # errors from the block may concern other files
-        ours = (path,) if unfinished is None else (path, unfinished.path)
+        ours = (path,) if atomic is None else (path, atomic.path)
         is_ours = problem.filename in ours or (problem.filename is None and problem.errno in _WRITE_ERRORS)
         if problem.errno in (None, errno.EPIPE) or not is_ours:
             raise
-        if unfinished is not None and problem.errno == errno.ENOENT:
-            raise OutputFileError(f"{name}: {unfinished.path}, which it was written to, has been removed") from None
+        if atomic is not None and problem.errno == errno.ENOENT:
+            raise OutputFileError(f"{name}: {atomic.path}, which it was written to, has been removed") from None
         raise OutputFileError(f"{name}: cannot write: {problem.strerror}; the output is incomplete{rows}") from None
 
 

@@ -150,7 +150,7 @@ class RangedFile:
                     return
                 self._has[first:after] = False
 
-    def need(self, begins: ArrayLike, ends: ArrayLike, stay: bool = False) -> None:
+    def fetch_ranges(self, begins: ArrayLike, ends: ArrayLike, stay: bool = False) -> None:
         """Fetch the missing bytes of some ranges; see `RangedFiles.fetch`."""
         self.files.fetch([(self, np.atleast_1d(np.asarray(begins)), np.atleast_1d(np.asarray(ends)))], stay)
 
@@ -158,7 +158,7 @@ class RangedFile:
         """Read bytes, fewer only at the end, and prefetch those after them."""
         with self.files.lock:
             if self.missing(np.array([place]), np.array([place + size])):
-                self.need(place, place + _AHEAD * size)
+                self.fetch_ranges(place, place + _AHEAD * size)
             with open(self.path, "rb", buffering=0) as file:
                 return read_at(file.fileno(), size, place)
 
@@ -176,7 +176,7 @@ def is_remote(path: str) -> bool:
 def fetch_ranges(path: str, begins: ArrayLike, ends: ArrayLike) -> None:
     """Fetch some ranges of a file if it is remote."""
     if (file := ranged_file(path)) is not None:
-        file.need(begins, ends)
+        file.fetch_ranges(begins, ends)
 
 
 def shown(text: str) -> str:

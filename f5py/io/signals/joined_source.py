@@ -33,7 +33,7 @@ class JoinedSource(SignalSource):
             if (use_pool := getattr(source, "use_pool", None)) is not None:
                 use_pool(pool)
 
-    def holds(self, names: Sequence[str]) -> NDArray[np.bool_]:
+    def has_reads(self, names: Sequence[str]) -> NDArray[np.bool_]:
         return self._owners(names) >= 0
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
@@ -73,7 +73,7 @@ class JoinedSource(SignalSource):
         """Return the first source that has each read; -1 for none."""
         owners = np.full(len(names), -1)
         for at in range(len(self._sources) - 1, -1, -1):
-            owners[self._sources[at].holds(names)] = at
+            owners[self._sources[at].has_reads(names)] = at
         return owners
 
 

@@ -167,7 +167,7 @@ class SignalSource(Protocol):
         """Format of the files, for reports."""
         ...
 
-    def holds(self, names: Sequence[str]) -> NDArray[np.bool_]:
+    def has_reads(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """Return which reads the files list."""
         ...
 
@@ -253,7 +253,7 @@ class IndexedSource(SignalSource):
                 return "pod5" if first and file_kind(first) == "pod5" else "fast5"
         return self._kind or "fast5"
 
-    def holds(self, names: Sequence[str]) -> NDArray[np.bool_]:
+    def has_reads(self, names: Sequence[str]) -> NDArray[np.bool_]:
         return np.fromiter(map(bool, paths_of(self._paths, names)), np.bool_, len(names))
 
     def first_names(self, n: int) -> list[str]:

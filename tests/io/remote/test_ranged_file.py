@@ -48,15 +48,15 @@ def test_what_is_needed_is_there(content: bytes, tmp_path: Path):
     for _ in range(50):
         begins = generator.integers(0, SIZE, generator.integers(1, 20))
         ends = begins + generator.integers(1, 50_000, len(begins))
-        file.need(begins, ends)
+        file.fetch_ranges(begins, ends)
         there = Path(file.path).read_bytes()
         assert len(there) == SIZE
         for begin, end in zip(begins.tolist(), ends.tolist(), strict=True):
             assert there[begin:end] == content[begin:end]
     before = system.n_bytes
-    file.need(0, SIZE)
+    file.fetch_ranges(0, SIZE)
     assert Path(file.path).read_bytes() == content
-    file.need([0, 77], [SIZE, SIZE])
+    file.fetch_ranges([0, 77], [SIZE, SIZE])
     assert system.n_bytes <= 2 * SIZE  # what lies between two wanted pieces may come again
     assert system.n_bytes >= before
     files.close()
@@ -79,17 +79,17 @@ def test_what_passes_goes_and_what_stays_does_not(content: bytes, tmp_path: Path
     system = Counting({"a": content})
     files = RangedFiles(system, 1 << 20)
     file = opened(files, tmp_path)
-    file.need(0, 100_000, stay=True)
+    file.fetch_ranges(0, 100_000, stay=True)
     n_before = 0
     for begin in range(100_000, SIZE - 500_000, 300_000):
-        file.need(begin, begin + 400_000)
+        file.fetch_ranges(begin, begin + 400_000)
         there = Path(file.path).read_bytes()
         assert there[begin : begin + 400_000] == content[begin : begin + 400_000]
         assert there[:100_000] == content[:100_000]
         assert os.stat(file.path).st_blocks * 512 < (1 << 20) + 800_000
         n_before += 1
     assert n_before > 10
-    file.need(150_000, 160_000)  # it has gone, and comes again
+    file.fetch_ranges(150_000, 160_000)  # it has gone, and comes again
     assert Path(file.path).read_bytes()[150_000:160_000] == content[150_000:160_000]
     files.close()
 
@@ -114,7 +114,7 @@ def test_what_cannot_be_fetched(tmp_path: Path, found: Any):
     files = RangedFiles(Broken(), 1 << 20)
     file = opened(files, tmp_path)
     with pytest.raises(InputFileError, match=r"^far://a: (has become shorter|cannot be read \(the line is dead\))"):
-        file.need(0, 10)
+        file.fetch_ranges(0, 10)
     files.close()
 
 

@@ -284,7 +284,7 @@ def test_several_files_and_folders(tmp_path, reads, n_at_once):
     with closing(open_signals(None, **mixed)) as source:
         assert set(source.first_names(100)) == {read.name for read in reads}
         assert source.first_names(1) == [reads[0].name]
-        assert source.holds([reads[4].name, "other", reads[0].name]).tolist() == [True, False, True]
+        assert source.has_reads([reads[4].name, "other", reads[0].name]).tolist() == [True, False, True]
         assert source.place(reads[0].name) == "slow5"
         assert source.place(reads[4].name).endswith("d.fast5")
         assert source.place("other") == ""

@@ -38,7 +38,7 @@ def fetch_all_but_signals(file: RangedFile) -> NDArray[np.int64]:
     descriptor = os.open(file.path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         end = file.size - len(POD5_MAGIC) - _MARKER_SIZE - 8
-        file.need([0, end], [len(POD5_MAGIC), file.size], stay=True)
+        file.fetch_ranges([0, end], [len(POD5_MAGIC), file.size], stay=True)
         if end < 0 or read_at(descriptor, len(POD5_MAGIC), file.size - len(POD5_MAGIC)) != POD5_MAGIC:
             raise ValueError("no signature at the end")
         n_footer = int.from_bytes(read_at(descriptor, 8, end), "little")
@@ -50,7 +50,7 @@ def fetch_all_but_signals(file: RangedFile) -> NDArray[np.int64]:
         if len(parts) != 1:
             raise ValueError("not one table of signals")
         begin, end = parts[0][0], sum(parts[0])
-        file.need([0, end], [begin, file.size], stay=True)
+        file.fetch_ranges([0, end], [begin, file.size], stay=True)
         stop = end - len(_ARROW_MAGIC) - 4
         tail = _fetched(file, descriptor, stop, end)
         if tail[4:] != _ARROW_MAGIC:
@@ -62,7 +62,7 @@ def fetch_all_but_signals(file: RangedFile) -> NDArray[np.int64]:
         sizes = np.stack([np.zeros(len(blocks), np.int64), blocks["n_about"], blocks["n_columns"]], 1)
         extents: NDArray[np.int64] = blocks["place"][:, None] + begin + np.cumsum(sizes, axis=1)
         # the library reads up to the first batch's metadata on opening
-        file.need(begin, extents[0, 1] if len(blocks) else stop, stay=True)
+        file.fetch_ranges(begin, extents[0, 1] if len(blocks) else stop, stay=True)
         return extents
     finally:
         os.close(descriptor)
@@ -71,7 +71,7 @@ def fetch_all_but_signals(file: RangedFile) -> NDArray[np.int64]:
 def _fetched(file: RangedFile, descriptor: int, begin: int, end: int) -> bytes:
     if not 0 <= begin < end <= file.size:
         raise ValueError("a footer outside of the file")
-    file.need(begin, end, stay=True)
+    file.fetch_ranges(begin, end, stay=True)
     return read_at(descriptor, end - begin, begin)
 
 

@@ -114,7 +114,7 @@ class Slow5Source(SignalSource):
         """Read with these threads, while they exist, in place of own ones."""
         self._threads.lend(pool)
 
-    def holds(self, names: Sequence[str]) -> NDArray[np.bool_]:
+    def has_reads(self, names: Sequence[str]) -> NDArray[np.bool_]:
         return self._rows(Names.of(names)) >= 0
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
@@ -158,7 +158,7 @@ class Slow5Source(SignalSource):
         sizes = self._records.sizes[rows]
         if self._remote is not None:
             begins = self._records.places[rows]
-            self._remote.need(begins, begins + sizes)
+            self._remote.fetch_ranges(begins, begins + sizes)
         return int(sizes.sum())
 
     def _rows(self, names: Names) -> NDArray[np.int64]:
