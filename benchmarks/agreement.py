@@ -30,7 +30,7 @@ from f5py.compute import methylation as stage
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
 from f5py.core.offsets import used_elements
-from f5py.evaluation.ranking import area_under_curve
+from f5py.evaluation.ratios import area_under_curve
 from f5py.methylation.calls import call_methylation
 from f5py.options.signal_commands import CallOptions
 from f5py.pore_model.model import PoreModel

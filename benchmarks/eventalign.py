@@ -159,8 +159,8 @@ class Benchmark:
         from f5py.event_alignment.align import align_events
         from f5py.options.shared import AlignmentOptions
         from f5py.outputs.events.eventalign_table import EventalignTable
-        from f5py.outputs.events.table_layout import TableLayout
-        from f5py.outputs.formatting import pieces
+        from f5py.outputs.events.table_columns import TableLayout
+        from f5py.outputs.formatted_text import pieces
 
         folder, _, description = self.read_set(1)
         batch = repeat(load_batch(folder), 2)

@@ -32,11 +32,9 @@ sys.path.append(str(ROOT))
 from f5py.abea.align import macros
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.gpu import sources
-from f5py.compute.gpu.results._group_order_numba import (
+from f5py.compute.gpu.results.scores import (
     GROUPS,
     WARPS_OF_PIECE,
-    GroupLimits,
-    PartCalls,
     describe_groups,
     empty_order,
     order_groups,
@@ -181,8 +179,8 @@ class _Counter:
         order, one = empty_order(int(batch.calls.n[reads].sum())), np.zeros(1, np.int64)
         given_back = np.zeros(len(batch), np.bool_)
         order_groups(
-            one, one.copy(), reads, PartCalls(np.arange(len(batch)), batch.calls.offsets, batch.calls.n), listing,
-            GroupLimits(model.k, 1 << 60), order, given_back,
+            one, one.copy(), reads, (np.arange(len(batch)), batch.calls.offsets, batch.calls.n), listing,
+            (model.k, 1 << 60), order, given_back,
         )  # fmt: skip
         pieces = np.arange(-(-order.n[0] // (GROUPS * WARPS_OF_PIECE)))
         describe_groups(one.copy(), pieces, listing, model.k, order)

@@ -25,7 +25,7 @@ from report import ROOT
 import f5py
 from f5py.core.noise import CALIBRATION
 from f5py.errors import F5pyError
-from f5py.evaluation.ranking import area_under_curve
+from f5py.evaluation.ratios import area_under_curve
 from f5py.pore_model.builtin import R10_CPG_SHIFTS
 from f5py.pore_model.model import Shifts
 from f5py.pore_model.shift_file import shift_text

@@ -26,7 +26,7 @@ from measure import Usage, measure
 from report import ROOT, cpu, first_line, least, machine, table
 
 import f5py
-from f5py.evaluation.ranking import area_under_curve
+from f5py.evaluation.ratios import area_under_curve
 
 ECOLI = ROOT.parent / "shared" / "data" / "ecoli_r94"
 PIECE = 300

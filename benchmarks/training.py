@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 import f5py
-from f5py.evaluation.ranking import area_under_curve
+from f5py.evaluation.ratios import area_under_curve
 from f5py.pore_model import builtin, read_model
 from f5py.pore_model.model import PoreModel, Shifts, with_methylation
 from f5py.pore_model.text_output import model_text

@@ -35,7 +35,7 @@ _MODULES = (
     "f5py.cli.options", "f5py.commands.call_methylation", "f5py.commands.eventalign", "f5py.commands.resquiggle",
     "f5py.commands.index", "f5py.commands.meth_freq", "f5py.api.frames", "f5py.io.bam.window_records",
     "f5py.io.reads.read_files", "f5py.io.signals.fast5.reader", "f5py.io.signals.crash_isolation",
-    "f5py.io.signals.processes", "f5py.io.signals.slow5.reader", "f5py.outputs.calls.modbam_arrays",
+    "f5py.io.signals.processes", "f5py.io.signals.slow5.reader", "f5py.outputs.calls.modbam",
 )  # fmt: skip
 #: What helper processes import.
 _OF_HELPERS = (

@@ -251,14 +251,14 @@ def test_kernels_for_gpus_that_are_not_there(
     played_machine: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     """Compiled once for each kind, and found where runs look for them."""
-    from f5py.compute.gpu import machine_code, sources
+    from f5py.compute.gpu import sources
 
     played_machine(devices=0)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     sources.compile_for("90")
     kept = sorted((tmp_path / "f5py" / "kernels").iterdir())
     assert len(kept) == len(sources.KERNELS)
-    monkeypatch.setattr(machine_code, "_compiled", None)  # nothing is compiled again
+    monkeypatch.setattr(sources, "_compiled", None)  # nothing is compiled again
     sources.compile_for("90")
 
 

@@ -16,9 +16,9 @@ from f5py.errors import UsageError
 from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import OF_SITES, kind_among
 from f5py.options.signal_commands import CallOptions
-from f5py.outputs.callback_sink import CallbackSink
 from f5py.outputs.calls.calls_arrow import CallsArrow
-from f5py.outputs.calls.calls_sinks import CallLayout, CallsColumns, CallsTable, ModbamTags, SitesOfCalls
+from f5py.outputs.calls.calls_sinks import CallsTable, ModbamTags, SitesOfCalls
+from f5py.outputs.column_sinks import CallbackSink, ParquetSink
 from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
 from f5py.outputs.sites.bedmethyl import check_can_write
@@ -103,9 +103,10 @@ class CallMethylation(MappedReadsRecipe[CallOptions, MethylationStage]):
     def sinks(self, run: Run[CallOptions, Loader, MethylationStage]) -> Iterator[Sink]:
         options, loader, caller = run.options, run.loader, run.stage
         alignments = loader.alignments
-        layout = _layout(run)
+        layout = (alignments.contigs, caller.model.k, loader.windows, caller.motif_names)
         if options.output_format == "parquet":
-            yield CallsColumns(options.output, layout, caller.facts.metadata)
+            metadata = caller.facts.metadata
+            yield ParquetSink(options.output, lambda file: CallsArrow(file, *layout, metadata=metadata))
         elif options.output_format in ("tsv", "csv"):
             yield CallsTable(options.output, options, layout, run.stopping)
         if run.on_table is not None:
@@ -120,15 +121,11 @@ class CallMethylation(MappedReadsRecipe[CallOptions, MethylationStage]):
             yield SitesOfCalls(options.bedmethyl, options, caller.motifs[0], contigs, partitions, loader.windows)
         yield from failed_reads(options)
 
-    def left_by_an_error(self, options: CallOptions) -> str:
+    def state_after_error(self, options: CallOptions) -> str:
         return "the output is incomplete" if options.output_format in ("tsv", "csv") else "no file was made"
 
 
 CALL_METHYLATION = CallMethylation()
-
-
-def _layout(run: Run[CallOptions, Loader, MethylationStage]) -> CallLayout:
-    return CallLayout(run.loader.alignments.contigs, run.stage.model.k, run.loader.windows, run.stage.motif_names)
 
 
 def with_formats(options: CallOptions, to_callback: bool = False) -> CallOptions:

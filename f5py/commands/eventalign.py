@@ -20,16 +20,16 @@ from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import kind_among
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.options.signal_commands import EventalignOptions
-from f5py.outputs.callback_sink import CallbackSink
+from f5py.outputs.column_sinks import CallbackSink, ParquetSink
 from f5py.outputs.events.eventalign_arrow import EventalignArrow
 from f5py.outputs.events.eventalign_paf import EventalignPaf
 from f5py.outputs.events.eventalign_sam import EventalignSam
 from f5py.outputs.events.eventalign_summary import EventalignSummary
 from f5py.outputs.events.eventalign_table import EventalignTable
-from f5py.outputs.events.events_sinks import ColumnLayout, EventBam, EventColumns, EventPaf, M6anetSites, ReadSummary
-from f5py.outputs.events.m6anet_json import path_of_json
-from f5py.outputs.events.table_layout import TableLayout
-from f5py.outputs.formatted_text import FormattedText, Formatting
+from f5py.outputs.events.events_sinks import EventBam, EventPaf, M6anetSites, ReadSummary
+from f5py.outputs.events.m6anet_sites import path_of_json
+from f5py.outputs.events.table_columns import TableLayout
+from f5py.outputs.formatted_text import FormattedText
 from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import check_outputs
@@ -96,7 +96,7 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, EventalignStage]):
         contigs = cut_names(alignments.contigs) if options.cut_names else alignments.contigs
         layout = TableLayout(**{name: getattr(options, name) for name in TableLayout._fields})
         facts = run.stage.facts
-        columns = ColumnLayout(contigs, model, layout, options.threads, facts.metadata)
+        columns = (contigs, model, layout, options.threads, facts.metadata)
 
         def size(batch: ReadBatch) -> NDArray[np.int64]:
             return _lines(options, batch)
@@ -104,29 +104,28 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, EventalignStage]):
         if run.on_table is not None:
             yield CallbackSink(EventalignArrow(run.on_table, *columns))
         elif options.output_format == "parquet":
-            yield EventColumns(options.output, columns)
+            yield ParquetSink(options.output, lambda file: EventalignArrow(file, *columns))
         elif options.m6anet_json is not None:
             yield M6anetSites(options.m6anet_json, options, model, contigs, alignments.is_sorted)
         elif options.paf:
             paf = EventalignPaf(contigs, alignments.contig_lengths, model.k, rna)
-            yield EventPaf(options.output, options, Formatting(paf, size, run.stopping), paf)
+            yield EventPaf(options.output, options, paf, size, run.stopping)
         elif options.sam:
             sam = EventalignSam(alignments.header, options.sam_out_version or _SAM_VERSION, rna)
-            formatting = Formatting(sam, size, run.stopping)
             if options.output.endswith(".bam"):
                 header = header_with_program(alignments.header, options.command_line, facts.line)
-                yield EventBam(options.output, options, formatting, header)
+                yield EventBam(header, options.output, options, sam, size, run.stopping)
             else:
-                yield FormattedText(options.output, options, formatting)
+                yield FormattedText(options.output, options, sam, size, run.stopping)
         else:
             table = EventalignTable(contigs, model, layout)
             is_csv = options.output_format == "csv"
-            yield FormattedText(options.output, options, Formatting(table, size, run.stopping), is_csv)
+            yield FormattedText(options.output, options, table, size, run.stopping, is_csv)
         if options.summary is not None:
             yield ReadSummary(options.summary, EventalignSummary(rna, run.loader.signals.place), options.threads)
         yield from failed_reads(options)
 
-    def tell(self, options: EventalignOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
+    def report(self, options: EventalignOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
         if options.m6anet or options.m6anet_json is not None:
             from f5py.runs.end_of_run import warn_of_reverse_reads
 
@@ -137,9 +136,9 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, EventalignStage]):
                 "the table of --m6anet is f5c's, which m6anet dataprep 2 takes for one without a site; give "
                 "--m6anet-json FOLDER, or leave --m6anet out and add --scale-events --signal-index",
             )
-        super().tell(options, context, outcome, warnings)
+        super().report(options, context, outcome, warnings)
 
-    def left_by_an_error(self, options: EventalignOptions) -> str:
+    def state_after_error(self, options: EventalignOptions) -> str:
         if options.output_format == "parquet":
             return "no Parquet file was made"
         if options.m6anet_json is not None:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from f5py.compute.gpu.check_cache import without_cache
-from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, count_devices, open_device, remedy
-from f5py.compute.gpu.versions import versions
+from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, count_devices, open_device, remedy, versions
+from f5py.compute.gpu.self_check import without_cache
 from f5py.core.batch import ReadBatch
 from f5py.errors import F5pyError
 from f5py.mapping import gpu_checks

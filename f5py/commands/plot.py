@@ -41,7 +41,7 @@ from f5py.options.shared import AlignmentOptions, LimitOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.pipeline.inputs import check_outputs, open_reads
 from f5py.pipeline.loader import Loader, LoaderSettings
-from f5py.pipeline.unmapped import unmapped_batch
+from f5py.pipeline.sequence_loader import unmapped_batch
 from f5py.plotting import file_stem, format_of
 from f5py.plotting.data import PlotData, Source, read_data, reference_data, site_calls
 from f5py.plotting.figure import check_matplotlib, read_figure, write_figure

@@ -25,7 +25,7 @@ from f5py.messages import console
 from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import MOVES, check_name, is_csv_name
 from f5py.options.signal_commands import ResquiggleOptions
-from f5py.outputs.formatted_text import FormattedText, Formatting
+from f5py.outputs.formatted_text import FormattedText
 from f5py.outputs.resquiggle.resquiggle_writer import ResquigglePaf, ResquiggleTable
 from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import batch_size, batches_ahead, check_outputs
@@ -55,15 +55,15 @@ def run(options: ResquiggleOptions) -> RunCounts:
         return run_whole(RESQUIGGLE, options)
     _check_resumable(options)
     job = GrowingJob(lambda: _plan(options), READS_PER_PART)
-    ended = run_parts(options, RESQUIGGLE, job)
+    whole, outcome, warnings = run_parts(options, RESQUIGGLE, job)
     plan = job.plan
-    done, of_parts, _ = read_parts([(plan, number) for number in range(ended.run.loader.n_parts)], lambda: None)
-    ended.outcome.counts = of_parts.counts
-    run = Run(options, ended.run.loader, ended.run.stage, threading.Event())
+    done, of_parts, _ = read_parts([(plan, number) for number in range(whole.loader.n_parts)], lambda: None)
+    outcome.counts = of_parts.counts
+    run = Run(options, whole.loader, whole.stage, threading.Event())
     with failed_reads_left(RESQUIGGLE, run, done):
-        RESQUIGGLE.tell(options, RESQUIGGLE.context(run.stage, run.loader), ended.outcome, ended.warnings)
+        RESQUIGGLE.report(options, RESQUIGGLE.context(run.stage, run.loader), outcome, warnings)
     join_outputs(RESQUIGGLE, run, done)
-    RESQUIGGLE.tell_results(options, of_parts.counts)
+    RESQUIGGLE.report_results(options, of_parts.counts)
     plan.remove_parts()
     return of_parts.counts
 
@@ -104,8 +104,7 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
     def sinks(self, run: Run[ResquiggleOptions, SequenceLoader, AlignmentStage]) -> Iterator[Sink]:
         options, stage = run.options, run.stage
         lines = (ResquigglePaf if options.paf else ResquiggleTable)(stage.chemistry.rna, stage.model.k)
-        formatting = Formatting(lines, _lines, run.stopping)
-        yield FormattedText(options.output, options, formatting, is_csv_name(options.output))
+        yield FormattedText(options.output, options, lines, _lines, run.stopping, is_csv_name(options.output))
         yield from failed_reads(options)
 
     def outcome(self, stage: AlignmentStage, loader: SequenceLoader, seconds: float) -> Outcome:
@@ -115,7 +114,7 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
     def context(self, stage: AlignmentStage, loader: SequenceLoader) -> RunContext:
         return RunContext(stage.facts, "signal", [], [], None, stage.waits)
 
-    def tell(self, options: ResquiggleOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
+    def report(self, options: ResquiggleOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
         counts = outcome.counts
         note_counts_and_times(_WHO, outcome, context.signal_kind)
         warn_of_bad_reads(_WHO, counts, options)
@@ -126,7 +125,7 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
         for line in advice(counts, context.chemistry, options):
             console.warning(_WHO, line)
 
-    def tell_results(self, options: ResquiggleOptions, counts: RunCounts, to_callback: bool = False) -> None:
+    def report_results(self, options: ResquiggleOptions, counts: RunCounts, to_callback: bool = False) -> None:
         note_results(_WHO, options, counts, "")
 
 

@@ -18,7 +18,7 @@ from f5py.compute.methylation import builtin_methylation, motif_of
 from f5py.compute.training import NoiseStage, TestingStage, TrainingStage
 from f5py.core.motifs import Motif
 from f5py.errors import F5pyError, FailedRunError, PoreModelError, UsageError
-from f5py.evaluation.ranking import area_under_curve, roc_points
+from f5py.evaluation.ratios import area_under_curve, roc_points
 from f5py.io.bam.bam_records import RecordColumns
 from f5py.io.files.complete_file import complete_output, complete_text_output
 from f5py.io.signals import SignalSource
@@ -39,8 +39,7 @@ from f5py.runs.fit_shifts import ShiftsSummary
 from f5py.training.held_out import HeldOut
 from f5py.training.judgement import ModelQuality, as_report, of_few, quality_of, too_many_wrong, words_of
 from f5py.training.noise import CANDIDATES, NoiseEstimate, estimate
-from f5py.training.sums import FIRST_SHARE, KmerSums, SiteTruth, plain_ranks
-from f5py.training.truth import read_truth
+from f5py.training.sums import FIRST_SHARE, KmerSums, SiteTruth, plain_ranks, read_truth
 from f5py.training.update import WELL_SEEN, UpdateSettings, updated
 
 _WHO = "train"

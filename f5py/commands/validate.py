@@ -14,9 +14,8 @@ from f5py.core.motifs import Motif
 from f5py.errors import InputFileError, UsageError
 from f5py.evaluation.agreement import LabelledRatios, compare_frequencies, shared_sites
 from f5py.evaluation.bootstrap import ReadBootstrap
-from f5py.evaluation.call_table import is_call_header, read_calls
+from f5py.evaluation.call_table import is_call_header, read_calls, read_modbam
 from f5py.evaluation.known_sites import KnownSites, columns_of, read_sites
-from f5py.evaluation.modbam_calls import read_modbam
 from f5py.evaluation.ratios import THRESHOLDS
 from f5py.evaluation.truth import MIXED, READ_TRUTH_HEADER, UNKNOWN, KnownStates, read_truth_of_reads, truth_of_sites
 from f5py.io.arrow.text_input import open_bytes

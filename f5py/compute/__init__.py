@@ -1,1 +1,1 @@
-"""Compute batches: the stages on CPU threads and GPUs, and what they count."""
+"""Compute stages of a batch on CPU threads and GPUs, with their counts."""

@@ -150,9 +150,9 @@ class AlignmentStage:
 
     def check_batch(self, batch: ReadBatch) -> None:
         """Check a loaded batch; called in order."""
-        if self.checks_chemistry:
-            self._check.belonging(batch)
-            self._check.letters(batch)
+        if self.checks_chemistry and len(batch):
+            self._check.check_inputs(batch)
+            self._check.check_letters(batch)
 
     def compute(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays; thread-safe for distinct batches."""
@@ -162,8 +162,10 @@ class AlignmentStage:
 
     def count_batch(self, batch: ReadBatch) -> None:
         """Check the chemistry by a computed batch and count its reads; called in order."""
+        if len(batch) == 0:
+            return
         if self.checks_chemistry:
-            self._check.fit(batch)
+            self._check.check_fit(batch)
         self.count(batch, self.counts, self.statistics)
 
     def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:

@@ -79,7 +79,7 @@ class RunCounts:
             examples=values.texts("examples", _EXAMPLES),
         )
 
-    def of(self, cause: Cause) -> int:
+    def by_cause(self, cause: Cause) -> int:
         """Count the reads that failed for this cause."""
         return int(self.causes[cause])
 

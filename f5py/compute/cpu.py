@@ -81,38 +81,38 @@ class SignalStages:
     # called after each of two parts of the work on a batch, and after `finish`
     after_part: Callable[[ReadBatch], None] = lambda batch: None
 
-    def compute(self, batch: ReadBatch, share: BatchSlice | None = None) -> None:
+    def compute(self, batch: ReadBatch, gpu_slice: BatchSlice | None = None) -> None:
         """Fill the batch's arrays; thread-safe for distinct batches.
 
         Parameters
         ----------
-        share : BatchSlice, optional
+        gpu_slice : BatchSlice, optional
             Event detection of its reads has begun. The samples are kept, as it may fail.
         """
         pool, times = self.pool, self.times
-        keep_samples = self.keep_samples or share is not None
-        times.add("Events", detect_events(batch, self.parameters, pool, self.means_only, share, keep_samples))
+        keep_samples = self.keep_samples or gpu_slice is not None
+        times.add("Events", detect_events(batch, self.parameters, pool, self.means_only, gpu_slice, keep_samples))
         self.after_part(batch)
-        here: NDArray[np.bool_] | bool = True if share is None else ~share.reads
+        here: NDArray[np.bool_] | bool = True if gpu_slice is None else ~gpu_slice.reads
         drop_short(batch, self.model)
         drop_over_segmented(batch, self.limits)
-        if share is not None:
-            share.align(batch)
+        if gpu_slice is not None:
+            gpu_slice.align(batch)
         alignment, scaling = align_reads(
             batch, self.model, pool, self.limits, is_rna=self.rna, keep_pairs=self.keep_pairs,
             firsts_only=self.skip_event_copy, here=here,
         )  # fmt: skip
         times.add("Alignment", alignment)
         times.add("Estimate scaling", scaling)  # with k-mer ranks, and the reversal of events for RNA
-        if share is not None:
-            share.fetch_event_map(batch)
+        if gpu_slice is not None:
+            gpu_slice.fetch_event_map(batch)
         drop_unaligned(batch)
-        if share is not None:
-            share.fetch_fit(batch)
+        if gpu_slice is not None:
+            gpu_slice.fetch_fit(batch)
         drop_unfit(batch, self.quality)
         self.after_part(batch)
         if self.finish is not None:
-            times.add("HMM", self.finish(batch, share))
+            times.add("HMM", self.finish(batch, gpu_slice))
             self.after_part(batch)
 
     def close(self) -> None:

@@ -81,7 +81,9 @@ def cause_text(batch: ReadBatch, read: int, options: AlignmentOptions) -> str:
 
 def cause_counts(counts: RunCounts) -> str:
     """Format the numbers of failed reads by cause, the most common first."""
-    numbers = sorted(((counts.of(cause), name) for cause, name in CAUSES.items() if counts.of(cause)), reverse=True)
+    numbers = sorted(
+        ((counts.by_cause(cause), name) for cause, name in CAUSES.items() if counts.by_cause(cause)), reverse=True
+    )
     return ", ".join(f"{name}: {number}" for number, name in numbers)
 
 
@@ -90,8 +92,8 @@ def advice(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) -
     lines = []
     if counts.rescuable:
         lines.append(
-            f"{counts.of(Cause.FEW_EVENTS)} reads have fewer than {options.min_recalib_events} events to recalibrate "
-            f"with; --min-recalib-events {USABLE_EVENTS} would try {counts.rescuable} of them"
+            f"{counts.by_cause(Cause.FEW_EVENTS)} reads have fewer than {options.min_recalib_events} events to "
+            f"recalibrate with; --min-recalib-events {USABLE_EVENTS} would try {counts.rescuable} of them"
         )
     others = counts.qc_fail + counts.not_calibrated + counts.no_alignment - counts.rescuable
     if others > counts.total // 2:
@@ -110,7 +112,7 @@ def failure(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) 
 
 def mismatch(counts: RunCounts, options: AlignmentOptions) -> str | None:
     """Explain that reads or reference do not belong to the alignments; None if they do."""
-    n_others = counts.of(Cause.OTHER_BASES)
+    n_others = counts.by_cause(Cause.OTHER_BASES)
     if _are_most(n_others, counts.compared, options):
         return _other_reads(n_others, counts.compared, options)
     return _other_reference(counts.columns, counts.equal_columns, options)
@@ -119,7 +121,7 @@ def mismatch(counts: RunCounts, options: AlignmentOptions) -> str | None:
 def all_failed(counts: RunCounts, chemistry: Chemistry) -> str:
     """Advise for a run in which every read failed."""
     head = f"all {counts.failed} reads failed ({listed(counts.causes)})"
-    if counts.of(Cause.NO_SIGNAL) == counts.failed:
+    if counts.by_cause(Cause.NO_SIGNAL) == counts.failed:
         return f"{head}; give the signals of these reads"
     if counts.rescuable > counts.failed // 2:
         return f"{head}; they are short, try --min-recalib-events {USABLE_EVENTS}"
@@ -128,7 +130,7 @@ def all_failed(counts: RunCounts, chemistry: Chemistry) -> str:
 
 def other_bases(counts: RunCounts, options: MappedReadsOptions) -> str:
     """Report the reads that failed because their bases differ from the alignments'; "" for none."""
-    if not (n := counts.of(Cause.OTHER_BASES)):
+    if not (n := counts.by_cause(Cause.OTHER_BASES)):
         return ""
     where = f"all are in {options.failed_reads}" if options.failed_reads else "--failed-reads FILE lists them"
     why = "were they trimmed or basecalled again after they had been mapped?"
@@ -184,7 +186,7 @@ class FitCheck:
         self._judged = 0
         self._causes = np.zeros(len(Cause), np.int64)
 
-    def belonging(self, batch: ReadBatch) -> None:
+    def check_inputs(self, batch: ReadBatch) -> None:
         """Raise if the bases of most reads, or the reference, are others; called with every batch, in order."""
         compared = np.flatnonzero(batch.is_compared)[: FIRST_READS - self._n_compared]
         if len(compared):
@@ -200,7 +202,7 @@ class FitCheck:
             if self._n_seen == FIRST_READS and problem is not None:
                 raise InputFileError(problem)
 
-    def letters(self, batch: ReadBatch) -> None:
+    def check_letters(self, batch: ReadBatch) -> None:
         """Refuse RNA letters in DNA; called with every batch before it is computed."""
         if self._chemistry.rna or self._started >= _READS_WITH_LETTERS:
             return
@@ -211,7 +213,7 @@ class FitCheck:
                 f"{self._chemistry.name}; for RNA use eventalign or resquiggle with --rna"
             )
 
-    def fit(self, batch: ReadBatch) -> None:
+    def check_fit(self, batch: ReadBatch) -> None:
         """Raise as soon as the pore model does not fit the reads; called with every aligned batch, in order."""
         if self._judged >= FIRST_READS:
             return

@@ -88,11 +88,6 @@ class MethylationStage(AlignmentStage):
         """Provenance with the models of the methylated bases."""
         return super().facts.with_models({f"{motif.name} model": model.name for motif, model in self.models})
 
-    def check_batch(self, batch: ReadBatch) -> None:
-        """Check a loaded batch, which may have no reads but only skipped records."""
-        if len(batch):
-            super().check_batch(batch)
-
     def compute(self, batch: ReadBatch) -> None:
         if not len(batch):
             return
@@ -124,16 +119,15 @@ class MethylationStage(AlignmentStage):
         return seconds
 
     def count_batch(self, batch: ReadBatch) -> None:
-        if len(batch):
-            if self._covered is not None:
-                if batch.is_earlier:
-                    self._covered.add(batch)
-                    return
-                batch.covered_sites = self._covered.drop(batch)
-            super().count_batch(batch)
+        if self._covered is not None and len(batch):
+            if batch.is_earlier:
+                self._covered.add(batch)
+                return
+            batch.covered_sites = self._covered.drop(batch)
+        super().count_batch(batch)
 
     def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
-        if not len(batch):
+        if len(batch) == 0:
             return
         super().count(batch, counts, statistics)
         calls = calls_inside(batch, self._windows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +22,7 @@ from f5py.pore_model.model import PoreModel, Shifts, nucleotides_of, with_methyl
 from f5py.training.held_out import TESTED, UNUSED, HeldOut, is_held_out, reads_with
 from f5py.training.noise import CANDIDATES, plain_windows, window_motif
 from f5py.training.site_windows import SingleSiteWindows, windows_of
-from f5py.training.sums import EventWeights, KmerSums, SiteTruth, mark_sites
+from f5py.training.sums import KmerSums, SiteTruth, mark_sites
 
 
 class _TrainStage(AlignmentStage):
@@ -72,7 +73,7 @@ class TrainingStage(_TrainStage):
         self._sums = sums
         self._motif = motif
         self._truth = truth
-        self._weights: dict[int, tuple[EventWeights, NDArray[np.uint8]]] = {}
+        self._weights: dict[int, tuple[Any, NDArray[np.uint8]]] = {}
 
     def compute(self, batch: ReadBatch) -> None:
         super().compute(batch)
@@ -120,11 +121,6 @@ class UnlabeledStage(AlignmentStage):
         self._motif, self._regions, self._contig_numbers = motif, regions, contig_numbers
         self._extracted: dict[int, SingleSiteWindows] = {}
         self.windows: list[SingleSiteWindows] = []
-
-    def check_batch(self, batch: ReadBatch) -> None:
-        """Check a loaded batch, which may have no reads."""
-        if len(batch):
-            super().check_batch(batch)
 
     def compute(self, batch: ReadBatch) -> None:
         if not len(batch):

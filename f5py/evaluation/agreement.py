@@ -8,8 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.evaluation.known_sites import KnownSites
-from f5py.evaluation.ranking import area_of_counts, roc_of_counts
-from f5py.evaluation.ratios import VALUES, RatioCounts, probability
+from f5py.evaluation.ratios import VALUES, RatioCounts, area_of_counts, probability, roc_of_counts
 from f5py.io.bounds import POSITION_BITS
 
 _BINS = 10

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.evaluation.ranking import area_of_counts
-from f5py.evaluation.ratios import probability
+from f5py.evaluation.ratios import area_of_counts, probability
 
 SAMPLES = 200
 _TAIL = 0.025  # of each side of a 95 % interval

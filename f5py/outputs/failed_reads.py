@@ -5,16 +5,40 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pysam
 
 from f5py.compute.diagnosis import CAUSES, FATES, cause_text
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.errors import F5pyError, OutputFileError
+from f5py.io.bam.joined_bam import JoinedBam
+from f5py.io.files.complete_file import complete_output
 from f5py.io.files.table_output import open_table
 from f5py.options.shared import AlignmentOptions
 from f5py.outputs.sink import FinishedPart, PartFiles, Sink, append_text
 from f5py.text.encoding import encoded
 
 _HEADER = b"read_name\tfate\tcause\tdetails\n"
+
+
+class UltraReads(Sink):
+    """BAM file of ``--skip-ultra`` for a run in parts; in a single run and in each part the loader writes it."""
+
+    part_name = "ultra.bam"
+
+    def __init__(self, path: str, header: pysam.AlignmentHeader) -> None:
+        super().__init__(path)
+        self._header = header
+
+    def _open(self, part: PartFiles | None) -> None:
+        file = self.files.enter_context(complete_output(self.path))
+        self._records = self.files.enter_context(JoinedBam(file, self.path, self._header))
+
+    def write(self, batch: ReadBatch) -> None:
+        """Do nothing: the loader has skipped these reads."""
+
+    def append(self, part: FinishedPart) -> None:
+        with part.open(self.part_name) as file:
+            self._records.append(file)
 
 
 class FailedReads(Sink):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from itertools import pairwise
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +14,80 @@ from f5py.core.batch import ReadBatch
 from f5py.io.files.output import TextOutput
 from f5py.io.files.table_output import open_table
 from f5py.options.shared import AlignmentOptions
-from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.sink import FinishedPart, PartFiles, Sink
 from f5py.outputs.stage_tables import StageTables
+from f5py.text.encoding import PartialTextError
+from f5py.threads.ordered import OrderedWork
+
+#: Lines, or as much of one long line as usual lines have, whose text is made in one piece: two megabytes.
+_LINES_PER_PIECE = 20_000
+
+#: Makes the text of the reads from one number up to another one.
+Formatter = Callable[[ReadBatch, int, int], Any]
+
+#: Where a piece of text is to be written, the text, and what ended it early.
+_Piece: TypeAlias = "tuple[TextOutput, Any, Exception | None]"
+
+
+class WritingStopped(Exception):
+    """The rest of a batch was cancelled."""
+
+
+class OrderedFormatter:
+    """Threads that format text, with a few pieces queued for writing.
+
+    Parameters
+    ----------
+    stopping : threading.Event, optional
+        Stops writing after a piece.
+    """
+
+    def __init__(self, n_threads: int, stopping: threading.Event | None = None) -> None:
+        self._stopping = stopping or threading.Event()
+        self._pieces = OrderedWork(n_threads, _text, self._write_piece, "f5py-format", n_threads + 1)
+
+    def write(self, out: TextOutput, batch: ReadBatch, format_reads: Formatter, size: NDArray[np.int64]) -> None:
+        """Write the text of all reads of a batch.
+
+        Raises `WritingStopped`, or the exception of `format_reads` after the pieces before it; the text of a
+        `PartialTextError` is written, and its cause raised.
+
+        Parameters
+        ----------
+        format_reads : callable
+            Formats a range of reads of the batch; called in threads.
+        size : int64, shape (n,)
+            Output of each read, in lines of about a hundred bytes.
+        """
+        for first, end in pieces(size):
+            self._pieces.add(out, format_reads, batch, first, end)
+        self._pieces.finish()
+        out.flush()  # whatever happens later, this is out, and whole
+
+    def close(self) -> None:
+        self._pieces.close()
+
+    def _write_piece(self, piece: _Piece) -> None:
+        if self._stopping.is_set():
+            raise WritingStopped
+        out, text, problem = piece
+        out.write(text)
+        if problem is not None:
+            raise problem
+
+
+def _text(out: TextOutput, format_reads: Formatter, batch: ReadBatch, first: int, end: int) -> _Piece:
+    try:
+        return out, format_reads(batch, first, end), None
+    except PartialTextError as stop:
+        return out, stop.text, stop.problem
+
+
+def pieces(size: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Divide reads into ranges of about equal size; a read is never divided."""
+    piece = (np.cumsum(size) - size) // _LINES_PER_PIECE
+    starts = np.flatnonzero(np.diff(piece, prepend=-1)).tolist()
+    return list(pairwise([*starts, len(size)]))
 
 
 class TextFormat(Protocol):
@@ -30,15 +102,6 @@ class TextFormat(Protocol):
         ...
 
 
-class Formatting(NamedTuple):
-    """Text format of a run."""
-
-    text: TextFormat
-    # returns how many lines of a usual length each read takes up, int64, shape (n,)
-    size: Callable[[ReadBatch], NDArray[np.int64]]
-    stopping: threading.Event  # set when the writer is to stop before its next piece
-
-
 class FormattedText(Sink):
     """Text output of a run.
 
@@ -46,38 +109,44 @@ class FormattedText(Sink):
     ----------
     options : AlignmentOptions
         Threads, and which stage tables to mix in.
+    size : callable
+        Returns the output of each read in lines of usual length.
+    stopping : threading.Event
+        Stops the writer before its next piece.
     is_csv : bool
         Write CSV; the rows of parts have tabs.
     """
 
-    may_be_named = True
+    can_be_renamed = True
     #: Whether the output begins with the header of the text; else what opens the output has written its own.
     _has_header = True
 
-    def __init__(self, path: str, options: AlignmentOptions, formatting: Formatting, is_csv: bool = False) -> None:
+    def __init__(
+        self, path: str, options: AlignmentOptions, text: TextFormat, size: Callable[[ReadBatch], NDArray[np.int64]],
+        stopping: threading.Event, is_csv: bool = False,
+    ) -> None:  # fmt: skip
         super().__init__(path)
-        self.may_be_named = self.may_be_named and not is_csv
+        self.can_be_renamed = self.can_be_renamed and not is_csv
         self._is_csv = is_csv
         self._options = options
-        self._formatting = formatting
+        self._text, self._size, self._stopping = text, size, stopping
 
     def _open(self, part: PartFiles | None) -> None:
-        options, formatting = self._options, self._formatting
+        options = self._options
         self._out = part.text if part is not None else self._open_text()
-        formatter = OrderedFormatter(options.threads, formatting.stopping)
+        formatter = OrderedFormatter(options.threads, self._stopping)
         self.files.callback(formatter.close)
         self._formatter = formatter
         self._tables = StageTables(self._out, options.print_events, options.print_banded_aln, options.print_scaling)
         if part is not None or self._has_header:
-            self._out.write(formatting.text.header())
+            self._out.write(self._text.header())
 
     def _open_text(self) -> TextOutput:
         return self.files.enter_context(open_table(self.path, self._options.threads, self._is_csv))
 
     def write(self, batch: ReadBatch) -> None:
         self._tables.write(batch)
-        formatting = self._formatting
-        self._formatter.write(self._out, batch, formatting.text.format, formatting.size(batch))
+        self._formatter.write(self._out, batch, self._text.format, self._size(batch))
 
     def append(self, part: FinishedPart) -> None:
         part.append_rows(self._out)

@@ -51,15 +51,15 @@ class Sink:
     ----------
     part_name : str or None
         Name of a part's file; None for rows of text, which all parts write into one file.
-    may_be_named : bool
+    can_be_renamed : bool
         The text of all parts, if in one file, can become the output without being copied.
-    takes_empty : bool
+    accepts_empty : bool
         Batches without a read are written, too.
     """
 
     part_name: ClassVar[str | None] = None
-    may_be_named: bool = False
-    takes_empty: ClassVar[bool] = False
+    can_be_renamed: bool = False
+    accepts_empty: ClassVar[bool] = False
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -107,7 +107,7 @@ class Sinks:
 
     def write(self, batch: ReadBatch) -> None:
         for sink in self._sinks:
-            if len(batch) or sink.takes_empty:
+            if len(batch) or sink.accepts_empty:
                 with blamed_on(sink.path):
                     sink.write(batch)
 

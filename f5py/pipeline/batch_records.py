@@ -2,27 +2,109 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import NamedTuple
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import FIRST_READS, Cause, ReadBatch
+from f5py.core.cigar import ALIGNED, HARD_CLIP, OF_READ, OF_REFERENCE, REFERENCE_SKIP
 from f5py.core.kmers import base_codes
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, UnsupportedDataError
-from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.alignments import AlignmentFile, RecordCounts
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, tag_values
+from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads, differ_from_records, gather_sequences, whole_lengths_of
 from f5py.io.reads.read_index import ReadIndex
+from f5py.jit.kernel import exact_kernel
 from f5py.threads.pool import WorkerPool
 
 #: Of many reads one of so many is compared with its record: to decompress all of them would take 2 % of a run.
 COMPARED_OF = 8
 #: All of fewer reads are compared.
 MANY_READS = 2048
+
+
+@dataclass
+class Part:
+    """Records of a part of a run."""
+
+    number: int  # 0-based
+    records: RecordRange | None = None  # None if only the loader knows them
+    before: RecordRange | None = None  # those between the part that is loaded before this one and this one
+    ultra_path: str | None = None  # BAM file for its ultra-long reads
+    # records that were left out; filled, as are the others, when the part has been loaded
+    skipped: RecordCounts = field(default_factory=RecordCounts)
+    n_ultra: int = 0
+    has_known: bool = False  # there is a read with bases in it
+
+
+@exact_kernel
+def prepare(cigar, offsets, hard_clips):
+    """Clear hard clips unless they count; return the first spliced read, or -1.
+
+    Parameters
+    ----------
+    cigar : uint32, shape (offsets[n],)
+        Length times 16 plus operation; changed.
+    offsets : int64, shape (n + 1,)
+    hard_clips : bool
+        Whether they count.
+    """
+    spliced = -1
+    for read in range(offsets.shape[0] - 1):
+        for i in range(offsets[read], offsets[read + 1]):
+            operation = cigar[i] & 15
+            if operation == HARD_CLIP:
+                if not hard_clips:
+                    cigar[i] = HARD_CLIP
+            elif operation == REFERENCE_SKIP and spliced < 0:
+                spliced = read
+    return spliced
+
+
+@exact_kernel
+def count_columns(alignments, bases, base_offsets, codes, columns):
+    """Count the aligned columns of reads, and those with equal bases.
+
+    Columns with an A of the reference are skipped, as unknown bases become A, and so are reads with another number of
+    bases than their alignment.
+
+    Parameters
+    ----------
+    alignments : f5py.core.batch.Alignments
+    bases, base_offsets
+        Letters of the reads as sequenced.
+    codes : uint8, shape (256,)
+        See `f5py.core.kmers.base_codes`.
+    columns : int64, shape (n, 2)
+        Added to, of the first n reads.
+    """
+    for read in range(columns.shape[0]):
+        first, end = alignments.cigar_offsets[read], alignments.cigar_offsets[read + 1]
+        n_bases = np.int64(0)
+        for i in range(first, end):
+            if OF_READ >> (alignments.cigar[i] & 15) & 1:
+                n_bases += np.int64(alignments.cigar[i] >> 4)
+        if n_bases != base_offsets[read + 1] - base_offsets[read]:
+            continue
+        place = alignments.reference_offsets[read]
+        base, step = (base_offsets[read + 1] - 1, -1) if alignments.reverse[read] else (base_offsets[read], 1)
+        for i in range(first, end):
+            operation = alignments.cigar[i] & 15
+            n = np.int64(alignments.cigar[i] >> 4)
+            if ALIGNED >> operation & 1:
+                for j in range(n):
+                    expected = codes[alignments.reference[place + j]]
+                    code = codes[bases[base + step * j]]
+                    columns[read, 0] += expected > 0
+                    columns[read, 1] += expected > 0 and expected == (3 - code if step < 0 else code)
+            if OF_REFERENCE >> operation & 1:
+                place += n
+            if OF_READ >> operation & 1:
+                base += step * n
 
 
 @dataclass(frozen=True)
@@ -104,13 +186,6 @@ class BatchRecords:
     is_earlier: bool = False  # see `ReadBatch`
 
 
-class LoadSummary(NamedTuple):
-    """Times and share of a loaded batch."""
-
-    times: LoadTimes
-    share: float | None
-
-
 def bases_of(
     stretches: list[RecordSlice], reads: ReadIndex | RecordReads, from_records: bool, pool: WorkerPool | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
@@ -167,8 +242,6 @@ def check_ends(alignments: AlignmentFile, names: Names, contigs: NDArray[np.int3
 
 def prepare_cigars(names: Names, columns: RecordColumns, hard_clips: bool, spliced: bool) -> None:
     """Remove hard clips unless they count. Raises `UnsupportedDataError` for an unsupported spliced alignment."""
-    from f5py.pipeline._cigars_numba import prepare
-
     read = prepare(columns.cigar, columns.cigar_offsets, hard_clips)
     if read >= 0 and not spliced:
         raise UnsupportedDataError(
@@ -179,8 +252,6 @@ def prepare_cigars(names: Names, columns: RecordColumns, hard_clips: bool, splic
 
 def columns_of(batch: ReadBatch) -> NDArray[np.int64]:
     """Count the aligned columns of a batch's first reads; 0 for reads with other bases. See `ReadBatch.columns`."""
-    from f5py.pipeline._cigars_numba import count_columns
-
     columns = np.zeros((min(len(batch), FIRST_READS), 2), np.int64)
     count_columns(batch.alignments, batch.bases, batch.base_offsets, base_codes(), columns)
     columns[batch.cause[:FIRST_READS] == Cause.OTHER_BASES] = 0

@@ -31,7 +31,7 @@ from f5py.options.plot_commands import PlotOptions
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.pipeline.batch_records import MANY_READS
 from f5py.pipeline.loader import Loader, LoaderSettings
-from f5py.pipeline.seen_records import SeenRecords
+from f5py.pipeline.record_filter import SeenRecords
 from f5py.threads.pool import FEW_THREADS, WorkerPool
 
 MappedOptions = TypeVar("MappedOptions", bound=MappedReadsOptions)

@@ -17,6 +17,7 @@ from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.names import Names
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError, SignalError
+from f5py.io.bam._bam_numba import KEPT, ULTRA
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_output import RecordOutput
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, record_name
@@ -30,21 +31,19 @@ from f5py.io.signals.split_reads import fetch_split
 from f5py.messages.progress import is_watched
 from f5py.pipeline.batch_records import (
     BatchRecords,
-    LoadSummary,
     LoadTimes,
+    Part,
     RecordSlice,
     bases_of,
     check_ends,
     columns_of,
     prepare_cigars,
 )
-from f5py.pipeline.parts import Part
 from f5py.pipeline.preceding_records import PrecedingRecords
-from f5py.pipeline.record_filter import classified
+from f5py.pipeline.record_filter import BatchLimits, SeenRecords, classified, cut
 from f5py.pipeline.runner import THREAD_PREFIX
-from f5py.pipeline.seen_records import SeenRecords
-from f5py.threads.ahead import prefetch_ordered
 from f5py.threads.pool import WorkerPool
+from f5py.threads.prefetch import prefetch_ordered
 
 #: Reads of a batch from which on the first batches are smaller, so that computing begins sooner.
 _LARGE_BATCH = 512
@@ -127,11 +126,11 @@ class Loader:
         with closing(
             prefetch_ordered(self._cuts(), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")
         ) as loaded:
-            for batch, found in loaded:
-                self.times.add(found.times)
-                batch.share_of_input = found.share
+            for batch, times, share in loaded:
+                self.times.add(times)
+                batch.share_of_input = share
                 yield batch
-                del batch, found  # it may be through while the next one is waited for
+                del batch  # it may be through while the next one is waited for
 
     def segments(self) -> Generator[tuple[RecordColumns, NDArray[np.uint8], NDArray[np.int64]], None, None]:
         """Yield records batch by batch with their reference segments and the offsets of these, without signals."""
@@ -191,9 +190,6 @@ class Loader:
         self, ultra: RecordOutput | None, number: int, within: RecordRange | None = None
     ) -> Iterator[BatchRecords]:
         """Yield the records of each batch, from batch `number` on."""
-        from f5py.io.bam._bam_numba import KEPT
-        from f5py.pipeline._batch_limits_numba import BatchLimits, cut
-
         n_before = 0 if within is None else within.first_record
         stretches: list[RecordSlice] = []
         state = np.zeros(4, np.int64)
@@ -260,18 +256,16 @@ class Loader:
     def _write_ultra(
         self, ultra: RecordOutput, data: NDArray, starts: NDArray, kinds: NDArray, first: int, end: int
     ) -> None:
-        from f5py.io.bam._bam_numba import ULTRA
-
         for i in (first + np.flatnonzero(kinds[first:end] == ULTRA)).tolist():
             ultra.write(data[starts[i] : starts[i + 1]])
             self.n_ultra += 1
 
-    def _load(self, cut: BatchRecords) -> tuple[ReadBatch, LoadSummary]:
+    def _load(self, cut: BatchRecords) -> tuple[ReadBatch, LoadTimes, float | None]:
         """Load a batch; called in several threads."""
         with self._alone():
             return self._read(cut)
 
-    def _read(self, cut: BatchRecords) -> tuple[ReadBatch, LoadSummary]:
+    def _read(self, cut: BatchRecords) -> tuple[ReadBatch, LoadTimes, float | None]:
         started = time.perf_counter()
         stretches = cut.stretches
         columns = RecordColumns.joined([one.columns() for one in stretches])
@@ -329,7 +323,7 @@ class Loader:
         batch.columns = columns_of(batch)
         seconds = np.diff([started, had_records, had_bases, time.perf_counter()])
         times = LoadTimes(cut.seconds + seconds[0] / self.settings.n_ahead, *(seconds[1:] / self.settings.n_ahead))
-        return batch, LoadSummary(times, self._share(cut, columns))
+        return batch, times, self._share(cut, columns)
 
     def _signals(self, names: Names, parents: Names, columns: RecordColumns) -> SignalBlock:
         """Read the signals of a batch's reads, under a lock for single-threaded sources."""

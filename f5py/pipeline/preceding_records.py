@@ -13,16 +13,15 @@ from numpy.typing import NDArray
 
 from f5py.core.names import Names
 from f5py.core.windows import Windows
+from f5py.io.bam._bam_numba import DUPLICATE, KEPT
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import RecordColumns, chosen_records
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads
 from f5py.io.reads.read_index import ReadIndex
 from f5py.methylation.overlapping_calls import AlignmentSpans, Places
-from f5py.pipeline.batch_records import RecordSlice
-from f5py.pipeline.parts import Part
-from f5py.pipeline.record_filter import classified
-from f5py.pipeline.seen_records import SeenRecords
+from f5py.pipeline.batch_records import Part, RecordSlice
+from f5py.pipeline.record_filter import BatchLimits, SeenRecords, classified, cut
 
 
 class RecordSource(Protocol):
@@ -50,7 +49,7 @@ class PrecedingRecords:
     are_loaded : bool
         Load preceding alignments rather than only mark them.
     ultra_threshold : int
-        See `f5py.pipeline._batch_limits_numba.BatchLimits`; -1 for none.
+        See `f5py.pipeline.record_filter.BatchLimits`; -1 for none.
     """
 
     def __init__(self, loader: RecordSource, parts: Sequence[Part], are_loaded: bool, ultra_threshold: int) -> None:
@@ -61,9 +60,6 @@ class PrecedingRecords:
 
     def before(self, part: Part) -> Iterator[list[RecordSlice]]:
         """Yield the records of each batch that a part needs before it."""
-        from f5py.io.bam._bam_numba import DUPLICATE, KEPT
-        from f5py.pipeline._batch_limits_numba import BatchLimits, cut
-
         loader = self._loader
         if part.before is None or not (self._are_loaded or loader.seen is not None):
             return
@@ -96,8 +92,6 @@ class PrecedingRecords:
     @cached_property
     def _later(self) -> AlignmentSpans:
         """Alignments of the parts after the first skipped records."""
-        from f5py.io.bam._bam_numba import KEPT
-
         spans = AlignmentSpans()
         first = next(i for i, part in enumerate(self._parts) if part.before is not None)
         for part in self._parts[first:]:

@@ -1,14 +1,86 @@
-"""Filter of alignment records, with counts by outcome."""
+"""RecordFilter of alignment records by flags, quality and duplicates, and their division into batches."""
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.io.bam._bam_numba import (
+    DUPLICATE,
+    FLAGS,
+    IS_REVERSE,
+    KEPT,
+    LOW_MAPQ,
+    NAME_LENGTH,
+    NO_BASES,
+    SECONDARY,
+    SUPPLEMENTARY,
+    ULTRA,
+    UNMAPPED,
+    UNMAPPED_LOW_MAPQ,
+    RecordFilter,
+    cigar_of,
+    classify,
+    unsigned16,
+)
 from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.io.bam.record_reads import RecordReads
 from f5py.io.reads.read_index import ReadIndex
-from f5py.pipeline.seen_records import SeenRecords
+from f5py.jit.kernel import exact_inner, exact_kernel
+
+_FIRST_SLOTS = 1 << 12
+
+
+#: FNV-1a of 64 bits, and the same from another begin with another prime.
+_BASIS = np.array([0xCBF29CE484222325, 0x84222325CBF29CE4], np.uint64)
+_PRIME = np.array([0x100000001B3, 0x9E3779B97F4A7C15], np.uint64)
+_SHIFT = np.uint64(29)
+_IS_DUPLICATE = 1024
+#: Contig and position.
+_PLACE = (4, 12)
+
+
+class BatchLimits(NamedTuple):
+    """Limits of a batch."""
+
+    batch_size: int  # most reads
+    max_bases: int  # bases from which on a batch is closed
+    ultra_threshold: int  # of reads longer than that, if it is not negative, the kind becomes `ULTRA`
+    counts_left_out: bool  # close a batch also when it has as many records that are left out as reads may be in it
+
+
+@exact_kernel
+def cut(kinds, lengths, first, n, limits, state):
+    """Find the end of a batch that continues with record `first`.
+
+    Parameters
+    ----------
+    kinds : uint8, shape (n,)
+        Classification of each record; that of very long reads is changed, see `BatchLimits`.
+    lengths : int64, shape (n,)
+        Bases of each read.
+    state : int64, shape (4,)
+        Reads, skipped records and bases of the batch so far, and whether it is closed; updated.
+    """
+    batch_size, max_bases, ultra_threshold, counts_left_out = limits
+    i = first
+    while i < n:
+        kind = kinds[i]
+        if kind == KEPT and 0 <= ultra_threshold < lengths[i]:
+            kinds[i] = kind = ULTRA
+        i += 1
+        if kind == KEPT:
+            state[0] += 1
+            state[2] += lengths[i - 1]
+        elif counts_left_out:
+            state[1] += 1
+        if max(state[0], state[1]) >= batch_size or state[2] >= max_bases:
+            state[3] = 1
+            break
+    return i
 
 
 def classified(
@@ -30,19 +102,6 @@ def classified(
     data, starts, n
         See `f5py.io.bam._bam_numba.list_records`.
     """
-    from f5py.io.bam._bam_numba import (
-        DUPLICATE,
-        KEPT,
-        LOW_MAPQ,
-        NO_BASES,
-        SECONDARY,
-        SUPPLEMENTARY,
-        UNMAPPED,
-        UNMAPPED_LOW_MAPQ,
-        RecordFilter,
-        classify,
-    )
-
     index = reads.held.index if isinstance(reads, RecordReads) else reads.index
     kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
     wanted = RecordFilter(alignments.min_mapq, alignments.secondary, alignments.supplementary)
@@ -65,3 +124,115 @@ def classified(
     counts.no_bases += int(found[NO_BASES])
     counts.duplicates += int(found[DUPLICATE])
     return kinds, rows, lengths
+
+
+@exact_inner
+def _with_bytes(data, begin, end, key):
+    for k in range(2):
+        value = key[k]
+        for i in range(begin, end):
+            value = (value ^ np.uint64(data[i])) * _PRIME[k]
+            value ^= value >> _SHIFT
+        key[k] = value
+
+
+@exact_inner
+def _key_of(data, at, end, key):
+    """Hash a record's name, place, strand and CIGAR twice."""
+    key[:] = _BASIS
+    name_end = at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH])
+    _with_bytes(data, at + FIXED_SIZE, name_end, key)
+    _with_bytes(data, at + _PLACE[0], at + _PLACE[1], key)
+    begin, n = cigar_of(data, at, end)
+    _with_bytes(data, begin, begin + 4 * n, key)
+    key[0] ^= np.uint64(unsigned16(data, at + FLAGS) & IS_REVERSE)
+    key[0] |= np.uint64(1)  # 0 is an empty slot
+
+
+@exact_inner
+def _slot_of(table, key):
+    """Find a key's slot in the table, or the empty one for it."""
+    n_slots = table.shape[0]
+    slot = np.int64(key[1] & np.uint64(n_slots - 1))
+    while table[slot, 0] != 0 and (table[slot, 0] != key[0] or table[slot, 1] != key[1]):
+        slot = (slot + 1) & (n_slots - 1)
+    return slot
+
+
+@exact_kernel
+def mark_duplicates(data, starts, n, kinds, table):
+    """Mark `KEPT` records as `DUPLICATE` if flagged or seen before; return the number of new ones.
+
+    Parameters
+    ----------
+    data, starts, n
+        See `f5py.io.bam._bam_numba.list_records`.
+    kinds : uint8, shape (n,)
+        Changed.
+    table : uint64, shape (2 ** m, 2)
+        Keys, with room for `n` more; changed.
+    """
+    key = np.empty(2, np.uint64)
+    n_new = 0
+    for i in range(n):
+        if kinds[i] != KEPT:
+            continue
+        at = starts[i]
+        if unsigned16(data, at + FLAGS) & _IS_DUPLICATE != 0:
+            kinds[i] = DUPLICATE
+            continue
+        _key_of(data, at, starts[i + 1], key)
+        slot = _slot_of(table, key)
+        if table[slot, 0] != 0:
+            kinds[i] = DUPLICATE
+        else:
+            table[slot, 0], table[slot, 1] = key[0], key[1]
+            n_new += 1
+    return n_new
+
+
+@exact_kernel
+def move_all(old, new):
+    """Copy a table into a larger one of zeros.
+
+    Parameters
+    ----------
+    old, new : uint64, shape (2 ** m, 2)
+        See `mark_duplicates`.
+    """
+    key = np.empty(2, np.uint64)
+    for i in range(old.shape[0]):
+        if old[i, 0] != 0:
+            key[:] = old[i]
+            new[_slot_of(new, key)] = key
+
+
+class SeenRecords:
+    """Find records flagged as duplicates, and repeated ones.
+
+    Repeated records share read name, contig, position, strand and CIGAR, as after merging a file with itself. The set
+    has a 128-bit hash of every record, in some 40 bytes.
+    """
+
+    def __init__(self) -> None:
+        self._table = np.zeros((_FIRST_SLOTS, 2), np.uint64)
+        self._n = 0
+
+    def mark(self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, kinds: NDArray[np.uint8]) -> None:
+        """Mark duplicates among the kept ones of `n` records.
+
+        Parameters
+        ----------
+        starts : int64
+            Offsets of the records, and the end of the last one.
+        kinds : uint8, shape (n,)
+            Classification of the records; changed.
+        """
+        n_slots = len(self._table)
+        while n_slots < 2 * (self._n + n):
+            n_slots *= 2
+        if n_slots > len(self._table):
+            larger = np.zeros((n_slots, 2), np.uint64)
+            move_all(self._table, larger)
+            self._table = larger
+        self._n += mark_duplicates(data, starts, n, kinds, self._table)

@@ -11,20 +11,60 @@ from contextlib import nullcontext
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch
+from f5py.core.batch import ReadBatch, ReadStatus, empty
+from f5py.core.names import Names
 from f5py.core.offsets import gather_slices
 from f5py.io.reads.read_list import ReadList
 from f5py.io.sequences.read_records import Sequences as ReadSequences
 from f5py.io.sequences.read_records import sequence_batches
-from f5py.io.signals import SignalSource
+from f5py.io.signals import SignalBlock, SignalSource
 from f5py.io.signals.split_reads import name_duplex_reads
-from f5py.pipeline.parts import Part
+from f5py.pipeline.batch_records import Part
 from f5py.pipeline.runner import THREAD_PREFIX
-from f5py.pipeline.unmapped import unmapped_batch
-from f5py.threads.ahead import prefetch_ordered
+from f5py.threads.prefetch import prefetch_ordered
 
 #: Names, letters and offsets of consecutive reads.
 Sequences = tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]
+
+
+def unmapped_batch(
+    number: int, names: list[str], bases: NDArray[np.uint8], base_offsets: NDArray[np.int64], signals: SignalBlock
+) -> ReadBatch:
+    """Make a batch of unmapped reads, with empty alignments and `contig` -1.
+
+    Parameters
+    ----------
+    bases : uint8, offsets `base_offsets`
+        Letters of the reads as sequenced.
+    base_offsets : int64, shape (n + 1,)
+    signals : SignalBlock
+        Of the same reads; unreadable ones get the status `ReadStatus.BAD_READ`.
+    """
+    n = len(names)
+    status = np.zeros(n, np.uint8)
+    status[list(signals.problems)] = ReadStatus.BAD_READ
+    return ReadBatch(
+        number=number,
+        names=Names.of(names),
+        read_index=np.arange(n),
+        status=status,
+        contig=np.full(n, -1, np.int32),
+        reference_start=np.zeros(n, np.int64),
+        reference_end=np.zeros(n, np.int64),
+        reverse=np.zeros(n, np.bool_),
+        cigar=empty(np.uint32),
+        cigar_offsets=np.zeros(n + 1, np.int64),
+        reference=empty(np.uint8),
+        reference_offsets=np.zeros(n + 1, np.int64),
+        bases=bases,
+        base_offsets=base_offsets,
+        samples=signals.samples,
+        sample_offsets=signals.offsets,
+        offset=signals.offset,
+        unit=signals.range / signals.digitisation,
+        sampling_rate=signals.sampling_rate,
+        problems=signals.problems,
+    )
 
 
 class SequenceLoader:

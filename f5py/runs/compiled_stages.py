@@ -31,7 +31,7 @@ def _model() -> PoreModel:
 
 
 def _no_reads() -> ReadBatch:
-    """Make a batch without reads whose arrays have the types that all batches have."""
+    """Make a batch without reads but with arrays of the usual types."""
     offsets = np.zeros(1, np.int64)
     return ReadBatch(
         number=0, names=Names.of([]), read_index=_nothing(np.int64), status=_nothing(np.uint8),

@@ -2,25 +2,60 @@
 
 from __future__ import annotations
 
+import importlib.util
 from contextlib import nullcontext, suppress
 from typing import Any
 
 from f5py.compute.counts import RunCounts
 from f5py.compute.diagnosis import advice, cause_counts, failure, other_bases
+from f5py.compute.gpu.device import is_present
 from f5py.core.batch import Cause
+from f5py.core.wait_times import WaitTimes
 from f5py.errors import FailedRunError, OutputFileError
 from f5py.io.files.output import display_output
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options import Group, Kind, declarations
+from f5py.options.cores import usable_cores
 from f5py.options.shared import CALL_THRESHOLD, METHYLATION, AlignmentOptions, MappedReadsOptions
 from f5py.options.signal_commands import CallOptions
-from f5py.runs import speed
 from f5py.runs.outcome import LOADED, Outcome, RunContext
 
 _WHO = "meth_main"
 #: Share of the records that may be left out without a word.
 _NOTABLE_LOSS = 0.1
+
+
+#: Shorter runs are not worth a word.
+_SECONDS = 5.0
+
+
+def speed_advice(options: AlignmentOptions, waits: WaitTimes, signal_kind: str) -> str:
+    """Return the option that would speed up the next run, in one line, or "".
+
+    Parameters
+    ----------
+    signal_kind : str
+        Format of the signals.
+    """
+    if waits.total < _SECONDS or not waits.bound:
+        return ""
+    change = _change(options, waits.bound, signal_kind)
+    share = getattr(waits, waits.bound) / waits.total
+    return f"the run has waited for {waits.bound} {share:.0%} of the time; {change}" if change else ""
+
+
+def _change(options: AlignmentOptions, bound: str, signal_kind: str) -> str:
+    cores = usable_cores()
+    more_threads = f"raise -t from {options.threads} to {cores}" if options.threads < cores else ""
+    if bound == "loading":
+        if signal_kind == "fast5" and options.iop is not None and options.iop < cores:
+            return f"raise --iop from {options.iop} to {cores}"
+        return more_threads
+    if bound == "computing":
+        has_gpu = is_present() and importlib.util.find_spec("cupy") is not None
+        return "leave out --gpu off" if options.gpu_use == "off" and has_gpu else more_threads
+    return more_threads if options.output.endswith((".gz", ".parquet")) else ""
 
 
 def report(options: MappedReadsOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
@@ -64,7 +99,7 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
         )
         ultra = options.skip_ultra
         console.note(_WHO, f"To use them: samtools index {ultra}, then run again with -b {ultra}")
-    if line := speed.advice(options, context.waits, context.signal_kind):
+    if line := speed_advice(options, context.waits, context.signal_kind):
         console.info(_WHO, line)
     if skipped.no_bases:
         input_warning(
@@ -151,7 +186,7 @@ def written_files(options: Any, to_callback: bool = False) -> list[str]:
 
 def warn_of_bad_reads(who: str, counts: RunCounts, options: AlignmentOptions) -> None:
     """Warn of reads without a usable signal, with examples."""
-    if not (n := counts.of(Cause.NO_SIGNAL)):
+    if not (n := counts.by_cause(Cause.NO_SIGNAL)):
         return
     more = n - len(counts.examples)
     listed = f"; {more} more" if more else ""

@@ -23,10 +23,9 @@ from f5py.options import Group, declarations
 from f5py.runs.clusters.dask_cluster import Cluster
 from f5py.runs.clusters.slurm import slurm_script
 from f5py.runs.gpu_workers import GpuWorkers, options_of_workers
-from f5py.runs.parts.claims import Claims
 from f5py.runs.parts.done_part import check_early
 from f5py.runs.parts.early_text import EarlyText
-from f5py.runs.parts.job import ClaimingJob, PartJob
+from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe
 from f5py.runs.run import run_parts
@@ -138,7 +137,7 @@ class _State:
             check_early(self._plan, number)
             self._advance(1)
         if self._early is not None:
-            self._early.go_on()
+            self._early.append_finished()
 
     def watch(self, ended: threading.Event) -> None:
         """Poll until the event is set."""

@@ -15,8 +15,8 @@ from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import obeys_strict
 from f5py.options.declaration import paths_read
+from f5py.outputs.failed_reads import UltraReads
 from f5py.outputs.sink import Sink, Sinks
-from f5py.outputs.ultra_reads import UltraReads
 from f5py.pipeline.runner import Outputs
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.done_part import DonePart, check_processors, read_part
@@ -88,10 +88,10 @@ def join_parts(
             run, context = Run(options, loader, stage, threading.Event()), recipe.context(stage, loader)
             if tells:
                 with failed_reads_left(recipe, run, done):
-                    recipe.tell(options, context, outcome, warnings)
+                    recipe.report(options, context, outcome, warnings)
             join_outputs(recipe, run, done, bar.advance, early)
         if tells:
-            recipe.tell_results(options, outcome.counts)
+            recipe.report_results(options, outcome.counts)
         elif options.report:
             write_reports(options, context, outcome, warnings)
     return outcome.counts
@@ -161,7 +161,7 @@ def _all_sinks(recipe: Recipe, run: Run) -> Iterator[Sink]:
 def _without_text_in_place(sinks: Iterator[Sink], parts: list[DonePart], early: EarlyText | None) -> Iterator[Sink]:
     """Skip the sink of a text table that is complete in one file, and rename that file."""
     for sink in sinks:
-        if not (sink.may_be_named and parts and _has_name(parts, sink.path, early)):
+        if not (sink.can_be_renamed and parts and _has_name(parts, sink.path, early)):
             yield sink
 
 

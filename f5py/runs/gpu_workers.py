@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection, wait
-from typing import Any, NamedTuple
+from typing import Any
 
 from f5py.compute.alignment import begin_gpu
 from f5py.compute.gpu.device import n_devices_likely
@@ -24,9 +24,8 @@ from f5py.messages.progress import progress
 from f5py.options.gpu import device_numbers
 from f5py.options.input_names import SEQUENCE_SUFFIX
 from f5py.pipeline.inputs import urls
-from f5py.runs.parts.claims import Claims
 from f5py.runs.parts.early_text import EarlyText
-from f5py.runs.parts.job import ClaimingJob, PartJob
+from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe
 from f5py.runs.run import run_parts
@@ -42,15 +41,6 @@ _NOTED = ("init_cuda",)
 _LOOK_SECONDS = 0.1
 #: How long the end of a process that has hung up is waited for.
 _END_SECONDS = 0.5
-
-
-class _Message(NamedTuple):
-    """A message for the user."""
-
-    level: str  # "" for a plain note
-    who: str
-    text: str
-    kind: str | None
 
 
 def options_of_workers(recipe: MappedReadsRecipe, options: Any) -> list[Any]:
@@ -160,7 +150,7 @@ class GpuWorkers:
                     if not self._is_working(connection, warnings):
                         del working[connection]
                 if early is not None:
-                    early.go_on()
+                    early.append_finished()
                 bar.advance(len(self._plan.done()) - n_done)
                 n_done = len(self._plan.done())
         if missing := self._plan.unfinished():
@@ -180,10 +170,11 @@ class GpuWorkers:
             raise message
         if message is None:
             return False
-        if message.level != "WARNING":
-            (console.info if message.level == "INFO" else console.note)(message.who, message.text)
-        elif message.text not in warnings:
-            console.warning(message.who, message.text, message.kind)
+        level, who, text, kind = message  # the level of a plain note is ""
+        if level != "WARNING":
+            (console.info if level == "INFO" else console.note)(who, text)
+        elif text not in warnings:
+            console.warning(who, text, kind)
         return True
 
 
@@ -200,7 +191,7 @@ def _serve(connection: Connection) -> None:
 
     def pass_on(level: str, who: str, text: str, kind: str | None) -> None:
         if level in ("WARNING", "ERROR") or who in (*_NOTED, recipe.who):
-            answer(_Message(level, who, text, kind))
+            answer((level, who, text, kind))
 
     try:
         recipe, options = connection.recv()

@@ -23,13 +23,7 @@ _WHO = "map"
 
 
 def run_of_alignments(recipe: MappedReadsRecipe, options: Any, on_table: TableCallback | None) -> RunCounts:
-    """Do what a command does with alignments: in one run, in parts if that is wanted, after mapping if there are none.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
+    """Run a command on alignments: in one run, in parts, or after mapping the reads."""
     if not options.bam:
         return run_mapped(recipe, options, on_table)
     if options.plan is not None or options.resume:
@@ -45,7 +39,7 @@ def run_of_alignments(recipe: MappedReadsRecipe, options: Any, on_table: TableCa
 
 
 def _run(recipe: MappedReadsRecipe, options: Any, on_table: TableCallback | None) -> RunCounts:
-    """Do what a command does, with a process for each GPU if there are several and enough to do for them."""
+    """Run a command on alignments, with a process for each GPU if that pays."""
     of_workers = [options] if on_table is not None else options_of_workers(recipe, options)
     if len(of_workers) == 1:
         return run_whole(recipe, of_workers[0], on_table)
@@ -55,13 +49,7 @@ def _run(recipe: MappedReadsRecipe, options: Any, on_table: TableCallback | None
 
 
 def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, on_table: TableCallback | None) -> RunCounts:
-    """Map the reads of ``-r``, and do what the command does with the alignments, which only ``--keep-bam`` keeps.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
+    """Map the reads of ``-r``, and run the command on these alignments."""
     from f5py.reports.run_report import sample_name
 
     assert isinstance(options, MappingOptions)

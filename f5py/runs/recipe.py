@@ -12,18 +12,21 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
-from f5py.compute.alignment import AlignmentStage
+from f5py.compute.alignment import AlignmentStage, begin_gpu
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import OutputFileError
+from f5py.jit.warm_up import warm_up
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.outputs.failed_reads import FailedReads
 from f5py.outputs.sink import Sink
 from f5py.pipeline.flow import BatchLoader
 from f5py.pipeline.inputs import open_inputs, paths_of_inputs
 from f5py.pipeline.loader import Loader
+from f5py.runs.compiled_stages import OF_SIGNALS, STAGES
 from f5py.runs.outcome import Outcome, RunContext
+from f5py.threads.pool import share_heap
 
 OptionsOfRun = TypeVar("OptionsOfRun", bound=AlignmentOptions)
 MappedOptions = TypeVar("MappedOptions", bound=MappedReadsOptions)
@@ -31,6 +34,27 @@ LoaderOfRun = TypeVar("LoaderOfRun", bound=BatchLoader)
 StageOfRun = TypeVar("StageOfRun", bound=AlignmentStage)
 #: Consumer of the rows of a table, as a pyarrow.Table.
 TableCallback = Callable[[Any], None]
+
+
+def open_run(
+    recipe: Recipe, options: Any, of_all: bool, workers: ExitStack, inputs: ExitStack
+) -> tuple[Any, AlignmentStage]:
+    """Open the inputs of a run, and make its compute stage; a first run compiles. Raises `F5pyError`.
+
+    Parameters
+    ----------
+    of_all : bool
+        The run covers the whole input, not some parts.
+    workers, inputs : ExitStack
+        Close the stage and the inputs.
+    """
+    share_heap()
+    with warm_up({name: STAGES[name] for name in (*recipe.kernels(options), *OF_SIGNALS)}):
+        begin_gpu(options, of_all)
+        loader, chemistry = recipe.open(options, inputs)
+    stage = recipe.stage(options, loader, chemistry)
+    workers.callback(stage.close)
+    return loader, stage
 
 
 @dataclass(frozen=True)
@@ -103,7 +127,7 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         """Yield the outputs, unopened."""
         raise NotImplementedError
 
-    def left_by_an_error(self, options: OptionsOfRun) -> str:
+    def state_after_error(self, options: OptionsOfRun) -> str:
         """Describe the state of the output after an error."""
         return "the output is incomplete"
 
@@ -119,19 +143,19 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         """Return the context of the final messages."""
         raise NotImplementedError
 
-    def tell(self, options: OptionsOfRun, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
+    def report(self, options: OptionsOfRun, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
         """Print the summary of a run, and write its report, before its outputs are complete.
 
         Raises `F5pyError` if the run has failed, and should leave no results.
         """
         raise NotImplementedError
 
-    def tell_failure(
+    def report_failure(
         self, options: OptionsOfRun, context: RunContext, outcome: Outcome, warnings: list[str], problem: str
     ) -> None:
         """Write the report of a run that ended by an error."""
 
-    def tell_results(self, options: OptionsOfRun, counts: RunCounts, to_callback: bool = False) -> None:
+    def report_results(self, options: OptionsOfRun, counts: RunCounts, to_callback: bool = False) -> None:
         """Report the results and their files; with `to_callback` the table went to a function."""
         raise NotImplementedError
 
@@ -162,12 +186,12 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
     def context(self, stage: StageOfRun, loader: Loader) -> RunContext:
         return RunContext.of(stage, loader.alignments, loader.signals.kind)
 
-    def tell(self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
+    def report(self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
         from f5py.runs.end_of_run import report
 
         report(options, context, outcome, warnings)
 
-    def tell_failure(
+    def report_failure(
         self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str], problem: str
     ) -> None:
         from f5py.runs.report import write_reports
@@ -176,7 +200,7 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
             with suppress(OutputFileError):  # the problem before is worth more
                 write_reports(options, context, outcome, warnings, problem)
 
-    def tell_results(self, options: MappedOptions, counts: RunCounts, to_callback: bool = False) -> None:
+    def report_results(self, options: MappedOptions, counts: RunCounts, to_callback: bool = False) -> None:
         from f5py.runs.end_of_run import note_results
 
         note_results(self.who, options, counts, self.words, to_callback)

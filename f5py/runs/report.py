@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.depths import Depths
 from f5py.compute.diagnosis import CAUSES
-from f5py.compute.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, TIME_WIDTH, RunStatistics
+from f5py.compute.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, TIME_WIDTH, Depths, RunStatistics
 from f5py.options.shared import MappedReadsOptions
 from f5py.pipeline.inputs import paths_of_inputs
 from f5py.reports.run_report import RunFigures, sample_name, write_run_reports
@@ -49,7 +48,7 @@ def write_reports(
             "skipped_supplementary": skipped.supplementary,
             "skipped_without_bases": skipped.no_bases,
             "skipped_duplicates": skipped.duplicates,
-            **{f"cause_{name}": counts.of(cause) for cause, name in CAUSES.items()},
+            **{f"cause_{name}": counts.by_cause(cause) for cause, name in CAUSES.items()},
             "total_bases": counts.bases,
             "results": counts.results,
             **({"methylated": counts.methylated, "unmethylated": counts.unmethylated} if called else {}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 from f5py.compute.counts import RunCounts
 from f5py.errors import F5pyError, OutputFileError
@@ -17,16 +17,7 @@ from f5py.pipeline.runner import Outputs
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.job import Job, WriteBatch
 from f5py.runs.parts.part_outputs import outputs_of_parts
-from f5py.runs.recipe import Recipe, Run, TableCallback
-from f5py.runs.setup import open_run
-
-
-class FinishedRun(NamedTuple):
-    """A finished run."""
-
-    run: Run  # its inputs are closed
-    outcome: Outcome
-    warnings: list[str]
+from f5py.runs.recipe import Recipe, Run, TableCallback, open_run
 
 
 def run_whole(recipe: Recipe, options: Any, on_table: TableCallback | None = None) -> RunCounts:
@@ -41,14 +32,14 @@ def run_whole(recipe: Recipe, options: Any, on_table: TableCallback | None = Non
     on_table : function of a pyarrow.Table, optional
         Replaces the table's output.
     """
-    with _ended(recipe, options, on_table) as ended:
-        recipe.tell_results(options, ended.outcome.counts, on_table is not None)
-    return ended.outcome.counts
+    with _ended(recipe, options, on_table) as (_, outcome, _):
+        recipe.report_results(options, outcome.counts, on_table is not None)
+    return outcome.counts
 
 
 @obeys_strict
-def run_parts(options: Any, recipe: Recipe, job: Job) -> FinishedRun:
-    """Run parts of a plan; `options` are the plan's."""
+def run_parts(options: Any, recipe: Recipe, job: Job) -> tuple[Run, Outcome, list[str]]:
+    """Run parts of a plan with its options; return the run with closed inputs, its outcome, and the warnings."""
     try:
         with _ended(recipe, options, None, job) as ended:
             return ended
@@ -60,7 +51,7 @@ def run_parts(options: Any, recipe: Recipe, job: Job) -> FinishedRun:
 @contextmanager
 def _ended(
     recipe: Recipe, options: Any, on_table: TableCallback | None, job: Job | None = None
-) -> Iterator[FinishedRun]:
+) -> Iterator[tuple[Run, Outcome, list[str]]]:
     """Run everything, or the parts of a job; warnings are recorded until the block ends."""
     of_all = job is None or job.of_all
     given = options
@@ -76,7 +67,7 @@ def _ended(
             write: WriteBatch
             finish: Callable[[], None]
             if job is None:
-                left = recipe.left_by_an_error(options)
+                left = recipe.state_after_error(options)
                 sinks = Sinks(recipe.sinks(run))
                 outputs.push(sinks.abandon)
                 write, finish = sinks.write, sinks.finish
@@ -93,14 +84,14 @@ def _ended(
             except F5pyError as problem:
                 if job is None:
                     outcome = recipe.outcome(stage, loader, time.perf_counter() - started)
-                    recipe.tell_failure(given, recipe.context(stage, loader), outcome, warnings, str(problem))
+                    recipe.report_failure(given, recipe.context(stage, loader), outcome, warnings, str(problem))
                 raise
             outcome = recipe.outcome(stage, loader, seconds)
             if job is None:
                 try:
-                    recipe.tell(given, recipe.context(stage, loader), outcome, warnings)
+                    recipe.report(given, recipe.context(stage, loader), outcome, warnings)
                 except OutputFileError:  # a report that fails takes no result with it
                     finish()
                     raise
             finish()
-        yield FinishedRun(run, outcome, warnings)
+        yield run, outcome, warnings

@@ -213,7 +213,7 @@ class _Watch:
         run_parts(options, self._recipe, PartJob(plan, [0], checks_chemistry=not self._done and not is_last))
         counts = read_part(plan, 0).outcome.counts
         self._tried[name] = self._n_signals
-        n_waiting = counts.of(Cause.NO_SIGNAL)
+        n_waiting = counts.by_cause(Cause.NO_SIGNAL)
         if n_waiting and not is_last:
             plan.abandon_part(plan.part_folder(0))
             console.info(_WHO, f"{name}: {n_waiting} reads have no signal yet; it waits for them")

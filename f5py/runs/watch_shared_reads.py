@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,16 +22,10 @@ from f5py.methylation.overlapping_calls import AlignmentSpans
 _Chunks = Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]
 
 
-class ExtendedBam(NamedTuple):
-    """A BAM file extended by the earlier alignments of its reads."""
-
-    at: int  # of the file, among those that were given
-    bam: str
-    ranges: RecordRanges  # the earlier alignments, and those of the file
-
-
-def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[ExtendedBam]:
+def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[tuple[int, str, RecordRanges]]:
     """Find BAM files that share reads with earlier files and rewrite them with those earlier alignments.
+
+    Yield the number of the file, the new BAM file, and its ranges: earlier alignments, and those of the file.
 
     Parameters
     ----------
@@ -60,7 +54,7 @@ def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[Exte
             yield _written(at, paths, shared, os.path.join(folder, f"{at}.bam"))
 
 
-def _written(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> ExtendedBam:
+def _written(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> tuple[int, str, RecordRanges]:
     with closing(AlignmentFile(paths[at], None, 0, True)) as file:
         header, contigs = file.header, (file.contigs, file.contig_lengths)
         begun = bam_header(header)
@@ -76,7 +70,7 @@ def _written(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> Exten
         for data, starts, n in _chunks(paths[at]):
             out.write(_packed(data[: starts[n]].tobytes()))
         out.write(END_BLOCK)
-    return ExtendedBam(at, bam, RecordRanges.of([RecordRange(0, begin), RecordRange(begin, None)]))
+    return (at, bam, RecordRanges.of([RecordRange(0, begin), RecordRange(begin, None)]))
 
 
 def _check_contigs(path: str, other: str, contigs: tuple[list[str], list[int]]) -> None:

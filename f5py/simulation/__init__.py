@@ -1,1 +1,1 @@
-"""Made-up nanopore reads whose methylation is known."""
+"""Simulated nanopore reads of known methylation."""

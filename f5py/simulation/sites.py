@@ -73,7 +73,7 @@ class SimulatedSites:
     ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Draw the states of the sites in a molecule that spans ``[start, end)`` and count them.
 
-        Return the flat positions of the sites of the molecule's strand, all of whose bases are in it, and their states.
+        Return the flat positions of the sites that the molecule's strand contains completely, and their states.
         """
         first, stop = np.searchsorted(self.positions, (start, end - len(self.motif.pattern) + 1))
         chosen = np.arange(first, max(stop, first))

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class OrderedWork(Generic[P, T]):
-    """Threads with a bounded queue of portions, whose results are consumed in order.
+    """Threads with a bounded queue of portions; results are consumed in order.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Estimate the levels of k-mers from reads whose methylation is known."""
+"""Estimation of k-mer levels from reads of known methylation."""

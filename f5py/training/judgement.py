@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.evaluation.ranking import area_under_curve
+from f5py.evaluation.ratios import area_under_curve
 from f5py.pore_model.model import PoreModel
 from f5py.training.update import WELL_SEEN
 

@@ -21,6 +21,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, parse_motif
 from f5py.core.noise import GAUSSIAN, INDEPENDENT, STUDENT, Noise
 from f5py.core.offsets import used_elements
+from f5py.methylation._groups_numba import FLANK
 
 #: Correlations at which the likelihood is computed.
 KNOTS = (0.0, 0.2, 0.4, 0.6, 0.8)
@@ -48,9 +49,7 @@ def window_motif() -> Motif:
 
 
 def plain_windows(batch: ReadBatch, hidden: Sequence[Motif]) -> NDArray[np.bool_]:
-    """Return the mask of used call slots whose window has no site of the motifs `hidden`."""
-    from f5py.methylation._groups_numba import FLANK
-
+    """Return the mask of used call slots without a site of the motifs `hidden` in their window."""
     reference = batch.reference
     n_sites = np.zeros(len(reference) + 1, np.int64)
     for motif in hidden:

@@ -18,6 +18,8 @@ from f5py.core.names import Names
 from f5py.core.noise import Noise
 from f5py.core.offsets import concatenate_tuples, elements_of, offsets_of, used_elements
 from f5py.core.windows import Windows
+from f5py.methylation._calls_numba import BLOCK, Scores, score_blocks
+from f5py.methylation._groups_numba import GroupBatch, Groups
 from f5py.methylation.calls import list_groups
 from f5py.methylation.correlated import noise_terms
 from f5py.pore_model.model import NUCLEOTIDES_AND_M, PoreModel, Shifts
@@ -144,9 +146,6 @@ class SiteLikelihoods:
     def __init__(
         self, windows: SingleSiteWindows, motif: Motif, model: PoreModel, noise: Noise | None, pool: WorkerPool
     ) -> None:
-        from f5py.methylation._calls_numba import BLOCK, Scores
-        from f5py.methylation._groups_numba import GroupBatch, Groups
-
         n = windows.n
         each, nothing = np.arange(n), np.empty(0, np.int32)
         self._blocks = np.arange(0, n, BLOCK)
@@ -175,8 +174,6 @@ class SiteLikelihoods:
 
     def __call__(self, shifts: Shifts) -> NDArray[np.float64]:
         """Score all groups; natural logarithms, above zero if methylation is likelier."""
-        from f5py.methylation._calls_numba import score_blocks
-
         by_place, pyrimidine_before = np.array(shifts)
         level = self._plain + by_place[self._place] + self._sign * pyrimidine_before[self._place]
         self._levels.level_mean[self._kmers] = level.astype(np.float32)

@@ -12,7 +12,7 @@ from f5py.io.reads.read_files import ReadFiles
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.signals import open_source
 from f5py.options.input_names import READDB_SUFFIX
-from f5py.pipeline.unmapped import unmapped_batch
+from f5py.pipeline.sequence_loader import unmapped_batch
 from f5py.signal.events import DNA, detect_events
 from f5py.signal.scaling import estimate_scaling, fill_ranks
 from f5py.threads.pool import WorkerPool

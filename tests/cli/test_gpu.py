@@ -14,7 +14,7 @@ import f5py
 from f5py.compute.gpu import backend as backend_module
 from f5py.compute.gpu import opening, selection
 from f5py.compute.gpu.results.site_scores import GpuSites
-from f5py.io.signals.slow5.reader import Packed
+from f5py.io.signals.slow5.reader import PackedSignals
 from f5py.pipeline import inputs
 from f5py.runs import gpu_workers, map_then_run
 
@@ -322,9 +322,9 @@ def test_samples_stay_packed_until_they_are_needed(
     outputs = [tmp_path / name for name in ("off.tsv", "packed.tsv")]
     assert run_command(command, *read_set.options(), *more, "-o", outputs[0], "--gpu", "off") == 0
     n_expanded: list[int] = []
-    expand = Packed.expand
+    expand = PackedSignals.expand
     monkeypatch.setattr(
-        Packed, "expand", lambda self, reads, *more: (n_expanded.append(len(reads)), expand(self, reads, *more))
+        PackedSignals, "expand", lambda self, reads, *more: (n_expanded.append(len(reads)), expand(self, reads, *more))
     )
     monkeypatch.setattr(inputs, "is_present", lambda: True)
     assert run_command(command, *read_set.options(), *more, "-o", outputs[1], "--gpu", use, "-K", "4") == 0

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from f5py.compute import depths as depths_module
-from f5py.compute.depths import MOST_POSITIONS, Depths
+from f5py.compute import statistics as depths_module
+from f5py.compute.statistics import MOST_POSITIONS, Depths
 from f5py.core.windows import Windows
 from f5py.errors import DamagedValueError
 from f5py.io.files.json_values import JsonObject

@@ -6,7 +6,7 @@ import numpy as np
 
 from f5py.core.batch import ReadStatus
 from f5py.io.signals import SignalBlock
-from f5py.pipeline.unmapped import unmapped_batch
+from f5py.pipeline.sequence_loader import unmapped_batch
 
 
 def test_batch_of_reads_that_are_mapped_to_nothing():

@@ -7,8 +7,7 @@ import pytest
 import scipy
 
 from f5py.evaluation.mixture import error_by_ratios, fit_mixture, share_by_ratios
-from f5py.evaluation.ranking import area_under_curve
-from f5py.evaluation.ratios import MOST, RatioCounts, probability
+from f5py.evaluation.ratios import MOST, RatioCounts, area_under_curve, probability
 
 
 def counted(ratios: np.ndarray) -> RatioCounts:

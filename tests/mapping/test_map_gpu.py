@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 
-from f5py.compute.gpu import check_cache, selection
+from f5py.compute.gpu import selection, self_check
 from f5py.mapping.gpu import chains, joins, mems, pair_alignments, seeds
 from f5py.mapping.run import mapper as mapping
 
@@ -154,7 +154,7 @@ def test_another_result_on_the_device_is_not_taken(made: ReadSet, tmp_path: Path
 
     monkeypatch.setattr(chains.Segments, "unpack", broken)
     # it is checked, whatever an earlier one has passed
-    with mock.patch.object(check_cache, "_file_of", return_value=None):  # undone before what the fixture changed
+    with mock.patch.object(self_check, "_file_of", return_value=None):  # undone before what the fixture changed
         assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on") == expected
     assert "scores chains in another way than the CPU" in capfd.readouterr().err
 

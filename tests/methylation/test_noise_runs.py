@@ -15,8 +15,7 @@ from f5py.commands.index import index_fast5
 from f5py.commands.simulate import simulate
 from f5py.core.noise import CALIBRATION, INDEPENDENT
 from f5py.evaluation.agreement import LabelledRatios
-from f5py.evaluation.ranking import area_under_curve
-from f5py.evaluation.ratios import probability
+from f5py.evaluation.ratios import area_under_curve, probability
 from f5py.options.declaration import declarations
 from f5py.options.table_commands import SummaryOptions
 from f5py.pore_model import builtin

@@ -15,11 +15,9 @@ import pytest
 
 from f5py.errors import MissingDependencyError
 from f5py.outputs.events import eventalign_arrow
-from f5py.outputs.events._eventalign_columns_numba import round_as_printed
 from f5py.outputs.events.eventalign_arrow import EventalignArrow
 from f5py.outputs.events.eventalign_table import EventalignTable
-from f5py.outputs.events.table_columns import as_printed
-from f5py.outputs.events.table_layout import TableLayout
+from f5py.outputs.events.table_columns import TableLayout, as_printed, round_as_printed
 
 from .eventalign_rows import made_batch, made_model
 

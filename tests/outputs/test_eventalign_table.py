@@ -12,7 +12,7 @@ import pytest
 from f5py.core.batch import ReadBatch, RowState
 from f5py.outputs.events import eventalign_table
 from f5py.outputs.events.eventalign_table import EventalignTable
-from f5py.outputs.events.table_layout import TableLayout
+from f5py.outputs.events.table_columns import TableLayout
 from f5py.pore_model import builtin
 
 from ..event_alignment.expected_rows import NUCLEOTIDE, ecoli_contigs, expected_batch

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from f5py.outputs.formatting import OrderedFormatter, WritingStopped, pieces
+from f5py.outputs.formatted_text import OrderedFormatter, WritingStopped, pieces
 from f5py.text.encoding import PartialTextError
 
 

@@ -15,7 +15,7 @@ from f5py.core.batch import BaseMap, Cause, ReadBatch, ReadStatus
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.errors import UnsupportedDataError
-from f5py.outputs.formatting import OrderedFormatter
+from f5py.outputs.formatted_text import OrderedFormatter
 from f5py.outputs.resquiggle.resquiggle_writer import ResquigglePaf, ResquiggleTable
 from f5py.text.encoding import PartialTextError
 

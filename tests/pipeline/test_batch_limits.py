@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.io.bam._bam_numba import KEPT, ULTRA, UNMAPPED
-from f5py.pipeline._batch_limits_numba import BatchLimits, cut
+from f5py.pipeline.record_filter import BatchLimits, cut
 
 
 @settings(deadline=None)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from f5py.io.bam._bam_numba import DUPLICATE, KEPT, SECONDARY
 from f5py.io.bam.bam_records import encode_chunks
-from f5py.pipeline.seen_records import SeenRecords
+from f5py.pipeline.record_filter import SeenRecords
 
 HEADER = pysam.AlignmentHeader.from_references(["a", "b"], [10_000, 10_000])
 #: Name, contig, position, strand, CIGAR, other flags, whether a filter has left it out.

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from unittest import mock
 
-from f5py.compute.gpu import check_cache
+from f5py.compute.gpu import self_check
 
 
 @contextmanager
@@ -22,5 +22,5 @@ def kept_in(folder: Path) -> Iterator[None]:
         lanes = os.environ.get("F5PY_PLAYED_LANES", "")
         return folder / hashlib.sha256(b"%d %s " % (number, lanes.encode()) + what).hexdigest()
 
-    with mock.patch.object(check_cache, "_file_of", file_of):
+    with mock.patch.object(self_check, "_file_of", file_of):
         yield

@@ -18,7 +18,7 @@ BY_CHOICE = {
     "f5py.methylation._group_list_numba.call_and_list": 2,
     "f5py.methylation._site_list_numba.score_sites": 2,
     "f5py.methylation._site_list_numba.finish_sites": 2,
-    "f5py.outputs.events._eventalign_table_numba.format_table": 2,
+    "f5py.outputs.events.eventalign_table.format_table": 2,
 }
 
 

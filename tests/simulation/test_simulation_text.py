@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from f5py.simulation._text import decimal_cells, integer_cells, rows, text_cells
+from f5py.simulation.outputs import decimal_cells, integer_cells, rows, text_cells
 
 
 @given(

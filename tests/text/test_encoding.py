@@ -14,7 +14,7 @@ from f5py.core.names import Names
 from f5py.outputs.events.eventalign_paf import EventalignPaf
 from f5py.outputs.events.eventalign_summary import EventalignSummary
 from f5py.outputs.events.eventalign_table import EventalignTable
-from f5py.outputs.events.table_layout import TableLayout
+from f5py.outputs.events.table_columns import TableLayout
 from f5py.outputs.stage_tables import StageTables
 from f5py.text.encoding import encoded
 

@@ -14,9 +14,15 @@ from f5py.core.kmers import strand_codes
 from f5py.core.motifs import motif_named, parse_motif
 from f5py.pore_model import PoreModel, builtin
 from f5py.pore_model.model import nucleotides_of
-from f5py.training._held_out_numba import held_out
-from f5py.training._sums_numba import REACH, KmerSumArrays, PlainKmers, PresentModel, add_rows, mark_all, weights_all
-from f5py.training.sums import SiteTruth, plain_ranks
+from f5py.training.held_out import held_out
+from f5py.training.sums import (
+    REACH,
+    SiteTruth,
+    add_rows,
+    mark_all,
+    plain_ranks,
+    weights_all,
+)
 
 WIDTH = 2 * REACH + 1
 
@@ -125,7 +131,7 @@ class Made:
         self.places = positions
         self.codes = strand_codes("ACGT")
         self.levels = self.model.level_mean, self.model.level_stdv
-        self.present = PresentModel(self.codes, 6, *self.levels)
+        self.present = (self.codes, 6, *self.levels)
         nothing = np.empty(0, np.int32)
         base_map = BaseMap(np.zeros(2, np.int64), nothing, nothing)
         self.view = BatchView(self.alignments, self.events, base_map, self.scaling, np.array([1.6]))
@@ -196,8 +202,8 @@ def test_sums(reverse: bool):
 
     def add(used: bool) -> None:
         add_rows(
-            np.array([used]), np.array([not used]), made.view, made.rows, made.present, PlainKmers(plain, share),
-            (weights, made.own_shift), KmerSumArrays(sums, fit, held),
+            np.array([used]), np.array([not used]), made.view, made.rows, made.present, (plain, share),
+            (weights, made.own_shift), (sums, fit, held),
         )  # fmt: skip
 
     add(True)
@@ -226,8 +232,8 @@ def test_events_of_incomplete_controls_are_shared():
     plain = ((np.arange(4**6) + 1) % 4**6).astype(np.int32)
     sums, fit, held = np.zeros((4**6, 6)), np.zeros(2), np.zeros((4**6, 2))
     add_rows(
-        np.array([True]), np.array([False]), made.view, made.rows, made.present, PlainKmers(plain, np.full(4**6, 0.1)),
-        (weights, made.own_shift), KmerSumArrays(sums, fit, held),
+        np.array([True]), np.array([False]), made.view, made.rows, made.present, (plain, np.full(4**6, 0.1)),
+        (weights, made.own_shift), (sums, fit, held),
     )  # fmt: skip
     total = weights[5:-5].sum()
     np.testing.assert_allclose(sums[:, 0].sum() + sums[:, 5].sum(), total, rtol=1e-6)

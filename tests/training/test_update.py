@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from f5py.evaluation.ranking import area_under_curve, roc_points
+from f5py.evaluation.ratios import area_under_curve, roc_points
 from f5py.pore_model.model import PoreModel, Shifts, with_methylation
 from f5py.training.sums import plain_ranks
 from f5py.training.update import MIN_STDV, UpdateSettings, updated

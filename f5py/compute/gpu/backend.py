@@ -158,16 +158,16 @@ class GpuBackend(GpuPartPool[ArenaPart]):
 
     def _compute(self, batch: ReadBatch, placement: Placement, part: ArenaPart, stages: SignalStages) -> None:
         started, waited_before = time.perf_counter(), part.waited
-        share: GpuBatchSlice = self._guarded(
+        gpu_slice: GpuBatchSlice = self._guarded(
             GpuBatchSlice, self._on_device, part, stages, batch, placement, self.limits.max_epk
         )
-        stages.compute(batch, cast(BatchSlice, _Guarded(share, self._guarded)))
+        stages.compute(batch, cast(BatchSlice, _Guarded(gpu_slice, self._guarded)))
         if not stages.keep_samples:
             batch.release("samples")
         if self.on_batch is not None:
-            share.timing.waited = part.waited - waited_before
-            share.timing.total = time.perf_counter() - started
-            self.on_batch(batch, placement, share.timing)
+            gpu_slice.timing.waited = part.waited - waited_before
+            gpu_slice.timing.total = time.perf_counter() - started
+            self.on_batch(batch, placement, gpu_slice.timing)
 
     def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function that uses the device, turning every exception into `GpuFailure`."""
@@ -189,10 +189,10 @@ def _settings(stages: SignalStages) -> bytes:
 class _Guarded:
     """Turns the exceptions of a `GpuBatchSlice` into `GpuFailure`."""
 
-    def __init__(self, share: GpuBatchSlice, guarded: Callable[..., Any]) -> None:
-        self._share = share
+    def __init__(self, gpu_slice: GpuBatchSlice, guarded: Callable[..., Any]) -> None:
+        self._slice = gpu_slice
         self._guarded = guarded
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._share, name)
+        found = getattr(self._slice, name)
         return partial(self._guarded, found) if callable(found) else found

@@ -18,7 +18,7 @@ from f5py.abea.align import transition_penalties
 from f5py.compute.cpu import SignalStages
 from f5py.compute.gpu.buffers import ArenaPart, DeviceTables, scatter_reads
 from f5py.compute.gpu.placement import Placement, PlacementReason
-from f5py.compute.gpu.results.references import reads_that_fit
+from f5py.compute.gpu.results.part_results import reads_that_fit
 from f5py.compute.gpu.results.rows import GpuRows
 from f5py.compute.gpu.results.scores import GpuScores, can_be_scored
 from f5py.core.batch import BaseMap, BatchView, Calls, ReadBatch, ReadStatus, empty
@@ -227,7 +227,7 @@ class GpuBatchSlice:
     def fetch_event_map(self, batch: ReadBatch) -> None:
         import cupy
 
-        from f5py.compute.gpu._packing_numba import scatter_maps
+        from f5py.compute.gpu.buffers import scatter_maps
 
         self.timing.cpu = time.perf_counter() - self._cpu_started
         part, pool, reads, k = self._part, self._stages.pool, self._aligned, self._stages.model.k

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import ArenaSize
-from f5py.compute.gpu.pinned_memory import PinnedMemory, room
 from f5py.core.batch import PackedSamples
+from f5py.core.large_arrays import private_memory
 from f5py.core.offsets import offsets_of, rounds_of_reads
+from f5py.jit.c_memory import address_of_data
+from f5py.jit.kernel import inner, kernel
+from f5py.jit.streaming_stores import BLOCK, end_stream, stream_block
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import CallingThread, WorkerPool, threads_for
 
@@ -30,6 +36,146 @@ _TOGETHER = (
     "n_pairs span verdict n_used shift scale fit_shift fit_scale fit_var",
     "work_offsets warp_columns warp_rows",
 )
+
+
+_PAGE, _ALIGNMENT = 4096, 64
+#: So many threads take so many bytes each time from the system.
+_TAKING, _TAKEN = 4, 8 << 20
+
+#: What could not be taken from a device.
+_never_freed: list[NDArray[np.uint8]] = []
+
+
+def room(count: int, dtype: np.dtype) -> int:
+    """Size of an array rounded up to the alignment."""
+    return -(-count * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
+
+
+class PinnedMemory:
+    """A block of pinned host memory, registered rather than allocated by CUDA, which takes three times as long."""
+
+    def __init__(self, size: int) -> None:
+        import cupy
+
+        size = max(-(-size // _PAGE), 1) * _PAGE
+        # private, as shared memory has small pages only; and a child process must not have it, or what is written next
+        # would go to a copy that the device does not know
+        held = np.frombuffer(private_memory(size, "MADV_DONTFORK"), np.uint8)
+        self._bytes: NDArray[np.uint8] | None = None
+        self._used = 0
+        _take_from_system(held)
+        cupy.cuda.runtime.hostRegister(held.ctypes.data, size, 0)
+        self._bytes = held
+        self._unregister = cupy.cuda.runtime.hostUnregister  # whoever collects garbage may be importing something
+
+    def take(self, count: int, dtype: np.dtype) -> NDArray:
+        """Allocate an array in the block."""
+        assert self._bytes is not None
+        first = self._used
+        self._used += room(count, dtype)
+        return self._bytes[first : first + count * dtype.itemsize].view(dtype)
+
+    def close(self) -> None:
+        """Unregister the memory; the last array in it frees it. May be called twice."""
+        held, self._bytes = self._bytes, None
+        if held is None:
+            return
+        try:
+            self._unregister(held.ctypes.data)
+        except Exception:  # a lost device; other memory at this address could not be registered
+            _never_freed.append(held)
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.close()
+
+
+def _take_from_system(memory: NDArray[np.uint8]) -> None:
+    """Touch all pages in several threads: CUDA would do so in one, holding the GIL."""
+    first, size = memory.ctypes.data, len(memory)
+    with ThreadPoolExecutor(_TAKING, "f5py-pages") as threads:
+        for at in range(0, size, _TAKEN):
+            threads.submit(ctypes.memset, first + at, 0, min(_TAKEN, size - at))
+
+
+@inner
+def _copy(values, to):
+    """Copy an array; a slice assignment takes ten times as long to compile."""
+    for i in range(values.shape[0]):
+        to[i] = values[i]
+
+
+@inner
+def _stream(values, to):
+    """Copy with non-temporal stores, for data that only the device reads."""
+    n = values.shape[0]
+    first = min(n, -address_of_data(to) & (BLOCK - 1))
+    end = n - (n - first) % BLOCK
+    _copy(values[:first], to[:first])
+    for i in range(first, end, BLOCK):
+        stream_block(to, i, values, i)
+    _copy(values[end:], to[end:])
+    end_stream()
+
+
+@kernel
+def gather(queue, reads, offsets, values, gathered_offsets, gathered):
+    """Concatenate the bytes of `reads`.
+
+    ``values[offsets[read]:offsets[read + 1]]`` goes to ``gathered[gathered_offsets[i]:]`` for read ``reads[i]``.
+
+    Parameters
+    ----------
+    offsets : int64, shape (n_reads + 1,)
+        Of all reads of the batch, in bytes.
+    values : uint8, shape (offsets[-1],)
+    gathered_offsets : int64, shape (len(reads) + 1,)
+    gathered : uint8, shape (>= gathered_offsets[-1],)
+        Filled.
+    """
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
+        first = offsets[reads[i]]
+        n = offsets[reads[i] + 1] - first
+        to = gathered_offsets[i]
+        _stream(values[first : first + n], gathered[to : to + n])
+
+
+@kernel
+def scatter(queue, reads, gathered_offsets, gathered, offsets, values):
+    """Undo `gather`.
+
+    Parameters
+    ----------
+    values : uint8, shape (offsets[-1],)
+        Filled for `reads`.
+    """
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
+        first = offsets[reads[i]]
+        n = offsets[reads[i] + 1] - first
+        from_ = gathered_offsets[i]
+        _copy(gathered[from_ : from_ + n], values[first : first + n])
+
+
+@kernel
+def scatter_maps(queue, reads, k, p, gathered, base_map):
+    """Copy the base-to-event maps of `reads` back; -1 for the last k - 1 bases of each read.
+
+    Parameters
+    ----------
+    p : int64, shape (len(reads) + 1,)
+        Offsets of the reads' bases in `gathered`.
+    gathered : f5py.core.batch.BaseMap
+        Of `reads`, concatenated.
+    base_map : f5py.core.batch.BaseMap
+        Of the batch; filled for `reads`.
+    """
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
+        n_kmers = p[i + 1] - p[i] - k + 1
+        first = base_map.offsets[reads[i]]
+        _copy(gathered.first_event[p[i] : p[i] + n_kmers], base_map.first_event[first : first + n_kmers])
+        _copy(gathered.last_event[p[i] : p[i] + n_kmers], base_map.last_event[first : first + n_kmers])
+        base_map.first_event[first + n_kmers : first + n_kmers + k - 1] = -1
+        base_map.last_event[first + n_kmers : first + n_kmers + k - 1] = -1
 
 
 class TransferredArrays:
@@ -235,8 +381,6 @@ class ArenaPart(TransferredArrays):
         packed : PackedSamples, optional
             Compressed values, expanded while copying.
         """
-        from f5py.compute.gpu._packing_numba import gather
-
         to, size = offsets_of(np.diff(offsets)[reads]), values.itemsize
         host = self.host[name]
         room = len(host) if to[-1] <= len(host) else len(host) // 2
@@ -291,8 +435,6 @@ def scatter_reads(
     values : array
         Filled: ``values[offsets[i]:offsets[i + 1]]`` for read i; items as large as those of `gathered`.
     """
-    from f5py.compute.gpu._packing_numba import scatter
-
     size = values.itemsize
     pool.run(scatter, reads, gathered_offsets * size, gathered.view(np.uint8), offsets * size, values.view(np.uint8))
 

@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.buffers import TransferredArrays
-from f5py.compute.gpu.check_cache import check_once
 from f5py.compute.gpu.device import (
     GpuDevice,
     GpuFailure,
@@ -26,6 +25,7 @@ from f5py.compute.gpu.device import (
     is_out_of_memory,
     remedy,
 )
+from f5py.compute.gpu.self_check import check_once
 from f5py.messages import console
 
 _SHRINK = 0.7

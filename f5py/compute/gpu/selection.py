@@ -38,7 +38,7 @@ _RETRY = 32
 
 
 class BatchSource(Protocol):
-    """A producer of batches whose limits tuning may change.
+    """A producer of batches with limits that tuning may change.
 
     Attributes
     ----------

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
+import os
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from f5py.compute.gpu.device import NO_CUPY, GpuUnavailableError, NoGpuError, remedy
-from f5py.compute.gpu.machine_code import machine_code
+from f5py.jit.cache_folder import cache_folder, load_cached, save_cached
 
 #: The files of the kernels and what is in each, in the order in which they run.
 KERNELS = {
@@ -43,6 +46,50 @@ _OF_MAPPING = {
     "mems": "matches", "map_align": "alignments", "map_bands": "alignments", "gact": "tiles",
 }  # fmt: skip
 _INCLUDE = re.compile(r'#include "([\w.]+)"\n')
+
+
+def machine_code(source: str, options: tuple[str, ...], capability: str) -> bytes:
+    """Compile kernels for a GPU, or load the cached code, for `cupy.cuda.function.Module.load`.
+
+    Raises `GpuUnavailableError` with the compiler's first message.
+
+    Parameters
+    ----------
+    source : str
+        With all includes expanded, as it is the key of the cache.
+    options : tuple of str
+        For NVRTC.
+    capability : str
+        Compute capability, such as ``"90"``.
+    """
+    from cupy.cuda import nvrtc
+
+    known = [number for number in nvrtc.getSupportedArchs() if number <= int(capability)]
+    is_known = int(capability) in known
+    # A GPU that is newer than the compiler gets code that its driver translates.
+    target = f"-arch={'sm' if is_known else 'compute'}_{capability if is_known else max(known, default=75)}"
+    key = "\0".join([source, *options, target, str(nvrtc.getVersion())])
+    path = os.path.join(cache_folder(), "f5py", "kernels", hashlib.sha256(key.encode()).hexdigest()[:40])
+    if (made := load_cached(path)) is not None:
+        return made
+    code = _compiled(source, (*options, target), is_known)
+    with suppress(OSError):  # then the next run compiles again
+        save_cached(path, code)
+    return code
+
+
+def _compiled(source: str, options: tuple[str, ...], is_final: bool) -> bytes:
+    from cupy.cuda import nvrtc
+
+    program = nvrtc.createProgram(source, "f5py.cu", (), ())
+    try:
+        nvrtc.compileProgram(program, options)
+        return nvrtc.getCUBIN(program) if is_final else nvrtc.getPTX(program)
+    except nvrtc.NVRTCError as problem:
+        complaints = nvrtc.getProgramLog(program).strip() or str(problem)
+        raise GpuUnavailableError(f"the kernels do not compile: {complaints.splitlines()[0]}") from problem
+    finally:
+        nvrtc.destroyProgram(program)
 
 
 def source_folder() -> Path:

@@ -12,6 +12,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.windows import Windows
 from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.arrow.table import ParquetOutput, RowTarget, arrow_sink, dictionary_column, string_column
+from f5py.site_frequencies.site_counts import calls_inside
 
 _FIELDS = [
     ("chromosome", "names"),
@@ -73,8 +74,6 @@ class CallsArrow(AbstractContextManager["CallsArrow"]):
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of a batch in read order."""
-        from f5py.site_frequencies.site_counts import calls_inside
-
         calls = np.flatnonzero(calls_inside(batch, self._windows))
         if len(calls) == 0:
             return

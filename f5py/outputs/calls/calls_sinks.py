@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
-from typing import NamedTuple
 
 import pysam
 
@@ -16,20 +14,10 @@ from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import TextOutput
 from f5py.io.files.table_output import open_table
 from f5py.options.signal_commands import CallOptions
-from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_writer import CallsWriter
-from f5py.outputs.formatting import OrderedFormatter
+from f5py.outputs.formatted_text import OrderedFormatter
 from f5py.outputs.sink import FinishedPart, PartFiles, Sink
 from f5py.outputs.stage_tables import StageTables
-
-
-class CallLayout(NamedTuple):
-    """Layout of calls; see `f5py.outputs.calls.calls_writer.CallsWriter`."""
-
-    contigs: list[str]
-    k: int
-    windows: Windows | None
-    motifs: list[str]
 
 
 class CallsTable(Sink):
@@ -37,16 +25,24 @@ class CallsTable(Sink):
 
     Parameters
     ----------
+    layout : tuple
+        Contigs, k, windows and motifs; see `f5py.outputs.calls.calls_writer.CallsWriter`.
     stopping : threading.Event
         Stops the writer before its next piece.
     """
 
-    def __init__(self, path: str, options: CallOptions, layout: CallLayout, stopping: threading.Event) -> None:
+    def __init__(
+        self,
+        path: str,
+        options: CallOptions,
+        layout: tuple[list[str], int, Windows | None, list[str]],
+        stopping: threading.Event,
+    ) -> None:
         super().__init__(path)
         self._stopping = stopping
         self._options = options
         self._is_csv = options.output_format == "csv"
-        self.may_be_named = not self._is_csv  # the rows of parts have tabs
+        self.can_be_renamed = not self._is_csv  # the rows of parts have tabs
         self._layout = layout
 
     def _open(self, part: PartFiles | None) -> None:
@@ -72,28 +68,6 @@ class CallsTable(Sink):
         part.append_rows(self._out)
 
 
-class CallsColumns(Sink):
-    """Parquet table of calls."""
-
-    part_name = "table.parquet"
-
-    def __init__(self, path: str, layout: CallLayout, metadata: Mapping[str, str]) -> None:
-        super().__init__(path)
-        self._layout = layout
-        self._metadata = metadata
-
-    def _open(self, part: PartFiles | None) -> None:
-        file = self.files.enter_context(complete_output(self.path))
-        self._columns = self.files.enter_context(CallsArrow(file, *self._layout, metadata=self._metadata))
-
-    def write(self, batch: ReadBatch) -> None:
-        self._columns.write(batch)
-
-    def append(self, part: FinishedPart) -> None:
-        with part.open(self.part_name) as file:
-            self._columns.append(file)
-
-
 class ModbamTags(Sink):
     """Alignments with MM and ML tags; skipped records are included.
 
@@ -108,7 +82,7 @@ class ModbamTags(Sink):
     """
 
     part_name = "modbam.bam"
-    takes_empty = True
+    accepts_empty = True
 
     def __init__(
         self,

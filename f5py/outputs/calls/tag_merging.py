@@ -13,7 +13,258 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import gather_slices, offsets_of
+from f5py.io.bam._bam_numba import N_BASES, signed32
 from f5py.io.bam.bam_records import RawRecords
+from f5py.io.bam.modifications._tags_numba import (
+    COMMA,
+    SEMICOLON,
+    codes_end,
+    count_calls,
+    count_codes,
+    find_entry,
+    find_letter,
+    number_at,
+    places_of_tags,
+    same_modification,
+)
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.text._format_numba import append_bytes, append_int
+
+
+@exact_inner
+def _merge_calls(a, at_a, end_a, ml_a, b, at_b, end_b, ml_b, n_codes, out, at, ml_out):
+    """Merge the calls of two entries of one modification by base, the first entry's before equal ones.
+
+    Each call has `n_codes` values in ML. Returns the end of the text, and the number of calls.
+    """
+    at_a, at_b = find_letter(a, at_a, end_a, COMMA, COMMA), find_letter(b, at_b, end_b, COMMA, COMMA)
+    base_a = base_b = np.int64(-1)  # number of the call's base among those of its kind
+    i = j = count = np.int64(0)
+    last = np.int64(-1)
+    has_a = has_b = False
+    while True:
+        if not has_a and at_a < end_a:
+            skipped, at_a = number_at(a, at_a + 1, end_a)
+            base_a += skipped + 1
+            has_a = True
+        if not has_b and at_b < end_b:
+            skipped, at_b = number_at(b, at_b + 1, end_b)
+            base_b += skipped + 1
+            has_b = True
+        if not has_a and not has_b:
+            return at, count
+        take_a = has_a and (not has_b or base_a <= base_b)
+        base = base_a if take_a else base_b
+        for code in range(n_codes):
+            ml_out[count * n_codes + code] = ml_a[i * n_codes + code] if take_a else ml_b[j * n_codes + code]
+        out[at] = COMMA
+        at = append_int(out, at + 1, base - last - 1)
+        last = base
+        count += 1
+        if has_b and base_b == base:
+            has_b = False
+            j += 1
+        if take_a:
+            has_a = False
+            i += 1
+
+
+@exact_inner
+def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
+    """Join two lists of entries parsed by `n_values`; equal modifications share an entry. Returns both sizes."""
+    at = ml_at = np.int64(0)
+    begin = ml_begin = np.int64(0)
+    while begin < a.shape[0]:
+        end = find_letter(a, begin, a.shape[0], SEMICOLON, SEMICOLON)
+        n_codes = count_codes(a, begin, end)
+        n = count_calls(a, begin, end) * n_codes
+        other, ml_other = np.int64(0), np.int64(0)
+        while other < b.shape[0]:
+            other_end = find_letter(b, other, b.shape[0], SEMICOLON, SEMICOLON)
+            if same_modification(a, begin, end, b, other, other_end):
+                break
+            ml_other += count_calls(b, other, other_end) * count_codes(b, other, other_end)
+            other = other_end + 1
+        if other < b.shape[0]:
+            at = append_bytes(out, at, a[begin : find_letter(a, begin, end, COMMA, COMMA)])
+            at, count = _merge_calls(
+                a, begin, end, ml_a[ml_begin:], b, other, other_end, ml_b[ml_other:], n_codes, out, at, ml_out[ml_at:]
+            )
+            ml_at += count * n_codes
+        else:
+            at = append_bytes(out, at, a[begin:end])
+            ml_at = append_bytes(ml_out, ml_at, ml_a[ml_begin : ml_begin + n])
+        out[at] = SEMICOLON
+        at += 1
+        ml_begin += n
+        begin = end + 1
+    begin = ml_begin = np.int64(0)
+    while begin < b.shape[0]:
+        end = find_letter(b, begin, b.shape[0], SEMICOLON, SEMICOLON)
+        n = count_calls(b, begin, end) * count_codes(b, begin, end)
+        if find_entry(a, np.int64(0), a.shape[0], b, begin, end) < 0:
+            at = append_bytes(out, at, b[begin:end])
+            out[at] = SEMICOLON
+            at += 1
+            ml_at = append_bytes(ml_out, ml_at, ml_b[ml_begin : ml_begin + n])
+        ml_begin += n
+        begin = end + 1
+    return at, ml_at
+
+
+@exact_kernel
+def merge_tags(a, b, text, text_offsets, probability, probability_offsets):
+    """Join the tags of two motifs for the same reads; both are `ModificationTags`.
+
+    Parameters
+    ----------
+    a, b : f5py.outputs.calls.tag_merging.ModificationTags
+    text, probability : uint8
+        Filled; with room for both.
+    text_offsets, probability_offsets : int64, shape (n_reads + 1,)
+        Filled from the second element on.
+    """
+    at = ml_at = np.int64(0)
+    for read in range(a.length.shape[0]):
+        size, ml_size = _merge_entries(
+            a.text[a.text_offsets[read] : a.text_offsets[read + 1]],
+            a.probability[a.probability_offsets[read] : a.probability_offsets[read + 1]],
+            b.text[b.text_offsets[read] : b.text_offsets[read + 1]],
+            b.probability[b.probability_offsets[read] : b.probability_offsets[read + 1]],
+            text[at:],
+            probability[ml_at:],
+        )
+        at += size
+        ml_at += ml_size
+        text_offsets[read + 1] = at
+        probability_offsets[read + 1] = ml_at
+
+
+@exact_inner
+def _is_ours(ours, base, strand, code_begin, code_end, theirs):
+    """Return whether `ours` has an entry with that base, strand and code."""
+    at = np.int64(0)
+    while at < ours.shape[0]:
+        end = find_letter(ours, at, ours.shape[0], SEMICOLON, SEMICOLON)
+        stop = codes_end(ours, at, end)
+        if ours[at] == base and ours[at + 1] == strand and stop - at - 2 == code_end - code_begin:
+            same = True
+            for i in range(code_end - code_begin):
+                same = same and ours[at + 2 + i] == theirs[code_begin + i]
+            if same:
+                return True
+        at = end + 1
+    return False
+
+
+@exact_inner
+def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
+    """Append the entries, parsed by `n_values`, of modifications not in `ours`; return both sizes."""
+    begin = ml_begin = np.int64(0)
+    end_of_all = theirs.shape[0]
+    while begin < end_of_all:
+        end = find_letter(theirs, begin, end_of_all, SEMICOLON, SEMICOLON)
+        stop = codes_end(theirs, begin, end)
+        n_codes = count_codes(theirs, begin, end)
+        n = count_calls(theirs, begin, end)
+        width = (stop - begin - 2) // n_codes  # 1, or the digits of a number
+        kept = np.zeros(n_codes, np.bool_)
+        head = at
+        at = append_bytes(out, at, theirs[begin : begin + 2])
+        for code in range(n_codes):
+            first = begin + 2 + code * width
+            kept[code] = not _is_ours(ours, theirs[begin], theirs[begin + 1], first, first + width, theirs)
+            if kept[code]:
+                at = append_bytes(out, at, theirs[first : first + width])
+        if kept.any():
+            at = append_bytes(out, at, theirs[stop:end])
+            out[at] = SEMICOLON
+            at += 1
+            for i in range(n * n_codes):
+                if kept[i % n_codes]:
+                    ml_out[ml_at] = ml_theirs[ml_begin + i]
+                    ml_at += 1
+        else:
+            at = head
+        ml_begin += n * n_codes
+        begin = end + 1
+    return at, ml_at
+
+
+@exact_kernel
+def measure_tags(data, starts, chosen, size, ml_size, length):
+    """Fill the sizes of the tags of each chosen record, and its number of bases; -1 for damaged tags.
+
+    Parameters
+    ----------
+    data : uint8
+    starts : int64, shape (n_records + 1,)
+        See `f5py.io.bam._bam_numba.list_records`.
+    chosen : int64, shape (n,)
+    size, ml_size, length : int64, shape (n,)
+        Bytes of both tags and number of bases; filled.
+    """
+    for i in range(chosen.shape[0]):
+        start = starts[chosen[i]]
+        length[i] = signed32(data, start + N_BASES)
+        begin, end, ml_begin, ml_end, fits = places_of_tags(data, start, starts[chosen[i] + 1], length[i])
+        size[i] = end - begin if fits else -1
+        ml_size[i] = ml_end - ml_begin
+
+
+@exact_kernel
+def copy_tags(data, starts, chosen, text, text_offsets, probability, probability_offsets):
+    """Copy the base modification tags of the chosen records.
+
+    Parameters
+    ----------
+    data, starts, chosen
+        See `measure_tags`.
+    text, probability : uint8
+        Filled.
+    text_offsets, probability_offsets : int64, shape (n + 1,)
+        Cumulative sizes of `measure_tags`.
+    """
+    for i in range(chosen.shape[0]):
+        start = starts[chosen[i]]
+        n_bases = signed32(data, start + N_BASES)
+        begin, end, ml_begin, ml_end, _ = places_of_tags(data, start, starts[chosen[i] + 1], n_bases)
+        append_bytes(text, text_offsets[i], data[begin:end])
+        append_bytes(probability, probability_offsets[i], data[ml_begin:ml_end])
+
+
+@exact_kernel
+def merge_into_records(data, starts, record, tags, text, text_offsets, probability, probability_offsets):
+    """Append to every read's tags the other modifications of its record.
+
+    Reads get none from records with damaged tags or a sequence of another length.
+
+    Parameters
+    ----------
+    record : int64, shape (n_reads,)
+        Index of each read's record.
+    """
+    at = ml_at = np.int64(0)
+    for read in range(record.shape[0]):
+        ours = tags.text[tags.text_offsets[read] : tags.text_offsets[read + 1]]
+        ml_ours = tags.probability[tags.probability_offsets[read] : tags.probability_offsets[read + 1]]
+        if ml_ours.shape[0] > 0:
+            size = append_bytes(text[at:], 0, ours)
+            ml_size = append_bytes(probability[ml_at:], 0, ml_ours)
+            begin, end, ml_begin, ml_end, fits = places_of_tags(
+                data, starts[record[read]], starts[record[read] + 1], tags.length[read]
+            )
+            if fits:
+                size, ml_size = _append_others(
+                    ours, data[begin:end], data[ml_begin:ml_end], text[at:], size, probability[ml_at:], ml_size
+                )
+            else:
+                size = ml_size = np.int64(-1)
+            if size >= 0:
+                at += size
+                ml_at += ml_size
+        text_offsets[read + 1] = at
+        probability_offsets[read + 1] = ml_at
 
 
 class ModificationTags(NamedTuple):
@@ -35,8 +286,6 @@ def no_tags() -> ModificationTags:
 
 def tags_of_motifs(first: ModificationTags, second: ModificationTags) -> ModificationTags:
     """Join the tags of two motifs; the first one's calls precede where both have one."""
-    from f5py.outputs.calls._tag_merging_numba import merge_tags
-
     text = np.empty(len(first.text) + len(second.text), np.uint8)
     probability = np.empty(len(first.probability) + len(second.probability), np.uint8)
     text_offsets, probability_offsets = np.zeros_like(first.text_offsets), np.zeros_like(first.probability_offsets)
@@ -46,8 +295,6 @@ def tags_of_motifs(first: ModificationTags, second: ModificationTags) -> Modific
 
 def tags_with_those_of_records(tags: ModificationTags, records: RawRecords) -> ModificationTags:
     """Add the records' tags of other modifications; reads with damaged records get no tags."""
-    from f5py.outputs.calls._tag_merging_numba import merge_into_records
-
     n_reads = len(tags.length)
     mine = np.flatnonzero(records.read >= 0)
     record = np.zeros(n_reads, np.int64)
@@ -65,8 +312,6 @@ def tags_of_records(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> tuple[ModificationTags, NDArray[np.bool_]]:
     """Parse the chosen records' tags; return a mask of damaged ones, which are empty."""
-    from f5py.outputs.calls._tag_merging_numba import copy_tags, measure_tags
-
     n = len(chosen)
     size, ml_size, length = np.empty((3, n), np.int64)
     measure_tags(data, starts, chosen, size, ml_size, length)

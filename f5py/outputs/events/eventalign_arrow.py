@@ -24,8 +24,14 @@ from f5py.io.arrow.table import (
     list_column,
     short_strings,
 )
-from f5py.outputs.events.table_columns import TableColumns, table_columns
-from f5py.outputs.events.table_layout import TableLayout
+from f5py.outputs.events.table_columns import (
+    MARKS,
+    TableColumns,
+    TableLayout,
+    fill_samples,
+    round_as_printed,
+    table_columns,
+)
 from f5py.pore_model.model import PoreModel
 from f5py.threads.ordered import OrderedWork
 
@@ -138,8 +144,6 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
 
     def _share_kmers(self) -> None:
         """Spell all k-mers once for a file; tables have only those that occur."""
-        from f5py.outputs.events._eventalign_rows_numba import MARKS
-
         n = 4**self._shown_k + len(MARKS)
         if self._all_kmers is None and isinstance(self._output, ParquetOutput) and n <= _MOST_SHARED:
             self._all_kmers = self._spelled(np.arange(n, dtype=np.int32))
@@ -176,8 +180,6 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         return [columns[name]() for name, _ in self._fields]
 
     def _kmer_column(self, ranks: NDArray[np.int32]) -> Any:
-        from f5py.outputs.events._eventalign_rows_numba import MARKS
-
         if self._trim:
             ranks = np.where(ranks < 0, ranks, trim_ranks(ranks, self._model.k, self._trim))
         codes = ranks + np.int32(len(MARKS))
@@ -188,16 +190,12 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
 
     def _spelled(self, codes: NDArray[np.int32]) -> Any:
         """Spell k-mers by rank, after the marks of events without one."""
-        from f5py.outputs.events._eventalign_rows_numba import MARKS
-
         ranks = codes - np.int32(len(MARKS))
         letters = kmer_letters(ranks, self._shown_k)
         letters[ranks < 0] = np.frombuffer(MARKS, np.uint8)[-1 - ranks[ranks < 0]][:, None]
         return short_strings(letters)
 
     def _samples(self, batch: ReadBatch, rows: TableColumns) -> Any:
-        from f5py.outputs.events._eventalign_columns_numba import fill_samples
-
         offsets = offsets_of(rows.end - rows.start)
         values = np.empty(offsets[-1], np.float32)
         fill_samples(rows.read, rows.start, rows.end, batch.signals, batch.scaling, values)
@@ -206,8 +204,6 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
 
 def _shown(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
     """Round a column in place, as double precision would cost more time."""
-    from f5py.outputs.events._eventalign_columns_numba import round_as_printed
-
     round_as_printed(values, 10.0**decimals)
     return values
 

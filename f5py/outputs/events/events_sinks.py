@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import pysam
 
 from f5py.core.batch import ReadBatch
 from f5py.io.bam.indexed_output import indexed_output
-from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import TextOutput
 from f5py.io.files.table_output import open_table
 from f5py.messages import console
 from f5py.options.signal_commands import EventalignOptions
-from f5py.outputs.events.eventalign_arrow import EventalignArrow
 from f5py.outputs.events.eventalign_paf import EventalignPaf
 from f5py.outputs.events.eventalign_summary import EventalignSummary
-from f5py.outputs.events.m6anet_json import M6anetJson
-from f5py.outputs.events.m6anet_sites import PartSites, SiteFinder, sites_of_part
+from f5py.outputs.events.m6anet_sites import M6anetJson, PartSites, SiteFinder, sites_of_part
 from f5py.outputs.events.sam_to_bam import SamToBam
-from f5py.outputs.events.table_layout import TableLayout
-from f5py.outputs.formatted_text import FormattedText, Formatting
+from f5py.outputs.formatted_text import FormattedText
 from f5py.outputs.sink import FinishedPart, PartFiles, Sink, append_text
 from f5py.pore_model.model import PoreModel
 
@@ -29,13 +24,10 @@ from f5py.pore_model.model import PoreModel
 class EventPaf(FormattedText):
     """PAF output that reports oddities per read."""
 
-    def __init__(self, path: str, options: EventalignOptions, formatting: Formatting, text: EventalignPaf) -> None:
-        super().__init__(path, options, formatting)
-        self._notes = text.notes
-
     def write(self, batch: ReadBatch) -> None:
         super().write(batch)
-        for note in self._notes(batch):
+        assert isinstance(self._text, EventalignPaf)
+        for note in self._text.notes(batch):
             console.plain(note)
 
 
@@ -48,13 +40,11 @@ class EventBam(FormattedText):
         With the @PG line of the run.
     """
 
-    may_be_named = False
+    can_be_renamed = False
     _has_header = False
 
-    def __init__(
-        self, path: str, options: EventalignOptions, formatting: Formatting, header: pysam.AlignmentHeader
-    ) -> None:
-        super().__init__(path, options, formatting)
+    def __init__(self, header: pysam.AlignmentHeader, *arguments: Any) -> None:
+        super().__init__(*arguments)
         self._header = header
 
     def _open_text(self) -> TextOutput:
@@ -83,37 +73,6 @@ class _WholeLines:
 
     def flush(self) -> None:
         """Do nothing: later text completes the line."""
-
-
-class ColumnLayout(NamedTuple):
-    """Layout of Parquet events; see `f5py.outputs.events.eventalign_arrow.EventalignArrow`."""
-
-    contigs: list[str]
-    model: PoreModel
-    layout: TableLayout
-    n_threads: int
-    metadata: Mapping[str, str]
-
-
-class EventColumns(Sink):
-    """Parquet table of events."""
-
-    part_name = "table.parquet"
-
-    def __init__(self, path: str, layout: ColumnLayout) -> None:
-        super().__init__(path)
-        self._layout = layout
-
-    def _open(self, part: PartFiles | None) -> None:
-        file = self.files.enter_context(complete_output(self.path))
-        self._rows = self.files.enter_context(EventalignArrow(file, *self._layout))
-
-    def write(self, batch: ReadBatch) -> None:
-        self._rows.write(batch)
-
-    def append(self, part: FinishedPart) -> None:
-        with part.open(self.part_name) as file:
-            self._rows.append(file)
 
 
 class M6anetSites(Sink):

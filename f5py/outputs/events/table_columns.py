@@ -3,13 +3,361 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch
-from f5py.core.kmers import base_codes
+from f5py.core._kmers_numba import next_rank
+from f5py.core.batch import Alignments, Events, ReadBatch, Rows, RowState, Scaling, Signals
+from f5py.core.kmers import base_codes, trimmed
+from f5py.core.motifs import COMPLEMENTS
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.pore_model.model import PoreModel
+from f5py.text._bytes_numba import BLOCK
+
+_BAD, _DELETED = np.uint8(RowState.BAD), np.uint8(RowState.DELETED)
+_WITHOUT_EVENT = np.uint8(RowState.SKIPPED | RowState.DELETED)
+_ZERO = np.float32(0.0)
+
+#: Ranks of a row's k-mer on the strand of the read if no model has it: the event fits no k-mer, or the k-mer has no
+#: event, in a deletion or elsewhere. What k-mers of rank -1 - i are shown as is element i of `MARKS`.
+UNKNOWN_RANK, DELETED_RANK, SKIPPED_RANK = -1, -2, -3
+MARKS = b"N-."
+
+
+class TableLayout(NamedTuple):
+    """Columns and units of the event table."""
+
+    print_read_names: bool = False  # show the reads' names instead of their numbers
+    scale_events: bool = False  # scale the events to the model instead of the model to the events
+    samples: bool = False  # add the samples of each row, scaled to the model
+    signal_index: bool = False  # add the first sample of each row and the one after its last
+    collapse_events: bool = False  # make one row of consecutive rows with the same position
+    mark_kmers: bool = False  # add how the bases of the read differ from the reference's k-mer
+    # write the columns of f5c's table for m6anet, one row per position; `scale_events`, `samples` and `collapse_events`
+    # are then without effect. Positions at which no event fits the k-mer are left out.
+    m6anet: bool = False
+    # show only so many bases in the middle of each k-mer, and the position of the first of them
+    kmer_view: int | None = None
+
+    def trimmed(self, k: int) -> int:
+        """Return the hidden bases at each end of a k-mer."""
+        return trimmed(k, self.kmer_view)
+
+
+class RowsOfRead(NamedTuple):
+    """A read's alignment, events and signal."""
+
+    # row_event, row_position: shape (n_rows,): number of the event; 0-based reference position of the k-mer's first
+    # base
+    row_event: NDArray[np.int32]
+    row_position: NDArray[np.int32]
+    row_state: NDArray[np.uint8]  # shape (n_rows,): bits of `f5py.core.batch.RowState`
+    # event_start, event_length: shape (n_events,): in samples
+    event_start: NDArray[np.int32]
+    event_length: NDArray[np.int32]
+    # event_mean, event_stdv: shape (n_events,): in pA
+    event_mean: NDArray[np.float32]
+    event_stdv: NDArray[np.float32]
+    samples: NDArray[np.int16]  # shape (n_samples,): raw; none if rows stand for single events
+    # offset, unit, rate: ``pA = (sample + offset) * unit``; Hz
+    offset: np.float32
+    unit: np.float32
+    rate: np.float32
+    # shift, scale, var: of the events against the model
+    shift: np.float32
+    scale: np.float32
+    var: np.float32
+    reference_start: np.int64  # 0-based reference position of the first letter
+
+
+class RowModel(NamedTuple):
+    """Pore model for rows."""
+
+    # shape (n_letters,): of the k-mer at each place of the read's reference; see `prepare_reference`
+    rank: NDArray[np.int32]
+    # level_mean, level_stdv: shape (n_kmers,): the pore model in rank order, in pA
+    level_mean: NDArray[np.float32]
+    level_stdv: NDArray[np.float32]
+    scaled: bool  # bring events to the model's scale instead of the model to the events'
+
+
+class RowColumns(NamedTuple):
+    """Columns to be filled, one element per row of the table."""
+
+    # position, event: 0-based reference position; number of the row's first event, -1 for none
+    position: NDArray[np.int32]
+    event: NDArray[np.int32]
+    model_rank: NDArray[np.int32]  # `UNKNOWN_RANK`, `DELETED_RANK` or `SKIPPED_RANK` where there is none
+    # start, end: first sample and the one after the last
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    # level, stdv: in pA, or on the model's scale
+    level: NDArray[np.float32]
+    stdv: NDArray[np.float32]
+    seconds: NDArray[np.float32]
+    # model_level, model_stdv: as `level`
+    model_level: NDArray[np.float32]
+    model_stdv: NDArray[np.float32]
+    standardized: NDArray[np.float32]  # distance from the model's level in its standard deviations
+
+
+class TableInputs(NamedTuple):
+    """Groups of a `ReadBatch` for the rows of the table."""
+
+    rows: Rows
+    events: Events
+    alignments: Alignments
+    signals: Signals
+    scaling: Scaling
+    kmer_marks: NDArray[np.uint8]  # of `ReadBatch`; empty if there is no column of them
+
+
+@exact_inner
+def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
+    """Fill a read's reference k-mers.
+
+    Parameters
+    ----------
+    letters : uint8, shape (n,)
+    codes : uint8, shape (256,)
+        0 to 3 for the letters ACGT.
+    forward, backward : uint8, shape (m,), m >= n + `BLOCK`
+        Filled with the letters and with their reverse complement.
+    rank : int32, shape (m,)
+        Filled with the rank of the k-mer at each place, of its reverse complement if `reverse`.
+    """
+    n = letters.shape[0]
+    highest = 4 ** (k - 1)
+    code_of_kmer = 0
+    for i in range(n):
+        letter = letters[i]
+        forward[i] = letter
+        backward[n - 1 - i] = COMPLEMENTS[letter]
+        code = np.int64(codes[letter])
+        code_of_kmer = next_rank(code_of_kmer, 3 - code if reverse else code, 4, highest, reverse)
+        if i >= k - 1:
+            rank[i - k + 1] = code_of_kmer
+
+
+@exact_inner
+def fill_rows(row, limit, read, model, collapsed, columns):
+    """Fill the columns of at most `limit` table rows, from row `row` of a read's alignment on.
+
+    With `collapsed`, neighboring events with one position share a row. Returns the number of rows filled, and the next
+    row of the alignment.
+    """
+    (
+        row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv, samples, offset, unit,
+        rate, shift, scale, var, reference_start,
+    ) = read  # fmt: skip
+    rank, level_mean, level_stdv, scaled = model
+    position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized = columns
+    root_var = np.sqrt(var)
+    filled = 0
+    while filled < limit and row < row_event.shape[0]:
+        stop = row + 1
+        while collapsed and stop < row_position.shape[0] and row_position[stop] == row_position[row]:
+            stop += 1
+        first, last = row_event[row], row_event[stop - 1]
+        position[filled] = row_position[row]
+        if row_state[row] & _WITHOUT_EVENT:
+            event[filled] = -1
+            start[filled] = end[filled] = event_start[first]
+            level[filled] = stdv[filled] = seconds[filled] = model_level[filled] = model_stdv[filled] = _ZERO
+            standardized[filled] = np.float32(np.inf)  # so that it is left out wherever bad events are
+            model_rank[filled] = DELETED_RANK if row_state[row] & _DELETED else SKIPPED_RANK
+            filled += 1
+            row = stop
+            continue
+        event[filled] = first
+        start[filled] = min(event_start[first], event_start[last])
+        end[filled] = max(event_start[first] + event_length[first], event_start[last] + event_length[last])
+        row_level, row_stdv = event_mean[first], event_stdv[first]
+        if stop > row + 1:
+            n_samples = np.float32(end[filled] - start[filled])
+            total = _ZERO
+            for t in range(start[filled], end[filled]):
+                total += (np.float32(samples[t]) + offset) * unit
+            row_level = total / n_samples
+            total = _ZERO
+            for t in range(start[filled], end[filled]):
+                difference = (np.float32(samples[t]) + offset) * unit - row_level
+                total += difference * difference
+            row_stdv = np.sqrt(total / n_samples)
+        if scaled:
+            row_level = (row_level - shift) / scale
+        row_rank = UNKNOWN_RANK if row_state[row] & _BAD else rank[row_position[row] - reference_start]
+        row_model_level, row_model_stdv = _ZERO, _ZERO
+        if row_rank >= 0:
+            row_model_level, row_model_stdv = level_mean[row_rank], level_stdv[row_rank]
+            if not scaled:
+                row_model_level, row_model_stdv = scale * row_model_level + shift, row_model_stdv * var
+        level[filled] = row_level
+        stdv[filled] = row_stdv
+        seconds[filled] = np.float32(end[filled] - start[filled]) / rate
+        model_rank[filled] = row_rank
+        model_level[filled] = row_model_level
+        model_stdv[filled] = row_model_stdv
+        standardized[filled] = (row_level - row_model_level) / (root_var * row_model_stdv)
+        filled += 1
+        row = stop
+    return filled, row
+
+
+@exact_inner
+def fill_positions(row, limit, read, letters, columns):
+    """Fill the columns for m6anet: one row per position, averaged over the events that fit the reference's k-mer.
+
+    Averages are weighted by the events' samples. Positions without such an event are skipped: all those of a reverse
+    record unless the k-mer is its own reverse complement. Arguments and results are those of `fill_rows`; `letters` are
+    the reference and its reverse complement of `prepare_reference`, number of letters, strand, k, and hidden bases at
+    each end of a k-mer.
+    """
+    (
+        row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv, _, _, _, rate, shift,
+        scale, _, reference_start,
+    ) = read  # fmt: skip
+    forward, backward, n_letters, reverse, k, trim = letters
+    position, _, _, start, end, level, stdv, seconds, _, _, _ = columns
+    filled = 0
+    while filled < limit and row < row_event.shape[0]:
+        stop = row + 1
+        while stop < row_position.shape[0] and row_position[stop] == row_position[row]:
+            stop += 1
+        first, last = row_event[row], row_event[stop - 1]
+        kmer = row_position[row] - reference_start
+        fits = True
+        if reverse:
+            for i in range(trim, k - trim):
+                fits &= forward[kmer + i] == backward[n_letters - k - kmer + i]
+        weight = np.int64(0)
+        weighted_level, weighted_stdv, weighted_seconds = _ZERO, _ZERO, _ZERO
+        for i in range(row, stop if fits else row):
+            if row_state[i] & _BAD == 0:
+                e = row_event[i]
+                length = np.float32(event_length[e])
+                weight += np.int64(event_length[e])
+                weighted_level += (event_mean[e] - shift) / scale * length
+                weighted_stdv += event_stdv[e] * length
+                weighted_seconds += length / rate * length
+        if weight > 0:
+            position[filled] = row_position[row]
+            start[filled] = min(event_start[first], event_start[last])
+            end[filled] = max(event_start[first] + event_length[first], event_start[last] + event_length[last])
+            level[filled] = weighted_level / np.float32(weight)
+            stdv[filled] = weighted_stdv / np.float32(weight)
+            seconds[filled] = weighted_seconds / np.float32(weight)
+            filled += 1
+        row = stop
+    return filled, row
+
+
+@exact_kernel
+def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns):
+    """Fill the columns with the rows of reads `first` to `last` - 1; return their number.
+
+    Parameters
+    ----------
+    inputs : TableInputs
+    model : tuple
+        k (int), the letters' codes (uint8, shape (256,)), levels and standard deviations
+        (float32, shape (n_kmers,), pA).
+    scaled, collapsed : bool
+        See `RowModel` and `fill_rows`.
+    places : pair of int32
+        Filled with each row's read in the batch, and the rank of its k-mer in the reference's direction.
+    columns : RowColumns
+        Filled.
+    """
+    read, reference_rank = places
+    rows, events, alignments, signals, scaling, _ = inputs
+    row_offsets, n_rows, row_event, row_position, row_state = rows
+    event_offsets, event_start, event_length, event_mean, event_stdv = events
+    _, reference_start, reverse, _, _, reference, reference_offsets = alignments
+    samples, sample_offsets, offset, unit, sampling_rate = signals
+    shift, scale, var = scaling
+    k, codes, level_mean, level_stdv = model
+    (position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized) = columns
+    longest = 0
+    for i in range(first, last):
+        longest = max(longest, reference_offsets[i + 1] - reference_offsets[i])
+    forward = np.empty(longest + BLOCK, np.uint8)
+    backward = np.empty(longest + BLOCK, np.uint8)
+    rank = np.empty(longest, np.int32)
+    plain_rank = np.empty(longest, np.int32)
+    at = 0
+    for i in range(first, last):
+        if n_rows[i] == 0:
+            continue
+        begin, stop = event_offsets[i], event_offsets[i + 1]
+        rows_begin = row_offsets[i]
+        rows_end = rows_begin + n_rows[i]
+        letters = reference[reference_offsets[i] : reference_offsets[i + 1]]
+        prepare_reference(letters, False, k, codes, forward, backward, plain_rank)
+        prepare_reference(letters, reverse[i], k, codes, forward, backward, rank)
+        my_samples = samples[:0]
+        if collapsed:
+            my_samples = samples[sample_offsets[i] : sample_offsets[i + 1]]
+        n, _ = fill_rows(
+            np.int64(0), n_rows[i],
+            RowsOfRead(
+                row_event[rows_begin:rows_end], row_position[rows_begin:rows_end], row_state[rows_begin:rows_end],
+                event_start[begin:stop], event_length[begin:stop], event_mean[begin:stop], event_stdv[begin:stop],
+                my_samples, offset[i], unit[i], sampling_rate[i], shift[i], scale[i], var[i], reference_start[i],
+            ),
+            RowModel(rank, level_mean, level_stdv, scaled), collapsed,
+            RowColumns(
+                position[at:], event[at:], model_rank[at:], start[at:], end[at:], level[at:], stdv[at:], seconds[at:],
+                model_level[at:], model_stdv[at:], standardized[at:],
+            ),
+        )  # fmt: skip
+        for row in range(at, at + n):
+            read[row] = i
+            reference_rank[row] = plain_rank[position[row] - reference_start[i]]
+        at += n
+    return at
+
+
+@exact_kernel
+def round_as_printed(values, power):
+    """Round values in place as `f5py.outputs.events.table_columns.as_printed` does.
+
+    Parameters
+    ----------
+    values : float32, shape (n,)
+    power : float64
+        Ten to the power of the decimals.
+    """
+    for i in range(values.shape[0]):
+        values[i] = np.float32(np.rint(np.float64(values[i]) * power) / power)
+
+
+@exact_kernel
+def fill_samples(read, start, end, signals, scaling, values):
+    """Fill in the samples of every row, scaled to the model.
+
+    Parameters
+    ----------
+    read : int32, shape (n,)
+        Each row's read in the batch.
+    start, end : int64, shape (n,)
+        First sample in the read, and the one after the last.
+    signals : f5py.core.batch.Signals
+    scaling : f5py.core.batch.Scaling
+    values : float32, shape (sum of samples,)
+        Filled, in pA of the model.
+    """
+    samples, sample_offsets, offset, unit = signals.samples, signals.offsets, signals.offset, signals.unit
+    shift, scale = scaling.shift, scaling.scale
+    at = 0
+    for row in range(read.shape[0]):
+        i = read[row]
+        for t in range(sample_offsets[i] + start[row], sample_offsets[i] + end[row]):
+            current = np.float64((np.float32(samples[t]) + offset[i]) * unit[i])
+            values[at] = np.float32((current - np.float64(shift[i])) / np.float64(scale[i]))
+            at += 1
 
 
 @dataclass(frozen=True)
@@ -45,9 +393,6 @@ def table_columns(
 
     The batch needs its events, reference segments and, for `collapse_events`, its samples.
     """
-    from f5py.outputs.events._eventalign_columns_numba import RowPlaces, fill_columns
-    from f5py.outputs.events._eventalign_rows_numba import RowColumns, TableInputs
-
     capacity = int(batch.rows.n[first:end].sum())
     types = 5 * [np.int32] + 2 * [np.int64] + 6 * [np.float32]
     columns: list[NDArray] = [np.empty(capacity, dtype) for dtype in types]
@@ -56,7 +401,7 @@ def table_columns(
         batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling, batch.kmer_marks
     )  # fmt: skip
     n = fill_columns(
-        first, end, inputs, parameters, scale_events, collapse_events, RowPlaces(columns[0], columns[1]),
+        first, end, inputs, parameters, scale_events, collapse_events, (columns[0], columns[1]),
         RowColumns(*columns[2:]),
     )  # fmt: skip
     filled = [column[:n] for column in columns]

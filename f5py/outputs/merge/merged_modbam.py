@@ -184,8 +184,7 @@ def _write(
     out: JoinedBam,
 ) -> int:
     """Write the records not in earlier files; return the number of shared ones with damaged tags."""
-    from f5py.outputs.calls._modbam_numba import tag_records, tagged_sizes
-    from f5py.outputs.calls.modbam_arrays import Replacements
+    from f5py.outputs.calls.modbam import tag_records, tagged_sizes
 
     n_before = n_damaged = 0
     with closing(chunks):
@@ -211,7 +210,7 @@ def _write(
                 given, size = (data, bounds, read[kept]), size[kept]
             offsets = offsets_of(size)
             records = np.empty(offsets[-1], np.uint8)
-            nothing = Replacements(False, np.zeros(len(kept), np.bool_), np.empty(0, np.uint8), np.zeros(1, np.int64))
+            nothing = (False, np.zeros(len(kept), np.bool_), np.empty(0, np.uint8), np.zeros(1, np.int64))
             tag_records(*given, tags, True, nothing, records, offsets)
             out.write(records)
     return n_damaged

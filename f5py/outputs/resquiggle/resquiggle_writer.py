@@ -7,8 +7,65 @@ import numpy as np
 from f5py.core.batch import ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.errors import UnsupportedDataError
-from f5py.outputs.resquiggle.signal_strings import mapped_kmers, strings_of_kmers
+from f5py.jit.kernel import kernel
+from f5py.outputs.resquiggle.signal_strings import kmer_interval, mapped_kmers, strings_of_kmers
+from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_int
 from f5py.text.encoding import PartialTextError, encoded
+
+_NONE = np.frombuffer(b".\t.", np.uint8)
+
+#: Bytes of a row besides the read's name: three numbers of int32's size, four separators.
+MAX_ROW = 3 * 11 + 4
+
+
+@kernel
+def format_kmers(out, names, name_offsets, n_kmers, base_map, events, rna):
+    """Write a row for every k-mer of every read, in the order of the signal.
+
+    Stops before the first k-mer with an empty range of samples. Returns the bytes written, and the read and k-mer at
+    which it stopped, -1 if none.
+
+    Parameters
+    ----------
+    out : uint8
+        Filled; of `MAX_ROW` bytes and the name for each k-mer.
+    names : uint8
+    name_offsets : int64, shape (n + 1,)
+    n_kmers : int64, shape (n,)
+    base_map : f5py.core.batch.BaseMap
+    events : f5py.core.batch.Events
+        Both with `offsets` of these reads.
+    """
+    base_offsets, first_event, last_event = base_map.offsets, base_map.first_event, base_map.last_event
+    event_offsets, event_start, event_length = events.offsets, events.start, events.length
+    at = 0
+    for read in range(n_kmers.shape[0]):
+        n = n_kmers[read]
+        name = names[name_offsets[read] : name_offsets[read + 1]]
+        event_first = event_offsets[read]
+        for walked in range(n):
+            index = n - 1 - walked if rna else walked
+            kmer = base_offsets[read] + index
+            row = at
+            at = append_bytes(out, at, name)
+            out[at] = TAB
+            at = append_int(out, at + 1, index)
+            out[at] = TAB
+            at += 1
+            if first_event[kmer] < 0:
+                at = append_bytes(out, at, _NONE)
+            else:
+                start, end = kmer_interval(
+                    event_first + first_event[kmer], event_first + last_event[kmer], event_start, event_length, rna
+                )
+                if start >= end:
+                    return row, read, index
+                at = append_int(out, at, start)
+                out[at] = TAB
+                at = append_int(out, at + 1, end)
+            out[at] = NEWLINE
+            at += 1
+    return at, -1, -1
 
 
 class _Layout:
@@ -33,8 +90,6 @@ class ResquiggleTable(_Layout):
 
         Raises `PartialTextError`, with the rows before it, for a k-mer with an empty range of samples.
         """
-        from f5py.outputs.resquiggle._resquiggle_writer_numba import MAX_ROW, format_kmers
-
         names = [encoded(name) for name in batch.names[first:end]]
         name_lengths = np.array([len(name) for name in names], np.int64)
         n_kmers = mapped_kmers(batch, first, end, self._k)
@@ -56,8 +111,7 @@ class ResquiggleTable(_Layout):
 class ResquigglePaf(_Layout):
     """PAF line per read, aligned to its own signal, with an ss string; thread-safe.
 
-    Unlike in f5c, whose lines all have those of the batch's first read, ``sc`` and ``sh`` are each read's own scale and
-    shift.
+    ``sc`` and ``sh`` are each read's own scale and shift; in f5c all lines have those of the batch's first read.
     """
 
     def header(self) -> bytes:

@@ -34,7 +34,7 @@ from f5py.io.files.json_values import JsonObject
 from f5py.io.files.output import TextOutput
 from f5py.messages import console
 from f5py.options.output_names import kind_of_name, packed_ending
-from f5py.outputs.sites.site_tracks import import_bigwig, write_bedgraph, write_bigwig, write_rows
+from f5py.outputs.sites.site_tracks import format_sites, import_bigwig, write_bedgraph, write_bigwig, write_rows
 from f5py.site_frequencies.frequency import check_combinable
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts, SiteTotals, expand_calls
 from f5py.text.encoding import encoded
@@ -111,8 +111,6 @@ def write_totals(
 
 
 def _write_rows(out: TextOutput, totals: SiteTotals, names: list[bytes], code: str, combined: bool) -> None:
-    from f5py.outputs.sites._bedmethyl_numba import format_sites
-
     code_text = np.frombuffer(code.encode(), np.uint8)
 
     def format_block(rows: NDArray[np.uint8], text: NDArray, name_ends: NDArray, sites: SiteTotals) -> int:

@@ -1,1 +1,1 @@
-"""A run in parts: the plan that says what they are, their folders, and their outputs."""
+"""Parts of a run: their plan, folders and outputs."""

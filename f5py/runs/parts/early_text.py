@@ -38,7 +38,7 @@ class EarlyText:
     def __exit__(self, *problem: object) -> None:
         self._give_up()
 
-    def go_on(self) -> None:
+    def append_finished(self) -> None:
         """Append the next finished parts."""
         plan = self._plan
         while self._file is not None and len(self._taken) < len(plan) and plan.is_done(number := len(self._taken)):

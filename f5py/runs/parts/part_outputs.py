@@ -19,9 +19,9 @@ from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.jit.fused_sums import processor_has_fused_sums
+from f5py.outputs.failed_reads import UltraReads
 from f5py.outputs.sink import PartFiles, Sinks
-from f5py.outputs.ultra_reads import UltraReads
-from f5py.pipeline.parts import Part
+from f5py.pipeline.batch_records import Part
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.done_part import RECORD, PartRecord, check_processor, file_state, read_part
 from f5py.runs.parts.plan import Plan

@@ -246,8 +246,8 @@ def test_memory_that_runs_out_at_the_start_shrinks_the_arena(device, pool, batch
 
 def test_a_device_that_computes_other_numbers_is_not_used(device, pool, monkeypatch):
     from f5py.compute.gpu import batch_slice
-    from f5py.compute.gpu.check_cache import without_cache
     from f5py.compute.gpu.device import GpuUnavailableError
+    from f5py.compute.gpu.self_check import without_cache
 
     fetch = batch_slice.GpuBatchSlice.fetch_fit
 

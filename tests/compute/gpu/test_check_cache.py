@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from f5py.compute.gpu import check_cache
+from f5py.compute.gpu import self_check
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def device(monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     boot = tmp_path / "boot_id"
     boot.write_text("one\n")
-    monkeypatch.setattr(check_cache, "_BOOT", boot)
+    monkeypatch.setattr(self_check, "_BOOT", boot)
     return SimpleNamespace(properties=properties, runtime=runtime, boot=boot, cache=tmp_path)
 
 
@@ -33,7 +33,7 @@ def n_checks(device):
     def count(what, times=1):
         done = []
         for _ in range(times):
-            check_cache.check_once(0, what, lambda: done.append(what))
+            self_check.check_once(0, what, lambda: done.append(what))
         return len(done)
 
     return count
@@ -57,7 +57,7 @@ def test_what_has_changed_is_checked_again(change, device, n_checks):
 
 
 def test_who_asks_for_it_gets_every_check(n_checks):
-    with check_cache.without_cache():
+    with self_check.without_cache():
         assert n_checks(b"some", 2) == 2
     assert n_checks(b"some", 2) == 1
 
@@ -65,8 +65,8 @@ def test_who_asks_for_it_gets_every_check(n_checks):
 def test_other_code_is_checked_again(n_checks, monkeypatch, tmp_path):
     for folder in ("package", "kernels"):
         (tmp_path / folder).mkdir()
-    monkeypatch.setattr(check_cache, "_PACKAGE", tmp_path / "package")
-    monkeypatch.setattr(check_cache, "source_folder", lambda: tmp_path / "kernels")
+    monkeypatch.setattr(self_check, "_PACKAGE", tmp_path / "package")
+    monkeypatch.setattr(self_check, "source_folder", lambda: tmp_path / "kernels")
     assert n_checks(b"some", 2) == 1
     (tmp_path / "package" / "new.py").write_text("")
     assert n_checks(b"some", 2) == 1
@@ -79,7 +79,7 @@ def test_a_failed_check_is_not_kept(n_checks):
         raise ValueError("differs")
 
     with pytest.raises(ValueError, match="differs"):
-        check_cache.check_once(0, b"some", fail)
+        self_check.check_once(0, b"some", fail)
     assert n_checks(b"some", 2) == 1
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from f5py.compute.gpu.results._group_order_numba import (
+from f5py.compute.gpu.results.scores import (
     BUCKETS,
     GROUPS,
     WARPS_OF_PIECE,
-    GroupLimits,
-    PartCalls,
     describe_groups,
     empty_order,
     order_groups,
@@ -52,7 +50,7 @@ def test_stable_by_kmers_and_events(most_events, is_roomy):
     given_back = np.zeros(_N_READS, np.bool_)
     order = empty_order(int(n[aligned[at]].sum()))
     one = np.zeros(1, np.int64)
-    order_groups(one.copy(), one, at, PartCalls(aligned, offsets, n), listing, GroupLimits(_K, room), order, given_back)
+    order_groups(one.copy(), one, at, (aligned, offsets, n), listing, (_K, room), order, given_back)
     n_found = int(order.n[0])
     assert [(place >> 32, place & 0xFFFFFFFF) for place in order.places[:n_found].tolist()] == expected
     kept = aligned[at][~given_back[aligned[at]]]

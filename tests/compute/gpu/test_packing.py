@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from f5py.compute.gpu._packing_numba import gather, scatter
+from f5py.compute.gpu.buffers import gather, scatter
 from f5py.core.offsets import offsets_of
 
 

@@ -111,7 +111,7 @@ class _Aligner:
         self.n_failed = 0
 
     def rows(self, batch):
-        from f5py.compute.gpu.results.references import reads_that_fit
+        from f5py.compute.gpu.results.part_results import reads_that_fit
 
         self.chosen = reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.part)
         return self.chosen

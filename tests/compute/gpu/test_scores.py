@@ -92,7 +92,7 @@ class Scorer:
         return launch
 
     def scores(self, batch, motifs):
-        from f5py.compute.gpu.results.references import reads_that_fit
+        from f5py.compute.gpu.results.part_results import reads_that_fit
         from f5py.compute.gpu.results.scores import can_be_scored
 
         if not can_be_scored(motifs, self.part.size.site_scores):

@@ -260,8 +260,7 @@ def test_doubles_too_small_for_the_cpu_are_zero(device):
     """By the kernel's own doing: compilers of CUDA have an option for that in single precision only."""
     import cupy
 
-    from f5py.compute.gpu.machine_code import machine_code
-    from f5py.compute.gpu.sources import source
+    from f5py.compute.gpu.sources import machine_code, source
 
     rng = np.random.default_rng(1)
     a, b = rng.uniform(1, 2, (2, 32)) * 2.0 ** rng.integers(-515, -508, (2, 32))

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.compute.gpu.results._window_order_numba import (
+from f5py.compute.gpu.results.site_scores import (
     WINDOWS_OF_PIECE,
-    ChunkSites,
-    PartGroups,
-    WindowLimits,
     describe_windows,
     divide_windows,
     empty_order,
@@ -49,8 +46,8 @@ def test_windows_of_several_pieces():
     sites = SiteListing(rng.integers(0, 80, int(n_sites.sum())).astype(np.int32), first, width)
     aligned = rng.permutation(_N_READS)
     at = np.flatnonzero(n[aligned] > 0)
-    groups = PartGroups(aligned, offsets, n, n_sites, listing)
-    limits = WindowLimits(_K, False, int(work_elements(90, 90, 10, False)), 10)
+    groups = (aligned, offsets, n, n_sites, listing)
+    limits = (_K, False, int(work_elements(90, 90, 10, False)), 10)
     given_back = np.zeros(_N_READS, np.bool_)
     order = empty_order(int(n.sum()), int(n_sites.sum()))
     order_windows(_turn(), np.zeros(1, np.int64), at, groups, sites, limits, order, given_back)
@@ -91,7 +88,7 @@ def test_windows_of_several_pieces():
     for some in (slice(0, count), slice(37, 37 + WINDOWS_OF_PIECE + 1)):
         chosen = slots[some]
         found, exponents = rng.random(2 * int(n_sites[chosen].sum())), rng.random(len(chosen))
-        chunk = ChunkSites(order.slots[some], order.windows[some], found, exponents)
+        chunk = (order.slots[some], order.windows[some], found, exponents)
         back, exponents_back = np.zeros((len(sites.place), 2)), np.zeros(total)
         pieces = np.arange(-(-len(chosen) // WINDOWS_OF_PIECE))
         put_sites_back(_turn(), pieces, chunk, first, back, exponents_back)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from f5py.compute.gpu.check_cache import without_cache
 from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError
+from f5py.compute.gpu.self_check import without_cache
 from f5py.mapping.gpu import seeds
 from f5py.mapping.gpu.seeds import GpuSeeds, made_reads
 from f5py.mapping.index.seeds import find_anchors, suits_gpu

@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from f5py.errors import OutputFileError
-from f5py.runs.parts.claims import Claims
-from f5py.runs.parts.job import ClaimingJob, PartJob
+from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
 
 from ...made_data import ReadSet, run_command

@@ -48,11 +48,11 @@ def test_parts_are_taken_in_order_whenever_they_are_done(made: ReadSet, here: Pa
     plan = planned(made)
     before = set(here.iterdir())
     with EarlyText(plan, options_of(plan)) as early:
-        early.go_on()
+        early.append_finished()
         for number in (1, 0, 2):
             assert run_command("run-part", "p", str(number)) == 0
-            early.go_on()
-            early.go_on()
+            early.append_finished()
+            early.append_finished()
         extents = extents_of(plan)
         assert not early.give_name(extents[:-1], "calls.tsv")
         assert set(here.iterdir()) == before
@@ -68,7 +68,7 @@ def test_a_file_that_was_there_gives_its_mode(made: ReadSet, here: Path):
     Path("calls.tsv").write_text("old")
     Path("calls.tsv").chmod(0o640)
     with EarlyText(plan, options_of(plan)) as early:
-        early.go_on()
+        early.append_finished()
         assert Path("calls.tsv").read_text() == "old"
         assert early.give_name(extents_of(plan), "calls.tsv")
     assert Path("calls.tsv").stat().st_mode & 0o777 == 0o640
@@ -92,7 +92,7 @@ def test_other_outputs_are_joined_at_the_end(made: ReadSet, here: Path, other: d
     plan = planned(made)
     assert run_command("run-part", "p") == 0
     with EarlyText(plan, options_of(plan, **other)) as early:
-        early.go_on()
+        early.append_finished()
         assert not early.give_name(extents_of(plan), other.get("output", "calls.tsv"))
 
 
@@ -106,8 +106,8 @@ def test_damage_is_left_to_the_end(made: ReadSet, here: Path):
     content[extents[1].begin] ^= 1
     table.write_bytes(content)
     with EarlyText(plan, options_of(plan)) as early:
-        early.go_on()
-        early.go_on()
+        early.append_finished()
+        early.append_finished()
         assert not early.give_name(extents, "calls.tsv")
     assert not Path("calls.tsv").exists()
 
@@ -123,11 +123,11 @@ def test_file_systems_without_such_files(made: ReadSet, here: Path, monkeypatch:
     monkeypatch.undo()
     monkeypatch.setattr(early_text, "nameless_file", lambda output: None)
     with EarlyText(plan, options_of(plan)) as early:
-        early.go_on()
+        early.append_finished()
         assert not early.give_name(extents_of(plan), "calls.tsv")
     monkeypatch.undo()
     monkeypatch.setattr(os, "link", refused)
     with EarlyText(plan, options_of(plan)) as early:
-        early.go_on()
+        early.append_finished()
         assert not early.give_name(extents_of(plan), "calls.tsv")
     assert not Path("calls.tsv").exists()

@@ -19,7 +19,7 @@ from f5py.jit import fused_sums
 from f5py.options import declarations
 from f5py.runs.parts import done_part, part_outputs
 from f5py.runs.parts.done_part import RECORD, with_checksum
-from f5py.runs.parts.planned_options import OPTIONS_OF, planned_options
+from f5py.runs.parts.plan import OPTIONS_OF, planned_options
 
 from ...made_data import ReadSet, error_line, refused, run_command
 

@@ -6,8 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.buffers import scatter_reads
-from f5py.compute.gpu.results.part_results import PartResults
-from f5py.compute.gpu.results.references import put_segments
+from f5py.compute.gpu.results.part_results import PartResults, put_segments
 from f5py.core.batch import ReadBatch
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.core.kmers import strand_codes

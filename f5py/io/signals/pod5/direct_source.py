@@ -20,8 +20,7 @@ from f5py.io.signals.pod5.chunk_offsets import N_ELEMENTS, N_NUMBERS
 from f5py.io.signals.pod5.reader import MAX_OPEN_FILES
 from f5py.io.signals.slow5._slow5_functions import CodecFunctions
 from f5py.io.signals.source import IndexedSource, PackedSignals, SignalBlock, SignalSource, merge_blocks, paths_of
-from f5py.threads.pool import WorkerPool
-from f5py.threads.shared_pool import BorrowedPool
+from f5py.threads.pool import BorrowedPool, WorkerPool
 
 if TYPE_CHECKING:
     from f5py.io.signals.pod5._vbz_numba import ChunkBuffers

@@ -22,8 +22,7 @@ from f5py.io.files.signal_format import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAME
 from f5py.io.remote import ranged_file
 from f5py.io.signals.source import FIELDS, PackedSignals, SignalBlock, SignalSource
 from f5py.messages.strict import input_warning
-from f5py.threads.pool import WorkerPool
-from f5py.threads.shared_pool import BorrowedPool
+from f5py.threads.pool import BorrowedPool, WorkerPool
 
 if TYPE_CHECKING:
     from f5py.io.signals.slow5._slow5_index import RecordFile, RecordFormat
