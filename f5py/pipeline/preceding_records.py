@@ -1,4 +1,4 @@
-"""Records of other parts that precede a part and affect its results: duplicates, and overlapping alignments."""
+"""Records of other parts that affect a later part: duplicates, and overlapping alignments."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RecordSource(Protocol):
 
 
 class PrecedingRecords:
-    """Visit the records between the parts of this process, so that each part equals that of one run over everything.
+    """Visit the records between parts, so that each part equals that of one run over everything.
 
     For duplicate filtering, all preceding records are marked as seen. Where calls count once per read, alignments
     before a part are loaded if a later part of this process has an overlapping one of the same read: their effect

@@ -25,7 +25,10 @@ def kmer_ranks(codes: NDArray[np.uint8], k: int, n_letters: int) -> NDArray[np.i
 
 
 def dwell_times(n: int, mean: float, shape: float, rng: np.random.Generator, sigma: float = 0.0) -> NDArray[np.int64]:
-    """Draw the samples of `n` k-mers: 1 plus a gamma or lognormal variate, rounded at random to preserve the mean."""
+    """Draw the samples of `n` k-mers: 1 plus a gamma or lognormal variate, randomly rounded.
+
+    The rounding preserves the mean.
+    """
     if sigma > 0:
         times = 1 + rng.lognormal(-0.5 * sigma**2, sigma, size=n) * (mean - 1)
     else:

@@ -58,7 +58,7 @@ def quality_of(
 
 
 def compared(start: ModelQuality, trained: ModelQuality) -> str:
-    """Return whether the trained model is ``better`` than the start, ``worse``, ``as good``, or ``not compared``.
+    """Return ``better``, ``worse``, ``as good`` or ``not compared`` for the trained model.
 
     The first measure that differs decides: the area under the ROC curve, the share of wrong calls, the levels of
     k-mers.

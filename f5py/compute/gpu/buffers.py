@@ -426,7 +426,7 @@ def scatter_reads(
     offsets: NDArray[np.int64],
     pool: WorkerPool,
 ) -> None:
-    """Copy concatenated per-read values from a host array to the batch's, as bytes: so all types share one kernel.
+    """Copy concatenated per-read values from a host array to the batch's, as bytes of any type.
 
     Parameters
     ----------

@@ -208,7 +208,7 @@ def fill_rows(row, limit, read, model, collapsed, columns):
 
 @exact_inner
 def fill_positions(row, limit, read, letters, columns):
-    """Fill the columns for m6anet: one row per position, averaged over the events that fit the reference's k-mer.
+    """Fill the columns for m6anet: one row per position, averaged over the events that fit the k-mer.
 
     Averages are weighted by the events' samples. Positions without such an event are skipped: all those of a reverse
     record unless the k-mer is its own reverse complement. Arguments and results are those of `fill_rows`; `letters` are

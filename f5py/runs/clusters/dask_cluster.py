@@ -26,7 +26,7 @@ _OF_WORKERS = "distributed", "f5py.cli", "f5py.jit.kernel", "f5py.runs.engines"
 
 
 def begin_workers(module: str) -> None:
-    """Start the fork server of a local cluster, which preloads the workers' imports while this process continues.
+    """Start the fork server of a local cluster, which preloads imports while this process continues.
 
     Parameters
     ----------
