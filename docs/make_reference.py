@@ -2,8 +2,8 @@
 
 That is the tables of options in docs/usage, each between the lines ``<!-- options: COMMAND -->`` and
 ``<!-- end of options -->``; the list of commands, between ``<!-- commands -->`` and ``<!-- end of commands -->``;
-``f5py/__init__.pyi``, from which editors and type checkers know the Python functions; and the manual pages in
-``packaging/man``.
+``f5py/api/keywords.pyi``, from which editors and type checkers know the keywords of the Python functions; and the
+manual pages in ``packaging/man``.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import sys
 from collections.abc import Iterator
 from dataclasses import is_dataclass
 from pathlib import Path
+from typing import TypedDict
 
 import f5py
 from f5py import cli
-from f5py.api.catalogue import COMMANDS, GROUPS
-from f5py.api.command import Function
+from f5py.api.call import FUNCTIONS
 from f5py.api.documentation import is_result, shown_options
-from f5py.api.functions import ROWS
+from f5py.cli.commands import COMMANDS, GROUPS
+from f5py.cli.doors import options_of
 from f5py.options import Group, Kind, Option, declarations
 from f5py.options.declaration import REQUIRED
 
@@ -40,7 +41,7 @@ def table(command: str, page: Path) -> str:
     for group in Group:
         rows = [
             _row(option, page)
-            for option in declarations(COMMANDS[command].options).values()
+            for option in declarations(options_of(command)).values()
             if option.group is group and option.refused is None and not option.is_argument
         ]
         if group is Group.OTHER:
@@ -78,8 +79,8 @@ def _link(target: str, page: Path) -> str:
 def command_list() -> str:
     """List the commands in the groups of the help, each with a link to its page, which is beside."""
     groups = []
-    for title, commands in GROUPS.items():
-        rows = "".join(f"| [`f5py {one.name}`](f5py-{one.name}.md) | {one.title} |\n" for one in commands)
+    for title, names in GROUPS.items():
+        rows = "".join(f"| [`f5py {name}`](f5py-{name}.md) | {COMMANDS[name].title} |\n" for name in names)
         groups.append(f"\n**{title}**\n\n| command | what it does |\n|---|---|\n{rows}")
     return "".join(groups) + "\n"
 
@@ -90,71 +91,83 @@ def with_tables(page: Path) -> str:
     return _LIST.sub(lambda found: found[1] + command_list() + found[2], text)
 
 
-_STUB = ROOT / "f5py" / "__init__.pyi"
-_STUB_HEAD = """# Made by docs/make_reference.py.
+_STUB = ROOT / "f5py" / "api" / "keywords.pyi"
+_STUB_HEAD = """# Made by docs/make_reference.py: types of keywords and results of the functions of ``import f5py``.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import IO, Literal, Protocol, TypedDict, overload
+from typing import IO, Literal, Protocol, TypedDict
 
 import pandas
 import polars
 import pyarrow
-from typing_extensions import Required, Unpack
+from typing_extensions import Required
 
-IMPORTS
+from f5py.commands.train import TrainingSummary
 
-class _ArrowStream(Protocol):
+class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = ..., /) -> object: ...
 
 # Without stubs of pyarrow, pandas or Polars their classes are unknown to type checkers; these are not.
-class _Arrow(pyarrow.Table):
+class Arrow(pyarrow.Table):
     num_rows: int
     num_columns: int
     column_names: list[str]
 
-class _Pandas(pandas.DataFrame): ...
-class _Polars(polars.DataFrame): ...
+class Pandas(pandas.DataFrame): ...
+class Polars(polars.DataFrame): ...
 
-_Path = str | PathLike[str]
-_File = _Path | IO[bytes]
-_Model = _File | TrainingSummary
-_Table = _File | _ArrowStream | Iterator[_ArrowStream]
-_Region = str | tuple[str, int, int]
-_Progress = Callable[[str, int, int | None], object] | None
-
-__version__: str
+AsArrow = Literal["arrow"] | None
+AsPandas = Literal["pandas"]
+AsPolars = Literal["polars"]
+Path = str | PathLike[str]
+Paths = Path | Iterable[Path]
+File = Path | IO[bytes]
+Files = File | Iterable[File]
+Output = File | None
+Format = Literal["tsv", "csv", "parquet"] | None
+Model = File | TrainingSummary
+Table = File | ArrowStream | Iterator[ArrowStream]
+Tables = Table | Iterable[Table]
+Region = str | tuple[str, int, int]
+Progress = Callable[[str, int, int | None], object] | None
 
 # Keywords of the functions, each declared once; commands share most of them.
+
 """
 _LINE = 120
 _TYPES = {
     Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int | str", Kind.NUMBER: "float",
-    Kind.TEXT: "str", Kind.FILE: "_File", Kind.PATH: "_Path",
+    Kind.TEXT: "str", Kind.FILE: "File", Kind.PATH: "Path",
+}  # fmt: skip
+#: Keywords that overloads of functions have themselves, as the result depends on them.
+_OF_OVERLOADS = {
+    "CallOptions": ("output", "modbam_output_name", "output_format"), "EventalignOptions": ("output", "m6anet_json"),
+    "ResquiggleOptions": ("output", "paf"), "CheckOptions": ("output",), "FrequencyOptions": ("output",),
+    "MergeOptions": ("output",), "PlotOptions": ("output",), "PlotRegionOptions": ("output",),
 }  # fmt: skip
 
 
 def stub() -> str:
-    """Make the text of the stub file: a dictionary of keywords for each class of options, and the functions."""
-    names = [name for name in f5py.__all__ if inspect.isfunction(getattr(f5py, name))]
-    keywords = dict.fromkeys(text for name in names for text in _keywords_of(ROWS[name][0].options))
-    places = {one.annotation.rpartition(".")[::2] for _, one in ROWS.values() if "." in one.annotation}
-    places |= {("f5py.errors", f"{name} as {name}") for name in ("F5pyError", "UsageError")}
-    places.add(("f5py.plotting.picture", "Picture"))
-    imports = "\n".join(f"from {module} import {name}" for module, name in sorted(places))
-    head = _STUB_HEAD.replace("IMPORTS", imports)
-    return f"{head}\n{''.join(keywords)}" + "".join(text for name in names for text in _stub_of(name))
+    """Make the text of the stub file: a dictionary of keywords for each class of options."""
+    functions = {name: getattr(f5py, name) for name in f5py.__all__ if name in FUNCTIONS}
+    with_progress = {
+        FUNCTIONS[name] for name, one in functions.items() if "progress" in inspect.signature(one).parameters
+    }
+    texts = [text for name in functions for text in _keywords_of(FUNCTIONS[name], FUNCTIONS[name] in with_progress)]
+    return f"{_STUB_HEAD}{''.join(dict.fromkeys(texts))}"
 
 
-def _keywords_of(options: type) -> Iterator[str]:
+def _keywords_of(options: type, has_progress: bool = False) -> Iterator[str]:
     """Declare the keywords of a class of options, after those of the classes that it inherits from."""
-    bases = list(_bases(options, _keywords(options)))
+    keywords = _keywords(options)
+    bases = list(_bases(options, keywords))
     for base in bases:
         yield from _keywords_of(base)
     inherited = {name for base in bases for name in _keywords(base)}
-    rows = [f"    {name}: {words}\n" for name, words in _keywords(options).items() if name not in inherited]
-    names = ", ".join(map(_dictionary, bases)) or "TypedDict"
-    head = _definition(f"class {_dictionary(options)}", [names, "total=False"])
+    rows = [f"    {name}: {words}\n" for name, words in keywords.items() if name not in inherited]
+    rows += ["    progress: Progress\n"] * has_progress
+    head = _definition(f"class {options.__name__}", [*(base.__name__ for base in bases or [TypedDict]), "total=False"])
     yield f"{head}\n{''.join(rows)}\n" if rows else f"{head} ...\n\n"
 
 
@@ -169,123 +182,45 @@ def _bases(options: type, keywords: dict[str, str]) -> Iterator[type]:
 
 
 def _keywords(options: type) -> dict[str, str]:
-    """Map the keywords of a class of options to their types, without those by which overloads are told apart."""
-    told_apart = {name for one in _functions_of(options) for name in one.without_rows}
-    return {
-        name: words if option.default is not REQUIRED or option.unless else f"Required[{words}]"
-        for name, option in shown_options(options).items()
-        if not option.is_argument and not is_result(name, option) and name not in told_apart
-        for words in [_stub_type(name, option)]
-    }
+    """Map the keywords of a class of options to their types, without those of overloads, and the output of bases."""
+    others = _OF_OVERLOADS.get(options.__name__, () if options in FUNCTIONS.values() else ("output",))
+    found = {}
+    for name, option in shown_options(options).items():
+        if not option.is_argument and name not in others:
+            is_required = option.default is REQUIRED and not option.unless
+            found[name] = f"Required[{_stub_type(name, option)}]" if is_required else _stub_type(name, option)
+    return found
 
 
-def _functions_of(options: type) -> list[Function]:
-    return [function for command, function in ROWS.values() if command.options is options]
-
-
-def _dictionary(options: type) -> str:
-    return f"_{options.__name__}"
-
-
-def _stub_of(name: str) -> Iterator[str]:
-    """Write a function: once, or once for each kind of result, by the keywords that tell."""
-    command, function = ROWS[name]
-    written = function.annotation.rpartition(".")[2]
-    output = next((one for field, one in shown_options(command.options).items() if is_result(field, one)), None)
-    forms: list[tuple[dict[str, str], str]] = []
-    to_file, no_file = {"output": "_File"}, {"output": "None = ..."}
-    if function.way == "batches":
-        forms = [({"returns": words}, f"Iterator[{kind}]") for words, kind in _KINDS_OF_TABLES]
-    elif function.way == "unwritten" and function.rows:
-        forms = [({"returns": words, "output": "_File | None = ..."}, kind) for words, kind in _KINDS_OF_TABLES]
-    elif function.way == "picture":
-        forms = [(no_file, "Picture"), (to_file, "None")]
-    elif function.rows:
-        absent, present = {}, {}
-        for field, values in function.without_rows.items():
-            option = declarations(command.options)[field]
-            absent[field] = f"{_without(option, values)} = ..."
-            present[field] = _stub_type(field, option, values).removesuffix(" | None").replace("bool", "Literal[True]")
-        forms = [({"returns": words, **no_file, **absent}, kind) for words, kind in _KINDS_OF_TABLES]
-        forms.append(({"returns": "None = ...", **to_file, **absent}, written))
-        for field, words in present.items():
-            others = {other: kind for other, kind in absent.items() if other != field}
-            more = "_File" if function.what else "_File | None = ..."
-            forms.append(({"returns": "None = ...", "output": more, **others, field: words}, written))
-    elif output is not None:
-        required = function.way == "file" and not function.written_from
-        forms = [({"output": "_File" if required else "_File | None = ..."}, written)]
-    else:
-        forms = [({}, written)]
-    for own, result in forms:
-        yield ("@overload\n" if len(forms) > 1 else "") + _form(name, own, result)
-
-
-#: Values of `returns`, and what they give.
-_KINDS_OF_TABLES = (
-    ('Literal["arrow"] | None = ...', "_Arrow"), ('Literal["pandas"]', "_Pandas"), ('Literal["polars"]', "_Polars"),
-)  # fmt: skip
-
-
-def _without(option: Option, values: tuple[str, ...]) -> str:
-    """Return the type of the values of an option with which there are rows."""
-    if option.kind is Kind.CHOICE:
-        return f"Literal[{', '.join(_quoted(one) for one in option.choices if str(one) not in values)}] | None"
-    return "Literal[False]" if option.kind is Kind.FLAG else "None"
-
-
-def _form(name: str, own: dict[str, str], result: str) -> str:
-    command, function = ROWS[name]
-    parameters = [
-        f"{argument}: {_stub_type(argument, option)}" + ("" if option.default is REQUIRED else " = ...")
-        for argument, option in shown_options(command.options).items()
-        if option.is_argument
-    ]
-    if function.has_progress:
-        own = {**own, "progress": "_Progress = ..."}
-    if own:
-        parameters += ["*", *(f"{field}: {words}" for field, words in own.items())]
-    parameters.append(f"**options: Unpack[{_dictionary(command.options)}]")
-    return _definition(f"def {name}", parameters, f" -> {result}") + " ...\n"
-
-
-def _definition(begin: str, parts: list[str], end: str = "") -> str:
-    """Write the head of a class or function as the formatter does."""
+def _definition(begin: str, parts: list[str]) -> str:
+    """Write the head of a class as the formatter does."""
     inner = ", ".join(parts)
-    line = f"{begin}({inner}){end}:"
-    if len(line) + len(" ...") <= _LINE:
-        return line
-    if len(inner) + 4 > _LINE:
-        inner = ",\n    ".join([*parts, ""]).rstrip("\n ")
-    return f"{begin}(\n    {inner}\n){end}:"
+    line = f"{begin}({inner}):"
+    return line if len(line) + len(" ...") <= _LINE else f"{begin}(\n    {inner}\n):"
 
 
-def _stub_type(name: str, option: Option, values: tuple[str, ...] = ()) -> str:
-    """Write the type of an option, or of some values of it."""
+def _stub_type(name: str, option: Option) -> str:
+    """Write the type of an option."""
     if option.kind is Kind.CHOICE:
-        words = f"Literal[{', '.join(_quoted(one) for one in option.choices if not values or str(one) in values)}]"
+        words = f"Literal[{', '.join(repr(one).replace(chr(39), chr(34)) for one in option.choices)}]"
     else:
-        words = "_File" if option.is_argument and option.kind is Kind.PATH else _TYPES[option.kind]
+        words = "File" if option.is_argument and option.kind is Kind.PATH else _TYPES[option.kind]
     if option.is_table:
-        words = "_Table"
+        words = "Table"
     if option.is_model:
-        words = "_Model"
+        words = "Model"
     if option.is_list:
-        words = "_File | Iterable[str]"
+        words = "File | Iterable[str]"
     if option.listed:
         words = "str | float | Sequence[str | float]"
     if option.metavar == "REGION":
-        words = "_Region" if option.repeated else "_Region | Sequence[_Region]"
+        words = "Region" if option.repeated else "Region | Sequence[Region]"
     if option.metavar == "SITE:OFFSET":
         words = "str | tuple[str, int]"
     if option.repeated:
-        words = f"{words} | Iterable[{words}]"
+        words = f"{words}s" if words in ("File", "Path", "Table") else f"{words} | Iterable[{words}]"
     may_lack = option.default is None or (option.repeated and not option.is_argument) or is_result(name, option)
-    return f"{words} | None" if may_lack else words
-
-
-def _quoted(choice: object) -> str:
-    return f'"{choice}"' if isinstance(choice, str) else str(choice)
+    return f"{words} | None" if may_lack and option.default is not REQUIRED else words
 
 
 _MAN = ROOT / "packaging" / "man"
@@ -299,7 +234,7 @@ early.
 def man_page(name: str) -> str:
     """Make the manual page of a command, in man's macros."""
     command = COMMANDS[name]
-    declared = declarations(command.options)
+    declared = declarations(options_of(name))
     first = inspect.cleandoc(command.help).partition("\n\n")[0]
     words = " ".join(
         [f"\\fB{name}\\fR", "[\\fIoptions\\fR]"]
@@ -344,9 +279,9 @@ def man_page_of_all() -> str:
               "its options."),
         "\n.SH COMMANDS\n",
     ]  # fmt: skip
-    for title, commands in GROUPS.items():
+    for title, names in GROUPS.items():
         parts.append(f".SS {title}\n")
-        parts += [f".TP\n\\fB{_roff(one.name)}\\fR\n{_roff(one.title)}\n" for one in commands]
+        parts += [f".TP\n\\fB{_roff(name)}\\fR\n{_roff(COMMANDS[name].title)}\n" for name in names]
     parts.append(".SH ENVIRONMENT\n")
     for name, meaning in _ENVIRONMENT.items():
         parts.append(f".TP\n\\fB{name}\\fR\n{_roff(meaning)}\n")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import textwrap
+import re
+from collections.abc import Iterable
 
-from f5py.api.command import Command, Function
 from f5py.options import Kind, Option, declarations
 from f5py.options.declaration import REQUIRED
 
@@ -14,39 +14,31 @@ _TYPES = {
     Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int or str", Kind.NUMBER: "float",
     Kind.TEXT: "str", Kind.FILE: "path or file", Kind.PATH: "path",
 }  # fmt: skip
-_WIDTH = 116
 _PROGRESS = "Called while the command works, also from other threads; `total` may be an estimate, or None."
-_RAISED = "For anything wrong with the options, the input or the output"
+_RAISED = "For anything wrong with the options, the input or the output."
 
 
-def docstring(command: Command, function: Function) -> str:
-    """Return the documentation of a function, in NumPy's style."""
-    options = shown_options(command.options)
-    about = [f"{name} : {type_words(one)}\n    {_meaning(name, one)}" for name, one in options.items()]
-    if function.rows:
-        about.append(f'returns : {{None, "arrow", "pandas", "polars"}}, optional\n{_indented(function.rows)}')
-    if function.has_progress:
-        about.append(f"progress : function of (unit, done, total), optional\n{_indented(_PROGRESS)}")
-    also = f"; {function.also_raises}" if function.also_raises else ""
-    parts = [function.does, *([_filled(function.more)] if function.more else [])]
-    parts.append(_section("Parameters", "\n".join(about)))
-    if function.returns:
-        words = f"\n{_indented(function.returned)}" if function.returned else ""
-        title = "Yields" if function.way == "batches" else "Returns"
-        parts.append(_section(title, f"{function.returns}{words}"))
-    parts.append(_section("Raises", f"F5pyError\n{_indented(f'{_RAISED}{also}.')}"))
-    if function.example:
-        parts.append(_section("Examples", function.example.strip()))
-    return "\n\n".join(parts)
+def docstring(text: str, kind: type, has_progress: bool) -> str:
+    """Put the options of a class among the parameters of a function's documentation, in NumPy's style."""
+    text = inspect.cleandoc(text)
+    found = re.search(r"\n\n(?:Returns|Yields|Raises|Examples)\n-+\n|$", text)
+    head, rest = text[: found.start()], text[found.start() :]  # type: ignore[union-attr]
+    about, _, own = head.partition("\n\nParameters\n----------\n")
+    parameters = [f"{name} : {type_words(one)}\n    {_meaning(name, one)}" for name, one in shown_options(kind).items()]
+    if own:
+        parameters.append(own)
+    if has_progress:
+        parameters.append(f"progress : function of (unit, done, total), optional\n    {_PROGRESS}")
+    if "\n\nRaises\n" not in rest:
+        results, example, examples = rest.partition("\n\nExamples\n")
+        rest = f"{results}\n\nRaises\n------\nF5pyError\n    {_RAISED}{example}{examples}"
+    return f"{about}\n\nParameters\n----------\n" + "\n".join(parameters) + rest
 
 
-def signature(command: Command, function: Function) -> inspect.Signature:
-    """Return the signature of a function: the arguments of the command, and by keyword its options."""
-    parameters = [_parameter(name, option) for name, option in shown_options(command.options).items()]
-    own = [("returns", bool(function.rows)), ("progress", function.has_progress)]
-    parameters += [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name, is_there in own if is_there
-    ]
+def signature(kind: type, own: Iterable[str]) -> inspect.Signature:
+    """Return the signature of a function: the arguments of a command, by keyword its options, and some of its own."""
+    parameters = [_parameter(name, option) for name, option in shown_options(kind).items()]
+    parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in own]
     return inspect.Signature(sorted(parameters, key=lambda one: (one.kind, one.default is not one.empty)))
 
 
@@ -96,15 +88,3 @@ def _parameter(name: str, option: Option) -> inspect.Parameter:
         default = None
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if option.is_argument else inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, kind, default=default)
-
-
-def _section(title: str, text: str) -> str:
-    return f"{title}\n{'-' * len(title)}\n{text}"
-
-
-def _filled(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
-
-
-def _indented(text: str) -> str:
-    return textwrap.indent(textwrap.fill(text, _WIDTH - 4, break_long_words=False, break_on_hyphens=False), "    ")

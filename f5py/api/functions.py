@@ -1,132 +1,641 @@
-"""The functions of ``import f5py``: made of the rows of the catalogue, each when it is first used."""
+"""The functions of ``import f5py``: what the commands do, with options as keywords and tables as results."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from f5py.api.catalogue import COMMANDS
-from f5py.api.command import Command, Function, Listener
-from f5py.errors import UsageError
+from f5py.api.call import Call, function
+from f5py.mapping import MapOptions
+from f5py.options.frequency_commands import FrequencyOptions, MergeOptions
+from f5py.options.part_commands import FinishOptions, JoinOptions, PlanOptions, RunPartOptions
+from f5py.options.plot_commands import PlotOptions, PlotRegionOptions
+from f5py.options.signal_commands import (
+    CallOptions,
+    CheckOptions,
+    CompareOptions,
+    EventalignOptions,
+    ResquiggleOptions,
+    TrainOptions,
+)
+from f5py.options.table_commands import IndexOptions, SimulateOptions, SummaryOptions, ValidateOptions
 
-#: Commands and functions by the names of the functions.
-ROWS = {function.name: (command, function) for command in COMMANDS.values() for function in command.functions}
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-
-class Ways(NamedTuple):
-    """The ways to the result of a call; a function of the catalogue names one of these methods."""
-
-    command: Command
-    function: Function
-    given: dict[str, Any]  # values of options by keyword
-    returns: str | None  # what a table is returned as
-    progress: Listener | None
-
-    def value(self) -> Any:
-        """Return what the command returns."""
-        return self.command.run(self.given, progress=self.progress)
-
-    def rows(self) -> Any:
-        """Return the rows that the command hands on, unless they are written."""
-        from f5py.api.tables import collected
-
-        if self.returns is None and self._has_no_rows():
-            return self.value()
-        return collected(self.command, self.given, self.returns, self.progress)
-
-    def text(self) -> Any:
-        """Return the rows that the command writes as text, unless they are written."""
-        from f5py.api.tables import parsed, written
-
-        if self._has_no_rows():
-            return written(self.command, self.given, self.function.what, self.progress)
-        return parsed(self.command, self.given, self.returns, self.progress, dict(self.function.columns))
-
-    def batches(self) -> Iterator[Any]:
-        """Return an iterator over tables of rows."""
-        from f5py.api.tables import iterated
-
-        return iterated(self.command, self.given, self.returns, self.progress)
-
-    def unwritten(self) -> Any:
-        """Return what the command returns, which is written only if an output is named."""
-        from f5py.api.tables import converter, valued
-
-        if not self.function.rows:
-            return valued(self.command, self.given, self.progress)
-        of_arrow = converter(self.returns)
-        return of_arrow(valued(self.command, self.given, self.progress))
-
-    def file(self) -> Any:
-        """Return what the command returns; its output must be named, unless nothing is written."""
-        from f5py.api.tables import written
-
-        if self.function.written_from and not self.given.get(self.function.written_from):
-            return self.value()
-        return written(self.command, self.given, self.function.what, self.progress)
-
-    def picture(self) -> Any:
-        """Return a picture, unless it is written."""
-        from f5py.api.tables import has_output
-
-        if has_output(self.given):
-            self.value()
-            return None
-        return self.command._replace(function="picture").run({**self.given, "output": ""}, progress=self.progress)
-
-    def _has_no_rows(self) -> bool:
-        return any(
-            str(self.given.get(name)) in values if values else bool(self.given.get(name))
-            for name, values in self.function.without_rows.items()
-        )
+    from f5py.api import keywords as k
+    from f5py.commands.index import IndexSummary
+    from f5py.commands.simulate import SimulationSummary
+    from f5py.commands.summary import SummaryReport
+    from f5py.commands.train import TrainingSummary
+    from f5py.commands.validate import ValidationReport
+    from f5py.compute.counts import RunCounts
+    from f5py.mapping import MapCounts
+    from f5py.plotting.picture import Picture
 
 
-def made(command: Command, function: Function) -> Callable[..., Any]:
-    """Make a function of ``import f5py``."""
-    from f5py.api.documentation import docstring, signature
+@function(IndexOptions)
+def index(reads: k.Files = (), **options: Unpack[k.IndexOptions]) -> IndexSummary:
+    """Index basecalled reads and their signal files, as ``f5py index`` does.
 
-    def called(*values: Any, **given: Any) -> Any:
-        # of wrong calls the frames in here say nothing
-        try:
-            ways = _ways(command, function, values, given)
-        except TypeError as problem:
-            raise problem.with_traceback(None) from None
-        try:
-            return getattr(ways, function.way)()
-        except UsageError as problem:
-            raise problem.with_traceback(None) from None
+    Returns
+    -------
+    IndexSummary
+        How many reads are known, and how many of them have a signal.
 
-    called.__name__ = called.__qualname__ = function.name
-    called.__doc__ = docstring(command, function)
-    called.__signature__ = signature(command, function)  # type: ignore[attr-defined]
-    return called
+    Examples
+    --------
+    >>> f5py.index("made/reads.fastq", directories="made/fast5")
+    IndexSummary(reads=30, with_signal=30)
+    """
+    from f5py.commands.index import run
+
+    return Call(IndexOptions, run, options, reads=reads).value()
 
 
-def _ways(command: Command, function: Function, values: tuple[Any, ...], given: dict[str, Any]) -> Ways:
-    """Sort the arguments of a call; raise TypeError for those that the function does not have, or lacks."""
-    from f5py.options import declarations
+@function(MapOptions)
+def map_reads(reference: k.File, reads: k.Files = (), **options: Unpack[k.MapOptions]) -> MapCounts:
+    """Map reads to a reference and sort the alignments, as ``f5py map`` does.
 
-    positional = [name for name, option in declarations(command.options).items() if option.is_argument]
-    if len(values) > len(positional):
-        raise TypeError(f"{function.name}() takes {len(positional)} positional arguments but {len(values)} were given")
-    given = command.by_field(given, function.name)
-    for name, value in zip(positional, values, strict=False):
-        if name in given:
-            raise TypeError(f"{function.name}() got multiple values for argument {name!r}")
-        given[name] = value
-    returns = given.pop("returns", None) if function.rows else None
-    progress = given.pop("progress", None) if function.has_progress else None
-    is_given = given if function.way != "picture" else {"output": "", **given}  # without one it is returned
-    command.check_keywords(is_given, function.name)
-    return Ways(command, function, given, returns, progress)
+    Returns
+    -------
+    MapCounts
+        Reads, bases, mapped reads and records.
 
+    Examples
+    --------
+    >>> counts = f5py.map_reads("made/ref.fa", "made/reads.fastq", output="mapped.bam")
+    >>> counts.reads
+    30
+    """
+    from f5py.mapping import map_command as run
 
-def __getattr__(name: str) -> Any:
-    if name not in ROWS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    globals()[name] = made(*ROWS[name])
-    return globals()[name]
+    call = Call(MapOptions, run, options, reference=reference, reads=reads)
+    return call.written("the alignments") if reads else call.value()
 
 
-def __dir__() -> list[str]:
-    return [*globals(), *ROWS]
+@overload
+def fast5_check(*, returns: k.AsArrow = None, **options: Unpack[k.CheckOptions]) -> k.Arrow: ...
+@overload
+def fast5_check(*, returns: k.AsPandas, **options: Unpack[k.CheckOptions]) -> k.Pandas: ...
+@overload
+def fast5_check(*, returns: k.AsPolars, **options: Unpack[k.CheckOptions]) -> k.Polars: ...
+@overload
+def fast5_check(*, output: k.File, **options: Unpack[k.CheckOptions]) -> tuple[int, int]: ...
+@function(CheckOptions)
+def fast5_check(*, returns: str | None = None, **options: Any) -> Any:
+    """Read the signal of every read in an index, of any format, as ``f5py fast5-check`` does.
+
+    Parameters
+    ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`; without `output` that is
+        the default.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or (int, int)
+        A row for every read; or, if they are written, how many reads there are, and how many of them have a usable
+        signal.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output; if no signal is usable.
+
+    Examples
+    --------
+    >>> f5py.fast5_check(reads="made/reads.fastq").num_rows
+    30
+    """
+    from f5py.commands.fast5_check import run
+
+    call = Call(CheckOptions, run, options)
+    columns = {"read_name": "string", "signal_file": "string", "samples": "int64", "problem": "string"}
+    return call.parsed(returns, columns)
+
+
+@overload
+def call_methylation(
+    *, returns: k.AsArrow = None, output_format: k.Format = None, **options: Unpack[k.CallOptions]
+) -> k.Arrow: ...
+@overload
+def call_methylation(
+    *, returns: k.AsPandas, output_format: k.Format = None, **options: Unpack[k.CallOptions]
+) -> k.Pandas: ...
+@overload
+def call_methylation(
+    *, returns: k.AsPolars, output_format: k.Format = None, **options: Unpack[k.CallOptions]
+) -> k.Polars: ...
+@overload
+def call_methylation(
+    *, output: k.File, output_format: k.Format = None, **options: Unpack[k.CallOptions]
+) -> RunCounts: ...
+@overload
+def call_methylation(
+    *,
+    modbam_output_name: k.File,
+    output: k.Output = None,
+    output_format: k.Format = None,
+    **options: Unpack[k.CallOptions],
+) -> RunCounts: ...
+@overload
+def call_methylation(
+    *, output_format: Literal["none"], output: k.Output = None, **options: Unpack[k.CallOptions]
+) -> RunCounts: ...
+@function(CallOptions)
+def call_methylation(*, returns: str | None = None, **options: Any) -> Any:
+    """Call methylation in every read, as ``f5py call-methylation`` does.
+
+    Parameters
+    ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return the calls as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the columns of the
+        Parquet output; without `output` that is the default. See `iter_calls` for more calls than fit in memory.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
+        The calls, or, if they are written only, how many reads met which fate.
+
+    Examples
+    --------
+    >>> calls = f5py.call_methylation(reads="made/reads.fastq", bam="made/reads.bam", genome="made/ref.fa")
+    >>> calls.column_names[:4]
+    ['chromosome', 'strand', 'start', 'end']
+    >>> counts = f5py.call_methylation(
+    ...     reads="made/reads.fastq", bam="made/reads.bam", genome="made/ref.fa", output="calls.tsv", modbam="calls.bam"
+    ... )
+    >>> counts.total
+    30
+    """
+    from f5py.commands.call_methylation import run
+
+    call = Call(CallOptions, run, options)
+    if returns is None and (options.get("modbam_output_name") or options.get("output_format") == "none"):
+        return call.value()
+    return call.rows(returns)
+
+
+@overload
+def iter_calls(
+    *, returns: k.AsArrow = None, output_format: k.Format = None, **options: Unpack[k.CallOptions]
+) -> Iterator[k.Arrow]: ...
+@overload
+def iter_calls(
+    *, returns: k.AsPandas, output_format: k.Format = None, **options: Unpack[k.CallOptions]
+) -> Iterator[k.Pandas]: ...
+@overload
+def iter_calls(
+    *, returns: k.AsPolars, output_format: k.Format = None, **options: Unpack[k.CallOptions]
+) -> Iterator[k.Polars]: ...
+@function(CallOptions)
+def iter_calls(*, returns: str | None = None, **options: Any) -> Iterator[Any]:
+    """Call methylation and yield the calls of one batch of reads after the other.
+
+    The command works while the caller does; memory follows the size of a batch (`batchsize`, `max_bases`). Closing the
+    iterator ends the command.
+
+    Parameters
+    ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        What the tables are returned as; by default `pyarrow.Table`.
+
+    Yields
+    ------
+    pyarrow.Table, pandas.DataFrame or polars.DataFrame
+        Calls, in the order of the alignments, with the columns of the Parquet output.
+
+    Examples
+    --------
+    >>> inputs = {"reads": "made/reads.fastq", "bam": "made/reads.bam", "genome": "made/ref.fa"}
+    >>> sum(table.num_rows for table in f5py.iter_calls(**inputs, batchsize=10)) == calls.num_rows
+    True
+    """
+    from f5py.commands.call_methylation import run
+
+    return Call(CallOptions, run, options).batches(returns)
+
+
+@overload
+def frequencies(
+    tables: k.Tables = (), *, returns: k.AsArrow = None, **options: Unpack[k.FrequencyOptions]
+) -> k.Arrow: ...
+@overload
+def frequencies(tables: k.Tables = (), *, returns: k.AsPandas, **options: Unpack[k.FrequencyOptions]) -> k.Pandas: ...
+@overload
+def frequencies(tables: k.Tables = (), *, returns: k.AsPolars, **options: Unpack[k.FrequencyOptions]) -> k.Polars: ...
+@overload
+def frequencies(tables: k.Tables = (), *, output: k.File, **options: Unpack[k.FrequencyOptions]) -> None: ...
+@function(FrequencyOptions)
+def frequencies(tables: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
+    """Methylation frequency at every site, from calls, tags or bedMethyl, as ``f5py meth-freq`` does.
+
+    Parameters
+    ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return the frequencies as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the columns of
+        the Parquet output, and write no table; without `output` that is the default.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or None
+        The frequencies, unless they are written.
+
+    Examples
+    --------
+    >>> sites = f5py.frequencies("calls.tsv", split_groups=True)
+    >>> sites.column_names[:3]
+    ['chromosome', 'start', 'end']
+    >>> f5py.frequencies("calls.tsv", output="sites.tsv")
+    """
+    from f5py.commands.meth_freq import write_frequency_file as run
+
+    return Call(FrequencyOptions, run, options, tables=tables).rows(returns)
+
+
+@overload
+def merge_frequencies(
+    tables: k.Tables = (), *, returns: k.AsArrow = None, **options: Unpack[k.MergeOptions]
+) -> k.Arrow: ...
+@overload
+def merge_frequencies(tables: k.Tables = (), *, returns: k.AsPandas, **options: Unpack[k.MergeOptions]) -> k.Pandas: ...
+@overload
+def merge_frequencies(tables: k.Tables = (), *, returns: k.AsPolars, **options: Unpack[k.MergeOptions]) -> k.Polars: ...
+@overload
+def merge_frequencies(tables: k.Tables = (), *, output: k.File, **options: Unpack[k.MergeOptions]) -> None: ...
+@function(MergeOptions)
+def merge_frequencies(tables: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
+    """Add up tables of frequencies, as ``f5py freq-merge`` does.
+
+    Parameters
+    ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return the sums as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the columns of
+        `frequencies`, and write no table; without `output` that is the default.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or None
+        The frequencies, unless they are written.
+
+    Examples
+    --------
+    >>> f5py.merge_frequencies(["sites.tsv", "sites.tsv"]).num_rows == f5py.frequencies("calls.tsv").num_rows
+    True
+    """
+    from f5py.commands.meth_freq import merge_frequency_files as run
+
+    return Call(MergeOptions, run, options, tables=tables).rows(returns)
+
+
+@function(SummaryOptions)
+def summary(tables: k.Tables = (), **options: Unpack[k.SummaryOptions]) -> SummaryReport:
+    """Summarise tables of calls and advise a threshold, as ``f5py summary`` does.
+
+    Returns
+    -------
+    dict
+        What the JSON report has. The text is written only if `output` is given.
+
+    Examples
+    --------
+    >>> found = f5py.summary("calls.tsv", report="calls.html")
+    >>> "advice" in found
+    True
+    """
+    from f5py.commands.summary import run
+
+    return Call(SummaryOptions, run, options, tables=tables).unwritten()
+
+
+@function(ValidateOptions)
+def validate(
+    calls: k.Table | None = None, truth: k.Table | None = None, **options: Unpack[k.ValidateOptions]
+) -> ValidationReport:
+    """Compare calls or frequencies with what is known of the sites, as ``f5py validate`` does.
+
+    Returns
+    -------
+    dict
+        What the JSON report has. The text is written only if `output` is given.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output; if nothing can be compared.
+
+    Examples
+    --------
+    >>> f5py.validate("sites.tsv", "made/truth.tsv", min_coverage=5)["frequencies"]["correlation"] > 0.9
+    True
+    """
+    from f5py.commands.validate import run
+
+    return Call(ValidateOptions, run, options, calls=calls, truth=truth).unwritten()
+
+
+@overload
+def plot_region(*, output: None = None, **options: Unpack[k.PlotRegionOptions]) -> Picture: ...
+@overload
+def plot_region(*, output: k.File, **options: Unpack[k.PlotRegionOptions]) -> None: ...
+@function(PlotRegionOptions, has_progress=False)
+def plot_region(**options: Any) -> Any:
+    """Draw the reads over a locus with their methylation calls, as ``f5py plot-region`` does.
+
+    Returns
+    -------
+    Picture or None
+        Without `output`, the picture, which a notebook shows.
+
+    Examples
+    --------
+    >>> f5py.plot_region(bam="calls.bam", window="simulated:5,000-7,000", output="locus.html")
+    """
+    from f5py.commands.plot_region import picture, run
+
+    if options.get("output") is None:
+        return Call(PlotRegionOptions, picture, options, output="").value()
+    return Call(PlotRegionOptions, run, options).value()
+
+
+@overload
+def eventalign(*, returns: k.AsArrow = None, **options: Unpack[k.EventalignOptions]) -> k.Arrow: ...
+@overload
+def eventalign(*, returns: k.AsPandas, **options: Unpack[k.EventalignOptions]) -> k.Pandas: ...
+@overload
+def eventalign(*, returns: k.AsPolars, **options: Unpack[k.EventalignOptions]) -> k.Polars: ...
+@overload
+def eventalign(*, output: k.File, **options: Unpack[k.EventalignOptions]) -> RunCounts: ...
+@overload
+def eventalign(
+    *, m6anet_json: k.Path, output: k.Output = None, **options: Unpack[k.EventalignOptions]
+) -> RunCounts: ...
+@function(EventalignOptions)
+def eventalign(*, returns: str | None = None, **options: Any) -> Any:
+    """Align the events of every read to the reference, as ``f5py eventalign`` does.
+
+    Parameters
+    ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return the rows of the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the
+        columns of the Parquet output, and write no table; without `output` that is the default. See `iter_events` for
+        more rows than fit in memory.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
+        The rows, or, if they are written, how many reads met which fate.
+
+    Examples
+    --------
+    >>> events = f5py.eventalign(reads="made/reads.fastq", bam="made/reads.bam", genome="made/ref.fa")
+    >>> events.column_names[:3]
+    ['contig', 'position', 'reference_kmer']
+    """
+    from f5py.commands.eventalign import run
+
+    call = Call(EventalignOptions, run, options)
+    if returns is None and options.get("m6anet_json"):
+        return call.value()
+    return call.rows(returns)
+
+
+@overload
+def iter_events(*, returns: k.AsArrow = None, **options: Unpack[k.EventalignOptions]) -> Iterator[k.Arrow]: ...
+@overload
+def iter_events(*, returns: k.AsPandas, **options: Unpack[k.EventalignOptions]) -> Iterator[k.Pandas]: ...
+@overload
+def iter_events(*, returns: k.AsPolars, **options: Unpack[k.EventalignOptions]) -> Iterator[k.Polars]: ...
+@function(EventalignOptions)
+def iter_events(*, returns: str | None = None, **options: Any) -> Iterator[Any]:
+    """Align events to the reference and yield the rows of some reads after the other.
+
+    The command works while the caller does; memory follows the size of a batch (`batchsize`, `max_bases`). Closing the
+    iterator ends the command.
+
+    Parameters
+    ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        What the tables are returned as; by default `pyarrow.Table`.
+
+    Yields
+    ------
+    pyarrow.Table, pandas.DataFrame or polars.DataFrame
+        Rows, in the order of the alignments, with the columns of the Parquet output.
+
+    Examples
+    --------
+    >>> first = next(f5py.iter_events(reads="made/reads.fastq", bam="made/reads.bam", genome="made/ref.fa"))
+    >>> first.column_names == events.column_names
+    True
+    """
+    from f5py.commands.eventalign import run
+
+    return Call(EventalignOptions, run, options).batches(returns)
+
+
+@overload
+def resquiggle(
+    reads: k.File, signals: k.Files, *, returns: k.AsArrow = None, **options: Unpack[k.ResquiggleOptions]
+) -> k.Arrow: ...
+@overload
+def resquiggle(
+    reads: k.File, signals: k.Files, *, returns: k.AsPandas, **options: Unpack[k.ResquiggleOptions]
+) -> k.Pandas: ...
+@overload
+def resquiggle(
+    reads: k.File, signals: k.Files, *, returns: k.AsPolars, **options: Unpack[k.ResquiggleOptions]
+) -> k.Polars: ...
+@overload
+def resquiggle(
+    reads: k.File, signals: k.Files, *, output: k.File, **options: Unpack[k.ResquiggleOptions]
+) -> RunCounts: ...
+@overload
+def resquiggle(
+    reads: k.File, signals: k.Files, *, paf: Literal[True], output: k.File, **options: Unpack[k.ResquiggleOptions]
+) -> RunCounts: ...
+@function(ResquiggleOptions)
+def resquiggle(reads: k.File, signals: k.Files, *, returns: str | None = None, **options: Any) -> Any:
+    """Align every signal to the bases of its own read, as ``f5py resquiggle`` does.
+
+    Parameters
+    ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return the rows as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, and write none; without
+        `output` that is the default. The samples of a k-mer without events are missing.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
+        The rows, or, if they are written, how many reads met which fate.
+
+    Examples
+    --------
+    >>> f5py.resquiggle("made/reads.fastq", "made/fast5").column_names
+    ['read_id', 'kmer_idx', 'start_raw_idx', 'end_raw_idx']
+    """
+    from f5py.commands.resquiggle import run
+
+    call = Call(ResquiggleOptions, run, options, reads=reads, signals=signals)
+    if options.get("paf"):
+        return call.written("PAF")
+    columns = {"read_id": "string", "kmer_idx": "int64", "start_raw_idx": "int64", "end_raw_idx": "int64"}
+    return call.parsed(returns, columns)
+
+
+@overload
+def compare(a: k.Table, b: k.Table, *, returns: k.AsArrow = None, **options: Unpack[k.CompareOptions]) -> k.Arrow: ...
+@overload
+def compare(a: k.Table, b: k.Table, *, returns: k.AsPandas, **options: Unpack[k.CompareOptions]) -> k.Pandas: ...
+@overload
+def compare(a: k.Table, b: k.Table, *, returns: k.AsPolars, **options: Unpack[k.CompareOptions]) -> k.Polars: ...
+@function(CompareOptions)
+def compare(a: k.Table, b: k.Table, *, returns: str | None = None, **options: Any) -> Any:
+    """Compare the events of two samples, as ``f5py compare`` does.
+
+    Parameters
+    ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return a `pyarrow.Table`, which is the default, a `pandas.DataFrame` or a `polars.DataFrame`.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame or polars.DataFrame
+        What is written, too, if `output` is given.
+
+    Examples
+    --------
+    >>> f5py.compare(events, events, min_coverage=5).num_rows > 0
+    True
+    """
+    from f5py.commands.compare import run
+
+    return Call(CompareOptions, run, options, a=a, b=b).table(returns)
+
+
+@overload
+def plot(read: k.File = "", *, output: None = None, **options: Unpack[k.PlotOptions]) -> Picture: ...
+@overload
+def plot(read: k.File = "", *, output: k.File, **options: Unpack[k.PlotOptions]) -> None: ...
+@function(PlotOptions, has_progress=False)
+def plot(read: k.File = "", **options: Any) -> Any:
+    """Draw the signal, the events and the bases of one read, as ``f5py plot`` does.
+
+    Returns
+    -------
+    Picture or None
+        Without `output`, the picture, which a notebook shows.
+
+    Examples
+    --------
+    >>> f5py.plot(calls["read_name"][0].as_py(), reads="made/reads.fastq", output="read.html")
+    """
+    from f5py.commands.plot import picture, run
+
+    if options.get("output") is None:
+        return Call(PlotOptions, picture, options, read=read, output="").value()
+    return Call(PlotOptions, run, options, read=read).value()
+
+
+@function(PlanOptions, has_progress=False)
+def plan(plan: k.File, **options: Unpack[k.PlanOptions]) -> str:
+    """Tell how far a plan is, how long it will take, or how to submit it, as ``f5py plan`` does.
+
+    Returns
+    -------
+    str
+        The text. It is written only if `output` is given.
+
+    Examples
+    --------
+    >>> f5py.plan("plan")
+    'command\\tcall-methylation\\nparts\\t2\\ndone\\t2\\n'
+    """
+    from f5py.commands.plan import run
+
+    return Call(PlanOptions, run, options, plan=plan).unwritten()
+
+
+@function(RunPartOptions)
+def run_part(plan: k.File, parts: k.Files = (), **options: Unpack[k.RunPartOptions]) -> None:
+    """Do parts of a plan, as ``f5py run-part`` does; the working folder is that of the plan meanwhile.
+
+    Examples
+    --------
+    >>> inputs = {"reads": "made/reads.fastq", "bam": "made/reads.bam", "genome": "made/ref.fa"}
+    >>> counts = f5py.call_methylation(**inputs, output="planned.tsv", plan="plan", partitions=2)
+    >>> f5py.run_part("plan", "0-1")
+    """
+    from f5py.commands.parts import run_part as run
+
+    return Call(RunPartOptions, run, options, plan=plan, parts=parts).value()
+
+
+@function(FinishOptions)
+def finish(plan: k.File, **options: Unpack[k.FinishOptions]) -> RunCounts:
+    """Write the outputs of a plan whose parts are done, as ``f5py finish`` does.
+
+    Returns
+    -------
+    RunCounts
+        How many reads met which fate.
+
+    Examples
+    --------
+    >>> f5py.finish("plan").total
+    30
+    >>> from pathlib import Path
+    >>> Path("planned.tsv").read_bytes() == Path("calls.tsv").read_bytes()
+    True
+    """
+    from f5py.commands.parts import finish as run
+
+    return Call(FinishOptions, run, options, plan=plan).value()
+
+
+@function(JoinOptions, has_progress=False)
+def merge(inputs: k.Files = (), **options: Unpack[k.JoinOptions]) -> None:
+    """Merge outputs of one kind, such as those of windows, as ``f5py merge`` does.
+
+    Examples
+    --------
+    >>> f5py.merge(["calls.tsv", "planned.tsv"], output="both.tsv")
+    """
+    from f5py.commands.merge import run
+
+    return Call(JoinOptions, run, options, inputs=inputs).written("what is merged")
+
+
+@function(TrainOptions)
+def train(**options: Unpack[k.TrainOptions]) -> TrainingSummary:
+    """Estimate a pore model from control reads or, of R10.4.1, from any reads, as ``f5py train`` does.
+
+    Returns
+    -------
+    TrainingSummary
+        The model, and how it came about. It is written only if `output` is given.
+    """
+    from f5py.commands.train import run
+
+    return Call(TrainOptions, run, options).unwritten()
+
+
+@function(SimulateOptions)
+def simulate(**options: Unpack[k.SimulateOptions]) -> SimulationSummary:
+    """Simulate reads of known methylation, as ``f5py simulate`` does.
+
+    Returns
+    -------
+    SimulationSummary
+        What was written.
+
+    Examples
+    --------
+    >>> made = f5py.simulate(output="made", genome_length=20_000, n_reads=30, median_length=2_000, seed=1)
+    >>> made.n_reads
+    30
+    """
+    from f5py.commands.simulate import run
+
+    return Call(SimulateOptions, run, options).value()

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from f5py import __version__
-from f5py.api.catalogue import COMMANDS, GROUPS
+from f5py.cli.commands import COMMANDS, GROUPS
 from f5py.cli.signals import come_again, number_of, raise_on_signals, waiting
 from f5py.errors import F5pyError, UsageError
 from f5py.messages import console
@@ -107,9 +107,9 @@ class _LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(len(name) for name in COMMANDS)
-        for title, commands in GROUPS.items():
+        for title, names in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(command.name.ljust(widest), command.title) for command in commands])
+                formatter.write_dl([(name.ljust(widest), COMMANDS[name].title) for name in names])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

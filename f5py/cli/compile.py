@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 
-from f5py.cli.demo import run_step
 from f5py.io.files.disk import temporary_folder
 from f5py.options.machine_commands import CompileOptions
 
 _SIZE = "--genome-length 3K -n 6 --median-length 1K --haplotypes"
 
 
-def run(chosen: CompileOptions) -> None:
+def run(chosen: CompileOptions, step: Callable[..., None]) -> None:
     """Compile all that most runs need, for this processor and for GPUs that need not be there.
 
     Raises
@@ -37,11 +37,11 @@ def run(chosen: CompileOptions) -> None:
         pass
     with temporary_folder("f5py-compile-") as folder:
         for signal_format in ("fast5", "blow5"):
-            _small_runs(os.path.join(folder, signal_format), signal_format)
+            _small_runs(os.path.join(folder, signal_format), signal_format, step)
     console.note("compile", "compiled for this processor; the code is kept for the runs that follow")
 
 
-def _small_runs(folder: str, signal_format: str) -> None:
+def _small_runs(folder: str, signal_format: str, step: Callable[..., None]) -> None:
     """Let commands work on a few reads, so that what reads and writes is compiled, too."""
     names = "reads.fastq", "reads.bam", "ref.fa", "ref.fidx", "calls.tsv.gz", "out"
     at = {name: os.path.join(folder, name) for name in names}
@@ -87,4 +87,4 @@ def _small_runs(folder: str, signal_format: str) -> None:
             ("map", [at["ref.fidx"], at["reads.fastq"], "-o", f"{out}.bam", "-y", *gpu]),
         ]
     for name, arguments in steps:
-        run_step(name, arguments, who="compile")
+        step(name, arguments, who="compile")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 
 from f5py.options.table_commands import DemoOptions
@@ -14,12 +15,14 @@ _SIZE = "--genome-length 25K --coverage 30 --median-length 5K --site-rates beta:
 _MIN_CORRELATION = 0.9
 
 
-def run(chosen: DemoOptions) -> None:
+def run(chosen: DemoOptions, step: Callable[[str, list[str]], None]) -> None:
     """Simulate reads, index them, call methylation and compare its frequencies with the truth.
+
+    `step` runs a command line.
 
     Raises `F5pyError` if a step fails, or the frequencies are not near the true ones.
     """
-    from f5py.api.catalogue import VALIDATE
+    from f5py.api.functions import validate
     from f5py.errors import F5pyError
     from f5py.messages import console
 
@@ -27,16 +30,15 @@ def run(chosen: DemoOptions) -> None:
     calls, frequencies = str(place / _CALLS), str(place / _FREQUENCIES)
     reads, signals = str(place / "reads.fastq"), str(place / "fast5")
     on = [] if chosen.threads is None else ["-t", str(chosen.threads)]
-    run_step("simulate", ["-o", str(place), "--force", "--seed", str(chosen.seed), *_SIZE.split()])
-    run_step("index", ["-d", signals, *on, reads])
+    step("simulate", ["-o", str(place), "--force", "--seed", str(chosen.seed), *_SIZE.split()])
+    step("index", ["-d", signals, *on, reads])
     inputs = ["-r", reads, "-b", str(place / "reads.bam"), "-g", str(place / "ref.fa")]
-    run_step("call-methylation", [*inputs, *on, "-o", calls])
-    run_step("meth-freq", ["-i", calls, "-o", frequencies, "-s"])
+    step("call-methylation", [*inputs, *on, "-o", calls])
+    step("meth-freq", ["-i", calls, "-o", frequencies, "-s"])
 
     truth = str(place / "truth.tsv")
     console.note("demo", shlex.join(["f5py", "validate", frequencies, truth, "--min-coverage", str(_MIN_CALLS)]))
-    given = {"calls": frequencies, "truth": truth, "min_coverage": _MIN_CALLS}
-    found = VALIDATE.run(given)["frequencies"]["correlation"]
+    found = validate(frequencies, truth, min_coverage=_MIN_CALLS, output="-")["frequencies"]["correlation"]
     if found is None or not found > _MIN_CORRELATION:
         raise F5pyError(
             f"the called frequencies do not follow the true ones (correlation "
@@ -61,15 +63,3 @@ def _prepare(place: Path, force: bool) -> Path:
     for result in (_CALLS, _FREQUENCIES):
         (place / result).unlink(missing_ok=True)
     return place
-
-
-def run_step(name: str, args: list[str], who: str = "demo") -> None:
-    """Show a command line and run it in this process."""
-    from f5py.cli import command_of
-    from f5py.errors import F5pyError
-    from f5py.messages import console
-
-    console.note(who, shlex.join(["f5py", name, *args]))
-    status = command_of(name).main(args, prog_name=f"f5py {name}", standalone_mode=False)
-    if isinstance(status, int) and status != 0:
-        raise F5pyError(f"f5py {name} ended with status {status}")

@@ -9,13 +9,14 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
-from importlib import import_module
+from dataclasses import fields
 from typing import Any
 
 import click
 
 from f5py import __version__
-from f5py.api.command import Command
+from f5py.cli.commands import COMMANDS, Command
+from f5py.cli.doors import DOORS, options_of
 from f5py.cli.words import expand
 from f5py.cli.wrong_usage import WORDS
 from f5py.errors import F5pyError, OutputFileError
@@ -98,13 +99,13 @@ class _RequiredUnless(click.Option):
 
 
 class OptionsCommand(click.Command):
-    """A command of the catalogue, with the options that its class declares."""
+    """A command with the options that its class declares, which calls the function of its name in `DOORS`."""
 
     def __init__(self, row: Command) -> None:
         self.row = row
-        self.options = row.options
+        self.options = options_of(row.name)
         self.examples = row.examples
-        self.declared = declarations(row.options)
+        self.declared = declarations(self.options)
         params: list[click.Parameter] = [_parameter(name, option) for name, option in self.declared.items()]
         version = click.version_option(
             __version__, "-V", "--version", prog_name="f5py", message="%(prog)s %(version)s", help="Print the version."
@@ -123,10 +124,7 @@ class OptionsCommand(click.Command):
     def _run(self, **given: Any) -> None:
         _check_address_space()
         with resource_report() if self.row.reports_resources else nullcontext():
-            if self.row.functions:
-                self.row.run(given)
-            else:  # for the command line only
-                getattr(import_module(self.row.module), self.row.function)(self.options(**given))
+            DOORS[self.row.name](**given, **({"step": run_step} if self.row.runs_commands else {}))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # the shell's completion reads an unfinished line
@@ -142,10 +140,12 @@ class OptionsCommand(click.Command):
         return ctx.invoke(self.callback, **self.given(ctx))
 
     def given(self, ctx: click.Context) -> dict[str, Any]:
-        """Collect what a command line gives, by field of the options class."""
+        """Collect what a command line gives, by field of the options class, and where results go if it says nothing."""
         source, on_command_line = ctx.get_parameter_source, click.core.ParameterSource.COMMANDLINE
         given = {name: value for name, value in ctx.params.items() if source(name) is on_command_line}
-        if "command_line" in self.options.__dataclass_fields__:
+        if "output" in self.declared and isinstance(self.declared["output"].default, str):
+            given.setdefault("output", self.declared["output"].default)
+        if any(field.name == "command_line" for field in fields(self.options)):  # type: ignore[arg-type]
             given["command_line"] = command_line()
         return given
 
@@ -282,6 +282,12 @@ def _check_address_space() -> None:
             f"the limit on memory (ulimit -v) is {limit >> 20} MB, too low for the libraries that f5py needs; allow "
             f"{_LEAST_ADDRESS_SPACE >> 20} MB or more, and 2 GB for the first run, which compiles"
         )
+
+
+def run_step(name: str, args: list[str], who: str = "demo") -> None:
+    """Show a command line and run it in this process. Raises `F5pyError` if it fails."""
+    console.note(who, shlex.join(["f5py", name, *args]))
+    OptionsCommand(COMMANDS[name]).main(args, prog_name=f"f5py {name}", standalone_mode=False)
 
 
 def command_line() -> str:

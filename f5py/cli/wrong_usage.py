@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from f5py.api.catalogue import COMMANDS
+from f5py.cli.commands import COMMANDS
+from f5py.cli.doors import options_of
 from f5py.options import Kind, Option, declarations
 
 #: Key of a context's `meta`: the words after the name of the command.
@@ -63,8 +64,8 @@ def _no_such_option(name: str, command: str, declared: dict[str, Option]) -> str
         return f"{line}; usage: f5py {command} [OPTIONS] {words}"
     others = [
         other
-        for other, row in COMMANDS.items()
-        if any(name in one.names and one.refused is None for one in declarations(row.options).values())
+        for other in COMMANDS
+        if any(name in one.names and one.refused is None for one in declarations(options_of(other)).values())
     ]
     if others and name.startswith("--"):
         return f"{line}; it is an option of {' and '.join(others)}"

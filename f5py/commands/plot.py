@@ -71,7 +71,7 @@ def run(options: PlotOptions) -> None:
     Raises `F5pyError` for anything wrong with the input or output. No file is made of what cannot be drawn.
     """
     names = _names(options)
-    if len(names) > 1 and "{}" not in (options.output or "{}"):
+    if len(names) > 1 and "{}" not in options.output:
         raise UsageError(f"-o {options.output}: is one name for {len(names)} reads; write {{}} for that of each")
     n_failed = 0
     for name in names:
@@ -97,8 +97,8 @@ def _names(options: PlotOptions) -> list[str]:
 
 def _draw(options: PlotOptions) -> None:
     output = options.output
-    if output is None or "{}" in output:
-        output = (output or "{}.png").replace("{}", file_stem(options.read))
+    if "{}" in output:
+        output = output.replace("{}", file_stem(options.read))
     kind = format_of(output)
     if kind != "html":
         check_matplotlib()
@@ -143,7 +143,7 @@ def compute(options: PlotOptions) -> PlotData:
 
 def _default_region(options: PlotOptions) -> tuple[int, int] | None:
     """Choose what is drawn without a region: in the viewer, which zooms, the whole read; in figures None."""
-    return (0, sys.maxsize) if (options.output or "").lower().endswith(".html") else None
+    return (0, sys.maxsize) if options.output.lower().endswith(".html") else None
 
 
 def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:

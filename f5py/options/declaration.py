@@ -293,23 +293,24 @@ def refused(*names: str, kind: Kind = Kind.TEXT, reason: str) -> Any:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def options_class(kind: type[Class]) -> type[Class]:
-    """Make a dataclass of a command's options.
+    """Make a dataclass of options, of a command or of a part of several, whose methods `Options` has.
 
-    What options have no use for is left out, as making it takes longer than all else that ``--help`` does.
+    Those that `dataclasses` would write for each class take longer to make than all else that ``--help`` does.
     """
-    return dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)(kind)
-
-
-@dataclass_transform(kw_only_default=True, frozen_default=True)
-def part_of_options(kind: type[Class]) -> type[Class]:
-    """Make a dataclass that those of commands have among their bases, and of which there are no objects."""
-    return dataclasses.dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)(kind)
+    return dataclasses.dataclass(init=False, eq=False, repr=False)(kind)
 
 
 class Options:
     """Base of the options classes; checks every value against its declaration, and all of them together by `rules`."""
 
-    def __post_init__(self) -> None:
+    def __init__(self, **given: Any) -> None:
+        fields = dataclasses.fields(self)  # type: ignore[arg-type]
+        values = {one.name: given.pop(one.name, one.default) for one in fields}
+        if missing := [name for name, value in values.items() if value is dataclasses.MISSING]:
+            raise TypeError(f"{type(self).__name__} needs {' and '.join(missing)}")
+        if given:
+            raise TypeError(f"{type(self).__name__} has no field {' and '.join(given)}")
+        vars(self).update(values)
         declared = declarations(type(self))
         for name, one in declared.items():
             if one.repeated and not isinstance(getattr(self, name), tuple):
@@ -317,6 +318,9 @@ class Options:
             one.check(getattr(self, name))
         for problem in self.rules():
             raise UsageError(problem)
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise dataclasses.FrozenInstanceError(f"options cannot be changed: {name}")
 
     def rules(self) -> Iterator[str]:
         """Yield messages about options that do not go together; a class adds its own to those of its bases."""

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from f5py.errors import UsageError
-from f5py.options.declaration import Group, Kind, Options, option, part_of_options, refused
+from f5py.options.declaration import Group, Kind, Options, option, options_class, refused
 
 #: When GPUs are used.
 GPU_USES = ("auto", "on", "off")
 
 
-@part_of_options
+@options_class
 class GpuOptions(Options):
     """Use of GPUs, and which; `gpu_use` says what all of it comes to."""
 
@@ -45,7 +45,7 @@ class GpuOptions(Options):
         return {name: getattr(self, name) for name in names}
 
 
-@part_of_options
+@options_class
 class CudaOptions(GpuOptions):
     """Division of reads between GPUs and CPU threads."""
 

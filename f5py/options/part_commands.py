@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class, part_of_options
+from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
 from f5py.options.gpu import GPU_USES
 from f5py.options.shared import MOST_PROCESSES, MOST_THREADS, output_file, threads
 
@@ -13,7 +13,7 @@ MOST_PARTS = 1_000_000
 ENGINES = ("local", "dask", "slurm")
 
 
-@part_of_options
+@options_class
 class PartOptions(Options):
     """Work on a command in parts."""
 
@@ -52,7 +52,7 @@ class PartOptions(Options):
             yield from self.only_with("--engine dask or slurm", "workers", advice=advice)
 
 
-@part_of_options
+@options_class
 class WatchOptions(Options):
     """Watching of a folder that a sequencer or basecaller is writing into."""
 

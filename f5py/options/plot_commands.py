@@ -38,7 +38,7 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions):
         default_words="the primary one that overlaps the region",
         help="Which of the read's primary and supplementary alignments, counted from 1 in the order of "
         "-b.")  # fmt: skip
-    output: str | None = option("-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default_words="{}.png",
+    output: str = option("-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="{}.png",
         brief="Output: .png, .svg, .pdf or .html",
         help="Output file; {} stands for the name of the read, and the extension determines the format: png, svg, pdf "
         "or html.")  # fmt: skip

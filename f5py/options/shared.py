@@ -14,7 +14,6 @@ from f5py.options.declaration import (
     flag,
     option,
     options_class,
-    part_of_options,
     refused,
 )
 from f5py.options.gpu import CudaOptions
@@ -102,7 +101,7 @@ def indexed_reads(help: str = "Basecalled reads, indexed by f5py index.", **more
     )  # fmt: skip
 
 
-@part_of_options
+@options_class
 class InputOptions(Options):
     """Reads, their alignments and the reference."""
 
@@ -117,7 +116,7 @@ class InputOptions(Options):
         help="Reference in FASTA format; a missing .fai is made.")  # fmt: skip
 
 
-@part_of_options
+@options_class
 class MappingOptions(Options):
     """Mapping of reads without alignments in the same run."""
 
@@ -144,14 +143,14 @@ def read_ids(help: str, **more: Any) -> Any:
     )  # fmt: skip
 
 
-@part_of_options
+@options_class
 class ReadListOptions(Options):
     """Choice of reads by name."""
 
     read_ids: str | None = read_ids("Only the reads whose names are in this file, one a line; - is standard input.")
 
 
-@part_of_options
+@options_class
 class StrictOptions(Options):
     """Treatment of doubtful input."""
 
@@ -159,7 +158,7 @@ class StrictOptions(Options):
         help="Stop with an error instead of a warning if input is damaged, incomplete or inconsistent.")  # fmt: skip
 
 
-@part_of_options
+@options_class
 class SignalOptions(Options):
     """Sources of the raw signals."""
 
@@ -176,7 +175,7 @@ class SignalOptions(Options):
         "Repeatable.")  # fmt: skip
 
 
-@part_of_options
+@options_class
 class RunOptions(Options):
     """Output and speed of a command that works on signals."""
 
@@ -197,7 +196,7 @@ class RunOptions(Options):
         help="Write a list of all reads without a result, with the cause, to this file.")  # fmt: skip
 
 
-@part_of_options
+@options_class
 class ModelOptions(Options):
     """Pore that the signals come from."""
 
@@ -209,7 +208,7 @@ class ModelOptions(Options):
         help="Pore model to align with: a file, or the name of a built-in model such as rna004-5mer.")  # fmt: skip
 
 
-@part_of_options
+@options_class
 class RnaOptions(Options):
     """For commands that take direct RNA."""
 
@@ -217,7 +216,7 @@ class RnaOptions(Options):
         help="The reads are direct RNA.")  # fmt: skip
 
 
-@part_of_options
+@options_class
 class LimitOptions(Options):
     """Limits on alignments of events that are believed; the defaults are f5c's constants."""
 
@@ -239,7 +238,7 @@ class LimitOptions(Options):
 _NO_DUMP = "f5c's dump of signals is for its own debugging; to keep signals, convert them to BLOW5 with slow5tools"
 
 
-@part_of_options
+@options_class
 class DeveloperOptions(Options):
     """Tables of the stages' results, mixed into the output."""
 
@@ -292,7 +291,7 @@ class AlignmentOptions(DeveloperOptions, CudaOptions, LimitOptions, ModelOptions
         return bool(getattr(self, "rna", False))
 
 
-@part_of_options
+@options_class
 class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
     """Options of a command that takes its reads from an alignment file."""
 

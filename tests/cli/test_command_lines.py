@@ -13,7 +13,7 @@ from typing import Any
 import click
 import pytest
 
-from f5py.api.catalogue import COMMANDS
+from f5py.api.call import options_from
 from f5py.api.values import GivenFiles
 from f5py.cli import f5py
 from f5py.cli.options import OptionsCommand
@@ -80,7 +80,7 @@ def parsed(line: str) -> Any:
     _, name, *words = shlex.split(line.split(" > ")[0])
     command = f5py.get_command(click.Context(f5py), name)
     assert isinstance(command, OptionsCommand), line
-    return COMMANDS[name].chosen(command.given(command.make_context(name, words)), GivenFiles())
+    return options_from(command.options, command.given(command.make_context(name, words)), GivenFiles())
 
 
 def meaning(line: str) -> dict[str, str | bool]:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from f5py.api.catalogue import COMMANDS
 from f5py.cli import f5py
+from f5py.cli.commands import COMMANDS
+from f5py.cli.doors import options_of
 from f5py.cli.options import OptionsCommand
 from f5py.cli.words import COMMON
 from f5py.errors import UsageError
@@ -63,7 +64,7 @@ def test_help_fits_on_a_screen(name: str, capfd: pytest.CaptureFixture[str], mon
     text, every = shown(capfd, name, "--help"), shown(capfd, name, "--help-all")
     assert len(text.splitlines()) <= 60
     words = {word.strip(",") for word in every.split()}
-    for option in declarations(COMMANDS[name].options).values():
+    for option in declarations(options_of(name)).values():
         names = set(option.names) if option.names else {(option.metavar or "").split()[0]}
         assert names.isdisjoint(words) == option.is_hidden
         if option.default is REQUIRED:
@@ -83,7 +84,7 @@ _OF_OTHERS = {
 def test_help_names_options_that_the_command_has(name: str, capfd: pytest.CaptureFixture[str]) -> None:
     described = shown(capfd, name, "--help-all").partition("Examples:")[0]
     named = set(re.findall(r"(?<![\w-])--[a-zA-Z][\w-]*", described))
-    declared = declarations(COMMANDS[name].options).values()
+    declared = declarations(options_of(name)).values()
     has = {spelling for option in declared if not option.is_hidden for spelling in option.spellings}
     assert {word for word in named - has - set(COMMON) if (name, word) not in _OF_OTHERS} == set()
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from f5py.cli import demo, main
+from f5py.cli import main, options
 
 CALLED = (
     "chromosome\tstart\tend\tnum_motifs_in_group\tcalled_sites\tcalled_sites_methylated\tmethylated_frequency\t"
@@ -52,7 +52,7 @@ def fake_steps(true: list[float], called: list[float]):
 
 @pytest.mark.parametrize("called", [[1.0, 0.5, 0.0], [0.4, 0.4, 0.4]])
 def test_a_wrong_result_is_an_error(tmp_path, capsys, monkeypatch, called):
-    monkeypatch.setattr(demo, "run_step", fake_steps([0.0, 0.5, 1.0], called))
+    monkeypatch.setattr(options, "run_step", fake_steps([0.0, 0.5, 1.0], called))
     assert run(str(tmp_path / "demo")) == 1
     captured = capsys.readouterr()
     assert "true frequency" in captured.out
@@ -60,7 +60,7 @@ def test_a_wrong_result_is_an_error(tmp_path, capsys, monkeypatch, called):
 
 
 def test_uses_only_its_own_folder(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(demo, "run_step", fake_steps([0.0, 1.0], [0.0, 1.0]))
+    monkeypatch.setattr(options, "run_step", fake_steps([0.0, 1.0], [0.0, 1.0]))
     (tmp_path / "mine.txt").write_text("keep")
     assert run(str(tmp_path)) == 1
     assert "not a demo's" in capsys.readouterr().err
@@ -73,13 +73,13 @@ def test_uses_only_its_own_folder(tmp_path, capsys, monkeypatch):
 
 
 def test_a_failing_step_leaves_no_old_result(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(demo, "run_step", fake_steps([0.0, 1.0], [0.0, 1.0]))
+    monkeypatch.setattr(options, "run_step", fake_steps([0.0, 1.0], [0.0, 1.0]))
     assert run(str(tmp_path / "demo")) == 0
 
     def fail(name: str, args: list[str]) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(demo, "run_step", fail)
+    monkeypatch.setattr(options, "run_step", fail)
     assert run(str(tmp_path / "demo")) == 1
     assert "No space left" in capsys.readouterr().err
     assert not (tmp_path / "demo" / "freq.tsv").exists()

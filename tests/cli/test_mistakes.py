@@ -20,7 +20,7 @@ import pysam
 import pytest
 
 import f5py
-from f5py.api.catalogue import COMMANDS
+from f5py.cli.commands import COMMANDS
 from f5py.errors import MissingDependencyError
 
 from ..made_data import error_line, run_command, standard_input

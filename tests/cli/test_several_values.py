@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import f5py
-from f5py.api.catalogue import COMMANDS
-from f5py.api.command import Command
+from f5py.cli.commands import COMMANDS
+from f5py.cli.doors import options_of
 from f5py.cli.words import expand
 from f5py.errors import UsageError
 from f5py.options import Kind, Option, declarations
@@ -29,10 +29,10 @@ def _written(option: Option, name: str) -> list[str]:
     return [f"{name}={value}"] if name.startswith("--") else [name, value]
 
 
-@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_other_options_are_refused_the_second_time(command: Command) -> None:
+@pytest.mark.parametrize("command", COMMANDS)
+def test_other_options_are_refused_the_second_time(command: str) -> None:
     """Also by another of their names."""
-    options = declarations(command.options).values()
+    options = declarations(options_of(command)).values()
     for option in options:
         if option.is_argument or option.refused is not None:
             continue
@@ -64,7 +64,7 @@ def test_how_it_is_told(words: str, said: str, capfd: pytest.CaptureFixture[str]
 
 def test_values_are_no_options(capfd: pytest.CaptureFixture[str]) -> None:
     """What stands in the place of a value is one, whatever it looks like."""
-    options = list(declarations(COMMANDS["map"].options).values())
+    options = list(declarations(options_of("map")).values())
     for words in (["-R", "-t", "-t", "4"], ["-t", "4", "--", "-t", "4"], ["-x", "-x", "-k", "-x"]):
         assert expand(words, options) == words
 

@@ -15,15 +15,16 @@ from typing import Any
 import pytest
 
 import f5py
-from f5py.api import catalogue
-from f5py.api.command import Command
+from f5py.cli import commands
+from f5py.cli.commands import Command
+from f5py.cli.doors import DOORS, options_of
 from f5py.errors import F5pyError
 from f5py.options import declarations
 from f5py.options.declaration import Group, Kind, Option
 
 from ...made_data import ReadSet, error_line, process_of, run_command, run_process, standard_input
 
-COMMANDS = {name: one for name, one in catalogue.COMMANDS.items() if one.functions}
+COMMANDS = {name: one for name, one in commands.COMMANDS.items() if hasattr(f5py, DOORS[name].__name__)}
 Values = dict[str, Any]
 
 #: What stands in the place of a file, and is none of ours.
@@ -48,7 +49,7 @@ def files_of(command: Command, written: bool) -> dict[str, Option]:
     """Find the options of a command that name a file or folder which is read, or written, by field."""
     return {
         field: option
-        for field, option in declarations(command.options).items()
+        for field, option in declarations(options_of(command.name)).items()
         if (option.kind in (Kind.FILE, Kind.PATH) or "FILE" in (option.metavar or ""))
         and (command.name, field) not in _NO_FILES
         and option.group is not Group.PARTS
@@ -122,7 +123,7 @@ def words(command: Command, values: Values) -> list[str]:
     """Write the command line with these values of options."""
     options: list[str] = []
     arguments: list[str] = []
-    for field, declared in declarations(command.options).items():
+    for field, declared in declarations(options_of(command.name)).items():
         value = values.get(field)
         several = value if isinstance(value, tuple) else () if value is None else (value,)
         for one in several:
@@ -233,7 +234,7 @@ def test_no_input_is_written_over(name: str, sound: dict[str, list[Values]], her
                                 (os.symlink if target.name.startswith("soft") else os.link)(read, target)
                             if target.suffix != ending:
                                 continue
-                            repeated = declarations(command.options)[output].repeated
+                            repeated = declarations(options_of(command.name))[output].repeated
                             chosen = given | {output: (target,) if repeated else os.path.relpath(target)}
                             assert run_command(*words(command, chosen)) == 2, (read, output, target)
                             line = error_line(capfd.readouterr().err)
@@ -270,7 +271,7 @@ def test_no_input_is_written_over_in_folders_and_pipes(made: ReadSet, here: Path
         assert run_process(process_of("meth-freq", "-i", table, "-o", output)).returncode == 0
 
 
-@pytest.mark.parametrize("name", [name for name in catalogue.COMMANDS if name not in ("demo", "compile")])  # need none
+@pytest.mark.parametrize("name", [name for name in commands.COMMANDS if name not in ("demo", "compile")])  # need none
 def test_without_arguments(name: str, here: Path, capfd: pytest.CaptureFixture[str]):
     """Also of the functions: what is missing is said in words."""
     with standard_input(Path(os.devnull)):
@@ -282,4 +283,4 @@ def test_without_arguments(name: str, here: Path, capfd: pytest.CaptureFixture[s
     assert told.out == ""
     if status == 2:
         with pytest.raises((F5pyError, TypeError), match=r"give |needs |name a file|no files"):
-            getattr(f5py, COMMANDS[name].functions[0].name)()
+            DOORS[name]()

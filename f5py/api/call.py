@@ -1,0 +1,287 @@
+"""Calls of the functions of ``import f5py``: keywords become an options object, with which a command runs."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from dataclasses import fields
+from difflib import get_close_matches
+from functools import wraps
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
+
+from f5py.api.documentation import docstring, is_result, signature
+from f5py.errors import UsageError
+from f5py.messages import console
+from f5py.options import Kind, Option, Options, declarations
+from f5py.options.declaration import REQUIRED, paths_read
+
+if TYPE_CHECKING:
+    from f5py.api.values import GivenFiles
+
+P = ParamSpec("P")
+Result = TypeVar("Result")
+#: Options classes by the names of the functions.
+FUNCTIONS: dict[str, type[Options]] = {}
+
+
+class Call:
+    """A run of a command with options as Python has them.
+
+    Parameters
+    ----------
+    kind : subclass of Options
+    run : callable
+        The command; takes the options and, of some commands, a function of a table.
+    given, more : mapping of str to object
+        Options by field, and ``progress``. Without `output`, or with None, none is named.
+    """
+
+    def __init__(self, kind: type[Options], run: Callable[..., Any], given: Mapping[str, object], **more: Any) -> None:
+        self._kind, self._run = kind, run
+        self._given: dict[str, Any] = {**given, **more}
+        self._progress = self._given.pop("progress", None)
+        if self._given.get("output") is None:
+            self._given.pop("output", None)
+
+    @property
+    def is_written(self) -> bool:
+        """Whether an output is named."""
+        return "output" in self._given
+
+    def value(self, *more: Any, **changed: Any) -> Any:
+        """Run the command; return its result.
+
+        Parameters
+        ----------
+        *more : Any
+            Arguments of the command after the options.
+        **changed : Any
+            Options in place of those that are given.
+
+        Raises
+        ------
+        F5pyError
+            Of the command, or for values that are none of an option.
+        """
+        from f5py.api.values import GivenFiles
+        from f5py.io.files.inputs_in_use import inputs_in_use
+        from f5py.messages.progress import told_to
+
+        given = self._given | changed
+        if given.get("engine") == "dask" and given.get("scheduler") is None:
+            from f5py.runs.clusters.dask_cluster import begin_workers
+
+            begin_workers(self._run.__module__)  # first of all: they need longest to start
+        with GivenFiles() as files, files.told(), told_to(self._progress), ExitStack() as inputs:
+            options = options_from(self._kind, given, files)
+            inputs.enter_context(inputs_in_use(paths_read(options)))
+            try:
+                result = self._run(options, *more)
+            except BrokenPipeError:
+                files.finish()  # which raises what has broken the pipe, if that was one of ours
+                raise
+            files.finish()
+        return result
+
+    def written(self, what: str) -> Any:
+        """Run a command whose output is no table; `what` goes to standard output only if that is asked for."""
+        if not self.is_written:
+            raise UsageError(f"output: name a file for {what}; '-' is standard output")
+        return self.value()
+
+    def unwritten(self) -> Any:
+        """Run a command that returns what it writes as text; without an output that is not written."""
+        return self.value() if self.is_written else self.value(output=os.devnull)
+
+    def table(self, returns: str | None) -> Any:
+        """Run a command that returns the table that it writes, as `unwritten` does; see `rows`."""
+        from f5py.api.tables import converter
+
+        of_arrow = (lambda table: table) if returns is None else converter(returns)
+        return of_arrow(self.unwritten())
+
+    def rows(self, returns: str | None) -> Any:
+        """Run a command that takes a function of a table, and return its tables as one.
+
+        Parameters
+        ----------
+        returns : {None, "arrow", "pandas", "polars"}
+            By default the command's own result if an output is named, else a `pyarrow.Table`.
+
+        Raises
+        ------
+        UsageError
+            `returns` is something else.
+        MissingDependencyError
+            The library of `returns` is not installed.
+        """
+        from f5py.api.tables import converter
+        from f5py.io.arrow.arrow import import_arrow
+
+        if returns is None and self.is_written:
+            return self.value()
+        of_arrow = converter(returns)
+        tables: list[Any] = []
+        self.value(tables.append)
+        return of_arrow(import_arrow()[0].concat_tables(tables).unify_dictionaries().combine_chunks())
+
+    def parsed(self, returns: str | None, columns: Mapping[str, str]) -> Any:
+        """Run a command that writes a table as text, and return it unless an output is named; see `rows`.
+
+        Parameters
+        ----------
+        columns : mapping of str to str
+            Arrow types by name; a number that is missing is ``.``.
+        """
+        from f5py.api.tables import converter, parse
+
+        if self.is_written and returns is None:
+            return self.value()
+        if self.is_written:
+            raise UsageError("output: the rows are returned instead of written; leave out output, or returns")
+        of_arrow = converter(returns)
+        text = io.BytesIO()
+        self.value(output=text)
+        return of_arrow(parse(text.getvalue(), columns))
+
+    def batches(self, returns: str | None) -> Iterator[Any]:
+        """Run a command in a thread and yield its tables as they come; see `rows`.
+
+        The command is never more than a table ahead of the caller, so that memory is bounded. It is ended when the
+        iterator is closed or no longer referred to. Raises errors of the command after the tables before.
+        """
+        from f5py.api.tables import converter, iterate
+
+        return iterate(self.value, converter(returns))
+
+
+def function(kind: type[Options], has_progress: bool = True) -> Callable[[Callable[P, Result]], Callable[P, Result]]:
+    """Document a function with the options that a class has, and check the keywords of its calls."""
+
+    def decorate(implementation: Callable[P, Result]) -> Callable[P, Result]:
+        parameters = inspect.signature(implementation).parameters
+        own = [name for name in ("returns", "step") if name in parameters] + ["progress"] * has_progress
+
+        @wraps(implementation)
+        def called(*values: Any, **given: Any) -> Any:
+            # of wrong calls the frames in here say nothing
+            try:
+                by_field = _by_field(implementation.__name__, kind, own, values, given)
+            except TypeError as problem:
+                raise problem.with_traceback(None) from None
+            try:
+                return cast("Callable[..., Any]", implementation)(**by_field)
+            except UsageError as problem:
+                raise problem.with_traceback(None) from None
+
+        FUNCTIONS[implementation.__name__] = kind
+        called.__doc__ = docstring(implementation.__doc__ or "", kind, has_progress)
+        called.__signature__ = signature(kind, own)  # type: ignore[attr-defined]
+        return cast("Callable[P, Result]", called)
+
+    return decorate
+
+
+def _by_field(
+    name: str, kind: type[Options], own: list[str], values: tuple[Any, ...], given: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the arguments of a call by field: also those by position, and by other long names of options.
+
+    Raises TypeError for keywords that are no options, for required ones that are missing, and for options that are
+    given twice.
+    """
+    declared, known = declarations(kind), [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    by_spelling = {
+        spelling[2:].replace("-", "_"): field
+        for field, option in declared.items()
+        for spelling in option.spellings
+        if spelling.startswith("--")
+    } | {field: field for field in (*known, *own)}
+    positional = [field for field, option in declared.items() if option.is_argument]
+    if len(values) > len(positional):
+        raise TypeError(f"{name}() takes {len(positional)} positional arguments but {len(values)} were given")
+    found: dict[str, Any] = dict(zip(positional, values, strict=False))
+    for keyword, value in given.items():
+        field = by_spelling.get(keyword)
+        if field is None:
+            near = get_close_matches(keyword, known, n=1)
+            raise TypeError(f"{name}() has no option {keyword!r}{f'; did you mean {near[0]}?' if near else ''}")
+        if field in found and field in positional:
+            raise TypeError(f"{name}() got multiple values for argument {field!r}")
+        if field in found:
+            raise TypeError(f"{name}() got multiple values for option {field!r}, one of them as {keyword!r}")
+        found[field] = value
+    missing = [
+        field
+        for field, option in declared.items()
+        if option.default is REQUIRED
+        and field not in found
+        and not is_result(field, option)
+        and all(found.get(other) is None for other in option.unless)
+    ]
+    if missing:
+        raise TypeError(f"{name}() needs {' and '.join(missing)}")
+    return found
+
+
+def options_from(kind: type[Options], given: Mapping[str, Any], files: GivenFiles) -> Any:
+    """Make an options object; values of a profile stand in for options that are not given."""
+    from f5py.api.values import option_value
+
+    declared = declarations(kind)
+    values = {
+        name: option_value(name, declared[name], value, files) if name in declared else value
+        for name, value in given.items()
+    }
+    command = next((field.default for field in fields(kind) if field.name == "command_line"), None)  # type: ignore[arg-type]
+    if command is not None and "command_line" not in values:
+        values["command_line"] = _command_line(str(command), declared, values)
+    if (profile := values.pop("profile", None)) is not None:
+        values = _with_profile(profile, declared, values)
+    return kind(**values)
+
+
+def _command_line(command: str, declared: Mapping[str, Option], values: Mapping[str, Any]) -> str:
+    """Write the command line that does the same."""
+    words, positional = command.split(), []
+    for name, option in declared.items():
+        value = values.get(name, option.default)
+        if value == option.default:
+            continue
+        if option.is_argument:
+            positional += list(value) if option.repeated else [value]
+            continue
+        spelling = option.names[-1]
+        if option.kind is Kind.FLAG:
+            words.append(spelling)
+        elif option.kind is Kind.YES_NO:
+            words.append(f"{spelling}={'yes' if value else 'no'}")
+        else:
+            for one in value if option.repeated else [value]:
+                words += [spelling, str(one)]
+    return shlex.join([*words, *positional])
+
+
+def _with_profile(name: str, declared: Mapping[str, Option], values: dict[str, Any]) -> dict[str, Any]:
+    from f5py.options.cores import usable_cores
+    from f5py.options.profiles import PROFILES, load_profile
+
+    profile = load_profile(name).values()
+    if name in PROFILES:  # those of kinds of machines, of which this one may be a small part
+        profile["threads"] = min(profile["threads"], usable_cores())
+    if "gpu" in values:
+        profile.pop("disable_cuda", None)
+    values = {option: value for option, value in profile.items() if option in declared} | values
+    shown = {option: one.default for option, one in declared.items()} | profile | values
+    console.note(
+        "set_opt_profile",
+        f"max-lf: {shown['cuda_max_lf']:.1f}, avg-epk: {shown['cuda_avg_epk']:.1f}, "
+        f"max-epk: {shown['cuda_max_epk']:.1f}, K: {shown['batchsize'] or 'auto'}, "
+        f"B: {shown['max_bases'] / 1e6:.1f}M, t: {shown['threads']}, "
+        f"ultra-thresh: {shown['ultra_thresh'] / 1e3:.1f}k, iop: {shown['iop'] or 'auto'}",
+    )
+    return values
