@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import queue
-import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Any, Generic, TypeVar
 
@@ -27,9 +26,6 @@ _MOST_BEHIND = 2
 _PATIENCE_SECONDS = 0.8
 #: How long `Outputs` waits, after that, for a writer that it has asked to stop.
 _STOP_SECONDS = 0.4
-#: Threads that come back from compiled code wait so long for the interpreter, if another thread has it: many are there
-#: for short.
-_SWITCH_SECONDS = 5e-4
 #: How the names of this module's threads begin.
 THREAD_PREFIX = "f5py-stage-"
 _WRITER = f"{THREAD_PREFIX}writer"
@@ -38,18 +34,6 @@ _WRITER = f"{THREAD_PREFIX}writer"
 _left_open: list[ExitStack] = []
 
 
-@contextmanager
-def _short_turns() -> Iterator[None]:
-    """Shorten the interpreter's switch interval."""
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
-
-
-@_short_turns()
 def run_pipeline(
     load: Iterable[T],
     compute: Callable[[T], object],

@@ -32,7 +32,7 @@ from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.outputs.program_line import header_with_program
 from f5py.pipeline.runner import Outputs, run_pipeline
-from f5py.threads.pool import FEW_THREADS, kept_memory, part_of_threads
+from f5py.threads.pool import FEW_THREADS, part_of_threads
 
 if TYPE_CHECKING:
     import pysam
@@ -170,7 +170,7 @@ def map_all(
         finally:
             times.begin("")
 
-    with Outputs() as outputs, kept_memory():
+    with Outputs() as outputs:
         bar = outputs.enter_context(progress("bytes", n_bytes))
 
         def advance(size: int) -> None:
