@@ -155,7 +155,7 @@ def stub() -> str:
         FUNCTIONS[name] for name, one in functions.items() if "progress" in inspect.signature(one).parameters
     }
     texts = [text for name in functions for text in _keywords_of(FUNCTIONS[name], FUNCTIONS[name] in with_progress)]
-    return f"{_STUB_HEAD}{''.join(dict.fromkeys(texts))}"
+    return f"{_STUB_HEAD}{''.join(dict.fromkeys(texts)).rstrip()}\n"
 
 
 def _keywords_of(options: type, has_progress: bool = False) -> Iterator[str]:
