@@ -128,24 +128,24 @@ def test_reports_have_the_fields_of_their_types(inputs: dict[str, Any], tmp_path
 
 #: A call of each function, and the type of its result.
 _CALLS = """
-f5py.call_methylation(bam="b", genome="g", pod5=["a", "b"], max_bases="5M", window=[("c", 1, 2), "c:3-4"])  # _Arrow
-f5py.call_methylation(bam="b", genome="g", returns="pandas", meth_model=f5py.train(genome="g"))  # _Pandas
-f5py.call_methylation(bam="b", genome="g", returns="polars")  # _Polars
+f5py.call_methylation(bam="b", genome="g", pod5=["a", "b"], max_bases="5M", window=[("c", 1, 2), "c:3-4"])  # Arrow
+f5py.call_methylation(bam="b", genome="g", returns="pandas", meth_model=f5py.train(genome="g"))  # Pandas
+f5py.call_methylation(bam="b", genome="g", returns="polars")  # Polars
 f5py.call_methylation(bam="b", genome="g", output="x")  # RunCounts
 f5py.call_methylation(bam="b", genome="g", output_format="none", bedmethyl="x")  # RunCounts
 f5py.call_methylation(reads="r", genome="g", modbam_output_name="x")  # RunCounts
-f5py.iter_calls(bam="b", genome="g")  # Iterator[f5py._Arrow]
-f5py.iter_calls(bam="b", genome="g", returns="pandas")  # Iterator[f5py._Pandas]
-f5py.eventalign(bam="b", genome="g")  # _Arrow
+f5py.iter_calls(bam="b", genome="g")  # Iterator[f5py.Arrow]
+f5py.iter_calls(bam="b", genome="g", returns="pandas")  # Iterator[f5py.Pandas]
+f5py.eventalign(bam="b", genome="g")  # Arrow
 f5py.eventalign(bam="b", genome="g", m6anet_json="folder")  # RunCounts
-f5py.iter_events(bam="b", genome="g", returns="polars")  # Iterator[f5py._Polars]
-f5py.resquiggle("r", ["a", "b"], read_ids=["x"])  # _Arrow
+f5py.iter_events(bam="b", genome="g", returns="polars")  # Iterator[f5py.Polars]
+f5py.resquiggle("r", ["a", "b"], read_ids=["x"])  # Arrow
 f5py.resquiggle("r", "a", paf=True, output="x")  # RunCounts
-f5py.frequencies(["a", "b"], returns="pandas")  # _Pandas
-f5py.frequencies(f5py.iter_calls(bam="b", genome="g"))  # _Arrow
-f5py.merge_frequencies(["a", "b"])  # _Arrow
-f5py.compare("a", "b", output="x")  # _Arrow
-f5py.fast5_check(reads="r")  # _Arrow
+f5py.frequencies(["a", "b"], returns="pandas")  # Pandas
+f5py.frequencies(f5py.iter_calls(bam="b", genome="g"))  # Arrow
+f5py.merge_frequencies(["a", "b"])  # Arrow
+f5py.compare("a", "b", output="x")  # Arrow
+f5py.fast5_check(reads="r")  # Arrow
 f5py.fast5_check(reads="r", output="x")  # tuple[int, int]
 f5py.index("r", slow5=["a", "b"])  # IndexSummary
 f5py.map_reads("g", "r", output="x")  # MapCounts
