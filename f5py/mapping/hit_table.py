@@ -13,7 +13,9 @@ CONTIG, REVERSE, QS, QE, RS, RE, FIRST, COUNT, SCORE, SCORE0, HASH = range(11)
 ID, PARENT, SUBSC, N_SUB, MLEN, BLEN = range(11, 17)
 SPLIT, SPLIT_INV, INVERSION, RETAINED, DIVERGENCE = range(17, 22)
 ALIGNED, DP_SCORE, DP_MAX, DP_MAX2, N_AMBI, OPS, N_OPS, N_GAP, N_GAPOPEN, MAPQ, PRIMARY, READ = range(22, 34)
-N_FIELDS = 34
+#: 1 if the read has its transcript's strand, 2 if the other one, 0 if that is not known.
+TRANSCRIPT = 34
+N_FIELDS = 35
 
 DIVERGENCE_BITS = 60
 #: Parent of a hit without one: dropped, or to be its own when hits are numbered again.

@@ -16,7 +16,10 @@ _SEEDS = "of the preset"
 #: One or two whole numbers.
 _NUMBERS, _LIKE = "[0-9]+(,[0-9]+)?", "like 400 or 400,200"
 #: Presets; the numbers behind them are in `f5py.mapping.settings`.
-MAP_PRESETS = ("map-ont", "map-pb", "map-hifi", "lr:hq", "rna", "ava-ont", "darwin", "darwin-paper")
+_SPLICED_PRESETS = ("splice", "splice:hq", "cdna")
+MAP_PRESETS = (
+    "map-ont", "map-pb", "map-hifi", "lr:hq", "rna", *_SPLICED_PRESETS, "ava-ont", "darwin", "darwin-paper",
+)  # fmt: skip
 _DARWIN_PRESETS = ("darwin", "darwin-paper")
 #: Those that maximal exact matches can be the seeds of.
 MEM_PRESETS = ("map-ont", "map-hifi", "lr:hq", "rna")
@@ -27,6 +30,8 @@ _OVERLAPS = "for overlaps of reads give -x ava-ont or -x darwin"
 _NOT_OF_TILES = (
     "write_index", "w", "hpc", "frequent", "frequent_bounds", "rescue_distance", "frequent_in_read", "max_gap",
     "bandwidths", "min_count", "min_chain_score", "max_chain_skip", "max_chain_iter", "zdrop", "min_score",
+    "splice", "transcript_strand", "junctions", "max_intron", "non_canonical", "junction_bonus", "splice_flank",
+    "end_seed_penalty", "no_end_filter",
 )  # fmt: skip
 _MIN_MEM = 17
 #: Bases of a batch, by default, for each thread, and at least and at most.
@@ -34,6 +39,8 @@ _BASES_OF_THREAD, _FEWEST_BASES, _MOST_BASES = 2_000_000, 4_000_000, 20_000_000
 #: At most with a GPU from the beginning: what the CPU threads have begun when it is ready, they finish.
 _MOST_BASES_FOR_GPU = 8_000_000
 _INT8_MOST = 127
+#: Chains have a table of all differences up to this.
+_MOST_INTRON = 10_000_000
 #: More than all minimizers of a read, which none is: 0 switches this filter off.
 _ALL = 2.0
 #: A field of a header line. Text need not be ASCII, but bytes that are no text come as surrogates.
@@ -103,8 +110,6 @@ class MapOptions(GpuOptions):
     no_long_join: bool = refused("--no-long-join", kind=Kind.FLAG, reason=f"give -r 500,500, or {_MINIMAP2}")
     rmq: bool = refused("--rmq", kind=Kind.YES_NO, reason=f"chains are made by -r and -g; {_MINIMAP2} --rmq=yes")
     end_bonus: int | None = refused("--end-bonus", kind=Kind.INTEGER, reason=f"{_MINIMAP2} --end-bonus")
-    strand_of_splicing: str | None = option("-u", group=Group.OUTPUT, choices=("f",),
-        help="Accepted as minimap2 has it; changes nothing without splicing.")  # fmt: skip
     report: tuple[str, ...] = option("--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT,
         repeated=True, default=(), see="formats.md#run-report", brief="Write a report: .html, .json or _mqc.json",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
@@ -123,6 +128,15 @@ class MapOptions(GpuOptions):
     seeds: str = option("--seeds", group=Group.MAPPING, choices=("minimizer", "mem"), default="minimizer",
         help="What reads and reference are compared by: minimizers, as minimap2, or maximal exact matches "
         "(MEM).")  # fmt: skip
+    splice: bool = flag("--splice", group=Group.MAPPING,
+        help="Align over introns with the scores of the preset, unlike -x splice.")  # fmt: skip
+    transcript_strand: str | None = option("-u", group=Group.MAPPING, choices=("f", "b", "r", "n"),
+        default_words=_SEEDS, brief="Introns: f for direct RNA",
+        help="Align over introns, and look for GT..AG on the strand of the read (f: direct RNA), on the other one (r), "
+        "on both (b) or on none (n: introns only with -x splice or --splice).")  # fmt: skip
+    junctions: str | None = option("--junc-bed", kind=Kind.FILE, group=Group.MAPPING, brief="Annotated introns, BED",
+        help="Prefer introns of this BED file, plain or compressed: genes with 12 columns, or introns with "
+        "6.")  # fmt: skip
     min_mem: int | None = option("--min-mem", kind=Kind.INTEGER, group=Group.LIMITS, at_least=15, at_most=255,
         default_words="17", help="Shortest exact match that is a seed, with --seeds mem.")  # fmt: skip
     frequent: float | None = option("-f", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=_MOST_NUMBER,
@@ -139,8 +153,21 @@ class MapOptions(GpuOptions):
     max_gap: int | None = option("-g", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
         help="Largest gap without a seed in a chain.")  # fmt: skip
     bandwidths: str | None = option("-r", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS,
-        pattern_words=_LIKE, default_words="500,20000",
+        pattern_words=_LIKE, default_words=_SEEDS,
         help="Bandwidths of chaining, and of joining chains over long gaps.")  # fmt: skip
+    max_intron: int | None = option("-G", kind=Kind.BASES, group=Group.LIMITS, at_least=1, at_most=_MOST_INTRON,
+        default_words="200K", help="Longest intron, with -x splice or --splice.")  # fmt: skip
+    non_canonical: int | None = option("-C", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS,
+        help="Penalty of each end of an intron that is not GT..AG.")  # fmt: skip
+    junction_bonus: int | None = option("--junc-bonus", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0,
+        default_words=_SEEDS, help="Bonus of each end of an intron that --junc-bed has.")  # fmt: skip
+    splice_flank: bool | None = option("--splice-flank", kind=Kind.YES_NO, group=Group.LIMITS, default_words=_SEEDS,
+        help="Penalize introns without a purine behind GT or a pyrimidine before AG by half of -C.")  # fmt: skip
+    end_seed_penalty: int | None = option("--end-seed-pen", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0,
+        default_words="6",
+        help="Score that seeds at the ends of spliced reads need, besides the logarithm of their "
+        "distance.")  # fmt: skip
+    no_end_filter: bool = flag("--no-end-flt", group=Group.LIMITS, help="Keep poor seeds at the ends of chains.")
     min_count: int | None = option("-n", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words="3",
         help="Fewest seeds of a chain.")  # fmt: skip
     min_chain_score: int | None = option("-m", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
@@ -166,7 +193,7 @@ class MapOptions(GpuOptions):
         help="Penalties of a base in a gap; a gap of l bases costs the smaller of O1 + l E1 and O2 + l "
         "E2.")  # fmt: skip
     zdrop: str | None = option("-z", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE,
-        default_words="400,200",
+        default_words=_SEEDS,
         help="Drop of the score at which an alignment ends, and at which an inversion is looked for.")  # fmt: skip
     min_score: int | None = option("-s", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS,
         help="Smallest score of a hit.")  # fmt: skip
@@ -188,16 +215,11 @@ class MapOptions(GpuOptions):
             yield from self.only_with("READS", "report", advice="it is about reads, of which none are given")
         if not self.report:
             yield from self.only_with("--report", "sample")
-        others = self.given("hpc") + ([] if self.preset in MEM_PRESETS else [preset])
-        advice = f"exact matches are seeds without compressed homopolymers, with -x {', '.join(MEM_PRESETS)}"
+        others = self.given("hpc", "splice", "transcript_strand") + ([] if self.preset in MEM_PRESETS else [preset])
+        advice = f"exact matches are seeds without compressed homopolymers or introns, with -x {', '.join(MEM_PRESETS)}"
         yield from self.not_with(others, "seeds", advice=advice)
         if self.seeds != "mem":
             yield from self.only_with("--seeds mem", "min_mem")
-        if self.preset.startswith(("splice", "cdna")):
-            yield (
-                f"-x {self.preset}: f5py does not align over introns; type: minimap2 -ax splice -uf -k14 "
-                f"{self.reference} {' '.join(self.reads) or 'READS'} | samtools sort -o mapped.bam"
-            )
         if self.preset not in MAP_PRESETS:
             yield f"-x {self.preset}: choose from {', '.join(MAP_PRESETS)}"
         if not self.reads and self.write_index is None:
@@ -224,6 +246,21 @@ class MapOptions(GpuOptions):
     def is_darwin(self) -> bool:
         """Whether reads are aligned in tiles."""
         return self.preset in _DARWIN_PRESETS
+
+    @property
+    def is_spliced(self) -> bool:
+        """Whether reads are aligned over introns."""
+        return self.preset in _SPLICED_PRESETS or self.splice or self.transcript_strand in ("f", "b", "r")
+
+    @property
+    def without_effect(self) -> list[str]:
+        """Options about introns that are given although reads are not aligned over introns."""
+        of_ends = "non_canonical", "junction_bonus", "splice_flank", "end_seed_penalty", "junctions"
+        return self.given(*(() if self._begins_spliced else ("max_intron",)), *(() if self.is_spliced else of_ends))
+
+    @property
+    def _begins_spliced(self) -> bool:
+        return self.preset in _SPLICED_PRESETS or self.splice
 
     @property
     def kind(self) -> str:
@@ -258,10 +295,16 @@ class MapOptions(GpuOptions):
             "min_cnt": self.min_count, "min_sc": self.min_chain_score, "pri_ratio": self.secondary_ratio,
             "best_n": self.max_secondary or None, "mask": self.mask, "max_skip": self.max_chain_skip,
             "max_iter": self.max_chain_iter, "match": self.match, "mismatch": self.mismatch,
-            "min_dp_max": self.min_score,
+            "min_dp_max": self.min_score, "spliced": self.is_spliced or None,
+            "directions": "nfrb".find(self.transcript_strand) if self.transcript_strand else None,
+            "non_canonical": self.non_canonical, "junction_bonus": self.junction_bonus,
+            "splice_flank": self.splice_flank, "end_seed_penalty": self.end_seed_penalty,
+            "trim_ends": False if self.no_end_filter else None,
             "min_mem": (self.min_mem or _MIN_MEM) if self.seeds == "mem" else None,
         }  # fmt: skip
         changed: dict[str, Any] = {name: value for name, value in single.items() if value is not None}
+        if self.max_intron is not None and self._begins_spliced:
+            changed |= dict.fromkeys(("max_gap_ref", "bw", "bw_long"), self.max_intron)
         for spelling, text, names in (
             ("-U", self.frequent_bounds, ("min_mid_occ", "max_mid_occ")), ("-r", self.bandwidths, ("bw", "bw_long")),
             ("-O", self.gap_open, ("q", "q2")), ("-E", self.gap_extend, ("e", "e2")),
@@ -303,8 +346,16 @@ def parse_read_group(text: str) -> str:
     return line
 
 
-def check_scores(match: int, mismatch: int, opens: tuple[int, int], extends: tuple[int, int]) -> None:
-    """Raise `UsageError` for scores that cannot be had: differences of neighbouring cells must fit into a byte."""
+def check_scores(
+    match: int, mismatch: int, opens: tuple[int, int], extends: tuple[int, int], of_site: int | None = None
+) -> None:
+    """Raise `UsageError` for scores that cannot be had: differences of neighbouring cells must fit into a byte.
+
+    Parameters
+    ----------
+    of_site : int, optional
+        Of spliced reads: what the end of an intron can cost or gain.
+    """
     if extends[0] < extends[1] or opens[0] + extends[0] > opens[1] + extends[1]:
         raise UsageError(
             f"-O {opens[0]},{opens[1]} -E {extends[0]},{extends[1]}: the second gap must be dearer to open and not "
@@ -314,6 +365,16 @@ def check_scores(match: int, mismatch: int, opens: tuple[int, int], extends: tup
         mismatch > 2 * (opens[0] + extends[0])
     ):
         raise UsageError("-A, -B, -O and -E: are too large; O2+E2+A must be at most 127, and B at most twice O1+E1")
+    if of_site is None:
+        return
+    if opens[1] <= opens[0] + extends[0]:
+        raise UsageError(
+            f"-O {opens[0]},{opens[1]} -E {extends[0]},{extends[1]}: the opening of an intron, O2, must exceed O1+E1"
+        )
+    if opens[1] + 2 * of_site + opens[0] + extends[0] + match > _INT8_MOST:
+        raise UsageError(
+            "-A, -O, -E, -C and --junc-bonus: are too large; O2 + 2 (C + bonus) + O1 + E1 + A must be at most 127"
+        )
 
 
 def _numbers(spelling: str, text: str) -> list[int]:

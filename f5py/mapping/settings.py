@@ -16,7 +16,11 @@ from f5py.mapping.darwin.darwin_settings import DarwinSettings
 K, W, HPC, MAX_MAX_OCC, OCC_DIST, MAX_GAP, BW, BW_LONG, MIN_CNT, MIN_SC = range(10)
 BEST_N, MAX_SKIP, MAX_ITER, MATCH, MISMATCH, Q, E, Q2, E2, ZDROP, ZDROP_INV, MIN_DP_MAX = range(10, 22)
 AVA, EQX, MID_OCC = range(22, 25)
-N_INTEGERS = 25
+SPLICED, DIRECTIONS, SPLICE_FLANK, NON_CANONICAL, JUNCTION_BONUS, MAX_CELLS, END_SEED_PENALTY, TRIM_ENDS = range(25, 33)
+REACH_T, REACH_Q = range(33, 35)
+N_INTEGERS = 35
+# Directions of transcription: the read has the strand of its transcript, the other strand, or either.
+FORWARD, BACKWARD, BOTH = 1, 2, 3
 # Places in the array of float32 numbers.
 Q_OCC_FRAC, PRI_RATIO, MASK, GAP_PENALTY = range(4)
 
@@ -75,6 +79,19 @@ class MapSettings(NamedTuple):
     min_mem: int = 0  # shortest exact match that is a seed; 0: seeds are minimizers
     ava: bool = False  # overlaps of reads: all chains, no alignment to oneself, each pair once
     eqx: bool = False
+    # spliced: introns are aligned (``--splice``); directions: bits `FORWARD` and `BACKWARD` (``-u``)
+    spliced: bool = False
+    directions: int = 0
+    splice_flank: bool = False  # a purine or pyrimidine beside GT..AG counts
+    # max_gap_ref, non_canonical, junction_bonus: ``-G -C --junc-bonus``; 0 for `max_gap`
+    max_gap_ref: int = 0
+    non_canonical: int = 0
+    junction_bonus: int = 0
+    # max_cells: largest matrix of an alignment, 0 for any; end_seed_penalty, trim_ends: ``--end-seed-pen``,
+    # ``--no-end-flt``
+    max_cells: int = MAX_MATRIX_CELLS
+    end_seed_penalty: int = 6
+    trim_ends: bool = True
     # candidates and tiles in the place of minimizers and chains; a gap of l bases costs ``q + l * e``
     darwin: DarwinSettings | None = None
 
@@ -84,6 +101,11 @@ _HIFI = MapSettings(
     min_dp_max=200,
 )  # fmt: skip
 _ONT = MapSettings()
+_SPLICE = _ONT._replace(
+    w=5, max_gap=2000, max_gap_ref=200_000, bw=200_000, bw_long=200_000, match=1, mismatch=2, q=2, e=1, q2=32, e2=0,
+    zdrop=200, zdrop_inv=100, max_cells=0, spliced=True, directions=BOTH, splice_flank=True, non_canonical=9,
+    junction_bonus=9,
+)  # fmt: skip
 _DARWIN = _ONT._replace(k=14, w=1, match=1, mismatch=1, q=0, e=1, q2=0, e2=1, darwin=DarwinSettings())
 #: minimap2's presets by their names, and Darwin's: with what f5py has mended, and as published.
 PRESETS = {
@@ -93,6 +115,9 @@ PRESETS = {
     "lr:hq": _HIFI._replace(match=2, mismatch=4, q=4, e=2, q2=24, e2=1, min_dp_max=80),
     "rna": _ONT._replace(k=14),
     "ava-ont": _ONT._replace(w=5, min_sc=100, pri_ratio=0.0, bw=2000, bw_long=2000, occ_dist=0, ava=True),
+    "splice": _SPLICE,
+    "splice:hq": _SPLICE._replace(mismatch=4, q=6, q2=24, junction_bonus=5),
+    "cdna": _SPLICE,
     "darwin": _DARWIN,
     "darwin-paper": _DARWIN._replace(darwin=DarwinSettings(after_seed=False, spread=False)),
 }
@@ -104,7 +129,7 @@ class Parameters(NamedTuple):
     integers: NDArray[np.int64]  # shape (N_INTEGERS,)
     floats: NDArray[np.float32]  # shape (4,)
     # shape (n,): what a chain pays where the distances on read and reference differ by ``index``, if the span does not
-    # limit it
+    # limit it; of spliced reads shape (2 * n,), the second half where the distance on the reference is the longer one
     gap_penalty: NDArray[np.int32]
 
 
@@ -124,7 +149,11 @@ def gap_penalties(settings: MapSettings) -> NDArray[np.int32]:
     per_base = np.float32(np.float64(np.float32(0.8)) * 0.01 * settings.k)
     logarithm = log2_approximation(difference + 1)
     logarithm[0] = 0
-    return (per_base * difference.astype(np.float32) + np.float32(0.5) * logarithm).astype(np.int32)
+    linear = per_base * difference.astype(np.float32)
+    penalties = (linear + np.float32(0.5) * logarithm).astype(np.int32)
+    if settings.spliced:
+        penalties = np.concatenate([penalties, np.minimum(linear, logarithm).astype(np.int32)])
+    return penalties
 
 
 def parameters(settings: MapSettings, mid_occ: int) -> Parameters:
@@ -136,10 +165,13 @@ def parameters(settings: MapSettings, mid_occ: int) -> Parameters:
         Largest number of places of a minimizer that is always used.
     """
     s = settings
+    reach_t = max(s.max_gap_ref or s.max_gap, s.bw)
+    reach_q = s.max_gap if s.spliced else reach_t
     integers = np.array(
         [s.k, s.w, s.hpc, s.max_max_occ, s.occ_dist, s.max_gap, s.bw, s.bw_long, s.min_cnt, s.min_sc, s.best_n,
          s.max_skip, s.max_iter, s.match, s.mismatch, s.q, s.e, s.q2, s.e2, s.zdrop, s.zdrop_inv, s.min_dp_max,
-         s.ava, s.eqx, mid_occ],
+         s.ava, s.eqx, mid_occ, s.spliced, s.directions, s.splice_flank, s.non_canonical, s.junction_bonus,
+         s.max_cells, s.end_seed_penalty, s.trim_ends, reach_t, reach_q],
         np.int64,
     )  # fmt: skip
     per_base = np.float32(np.float64(np.float32(0.8)) * 0.01 * s.k)

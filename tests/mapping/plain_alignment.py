@@ -1,4 +1,4 @@
-"""Alignment of two stretches cell by cell: the definition of `f5py.mapping.align.base_alignment`."""
+"""Alignment of two stretches cell by cell, also over introns: the definition of `f5py.mapping.align.base_alignment`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PairAlignment(NamedTuple):
     best_t: int
     best_q: int
     dropped: bool
-    cigar: list[tuple[int, int]]  # length and operation (0 M, 1 I, 2 D)
+    cigar: list[tuple[int, int]]  # length and operation (0 M, 1 I, 2 D, 3 N)
 
 
 def plain_alignment(
@@ -128,7 +128,111 @@ def _chosen(first: int, last: int, is_best: list[bool]) -> int:
     return first + next(i for i in order if is_best[i])
 
 
-def _path(cells: dict[tuple[int, int], tuple[int, list[bool]]], i: int, j: int) -> list[tuple[int, int]]:
+#: Donor and acceptor, and the bases that are good behind and before them: by direction, then on reversed targets.
+_SITES = {
+    (1, False): ("GT", "AG", "AG", "CT"), (2, False): ("CT", "AC", "AG", "CT"),
+    (1, True): ("GA", "TG", "CT", "AG"), (2, True): ("CA", "TC", "CT", "AG"),
+}  # fmt: skip
+
+
+def plain_signals(
+    target: NDArray[np.uint8],
+    direction: int,
+    backwards: bool,
+    introns: list[tuple[int, int, int]],
+    settings: MapSettings,
+) -> tuple[list[int], list[int]]:
+    """Scores of introns that begin behind, and end at, each base.
+
+    Parameters
+    ----------
+    target : uint8
+        Reversed if `backwards`.
+    direction : int
+        0 for none, 1 or 2.
+    introns : list of (int, int, int)
+        Annotated: first base and base behind the last one of the target as it is on the reference; strand.
+    """
+    n = len(target)
+    if direction == 0:
+        return [0] * n, [0] * n
+    donors, acceptors = [-settings.non_canonical] * n, [-settings.non_canonical] * n
+    text = "".join("ACGTN"[code] for code in target)
+    donor, acceptor, behind, before = _SITES[direction, backwards]
+    flank = -(settings.non_canonical // 2) if settings.splice_flank else 0
+    for i in range(n - 4):
+        if text[i + 1 : i + 3] == donor:
+            donors[i] = 0 if text[i + 3] in behind else flank
+    for i in range(2, n):
+        if text[i - 1 : i + 1] == acceptor:
+            acceptors[i] = 0 if text[i - 2] in before else flank
+    on_strand = [(first, end) for first, end, strand in introns if strand == (1 if direction == 1 else -1)]
+    if backwards:
+        on_strand = [(n - end, n - first) for first, end in on_strand]
+    for i in {first - 1 for first, _ in on_strand if first > 0}:
+        donors[i] += settings.junction_bonus
+    for i in {end - 1 for _, end in on_strand}:
+        acceptors[i] += settings.junction_bonus
+    return donors, acceptors
+
+
+def plain_spliced_alignment(
+    target: NDArray[np.uint8],
+    query: NDArray[np.uint8],
+    signals: tuple[list[int], list[int]],
+    settings: MapSettings,
+    zdrop: int | None = None,
+    right: bool = False,
+    to_corner: bool = True,
+) -> PairAlignment:
+    """Align two stretches over introns; parameters as of `plain_alignment`, without a band."""
+    n, m, s = len(target), len(query), settings
+    donors, acceptors = signals
+    edge = [0] + [-min(s.q + s.e * i, s.q2) for i in range(1, max(n, m) + 2)]
+    score = {(-1, -1): 0, **{(i, -1): edge[i + 1] for i in range(n)}, **{(-1, j): edge[j + 1] for j in range(m)}}
+    deletion: dict[tuple[int, int], int] = {}
+    insertion: dict[tuple[int, int], int] = {}
+    intron: dict[tuple[int, int], int] = {}
+    cells: dict[tuple[int, int], tuple[int, list[bool]]] = {}
+    best, best_t, best_q, dropped = 0, -1, -1, False
+    for d in range(n + m - 1):
+        first, last = max(0, d - m + 1), min(n - 1, d)
+        for i in range(first, last + 1):
+            j = d - i
+            lowest = -(1 << 40)
+            a = deletion[i, j] = max(score[i - 1, j] - s.q, deletion.get((i - 1, j), lowest)) - s.e
+            b = insertion[i, j] = max(score[i, j - 1] - s.q, insertion.get((i, j - 1), lowest)) - s.e
+            donor = donors[i - 1] if i else 0
+            c = intron[i, j] = max(score[i - 1, j] + donor - s.q2, intron.get((i - 1, j), lowest))
+            z, state = score[i - 1, j - 1] + _base_score(int(target[i]), int(query[j]), s), 0
+            for k, value in enumerate((a, b, c + acceptors[i]), 1):
+                if value > z or (right and value == z):
+                    z, state = value, k
+            score[i, j] = z
+            over = a - z + s.q, b - z + s.q, c - z + s.q2 - donors[i]
+            cells[i, j] = state, [value > 0 or (right and value == 0) for value in over]
+        if zdrop is not None:
+            here = max(score[i, d - i] for i in range(first, last + 1))
+            t = _chosen(first, last, [score[i, d - i] == here for i in range(first, last + 1)])
+            if here > best:
+                best, best_t, best_q = here, t, d - t
+            elif t >= best_t and d - t >= best_q and best - here > zdrop:
+                dropped = True
+                break
+    corner = -(1 << 30) if dropped else score[n - 1, m - 1]
+    length = (s.q2 - s.q) // s.e - 1
+    shortest = length + (s.q2 > s.q + s.e + length * s.e)
+    if to_corner and not dropped:
+        path = _path(cells, n - 1, m - 1, shortest)
+    else:
+        path = _path(cells, best_t, best_q, shortest) if best_t >= 0 and best_q >= 0 else []
+    return PairAlignment(corner, best, best_t, best_q, dropped, path)
+
+
+def _path(
+    cells: dict[tuple[int, int], tuple[int, list[bool]]], i: int, j: int, shortest_intron: int | None = None
+) -> list[tuple[int, int]]:
+    """Path that ends at a cell; with `shortest_intron`, state 3 is an intron, as is a border gap of that length."""
     ops: list[int] = []
     came = 0
     while i >= 0 and j >= 0:
@@ -139,10 +243,12 @@ def _path(cells: dict[tuple[int, int], tuple[int, list[bool]]], i: int, j: int) 
         else:  # out of the band: above it or below
             came = 2 if i < j else 1
         op = 0 if came == 0 else (2 if came in (1, 3) else 1)
+        if came == 3 and shortest_intron:
+            op = 3
         ops.append(op)
         i -= op != 1
-        j -= op != 2
-    ops += [2] * (i + 1) + [1] * (j + 1)
+        j -= op < 2
+    ops += [3 if shortest_intron and i >= shortest_intron else 2] * (i + 1) + [1] * (j + 1)
     merged: list[tuple[int, int]] = []
     for op in reversed(ops):
         if merged and merged[-1][1] == op:

@@ -89,7 +89,7 @@ def test_truncated_bam_is_refused(files: Path, capfd: pytest.CaptureFixture[str]
         (["-U", f"10,{10**30}"], "at most 2147483647"),
         (["-f", "1e300"], "at most"),
         (["--paf"], "PAF is written"),
-        (["-x", "splice"], "minimap2 -ax splice"),
+        (["-x", "splice:sr"], "choose from"),
         (["-x", "nothing"], "choose from"),
         (["-x", "ava-ont"], "PAF"),
     ],

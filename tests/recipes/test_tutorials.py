@@ -63,8 +63,12 @@ def test_r9_archive(ecoli: Path, tmp_path: Path):
 @pytest.mark.shared
 def test_rna004_m6anet(shared_data: Path, tmp_path: Path):
     pytest.importorskip("pod5")
-    names = ("dorado_aligned.bam", "reads.pod5", "ref.fa")
+    names = ("dorado_aligned.bam", "reads.pod5", "reads.fastq", "ref.fa")
     folder_of(shared_data / "rna004_lacz", tmp_path, *names)
+    cut, intron = 180, f"GTAAGT{'CATTACGGTCTAACTTGCCA' * 30}TTTCAG"
+    with pysam.FastaFile(str(tmp_path / "ref.fa")) as file:
+        (name,), (bases,) = file.references, map(file.fetch, file.references)
+    (tmp_path / "genome.fa").write_text(f">{name}\n{bases[:cut]}{intron}{bases[cut:]}\n")
     # the weights, which the tutorial downloads, may lie beside the tools
     places = [Path(place) for place in os.environ.get("F5PY_RECIPE_PATH", "").split(os.pathsep)]
     weights = next((place / WEIGHTS for place in places if (place / WEIGHTS).is_file()), None)
@@ -76,6 +80,15 @@ def test_rna004_m6anet(shared_data: Path, tmp_path: Path):
     assert (tmp_path / "m6anet" / "data.info").read_text().count("\n") > 10
     assert (tmp_path / "events.tsv").read_bytes().count(b"\n") > 10_000
     assert (tmp_path / "events.parquet").stat().st_size > 10_000
+    with pysam.AlignmentFile(str(tmp_path / "genome.bam")) as file:
+        gaps = [(length, record.get_tag("ts")) for record in file for op, length in record.cigartuples or [] if op == 3]
+    assert len(gaps) > 10
+    assert gaps.count((len(intron), "+")) > 0.9 * len(gaps)
+    rows = [line.split("\t") for line in (tmp_path / "genome_events.tsv").read_text().splitlines()[1:]]
+    places = {int(row[1]) for row in rows}
+    assert not places & set(range(cut, cut + len(intron) - 9))
+    assert len([place for place in places if place < cut]) > 100
+    assert len([place for place in places if place >= cut + len(intron)]) > 100
 
 
 @pytest.mark.shared

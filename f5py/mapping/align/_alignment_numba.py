@@ -34,7 +34,7 @@ from f5py.mapping.settings import E2, MATCH, MISMATCH, N_SCORE, Q2, E, Q
 
 #: Bytes after the end of every sequence and array.
 PAD = 2 * LANES
-_LOWEST = -(1 << 30)
+LOWEST = -(1 << 30)
 # Bits of a cell: 0 to 4 for where its score comes from, and which gaps go on.
 BITS = 8, 16, 32, 64
 
@@ -48,7 +48,7 @@ def border(n, integers):
 
 
 @exact_inner
-def _best_cell(h, first, last, best):
+def best_cell(h, first, last, best):
     """Choose one of the cells with the best score of an anti-diagonal, in the order of minimap2's vectors."""
     if h[last] == best or first == last:
         return last
@@ -136,7 +136,7 @@ def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, row
     bit2 = splat8(BITS[1])
     bit3 = splat8(BITS[2])
     bit4 = splat8(BITS[3])
-    lowest = splat32(_LOWEST)
+    lowest = splat32(LOWEST)
 
     best = 0
     best_t = -1
@@ -149,7 +149,7 @@ def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, row
         st = max(0, d - m + 1, (d - band + 1) >> 1)
         en = min(n - 1, d, (d + band) >> 1)
         if st > en:
-            return _LOWEST, best, best_t, best_q, True
+            return LOWEST, best, best_t, best_q, True
         if st == 0:
             state[v - 1] = -(border(d + 1, integers) - border(d, integers))
             state[x - 1] = -qe
@@ -225,20 +225,20 @@ def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, row
         if exact:
             here = np.int64(largest(h_best))
             if here > best:
-                best_t = _best_cell(h, st, en, here)
+                best_t = best_cell(h, st, en, here)
                 best_q = d - best_t
                 best = here
             elif zdrop >= 0 and best - here > zdrop:
-                t = _best_cell(h, st, en, here)
+                t = best_cell(h, st, en, here)
                 if t >= best_t and d - t >= best_q:
                     off = abs((t - best_t) - (d - t - best_q))
                     if best - here > zdrop + e2 * off:
-                        return _LOWEST, best, best_t, best_q, True
+                        return LOWEST, best, best_t, best_q, True
     return last_h, best, best_t, best_q, False
 
 
 @exact_inner
-def way_back(rows, cells, i, j, n, m, band, forwards, ops, n_ops):
+def way_back(rows, cells, i, j, n, m, band, forwards, ops, n_ops, shortest_intron):
     """Append the path that ends at a cell to a CIGAR string; return its new length.
 
     Parameters
@@ -250,8 +250,10 @@ def way_back(rows, cells, i, j, n, m, band, forwards, ops, n_ops):
     forwards : bool
         Leave the operations in the order of the way back, for sequences that are reversed.
     ops : int64
-        Length << 4 | operation (0 M, 1 I, 2 D). There must be room for ``i + j + 2`` more.
+        Length << 4 | operation (0 M, 1 I, 2 D, 3 N). There must be room for ``i + j + 2`` more.
     n_ops : int
+    shortest_intron : int
+        Of gaps at the target's border; 0 if there are no introns.
     """
     begin = n_ops
     came = 0
@@ -268,13 +270,15 @@ def way_back(rows, cells, i, j, n, m, band, forwards, ops, n_ops):
             if came == 0 or not (cell >> (came + 2)) & 1:
                 came = cell & 7
         op = 0 if came == 0 else (2 if came & 1 else 1)
+        if op == 2 and came == 3 and shortest_intron > 0:
+            op = 3
         if op != 1:
             i -= 1
-        if op != 2:
+        if op < 2:
             j -= 1
         n_ops = append_op(ops, n_ops, op, 1, begin)
     if i >= 0:
-        n_ops = append_op(ops, n_ops, 2, i + 1, begin)
+        n_ops = append_op(ops, n_ops, 3 if 0 < shortest_intron <= i else 2, i + 1, begin)
     if j >= 0:
         n_ops = append_op(ops, n_ops, 1, j + 1, begin)
     if not forwards:

@@ -1,18 +1,23 @@
 """Jitted loops that choose the anchors between which a hit is aligned; see `f5py.mapping.align.base_alignment`."""
 
 # mypy: disable-error-code="assignment,arg-type"
+import math
+
 import numpy as np
 
 from f5py.jit.kernel import exact_inner
-from f5py.mapping.hit_table import COUNT, FIRST, MLEN
+from f5py.mapping.align._alignment_numba import local_alignment
+from f5py.mapping.hit_table import CONTIG, COUNT, FIRST, MLEN, REVERSE
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN
-from f5py.mapping.settings import BW, MATCH, MAX_GAP, MIN_CNT, MIN_SC, E, Q
+from f5py.mapping.settings import BW, END_SEED_PENALTY, MATCH, MAX_GAP, MIN_CNT, MIN_SC, E, Q
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HIGH = np.uint64(32)
 #: Gaps that make seeds suspect, in bases.
 _MIN_GAP, _MIN_DIFFERENCE, _MOST_PAIRS = 10, 40, 10
 _MIN_GAP_ALONE = 30
+#: Bases on both sides of a seed at the end of a spliced read that are looked at.
+_BESIDE = 20
 
 
 @exact_inner
@@ -57,6 +62,42 @@ def trim_ends(hit, x, y, integers):
         if covered >= 2 * bw or (matched >= enough and matched >= bw) or matched >= hit[MLEN] >> 1:
             break
     return start, end + 1 - start
+
+
+@exact_inner
+def trim_spliced_ends(hit, read, contigs, integers):
+    """Leave out the first and the last anchor if they are poor and behind long gaps; as `trim_ends`."""
+    first = hit[FIRST]
+    count = hit[COUNT]
+    if count < 3:
+        return first, count
+    last = first + count - 1
+    skips_first = _is_poor_end(hit, read, contigs, first, first + 1, integers)
+    skips_last = _is_poor_end(hit, read, contigs, last, last, integers)
+    return first + skips_first, count - skips_first - skips_last
+
+
+@exact_inner
+def _is_poor_end(hit, read, contigs, at, behind, integers):
+    """Return 1 if the bases around an anchor score too little for the gap before anchor `behind`, else 0."""
+    x, y, strands, read_length = read
+    span = (y[at] >> 32) & 0xFF
+    needed = math.log(np.float64(_steps(x, y, behind)[0])) + integers[END_SEED_PENALTY]
+    if span >= needed:
+        return 0
+    contig_begin = contigs.offsets[hit[CONTIG]]
+    t_end = np.int64(x[at] & _LOW) + 1
+    q_end = (y[at] & 0xFFFFFFFF) + 1
+    t_from = max(t_end - span - _BESIDE, 0)
+    q_from = max(q_end - span - _BESIDE, 0)
+    n = min(t_end + _BESIDE, contigs.offsets[hit[CONTIG] + 1] - contig_begin) - t_from
+    m = min(q_end + _BESIDE, read_length) - q_from
+    begin = q_from + (read_length if hit[REVERSE] else 0)
+    score = local_alignment(
+        contigs.bases[contig_begin + t_from :], n, strands[begin : begin + m], m, integers,
+        np.empty(2 * (m + 8), np.int64),
+    )[0]  # fmt: skip
+    return 1 if score / integers[MATCH] < needed else 0
 
 
 @exact_inner

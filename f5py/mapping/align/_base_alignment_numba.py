@@ -21,6 +21,7 @@ from f5py.mapping.align._pair_alignment_numba import (
     align_pair,
     join_ops,
 )
+from f5py.mapping.align._spliced_alignment_numba import align_spliced
 from f5py.mapping.align._stretches_numba import cut_anchor, ends_gap, ends_of_hit
 from f5py.mapping.hit_table import (
     ALIGNED,
@@ -47,17 +48,23 @@ from f5py.mapping.hit_table import (
     SCORE,
     SPLIT,
     SPLIT_INV,
+    TRANSCRIPT,
     copy_hit,
     set_coordinates,
 )  # fmt: skip
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN, TANDEM
 from f5py.mapping.settings import (
+    BACKWARD,
+    BOTH,
     BW,
     BW_LONG,
+    DIRECTIONS,
+    FORWARD,
     MAX_GAP,
     MIN_CNT,
     MIN_DP_MAX,
     MIN_SC,
+    SPLICED,
     ZDROP,
     ZDROP_INV,
 )  # fmt: skip
@@ -70,6 +77,7 @@ class Aligner(NamedTuple):
 
     integers: NDArray[np.int64]  # `f5py.mapping.settings.Parameters`
     made: Made
+    junctions: NDArray[np.int64]  # shape (n, 3): see `f5py.mapping.align._spliced_alignment_numba`
     room: Room
 
 
@@ -87,6 +95,7 @@ def _split(hits, h, n_hits, n_kept, x, y, read_length):
     rest[N_OPS] = 0
     rest[DP_SCORE] = 0
     rest[SPLIT_INV] = 0
+    rest[TRANSCRIPT] = 0
     if hit[PARENT] == hit[ID]:
         rest[PARENT] = OWN_PARENT
     rest[COUNT] = hit[COUNT] - n_kept
@@ -102,7 +111,17 @@ def _split(hits, h, n_hits, n_kept, x, y, read_length):
 
 
 @exact_inner
-def align_hit(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
+def _align(reference, strands, stretch, direction, aligner, ops, n_ops):
+    """Align a stretch, over introns if reads are spliced; see `align_pair`."""
+    if aligner.integers[SPLICED]:
+        return align_spliced(
+            reference, strands, stretch, direction, aligner.junctions, aligner.integers, ops, n_ops, aligner.room
+        )
+    return align_pair(reference, strands, stretch, aligner.integers, ops, n_ops, aligner.made, aligner.room)
+
+
+@exact_inner
+def align_hit(hits, h, n_hits, read, contigs, aligner, direction, ops, n_ops):
     """Align hit `h`; return the new number of hits, `ops` or a larger array, and its new length.
 
     Parameters
@@ -111,13 +130,17 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
     read : f5py.mapping.align._stretches_numba.AnchoredRead
     contigs : f5py.mapping.batch.ContigColumns
     aligner : Aligner
+    direction : int
+        `f5py.mapping.settings.FORWARD` or `BACKWARD`, of the transcript on the read; 0 for neither.
     ops : int64
         Operations of all hits of the read, length << 4 | operation, of which there are `n_ops`.
     """
     hit = hits[h]
     x, y, strands, read_length = read
     reference = contigs.bases
-    integers, made, room = aligner
+    integers = aligner.integers
+    if hit[REVERSE] and direction:
+        direction = BOTH - direction
     contig_begin = contigs.offsets[hit[CONTIG]]
     strand = read_length if hit[REVERSE] else 0
     begin_ops = n_ops
@@ -130,10 +153,10 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
     if qs > 0 and rs > 0:
         zdrop = integers[ZDROP_INV] if hit[SPLIT_INV] else integers[ZDROP]
         before = n_ops
-        ops, n_ops, _, best, best_t, best_q, dropped = align_pair(
+        ops, n_ops, _, best, best_t, best_q, dropped = _align(
             reference, strands,
             Stretch(contig_begin + rs0, rs - rs0, strand + qs0, qs - qs0, EXTEND_BACKWARDS, band, zdrop),
-            integers, ops, n_ops, made, room,
+            direction, aligner, ops, n_ops,
         )  # fmt: skip
         if n_ops > before:
             dp_score += best
@@ -154,20 +177,22 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
             continue
         this_band = max(qe - qs, re - rs) if flags & LONG_JOIN else long_band
         before = n_ops
-        ops, n_ops, score, best, best_t, best_q, dropped = align_pair(
+        ops, n_ops, score, best, best_t, best_q, dropped = _align(
             reference, strands, Stretch(contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL, this_band, -1),
-            integers, ops, n_ops, made, room,
+            direction, aligner, ops, n_ops,
         )  # fmt: skip
         code = 0
-        if most_lost(ops, before, n_ops, score, integers) > min(integers[ZDROP], integers[ZDROP_INV]):
+        if integers[SPLICED] or most_lost(ops, before, n_ops, score, integers) > min(
+            integers[ZDROP], integers[ZDROP_INV]
+        ):
             code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
         if code != 0:
             n_ops = before
             zdrop = integers[ZDROP_INV] if code == 2 else integers[ZDROP]
-            ops, n_ops, score, best, best_t, best_q, dropped = align_pair(
+            ops, n_ops, score, best, best_t, best_q, dropped = _align(
                 reference, strands,
                 Stretch(contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL_WITH_DROPS, this_band, zdrop),
-                integers, ops, n_ops, made, room,
+                direction, aligner, ops, n_ops,
             )  # fmt: skip
         if before > begin_ops:
             n_ops = join_ops(ops, before, n_ops)
@@ -191,10 +216,10 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
         qs = qe
     if not is_dropped and qe < qe0 and re < re0:
         before = n_ops
-        ops, n_ops, _, best, best_t, best_q, dropped = align_pair(
+        ops, n_ops, _, best, best_t, best_q, dropped = _align(
             reference, strands,
             Stretch(contig_begin + re, re0 - re, strand + qe, qe0 - qe, EXTEND, band, integers[ZDROP]),
-            integers, ops, n_ops, made, room,
+            direction, aligner, ops, n_ops,
         )  # fmt: skip
         if n_ops > before:
             dp_score += best
@@ -220,6 +245,46 @@ def align_hit(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
 
 
 @exact_inner
+def align_hit_in_directions(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
+    """`align_hit` of transcripts in the read's direction and in the other one, if both are wanted; the better stays."""
+    directions = aligner.integers[DIRECTIONS]
+    if not aligner.integers[SPLICED] or directions != BOTH:
+        n_hits, ops, n_ops = align_hit(hits, h, n_hits, read, contigs, aligner, directions, ops, n_ops)
+        if aligner.integers[SPLICED]:
+            hits[h, TRANSCRIPT] = 1 if directions == FORWARD else 2
+        return n_hits, ops, n_ops
+    before = hits[h].copy()
+    with_forward, ops, end_forward = align_hit(hits, h, n_hits, read, contigs, aligner, FORWARD, ops, n_ops)
+    forward = hits[h : h + 2].copy()
+    if with_forward > n_hits:
+        _remove_hit(hits, h + 1, with_forward)
+    hits[h] = before
+    with_backward, ops, end = align_hit(hits, h, n_hits, read, contigs, aligner, BACKWARD, ops, end_forward)
+    difference = forward[0, DP_SCORE] - hits[h, DP_SCORE]
+    if difference < 0 or (difference == 0 and (read.length + hits[h, DP_SCORE]) & 1):
+        n_hits = with_backward
+    else:
+        if with_backward > n_hits:
+            _remove_hit(hits, h + 1, with_backward)
+        if with_forward > n_hits:
+            for i in range(n_hits, h + 1, -1):
+                copy_hit(hits, i, i - 1)
+            hits[h + 1] = forward[1]
+        hits[h] = forward[0]
+        n_hits = with_forward
+        end = end_forward
+    hits[h, TRANSCRIPT] = 0 if difference == 0 else (1 if difference > 0 else 2)
+    return n_hits, ops, end
+
+
+@exact_inner
+def _remove_hit(hits, h, n_hits):
+    """Move the hits behind `h` to the front by one."""
+    for i in range(h, n_hits - 1):
+        copy_hit(hits, i, i + 1)
+
+
+@exact_inner
 def _reversed(source, begin, n):
     """Copy bases in reverse, with the padding of the aligner."""
     result = np.empty(n + PAD, np.uint8)
@@ -241,7 +306,7 @@ def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
     """
     strands, read_length = read.strands, read.length
     reference = contigs.bases
-    integers, made, room = aligner
+    integers = aligner.integers
     one = hits[h - 1]
     two = hits[h]
     if not (one[SPLIT] & 1 and two[SPLIT] & 2):
@@ -273,7 +338,7 @@ def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
             contig_begin + one[RE] + t_off, n - t_off, q + q_off, m - q_off, EXTEND, np.int64(1.5 * integers[BW]),
             integers[ZDROP],
         ),
-        integers, ops, n_ops, made, room,
+        integers, ops, n_ops, aligner.made, aligner.room,
     )  # fmt: skip
     if n_ops == begin_ops:
         return False, ops, n_ops
@@ -345,7 +410,7 @@ def align_hits(hits, n_hits, read, contigs, aligner, ops):
                 for field in range(N_FIELDS):
                     larger[j, field] = hits[j, field]
             hits = larger
-        n_hits, ops, n_ops = align_hit(hits, i, n_hits, read, contigs, aligner, ops, n_ops)
+        n_hits, ops, n_ops = align_hit_in_directions(hits, i, n_hits, read, contigs, aligner, ops, n_ops)
         if i > 0 and hits[i, SPLIT_INV]:
             for j in range(n_hits, i + 1, -1):
                 copy_hit(hits, j, j - 1)
@@ -354,7 +419,6 @@ def align_hits(hits, n_hits, read, contigs, aligner, ops):
                 i += 1
                 n_hits += 1
             else:
-                for j in range(i + 1, n_hits):
-                    copy_hit(hits, j, j + 1)
+                _remove_hit(hits, i + 1, n_hits + 1)
         i += 1
     return hits, drop_poor(hits, n_hits, aligner.integers), ops, n_ops

@@ -27,6 +27,7 @@ from f5py.mapping.settings import (
     MISMATCH,
     N_SCORE,
     Q2,
+    SPLICED,
     ZDROP,
     ZDROP_INV,
     E,
@@ -83,6 +84,8 @@ def most_lost(ops, begin, n_ops, score, integers):
 @exact_inner
 def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
     """Look for a drop of the score along a path; 0 for none, 1 for a drop, 2 for one that an inversion explains.
+
+    Among spliced reads no inversion is looked for.
 
     Parameters
     ----------
@@ -146,7 +149,7 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
                 largest = score
                 i_best = point_i
                 j_best = point_j
-    if drop > integers[ZDROP_INV]:
+    if drop > integers[ZDROP_INV] and not integers[SPLICED]:
         n = to_i - from_i
         m = to_j - from_j
         if n < integers[MAX_GAP] and m < integers[MAX_GAP]:
@@ -188,7 +191,7 @@ def tidy(hit, ops, reference, r, strand, s):
             i += length
             j += length
             continue
-        if k > begin and k < begin + n - 1 and ops[k - 1] & 15 == 0 and ops[k + 1] & 15 == 0:
+        if op < 3 and k > begin and k < begin + n - 1 and ops[k - 1] & 15 == 0 and ops[k + 1] & 15 == 0:
             before = ops[k - 1] >> 4
             shift = 0
             if op == 1:
@@ -209,7 +212,7 @@ def tidy(hit, ops, reference, r, strand, s):
     end = begin + n
     while k < end - 2:
         op = ops[k] & 15
-        if op > 0 and op + (ops[k + 1] & 15) == 3:
+        if 0 < op < 3 and op + (ops[k + 1] & 15) == 3:
             inserted = 0
             deleted = 0
             m = k
@@ -241,7 +244,7 @@ def tidy(hit, ops, reference, r, strand, s):
     op = ops[begin] & 15
     dropped_t = 0
     dropped_q = 0
-    if op != 0:
+    if 0 < op < 3:
         length = ops[begin] >> 4
         if op == 1:
             dropped_q = length
@@ -306,6 +309,9 @@ def finish_hit(hit, ops, reference, r, strand, s, integers):
                 q += _ONE
             i += length
             j += length
+            continue
+        if op == 3:
+            i += length
             continue
         unknown = 0
         if op == 1:

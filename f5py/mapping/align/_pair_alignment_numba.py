@@ -12,12 +12,12 @@ from f5py.jit.simd_int import LANES, WIDE
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import PAD, fill, way_back
 from f5py.mapping.align._narrow_alignment_numba import BEHIND, FRONT, NARROW, fill_narrow
-from f5py.mapping.settings import E2, MATCH, MAX_MATRIX_CELLS, Q2, E, Q
+from f5py.mapping.settings import E2, MATCH, MAX_CELLS, Q2, E, Q
 
 #: Score of what has not been computed.
 UNREACHED = -(1 << 30)
 #: Stretches up to this length, and matrices up to this size, are aligned in arrays that are there already.
-_ROOM_BASES, _ROOM_CELLS = 1024, 1 << 17
+ROOM_BASES, ROOM_CELLS = 1024, 1 << 17
 #: A perfect score, in units of `Room.lost`.
 _LOST_UNIT = 256
 # How a pair of stretches is aligned.
@@ -68,12 +68,12 @@ class Room(NamedTuple):
 def new_room():
     """Room to align in."""
     return Room(
-        np.empty(FRONT + _ROOM_BASES + BEHIND, np.uint8),
-        np.empty(FRONT + _ROOM_BASES + BEHIND, np.uint8),
-        np.empty(6 * (_ROOM_BASES + PAD) + PAD, np.int8),
-        np.empty(_ROOM_BASES + PAD, np.int32),
-        np.empty(2 * _ROOM_BASES, np.int64),
-        np.empty(_ROOM_CELLS, np.uint8),
+        np.empty(FRONT + ROOM_BASES + BEHIND, np.uint8),
+        np.empty(FRONT + ROOM_BASES + BEHIND, np.uint8),
+        np.empty(6 * (ROOM_BASES + PAD) + PAD, np.int8),
+        np.empty(ROOM_BASES + PAD, np.int32),
+        np.empty(2 * ROOM_BASES, np.int64),
+        np.empty(ROOM_CELLS, np.uint8),
         np.full(1, _LOST_UNIT // 2, np.int64),
     )
 
@@ -146,7 +146,7 @@ def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
     ops = grown(ops, n_ops + n + m + 2)
     if n == 0 or m == 0:
         return ops, n_ops, UNREACHED, 0, -1, -1, False
-    if n * m > MAX_MATRIX_CELLS:
+    if 0 < integers[MAX_CELLS] < n * m:
         return ops, n_ops, UNREACHED, 0, -1, -1, True
     there = _find_made(made, stretch)
     if there >= 0:
@@ -156,7 +156,7 @@ def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
             at = i if kind == EXTEND_BACKWARDS else count - 1 - i
             ops[n_ops + i] = made.ops[result[6] + at]
         return ops, n_ops + count, result[0], result[1], result[2], result[3], result[4] != 0
-    fits = max(n, m) <= _ROOM_BASES
+    fits = max(n, m) <= ROOM_BASES
     target = room.target if fits else np.empty(FRONT + n + BEHIND, np.uint8)
     query = room.query if fits else np.empty(FRONT + m + BEHIND, np.uint8)
     if kind == EXTEND_BACKWARDS:
@@ -193,7 +193,7 @@ def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
         h = room.h if fits else np.empty(n + PAD, np.int32)
     while not is_done:
         size = min(n * m, (n + m) * min(n, m, width + 2)) + PAD
-        cells = room.cells if size <= _ROOM_CELLS else np.empty(size, np.uint8)
+        cells = room.cells if size <= ROOM_CELLS else np.empty(size, np.uint8)
         score, best, best_t, best_q, dropped = fill(
             target[FRONT:], n, query[FRONT:], m, width, integers, 1 if kind == EXTEND_BACKWARDS else 0, kind != GLOBAL,
             zdrop, state, h, rows, cells,
@@ -205,9 +205,9 @@ def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
         lost = _LOST_UNIT * (perfect - score) // max(perfect, 1)
         room.lost[0] += (min(lost + _LOST_UNIT // 16, _LOST_UNIT) - room.lost[0]) >> 2
     if kind >= GLOBAL and not dropped:
-        n_ops = way_back(rows, cells, n - 1, m - 1, n, m, width, False, ops, n_ops)
+        n_ops = way_back(rows, cells, n - 1, m - 1, n, m, width, False, ops, n_ops, 0)
     elif best_t >= 0 and best_q >= 0:
-        n_ops = way_back(rows, cells, best_t, best_q, n, m, width, kind == EXTEND_BACKWARDS, ops, n_ops)
+        n_ops = way_back(rows, cells, best_t, best_q, n, m, width, kind == EXTEND_BACKWARDS, ops, n_ops, 0)
     return ops, n_ops, score, best, best_t, best_q, dropped
 
 

@@ -14,11 +14,12 @@ from f5py.mapping.align._anchor_choice_numba import (
     left_limits,
     right_limits,
     trim_ends,
+    trim_spliced_ends,
 )  # fmt: skip
 from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, Stretch
 from f5py.mapping.hit_table import CONTIG, COUNT, FIRST, REVERSE, SPLIT_INV
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN, TANDEM
-from f5py.mapping.settings import BW, BW_LONG, HPC, MAX_GAP, MIN_DP_LEN, ZDROP, ZDROP_INV, K
+from f5py.mapping.settings import BW, BW_LONG, HPC, MAX_GAP, MIN_DP_LEN, SPLICED, TRIM_ENDS, ZDROP, ZDROP_INV, K
 
 _LOW = np.uint64(0xFFFFFFFF)
 
@@ -76,7 +77,12 @@ def ends_of_hit(hit, read, contigs, integers):
     contig_begin = contigs.offsets[hit[CONTIG]]
     contig_length = contigs.offsets[hit[CONTIG] + 1] - contig_begin
     strand = read_length if hit[REVERSE] else 0
-    first, count = trim_ends(hit, x, y, integers)
+    first = hit[FIRST]
+    count = hit[COUNT]
+    if integers[TRIM_ENDS] and integers[SPLICED]:
+        first, count = trim_spliced_ends(hit, read, contigs, integers)
+    elif integers[TRIM_ENDS]:
+        first, count = trim_ends(hit, x, y, integers)
     places = np.empty(count, np.int64)
     ignore_opposite_gaps(x, y, first, count, integers[MAX_GAP] >> 1, places)
     ignore_close_gaps(x, y, first, count, integers[MAX_GAP] >> 1, places)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER, MAX_SKIP
+from f5py.mapping.settings import BW, MAX_ITER, MAX_SKIP, REACH_Q, REACH_T, SPLICED
 
 _HIGH = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -53,8 +53,9 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
     max_iter = integers[MAX_ITER]
     max_skip = integers[MAX_SKIP]
     bw = integers[BW]
-    reach = max(integers[MAX_GAP], bw)
-    far = np.uint64(reach)
+    far = np.uint64(integers[REACH_T])
+    reach = min(integers[REACH_T], integers[REACH_Q])
+    of_introns = gap_penalty.shape[0] >> 1 if integers[SPLICED] else 0
     for i in range(end - begin):
         marks[i] = 0
     st = begin
@@ -87,7 +88,7 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
             span_j = (y[j] >> 32) & 0xFF
             gain = min(span_j, step)
             if difference > 0 or step > span_j:
-                gain -= gap_penalty[difference]
+                gain -= gap_penalty[difference + (of_introns if dr > dq else 0)]
             gain += f[j]
             if gain > score:
                 score = gain
@@ -118,7 +119,7 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
                 span_j = (y[j] >> 32) & 0xFF
                 gain = min(span_j, step)
                 if difference > 0 or step > span_j:
-                    gain -= gap_penalty[difference]
+                    gain -= gap_penalty[difference + (of_introns if dr > dq else 0)]
                 gain += f[j]
                 if gain > score:
                     score = gain

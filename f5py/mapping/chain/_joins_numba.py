@@ -13,10 +13,11 @@ from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
 from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining
 from f5py.mapping.chain._segments_numba import begins_segment, pack_anchors, unpack_chains
-from f5py.mapping.settings import AVA, BW, BW_LONG, INNER_DISTANCE, MAX_GAP, RESCUE_BASES, RESCUE_RATIO
+from f5py.mapping.settings import AVA, BW, BW_LONG, INNER_DISTANCE, MAX_GAP, RESCUE_BASES, RESCUE_RATIO, SPLICED
 
 #: States of reads: their chains stay; they are sorted, to be joined; their joins have been scored.
 AS_CUT, TO_JOIN, JOINED = range(3)
+_ANY_DROP = (1 << 31) - 1
 
 
 class CutChains(NamedTuple):
@@ -66,11 +67,13 @@ def first_chains(read, anchors, read_length, parameters, out, scratch):
     integers = parameters.integers
     begin = anchors.offsets[read]
     n_chains, m = cut_chains(
-        AnchorArrays(anchors.x, anchors.y), begin, anchors.offsets[read + 1] - begin, integers, integers[BW],
-        ChainScores(anchors.f, anchors.p), out, scratch,
+        AnchorArrays(anchors.x, anchors.y), begin, anchors.offsets[read + 1] - begin, integers,
+        _ANY_DROP if integers[SPLICED] else integers[BW], ChainScores(anchors.f, anchors.p), out, scratch,
     )  # fmt: skip
-    if integers[AVA] or not is_worth_joining(
-        out.y, out.sums, n_chains, read_length, integers, RESCUE_BASES, RESCUE_RATIO
+    if (
+        integers[AVA]
+        or integers[SPLICED]
+        or not is_worth_joining(out.y, out.sums, n_chains, read_length, integers, RESCUE_BASES, RESCUE_RATIO)
     ):
         return n_chains, m, False
     sort_pairs(out.x, out.y, 0, m, scratch)

@@ -5,7 +5,7 @@ import numpy as np
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping.chain._chaining_numba import ChainScores, score_anchors
-from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER
+from f5py.mapping.settings import MAX_ITER, REACH_T
 
 _HIGH = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
@@ -73,7 +73,7 @@ def segment_reads(queue, reads, anchors, offsets, parameters, smallest, scores, 
     x = anchors.x
     integers, gap_penalty = parameters.integers, parameters.gap_penalty
     max_iter = integers[MAX_ITER]
-    reach = np.uint64(max(integers[MAX_GAP], integers[BW]))
+    reach = np.uint64(integers[REACH_T])
     marks = np.empty(smallest, np.int32)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         first = offsets[reads[i]]

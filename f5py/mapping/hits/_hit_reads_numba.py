@@ -42,7 +42,7 @@ def strands_of(bases, begin, length):
 
 
 @exact_kernel
-def align_reads(queue, reads, columns, chained, contigs, integers, made, counts):
+def align_reads(queue, reads, columns, chained, contigs, integers, made, junctions, counts):
     """Align the hits of reads base by base.
 
     Parameters
@@ -55,6 +55,8 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, counts)
         Of `f5py.mapping.settings.Parameters`.
     made : f5py.mapping.align._pair_alignment_numba.Made
         Each thread has a cursor of its own.
+    junctions : int64, shape (n, 3)
+        Annotated introns, see `f5py.mapping.align._spliced_alignment_numba.add_junctions`.
     counts : HitCounts
         Filled.
 
@@ -73,7 +75,7 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, counts)
     all_ops = np.empty(1 << 12, np.int64)
     n_all_ops = 0
     made = Made(made.keys, made.results, made.ops, made.offsets, np.zeros(2, np.int64))
-    aligner = Aligner(integers, made, new_room())
+    aligner = Aligner(integers, made, junctions, new_room())
     ops = np.empty(1 << 12, np.int64)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]

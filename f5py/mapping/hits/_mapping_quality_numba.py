@@ -88,7 +88,7 @@ def _rescore(hits, n, ops, read_length, integers):
             continue
         gaps = 0.0
         for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
-            if ops[k] & 15 != 0:
+            if 0 < ops[k] & 15 < 3:
                 gaps += weight + np.float64(log2_of(1 + (ops[k] >> 4)))
         mismatches = hit[BLEN] + hit[N_AMBI] - hit[MLEN] - hit[N_GAP]
         score = match * (hit[MLEN] - weight * mismatches - gaps)

@@ -71,6 +71,7 @@ def align_hits(
     parameters: Parameters,
     pool: WorkerPool,
     made: tuple[NDArray, ...] | None = None,
+    junctions: NDArray[np.int64] | None = None,
 ) -> float:
     """Fill ``batch.hits`` with the chained hits, which are used up, aligned base by base but not ranked.
 
@@ -81,6 +82,8 @@ def align_hits(
     made : tuple of arrays, optional
         Alignments that have been made elsewhere: keys, results, operations and offsets of
         `f5py.mapping.align._pair_alignment_numba.Made`.
+    junctions : int64, shape (n, 3), optional
+        Annotated introns, see `f5py.mapping.align.junctions`.
     """
     from f5py.mapping.align._pair_alignment_numba import Made
     from f5py.mapping.hits._hit_reads_numba import HitCounts, align_reads, gather_hits
@@ -94,7 +97,8 @@ def align_hits(
     results: list[Any] = []
     seconds = pool.run(
         collecting(align_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.columns, chained,
-        contigs_of(index), parameters.integers, there, counts, order=batch.number,
+        contigs_of(index), parameters.integers, there, np.empty((0, 3), np.int64) if junctions is None else junctions,
+        counts, order=batch.number,
     )  # fmt: skip
     batch.chained = None
     offsets, op_offsets = offsets_of(counts.hits), offsets_of(counts.ops)

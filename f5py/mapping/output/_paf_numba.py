@@ -31,6 +31,7 @@ from f5py.mapping.hit_table import (
     SCORE,
     SPLIT,
     SUBSC,
+    TRANSCRIPT,
 )
 from f5py.mapping.output._tags_numba import (
     Strands,
@@ -51,6 +52,7 @@ _NM = np.frombuffer(b"\tNM:i:", np.uint8)
 _MS = np.frombuffer(b"\tms:i:", np.uint8)
 _AS = np.frombuffer(b"\tAS:i:", np.uint8)
 _NN = np.frombuffer(b"\tnn:i:", np.uint8)
+_TS = np.frombuffer(b"\tts:A:", np.uint8)
 _TP = np.frombuffer(b"\ttp:A:", np.uint8)
 _CM = np.frombuffer(b"\tcm:i:", np.uint8)
 _S1 = np.frombuffer(b"\ts1:i:", np.uint8)
@@ -163,6 +165,10 @@ def lines_of_reads(queue, reads, columns, found, rep_len, contigs, switches, mad
                     at = _append_tag(out, at, _MS, hit[DP_MAX])
                 at = _append_tag(out, at, _AS, hit[DP_SCORE])
                 at = _append_tag(out, at, _NN, hit[N_AMBI])
+            if hit[TRANSCRIPT]:
+                at = append_bytes(out, at, _TS)
+                out[at] = 43 if hit[TRANSCRIPT] == 1 else 45
+                at += 1
             at = append_bytes(out, at, _TP)
             out[at] = (73 if own else 105) if hit[INVERSION] else (80 if own else 83)
             at += 1

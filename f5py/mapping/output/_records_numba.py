@@ -35,6 +35,7 @@ from f5py.mapping.hit_table import (
     SCORE,
     SPLIT,
     SUBSC,
+    TRANSCRIPT,
 )
 from f5py.mapping.output._tags_numba import (
     Strands,
@@ -300,6 +301,8 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, m
                 at = _put_tag(out, at, 109, 115, hit[DP_MAX])  # ms
             at = _put_tag(out, at, 65, 83, hit[DP_SCORE])  # AS
             at = _put_tag(out, at, 110, 110, hit[N_AMBI])  # nn
+            if hit[TRANSCRIPT]:
+                at = put_integer(out, at, 0x417374 | ((43 if hit[TRANSCRIPT] == 1 else 45) << 24), 4)  # ts:A
             letter = (73 if own else 105) if hit[INVERSION] else (80 if own else 83)
             at = put_integer(out, at, 0x417074 | (letter << 24), 4)  # tp:A
             if not switches[NO_CHAINS]:

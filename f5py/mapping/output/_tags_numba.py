@@ -33,7 +33,7 @@ from f5py.text._format_numba import append_bytes, append_int
 #: Upper-case letters by code.
 LETTERS = np.frombuffer(b"ACGTN", np.uint8)
 _SMALL = np.frombuffer(b"acgtn", np.uint8)
-_CARET, _COLON, _STAR, _PLUS_SIGN, _MINUS_SIGN, _EQUALS = 94, 58, 42, 43, 45, 61
+_CARET, _COLON, _STAR, _PLUS_SIGN, _MINUS_SIGN, _EQUALS, _TILDE = 94, 58, 42, 43, 45, 61, 126
 _COMMA, _SEMICOLON = 44, 59
 #: Split of a double into two halves (Dekker), to see what a product has lost.
 _SPLITTER = 134217729.0
@@ -83,7 +83,7 @@ def length_of_md(hit, ops):
     """Bytes that MD or cs strings of a hit have at most."""
     n = 32
     for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
-        n += 24 if ops[k] & 15 == 0 else 24 + (ops[k] >> 4)
+        n += 24 + (ops[k] >> 4) if 0 < ops[k] & 15 < 3 else 24
     return n + 24 * (hit[BLEN] - hit[MLEN] + hit[N_AMBI]) + hit[MLEN]
 
 
@@ -107,6 +107,8 @@ def append_md(out, at, hit, ops, reference, r, strand, s):
             s += length
         elif op == 1:
             s += length
+        elif op == 3:
+            r += length
         else:
             at = append_int(out, at, run)
             out[at] = _CARET
@@ -168,6 +170,11 @@ def append_cs(out, at, hit, ops, bases, is_long):
                 out[at] = _SMALL[strand[s + i]]
                 at += 1
             s += length
+        elif op == 3:
+            out[at] = _TILDE
+            at = append_int(out, _append_small(out, at + 1, reference, r), length)
+            at = _append_small(out, at, reference, r + length - 2)
+            r += length
         else:
             out[at] = _MINUS_SIGN
             at += 1
@@ -176,6 +183,14 @@ def append_cs(out, at, hit, ops, bases, is_long):
                 at += 1
             r += length
     return at
+
+
+@exact_inner
+def _append_small(out, at, codes, first):
+    """Write two bases in lower case; return the index after them."""
+    out[at] = _SMALL[codes[first]]
+    out[at + 1] = _SMALL[codes[first + 1]]
+    return at + 2
 
 
 class TextColumn(NamedTuple):

@@ -143,7 +143,7 @@ def map_all(
     if not options.is_paf:
         _check_contigs(options.reference, mapper.index.names)
     tag_changes = {} if options.is_paf else {path: lines.add(header_lines(path, reference)) for path in aligned}
-    dropped = OWN_TAGS + (("RG",) if group else ())
+    dropped = OWN_TAGS + (("RG",) if group else ()) + (("ts",) if options.is_spliced else ())
     of_statistics = threading.Lock()
     n_bytes, bytes_read = size_of(options.reads), 0
     n_lanes, n_ahead = _LANES if options.threads <= FEW_THREADS else _MORE_LANES, _AHEAD

@@ -15,6 +15,7 @@ from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.reads.reference_errors import check_blocks
 from f5py.io.sequences.read_records import check_read_files, sequence_batches
 from f5py.jit.warm_up import warm_up
+from f5py.mapping.align.junctions import read_junctions
 from f5py.mapping.darwin.dsoft import build_kmer_table
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
 from f5py.mapping.index_file import is_index_file, read_index, write_index
@@ -108,11 +109,17 @@ def map_reads(options: MapOptions, ready: MappingReference | None = None) -> Map
         For anything wrong with the options, the input or the output.
     """
     check_read_files(options.reads)
+    if options.without_effect:
+        console.note(
+            _WHO,
+            f"{', '.join(options.without_effect)}: without effect; to align over introns, give -x splice or --splice",
+        )
     if not options.reads:
         load_reference(options)
         return MapCounts()
     share_heap()
-    begin_gpu(options)
+    if not options.is_spliced:
+        begin_gpu(options)
     times = MapTimes()
     with console.recorded_warnings() as warnings:
         times.begin("index")
@@ -144,7 +151,10 @@ def _map(options: MapOptions, ready: MappingReference, times: MapTimes, statisti
     with ExitStack() as ending, closing(WorkerPool(options.threads, most_per_call(options))) as pool:
         mapper: Mapper | DarwinMapper
         if ready.settings.darwin is None:
-            mapper = Mapper.of(ready.index, ready.settings, pool, ready.fm_index)
+            junctions = None
+            if options.junctions is not None and options.is_spliced:
+                junctions = read_junctions(options.junctions, ready.index)
+            mapper = Mapper.of(ready.index, ready.settings, pool, ready.fm_index, junctions)
         else:
             mapper = DarwinMapper.of(ready.index, ready.settings, pool)
         mapper.before_stage = times.begin
@@ -166,7 +176,11 @@ def _stages_of(options: MapOptions) -> dict[str, Callable[[], object]]:
 def settings_of(options: MapOptions) -> MapSettings:
     """Apply what the options change to the preset."""
     settings = PRESETS[options.preset]._replace(**options.changes(), eqx=options.eqx)
-    check_scores(settings.match, settings.mismatch, (settings.q, settings.q2), (settings.e, settings.e2))
+    of_site = settings.non_canonical + (settings.junction_bonus if options.junctions else 0)
+    check_scores(
+        settings.match, settings.mismatch, (settings.q, settings.q2), (settings.e, settings.e2),
+        of_site if settings.spliced else None,
+    )  # fmt: skip
     if settings.bw > settings.bw_long:
         settings = settings._replace(bw_long=settings.bw)
     return settings

@@ -7,6 +7,9 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
 from f5py.compute.gpu.device import open_device
 from f5py.compute.gpu.opening import DeviceBackend, load_early, open_gpus
 from f5py.compute.gpu.placement import Backend
@@ -18,7 +21,8 @@ from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.index.seeds import OverlapTargets, find_anchors, suits_gpu
 from f5py.mapping.mem.fm_index import FmIndex
 from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
-from f5py.mapping.settings import AVA, MapSettings, Parameters, parameters
+from f5py.mapping.settings import AVA, SPLICED, MapSettings, Parameters, parameters
+from f5py.messages import console
 from f5py.options.gpu import GpuOptions, device_numbers
 from f5py.threads.pool import WorkerPool
 
@@ -71,11 +75,17 @@ class CpuMapping:
     """
 
     def __init__(
-        self, index: ReferenceIndex, numbers: Parameters, pool: WorkerPool, overlaps: OverlapTargets | None
+        self,
+        index: ReferenceIndex,
+        numbers: Parameters,
+        pool: WorkerPool,
+        overlaps: OverlapTargets | None,
+        junctions: NDArray[np.int64] | None = None,
     ) -> None:
         self.seconds = 0.0
         self.before_stage: Callable[[str], object] = lambda stage: None
         self._index, self._parameters, self._pool, self._overlaps = index, numbers, pool, overlaps
+        self._junctions = junctions
 
     def compute(self, batch: MappingBatch) -> None:
         """See `Backend.compute`."""
@@ -91,7 +101,7 @@ class CpuMapping:
         of_hits = chain_hits(batch, self._index, self._parameters, self._pool)
         if not self._parameters.integers[AVA]:
             self.before_stage("hits")
-            of_hits += align_hits(batch, self._index, self._parameters, self._pool)
+            of_hits += align_hits(batch, self._index, self._parameters, self._pool, junctions=self._junctions)
             seconds += _SAVED * of_hits
         self.before_stage("ranks")
         rank_hits(batch, self._parameters, self._pool)
@@ -120,21 +130,32 @@ class Mapper:
 
     @classmethod
     def of(
-        cls, index: ReferenceIndex, settings: MapSettings, pool: WorkerPool, fm_index: FmIndex | None = None
+        cls,
+        index: ReferenceIndex,
+        settings: MapSettings,
+        pool: WorkerPool,
+        fm_index: FmIndex | None = None,
+        junctions: NDArray[np.int64] | None = None,
     ) -> Mapper:
-        """Make the mapper with these settings, on the CPU threads; with an FM-index its seeds are exact matches."""
+        """Make the mapper with these settings, on the CPU threads; with an FM-index its seeds are exact matches.
+
+        Parameters
+        ----------
+        junctions : int64, shape (n, 3), optional
+            Annotated introns, see `f5py.mapping.align.junctions`.
+        """
         overlaps = OverlapTargets(index) if settings.ava else None
         numbers = parameters(settings, index.mid_occ(settings))
         mems = None
         if fm_index is not None:
             mems = CpuMems(MemSearch(fm_index, index.offsets, settings.min_mem, numbers), pool)
-        cpu = CpuMapping(index, numbers, pool, overlaps)
+        cpu = CpuMapping(index, numbers, pool, overlaps, junctions)
         mapper = cls(index, numbers, overlaps, pool, cpu, mems)
         cpu.before_stage = mapper._before_stage_of_backend
         return mapper
 
     def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
-        """Use GPUs, if the options allow it: from when that pays, or at once if they say so.
+        """Use GPUs, if the options allow it: from when that pays, or at once if they say so. Not for spliced reads.
 
         Parameters
         ----------
@@ -143,6 +164,10 @@ class Mapper:
         """
         cpu = self.backend
         assert isinstance(cpu, CpuMapping)
+        if self.parameters.integers[SPLICED]:
+            if options.gpu_use == "on":
+                console.note("map", "reads are aligned over introns on the CPU threads; --gpu on changes nothing")
+            return
         if not may_use_gpus(options.gpu_use):
             return
 

@@ -1,0 +1,310 @@
+"""Jitted loops of the alignment of two stretches over introns; see `f5py.mapping.align.base_alignment`.
+
+As in `_alignment_numba`, differences between neighboring cells fit into a byte, and 32 cells of an anti-diagonal are
+computed at once. The second deletion is an intron here; there is no second insertion and no band.
+"""
+
+# mypy: disable-error-code="assignment,arg-type"
+import numpy as np
+
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.simd_int import (
+    LANES,
+    add,
+    choose,
+    either,
+    equal,
+    first_of_32,
+    greater,
+    larger,
+    largest,
+    load8,
+    load32,
+    splat8,
+    splat32,
+    store8,
+    store32,
+    sub,
+    widen,
+)  # fmt: skip
+from f5py.mapping._sorting_numba import grown
+from f5py.mapping.align._alignment_numba import BITS, LOWEST, PAD, best_cell, way_back
+from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS, GLOBAL, ROOM_BASES, ROOM_CELLS, UNREACHED
+from f5py.mapping.settings import (
+    FORWARD,
+    JUNCTION_BONUS,
+    MATCH,
+    MAX_CELLS,
+    MISMATCH,
+    N_SCORE,
+    NON_CANONICAL,
+    Q2,
+    SPLICE_FLANK,
+    E,
+    Q,
+)  # fmt: skip
+
+_A, _C, _G, _T = range(4)
+#: Columns of annotated introns: first base, base behind the last one, strand: 1 or -1.
+START, END, STRAND = range(3)
+_DONOR, _ACCEPTOR = np.uint8(1), np.uint8(2)
+
+
+@exact_inner
+def _border(n, integers):
+    """Score of a gap of `n` bases at the border, negated."""
+    return 0 if n == 0 else min(integers[Q] + integers[E] * n, integers[Q2])
+
+
+@exact_inner
+def _shortest_intron(integers):
+    """Compute the length from which on a gap at the target's border is an intron; 0 if no gap is one."""
+    q, e, q2 = integers[Q], integers[E], integers[Q2]
+    length = (q2 - q) // e - 1
+    return max(length + (q2 > q + e + length * e), 0)
+
+
+@exact_inner
+def set_signals(target, n, direction, backwards, integers, donors, acceptors):
+    """Fill the scores of introns that begin behind, or end at, each base of the target.
+
+    Parameters
+    ----------
+    target : uint8, shape (>= n,)
+    n : int
+    direction : int
+        0 for neither, else `f5py.mapping.settings.FORWARD` or `BACKWARD`: of the transcript on the reference.
+    backwards : bool
+        The target is reversed.
+    integers : int64
+    donors, acceptors : int8, shape (>= n,)
+        Filled.
+    """
+    lowest = -integers[NON_CANONICAL] if direction else 0
+    for i in range(n):
+        donors[i] = lowest
+        acceptors[i] = lowest
+    if direction == 0:
+        return
+    # GT and AG; CT and AC on the other strand; both reversed if the target is
+    outer = _G if direction == FORWARD else _C
+    inner = _A if backwards else _T
+    other = _T if backwards else _A
+    flank = -(integers[NON_CANONICAL] // 2) if integers[SPLICE_FLANK] else 0
+    # a purine follows the donor's two bases, and a pyrimidine is before the acceptor's
+    odd = 1 if backwards else 0
+    for i in range(n - 4):
+        if target[i + 1] == outer and target[i + 2] == inner:
+            donors[i] = 0 if target[i + 3] < 4 and target[i + 3] & 1 == odd else flank
+    for i in range(2, n):
+        if target[i] == outer and target[i - 1] == other:
+            acceptors[i] = 0 if target[i - 2] < 4 and target[i - 2] & 1 != odd else flank
+
+
+@exact_inner
+def add_junctions(junctions, r, n, direction, backwards, integers, donors, acceptors):
+    """Add the bonus to sites of annotated introns inside of ``r:r + n``; each site counts once.
+
+    Parameters
+    ----------
+    junctions : int64, shape (n_introns, 3)
+        Columns `START`, `END` and `STRAND`, sorted by `START`.
+    r : int
+        The stretch's first base on the reference.
+    n, direction, backwards, integers, donors, acceptors
+        See `set_signals`.
+    """
+    low = 0
+    high = junctions.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if junctions[middle, START] < r:
+            low = middle + 1
+        else:
+            high = middle
+    if low == junctions.shape[0] or junctions[low, START] >= r + n:
+        return
+    marks = np.zeros(n, np.uint8)
+    for k in range(low, junctions.shape[0]):
+        if junctions[k, START] >= r + n:
+            break
+        if junctions[k, END] > r + n or (junctions[k, STRAND] > 0) != (direction == FORWARD):
+            continue
+        first = junctions[k, START] - r
+        last = junctions[k, END] - 1 - r
+        if backwards:
+            first, last = n - 1 - last, n - 1 - first
+        if first > 0:
+            marks[first - 1] |= _DONOR
+        marks[last] |= _ACCEPTOR
+    bonus = integers[JUNCTION_BONUS]
+    for i in range(n):
+        if marks[i] & _DONOR:
+            donors[i] += bonus
+        if marks[i] & _ACCEPTOR:
+            acceptors[i] += bonus
+
+
+@exact_inner
+def fill_spliced(target, n, query, m, donors, acceptors, integers, right, exact, zdrop, state, h, rows, cells):
+    """Compute all cells.
+
+    Parameters
+    ----------
+    target, n, query, m, integers, right, exact, zdrop, state, h, rows, cells
+        See `f5py.mapping.align._alignment_numba.fill`, also for what is returned.
+    donors, acceptors : int8, shape (>= n + PAD,)
+        See `set_signals`.
+    """
+    q = integers[Q]
+    q2 = integers[Q2]
+    qe = q + integers[E]
+    length = n + PAD
+    u = LANES
+    v = u + length
+    x = v + length
+    y = x + length
+    x2 = y + length
+    tie = splat8(right)
+    zero = splat8(0)
+    match = splat8(integers[MATCH])
+    mismatch = splat8(-integers[MISMATCH])
+    other = splat8(N_SCORE)
+    three = splat8(3)
+    vq = splat8(q)
+    vq2 = splat8(q2)
+    vqe = splat8(qe)
+    one = splat8(1)
+    two = splat8(2)
+    bit1 = splat8(BITS[0])
+    bit2 = splat8(BITS[1])
+    bit3 = splat8(BITS[2])
+    lowest = splat32(LOWEST)
+
+    best = 0
+    best_t = -1
+    best_q = -1
+    last_h = 0
+    at = 0
+    for d in range(n + m - 1):
+        st = max(0, d - m + 1)
+        en = min(n - 1, d)
+        if st == 0:
+            state[v - 1] = -(_border(d + 1, integers) - _border(d, integers))
+            state[x - 1] = -qe
+            state[x2 - 1] = -q2
+        if en == d:
+            state[u + en] = -(_border(d + 1, integers) - _border(d, integers))
+            last_h = -_border(d + 1, integers)
+            state[y + en] = -qe
+            if exact:
+                h[en] = last_h
+        row = at - st
+        rows[d] = row
+        query_at = m - 1 - d
+        h_best = lowest
+        b = st + ((en - st) >> 5 << 5)
+        while b >= st:
+            tb = load8(target, b)
+            qb = load8(query, query_at + b)
+            s = choose(equal(tb, qb), match, mismatch)
+            s = choose(greater(larger(tb, qb), three), other, s)
+            vb = load8(state, v + b - 1)
+            ub = load8(state, u + b)
+            donor = load8(donors, b)
+            a1 = add(load8(state, x + b - 1), vb)
+            b1 = add(load8(state, y + b), ub)
+            a2 = add(load8(state, x2 + b - 1), vb)
+            left = add(a2, load8(acceptors, b))
+            cell = choose(greater(add(a1, tie), s), one, zero)
+            s = larger(s, a1)
+            cell = choose(greater(add(b1, tie), s), two, cell)
+            s = larger(s, b1)
+            cell = choose(greater(add(left, tie), s), three, cell)
+            s = larger(s, left)
+            store8(state, u + b, sub(s, vb))
+            v_new = sub(s, ub)
+            store8(state, v + b, v_new)
+            sq = sub(s, vq)
+            a1 = sub(a1, sq)
+            b1 = sub(b1, sq)
+            a2 = sub(a2, sub(s, vq2))
+            store8(state, x + b, sub(larger(a1, zero), vqe))
+            store8(state, y + b, sub(larger(b1, zero), vqe))
+            store8(state, x2 + b, sub(larger(a2, donor), vq2))
+            cell = either(cell, choose(greater(add(a1, tie), zero), bit1, zero))
+            cell = either(cell, choose(greater(add(b1, tie), zero), bit2, zero))
+            cell = either(cell, choose(greater(add(a2, tie), donor), bit3, zero))
+            store8(cells, row + b, cell)
+            if exact:
+                hb = add(load32(h, b), widen(v_new))
+                store32(h, b, hb)
+                if en - b < LANES - 1:
+                    hb = choose(first_of_32(en - b + 1), hb, lowest)
+                h_best = larger(h_best, hb)
+            b -= LANES
+        last_h += np.int64(state[v + en])
+        at += en - st + 1
+        if exact:
+            here = np.int64(largest(h_best))
+            if here > best:
+                best_t = best_cell(h, st, en, here)
+                best_q = d - best_t
+                best = here
+            elif zdrop >= 0 and best - here > zdrop:
+                t = best_cell(h, st, en, here)
+                if t >= best_t and d - t >= best_q:
+                    return LOWEST, best, best_t, best_q, True
+    return last_h, best, best_t, best_q, False
+
+
+@exact_kernel
+def align_spliced(reference, strand, stretch, direction, junctions, integers, ops, n_ops, room):
+    """Align ``reference[r:r + n]`` to ``strand[s:s + m]`` over introns and append the path to `ops`.
+
+    Parameters
+    ----------
+    reference, strand, stretch, integers, ops, n_ops, room
+        See `f5py.mapping.align._pair_alignment_numba.align_pair`, also for what is returned.
+    direction, junctions
+        See `set_signals` and `add_junctions`.
+    """
+    r, n, s, m, kind, _, zdrop = stretch
+    ops = grown(ops, n_ops + n + m + 2)
+    if n == 0 or m == 0:
+        return ops, n_ops, UNREACHED, 0, -1, -1, False
+    if 0 < integers[MAX_CELLS] < n * m:
+        return ops, n_ops, UNREACHED, 0, -1, -1, True
+    fits = max(n, m) <= ROOM_BASES
+    target = room.target if fits else np.empty(n + PAD, np.uint8)
+    query = room.query if fits else np.empty(m + PAD + LANES, np.uint8)
+    backwards = kind == EXTEND_BACKWARDS
+    if backwards:
+        for i in range(n):
+            target[i] = reference[r + n - 1 - i]
+        for j in range(m):
+            query[LANES + j] = strand[s + j]
+    else:
+        for i in range(n):
+            target[i] = reference[r + i]
+        for j in range(m):
+            query[LANES + j] = strand[s + m - 1 - j]
+    donors = np.empty(n + PAD, np.int8)
+    acceptors = np.empty(n + PAD, np.int8)
+    set_signals(target, n, direction, backwards, integers, donors, acceptors)
+    if direction and junctions.shape[0]:
+        add_junctions(junctions, r, n, direction, backwards, integers, donors, acceptors)
+    rows = room.rows if fits else np.empty(n + m, np.int64)
+    state = room.state if fits else np.empty(6 * (n + PAD) + PAD, np.int8)
+    h = room.h if fits else np.empty(n + PAD, np.int32)
+    cells = room.cells if n * m + PAD <= ROOM_CELLS else np.empty(n * m + PAD, np.uint8)
+    score, best, best_t, best_q, dropped = fill_spliced(
+        target, n, query[LANES:], m, donors, acceptors, integers, 1 if backwards else 0, kind != GLOBAL, zdrop, state,
+        h, rows, cells,
+    )  # fmt: skip
+    shortest = _shortest_intron(integers)
+    if kind >= GLOBAL and not dropped:
+        n_ops = way_back(rows, cells, n - 1, m - 1, n, m, n + m, False, ops, n_ops, shortest)
+    elif best_t >= 0 and best_q >= 0:
+        n_ops = way_back(rows, cells, best_t, best_q, n, m, n + m, backwards, ops, n_ops, shortest)
+    return ops, n_ops, score, best, best_t, best_q, dropped
