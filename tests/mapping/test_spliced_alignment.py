@@ -66,7 +66,7 @@ def test_vectors_give_what_the_definition_gives(pair, kind, direction, zdrop, na
     reference = np.concatenate([np.full(before, 4, np.uint8), target, np.full(7, 4, np.uint8)])
     ops, n_ops, *found = align_spliced(
         reference, query, Stretch(before, n, 0, len(query), kind, 0, zdrop), direction, table.reshape(-1, 3),
-        parameters(scores, 10).integers, np.empty(2, np.int64), 0, new_room(),
+        parameters(scores, 10).integers, np.empty(2, np.int64), 0, new_room(), np.empty(0, np.uint8),
     )  # fmt: skip
     backwards = kind == EXTEND_BACKWARDS
     if backwards:

@@ -79,6 +79,7 @@ class Aligner(NamedTuple):
     made: Made
     junctions: NDArray[np.int64]  # shape (n, 3): see `f5py.mapping.align._spliced_alignment_numba`
     room: Room
+    cells: NDArray[np.uint8]  # of spliced reads: room for matrices over introns
 
 
 @exact_inner
@@ -115,8 +116,9 @@ def _align(reference, strands, stretch, direction, aligner, ops, n_ops):
     """Align a stretch, over introns if reads are spliced; see `align_pair`."""
     if aligner.integers[SPLICED]:
         return align_spliced(
-            reference, strands, stretch, direction, aligner.junctions, aligner.integers, ops, n_ops, aligner.room
-        )
+            reference, strands, stretch, direction, aligner.junctions, aligner.integers, ops, n_ops, aligner.room,
+            aligner.cells,
+        )  # fmt: skip
     return align_pair(reference, strands, stretch, aligner.integers, ops, n_ops, aligner.made, aligner.room)
 
 

@@ -17,7 +17,7 @@ from f5py.mapping.settings import E2, MATCH, MAX_CELLS, Q2, E, Q
 #: Score of what has not been computed.
 UNREACHED = -(1 << 30)
 #: Stretches up to this length, and matrices up to this size, are aligned in arrays that are there already.
-ROOM_BASES, ROOM_CELLS = 1024, 1 << 17
+ROOM_BASES, _ROOM_CELLS = 1024, 1 << 17
 #: A perfect score, in units of `Room.lost`.
 _LOST_UNIT = 256
 # How a pair of stretches is aligned.
@@ -73,7 +73,7 @@ def new_room():
         np.empty(6 * (ROOM_BASES + PAD) + PAD, np.int8),
         np.empty(ROOM_BASES + PAD, np.int32),
         np.empty(2 * ROOM_BASES, np.int64),
-        np.empty(ROOM_CELLS, np.uint8),
+        np.empty(_ROOM_CELLS, np.uint8),
         np.full(1, _LOST_UNIT // 2, np.int64),
     )
 
@@ -193,7 +193,7 @@ def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
         h = room.h if fits else np.empty(n + PAD, np.int32)
     while not is_done:
         size = min(n * m, (n + m) * min(n, m, width + 2)) + PAD
-        cells = room.cells if size <= ROOM_CELLS else np.empty(size, np.uint8)
+        cells = room.cells if size <= _ROOM_CELLS else np.empty(size, np.uint8)
         score, best, best_t, best_q, dropped = fill(
             target[FRONT:], n, query[FRONT:], m, width, integers, 1 if kind == EXTEND_BACKWARDS else 0, kind != GLOBAL,
             zdrop, state, h, rows, cells,

@@ -29,7 +29,7 @@ from f5py.jit.simd_int import (
 )  # fmt: skip
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import BITS, LOWEST, PAD, best_cell, way_back
-from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS, GLOBAL, ROOM_BASES, ROOM_CELLS, UNREACHED
+from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS, GLOBAL, ROOM_BASES, UNREACHED
 from f5py.mapping.settings import (
     FORWARD,
     JUNCTION_BONUS,
@@ -259,7 +259,7 @@ def fill_spliced(target, n, query, m, donors, acceptors, integers, right, exact,
 
 
 @exact_kernel
-def align_spliced(reference, strand, stretch, direction, junctions, integers, ops, n_ops, room):
+def align_spliced(reference, strand, stretch, direction, junctions, integers, ops, n_ops, room, room_of_cells):
     """Align ``reference[r:r + n]`` to ``strand[s:s + m]`` over introns and append the path to `ops`.
 
     Parameters
@@ -268,6 +268,8 @@ def align_spliced(reference, strand, stretch, direction, junctions, integers, op
         See `f5py.mapping.align._pair_alignment_numba.align_pair`, also for what is returned.
     direction, junctions
         See `set_signals` and `add_junctions`.
+    room_of_cells : uint8
+        Scratch; matrices with more cells get their own.
     """
     r, n, s, m, kind, _, zdrop = stretch
     ops = grown(ops, n_ops + n + m + 2)
@@ -297,7 +299,7 @@ def align_spliced(reference, strand, stretch, direction, junctions, integers, op
     rows = room.rows if fits else np.empty(n + m, np.int64)
     state = room.state if fits else np.empty(6 * (n + PAD) + PAD, np.int8)
     h = room.h if fits else np.empty(n + PAD, np.int32)
-    cells = room.cells if n * m + PAD <= ROOM_CELLS else np.empty(n * m + PAD, np.uint8)
+    cells = room_of_cells if n * m + PAD <= room_of_cells.shape[0] else np.empty(n * m + PAD, np.uint8)
     score, best, best_t, best_q, dropped = fill_spliced(
         target, n, query[LANES:], m, donors, acceptors, integers, 1 if backwards else 0, kind != GLOBAL, zdrop, state,
         h, rows, cells,

@@ -14,6 +14,10 @@ from f5py.mapping.align._base_alignment_numba import Aligner, align_hits
 from f5py.mapping.align._pair_alignment_numba import Made, new_room
 from f5py.mapping.align._stretches_numba import AnchoredRead
 from f5py.mapping.hit_table import N_FIELDS, OPS
+from f5py.mapping.settings import SPLICED
+
+#: Cells of a matrix over a long intron; pages of this room that are never needed are never used.
+_INTRON_CELLS = 1 << 26
 
 
 class HitCounts(NamedTuple):
@@ -75,7 +79,9 @@ def align_reads(queue, reads, columns, chained, contigs, integers, made, junctio
     all_ops = np.empty(1 << 12, np.int64)
     n_all_ops = 0
     made = Made(made.keys, made.results, made.ops, made.offsets, np.zeros(2, np.int64))
-    aligner = Aligner(integers, made, junctions, new_room())
+    aligner = Aligner(
+        integers, made, junctions, new_room(), np.empty(_INTRON_CELLS if integers[SPLICED] else 0, np.uint8)
+    )
     ops = np.empty(1 << 12, np.int64)
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
