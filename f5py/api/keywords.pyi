@@ -256,7 +256,6 @@ class MapOptions(GpuOptions, total=False):
     hits_only: bool
     paf_no_hit: bool
     no_qualities: bool
-    strand_of_splicing: Literal["f"] | None
     report: Files | None
     sample: str | None
     preset: str
@@ -264,6 +263,9 @@ class MapOptions(GpuOptions, total=False):
     w: int | None
     hpc: bool
     seeds: Literal["minimizer", "mem"]
+    splice: bool
+    transcript_strand: Literal["f", "b", "r", "n"] | None
+    junctions: File | None
     index_bases: int | str | None
     split_prefix: str | None
     long_cigars: bool
@@ -277,6 +279,12 @@ class MapOptions(GpuOptions, total=False):
     frequent_in_read: float | None
     max_gap: int | None
     bandwidths: str | float | Sequence[str | float] | None
+    max_intron: int | str | None
+    non_canonical: int | None
+    junction_bonus: int | None
+    splice_flank: bool | None
+    end_seed_penalty: int | None
+    no_end_filter: bool
     min_count: int | None
     min_chain_score: int | None
     secondary_ratio: float | None
