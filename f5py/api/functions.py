@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from f5py.api.call import Call, function
 from f5py.mapping import MapOptions
-from f5py.options.frequency_commands import FrequencyOptions, MergeOptions
+from f5py.options.frequency_commands import ExtractOptions, FrequencyOptions, MergeOptions, RegionsOptions
 from f5py.options.part_commands import FinishOptions, JoinOptions, PlanOptions, RunPartOptions
 from f5py.options.plot_commands import PlotOptions, PlotRegionOptions
 from f5py.options.signal_commands import (
@@ -287,6 +287,77 @@ def merge_frequencies(tables: k.Tables = (), *, returns: str | None = None, **op
     from f5py.commands.meth_freq import merge_frequency_files as run
 
     return Call(MergeOptions, run, options, tables=tables).rows(returns)
+
+
+@overload
+def extract(inputs: k.Tables = (), *, returns: k.AsArrow = None, **options: Unpack[k.ExtractOptions]) -> k.Arrow: ...
+@overload
+def extract(inputs: k.Tables = (), *, returns: k.AsPandas, **options: Unpack[k.ExtractOptions]) -> k.Pandas: ...
+@overload
+def extract(inputs: k.Tables = (), *, returns: k.AsPolars, **options: Unpack[k.ExtractOptions]) -> k.Polars: ...
+@overload
+def extract(inputs: k.Tables = (), *, output: k.File, **options: Unpack[k.ExtractOptions]) -> None: ...
+@function(ExtractOptions)
+def extract(inputs: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
+    """List the calls of single reads, base by base, as ``f5py extract`` does.
+
+    Parameters
+    ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return the calls as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, and write no table;
+        without `output` that is the default.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or None
+        The calls, unless they are written.
+
+    Examples
+    --------
+    >>> f5py.extract("calls.tsv").column_names[:4]
+    ['read', 'contig', 'position', 'strand']
+    """
+    from f5py.commands.extract import run
+
+    return Call(ExtractOptions, run, options, inputs=inputs).rows(returns)
+
+
+@overload
+def regions(
+    bed: k.File, tables: k.Tables = (), *, returns: k.AsArrow = None, **options: Unpack[k.RegionsOptions]
+) -> k.Arrow: ...
+@overload
+def regions(
+    bed: k.File, tables: k.Tables = (), *, returns: k.AsPandas, **options: Unpack[k.RegionsOptions]
+) -> k.Pandas: ...
+@overload
+def regions(
+    bed: k.File, tables: k.Tables = (), *, returns: k.AsPolars, **options: Unpack[k.RegionsOptions]
+) -> k.Polars: ...
+@function(RegionsOptions, has_progress=False)
+def regions(bed: k.File, tables: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
+    """Sum the methylation of regions in one or more samples, as ``f5py regions`` does.
+
+    Parameters
+    ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return a `pyarrow.Table`, which is the default, a `pandas.DataFrame` or a `polars.DataFrame`.
+
+    Returns
+    -------
+    pyarrow.Table, pandas.DataFrame or polars.DataFrame
+        What is written, too, if `output` is given.
+
+    Examples
+    --------
+    >>> with open("regions.bed", "w") as file:
+    ...     written = file.write("simulated\\t5000\\t7000\\tpromoter\\n")
+    >>> f5py.regions("regions.bed", "sites.tsv").column_names[-3:]
+    ['mean', 'weighted_mean', 'standard_deviation']
+    """
+    from f5py.commands.regions import run
+
+    return Call(RegionsOptions, run, options, bed=bed, tables=tables).table(returns)
 
 
 @function(SummaryOptions)

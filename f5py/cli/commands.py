@@ -111,6 +111,34 @@ such files. Prints the samples of every k-mer.
         ("f5py freq-merge run1.freq.tsv run2.freq.tsv -o freq.tsv",),
     ),
     Command(
+        "extract",
+        "List the calls of single reads, base by base.",
+        """List the calls of single reads: a row for each read, base and modification.
+
+FILE is BAM, SAM or CRAM with MM and ML tags, as written by call-methylation --modbam, dorado and others, or a table
+of call-methylation.
+""",
+        (
+            "f5py extract dorado.bam -o calls.tsv.gz",
+            "f5py extract dorado.bam -w chr11:2,000,000-2,003,000 --read-ids reads.txt -o calls.parquet",
+            "f5py extract calls.tsv -o sites.tsv",
+        ),
+    ),
+    Command(
+        "regions",
+        "Sum methylation by region and sample.",
+        """Sum the methylation of regions, such as genes or islands: a row for each region and sample.
+
+Each FILE is a sample: a table of meth-freq, bedMethyl, alignments with MM and ML tags, or a table of
+call-methylation. Needs pyarrow: pip install pyarrow.
+""",
+        (
+            "f5py regions genes.bed tumour.tsv normal.tsv -o genes.tsv",
+            "f5py regions islands.bed a.bed.gz b.bed.gz --sample case --sample control -o islands.parquet",
+            "f5py regions genes.bed dorado.bam -g ref.fa --min-coverage 5 -o genes.tsv",
+        ),
+    ),
+    Command(
         "summary",
         "Summarise calls and recommend a threshold.",
         """Summarise tables of calls, and recommend a threshold for their log-likelihood ratios.
@@ -313,7 +341,16 @@ GPUs of these compute capabilities, too, which need not be there. For images of 
 COMMANDS = {command.name: command for command in _ALL}
 #: How the help shows them.
 GROUPS = {
-    "Methylation": ("call-methylation", "meth-freq", "freq-merge", "summary", "validate", "plot-region"),
+    "Methylation": (
+        "call-methylation",
+        "meth-freq",
+        "freq-merge",
+        "extract",
+        "regions",
+        "summary",
+        "validate",
+        "plot-region",
+    ),
     "Events": ("eventalign", "resquiggle", "compare", "plot"),
     "Before": ("index", "fast5-check", "map"),
     "In parts": ("plan", "run-part", "finish", "merge"),

@@ -37,7 +37,8 @@ def _compile(*, step: Callable[[str, list[str]], None], **options: Any) -> None:
 DOORS: dict[str, Callable[..., object]] = {
     "index": functions.index, "map": functions.map_reads, "call-methylation": functions.call_methylation,
     "meth-freq": functions.frequencies, "eventalign": functions.eventalign, "resquiggle": functions.resquiggle,
-    "freq-merge": functions.merge_frequencies, "summary": functions.summary, "validate": functions.validate,
+    "freq-merge": functions.merge_frequencies, "extract": functions.extract, "regions": functions.regions,
+    "summary": functions.summary, "validate": functions.validate,
     "compare": functions.compare, "train": functions.train, "fast5-check": functions.fast5_check,
     "plot": functions.plot, "plot-region": functions.plot_region, "simulate": functions.simulate,
     "run-part": functions.run_part, "plan": functions.plan, "finish": functions.finish, "merge": functions.merge,

@@ -8,13 +8,11 @@ from typing import Any
 from f5py.commands import eventalign
 from f5py.comparison.event_rows import LevelCollector, ReadLevels, read_events
 from f5py.comparison.samples import compare_samples
-from f5py.errors import F5pyError, InputFileError, UsageError
+from f5py.errors import F5pyError, UsageError
 from f5py.io.arrow.arrow import import_arrow
+from f5py.io.arrow.table_file import write_table
 from f5py.io.arrow.text_input import check_read_once, size_of
-from f5py.io.bytes.bgzip_output import is_bgzip_name
-from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import display_output
-from f5py.io.files.table_output import complete_table
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning, obeys_strict
@@ -35,8 +33,8 @@ def run(options: CompareOptions) -> Any:
 
     Raises `F5pyError` for anything wrong with the options, input or output. No output file is made then.
     """
-    arrow, parquet = import_arrow("tables of events")
-    is_parquet = _check(options)
+    arrow, _ = import_arrow("tables of events")
+    _check(options)
     contigs: dict[str, int] = {}
     kmers: dict[str, int] = {}
     samples = tuple(_levels(options, at, LevelCollector(contigs, kmers)) for at in range(2))
@@ -54,11 +52,7 @@ def run(options: CompareOptions) -> Any:
             f"no {options.by} has {options.min_coverage} or more reads in both samples; give more reads, or a smaller "
             "--min-coverage"
         )
-    if is_parquet:
-        with complete_output(options.output) as file:
-            parquet.write_table(table, file, compression="zstd")
-    else:
-        _write_text(table, options.output, options.threads)
+    write_table(table, options.output, options.threads)
     least = columns["KS_intensity_qvalue"].min()
     console.result(
         "compare",
@@ -69,8 +63,8 @@ def run(options: CompareOptions) -> Any:
     return table
 
 
-def _check(options: CompareOptions) -> bool:
-    """Refuse what does not go together; return whether the output is Parquet."""
+def _check(options: CompareOptions) -> None:
+    """Refuse what does not go together."""
     of_reads = [is_alignments(path) for path in (options.a, options.b)]
     declared = declarations(CompareOptions)
     given = [name for name in (*_OF_READS, *_OF_EVENTALIGN) if getattr(options, name) != declared[name].default]
@@ -83,10 +77,7 @@ def _check(options: CompareOptions) -> bool:
             raise UsageError(f"--{name}: give it once for both samples, or twice, for A and for B")
     check_read_once([options.a, options.b])
     check_outputs(options)
-    is_parquet = kind_among(options.output, "a table is written", ("tsv", "csv", "parquet")) == "parquet"
-    if is_parquet and is_bgzip_name(options.output):
-        raise UsageError(f"-o {options.output}: Parquet is compressed already; give a name without .gz")
-    return is_parquet
+    kind_among(options.output, "a table is written", ("tsv", "csv", "parquet"))
 
 
 def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> ReadLevels:
@@ -124,23 +115,3 @@ def _finished(collector: LevelCollector, path: str) -> ReadLevels:
             "model_mean or model_stdv is not a number, is infinite, or is negative",
         )
     return levels
-
-
-def _write_text(table: Any, output: str, threads: int) -> None:
-    import io
-
-    import pyarrow.csv
-
-    layout = pyarrow.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
-    with complete_table(output, threads) as out:
-        out.write(("\t".join(table.column_names) + "\n").encode())
-        for batch in table.to_batches(max_chunksize=1 << 16):
-            text = io.BytesIO()
-            try:
-                pyarrow.csv.write_csv(batch, text, layout)
-            except pyarrow.ArrowInvalid:
-                raise InputFileError(
-                    "a name in the tables has a tab, a line end or a quote in it, which text cannot have; write "
-                    "Parquet (-o NAME.parquet), or make the tables again"
-                ) from None
-            out.write(text.getvalue())

@@ -20,7 +20,7 @@ from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
 from f5py.options.cores import usable_cores
 from f5py.options.frequency_commands import FrequencyOptions
-from f5py.options.output_names import is_alignments
+from f5py.options.output_names import FOR_R, is_alignments
 from f5py.site_frequencies.bedmethyl_rows import count_bedmethyl, is_bedmethyl
 from f5py.site_frequencies.frequency import check_combinable, site_counts
 from f5py.site_frequencies.modbam_counts import count_modbam
@@ -144,7 +144,8 @@ def _of_strands(
     counts: SiteCounts, contigs: dict[str, int], are_combined: bool, options: FrequencyOptions
 ) -> tuple[SiteCounts, list[bytes]]:
     """Pass counts on, but refuse to separate strands that the rows have combined."""
-    if are_combined and (options.stranded or (options.bedmethyl and not options.combine_strands)):
+    has_strands = options.bedmethyl or options.output_format in FOR_R
+    if are_combined and (options.stranded or (has_strands and not options.combine_strands)):
         advice = "leave out --stranded" if options.stranded else "add --combine-strands"
         raise UsageError(f"rows of bedMethyl have both strands as one (.), so these cannot be told apart; {advice}")
     return counts, [name.encode() for name in contigs]
@@ -164,22 +165,28 @@ def _of_alignments(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> t
     return counts, [name.encode("utf-8", "surrogateescape") for name in contigs]
 
 
-def _tell_of_tags(shown: str, tags: TagCounts, wanted: SiteSelection) -> None:
-    """Say what was left out, and raise if the alignments have no such tags at all."""
-    motif, code = wanted.motif, wanted.codes[0]
+def warn_of_tags(command: str, shown: str, tags: TagCounts, wanted: str = "modified bases", advice: str = "") -> None:
+    """Warn of records that were left out, and raise `InputFileError` if none has calls of what was wanted."""
     if tags.records and tags.without == tags.records:
         raise InputFileError(
-            f"{shown}: none of {tags.records:,} alignments has calls {motif.canonical}+{code} in MM and ML tags; call "
-            "modified bases first, or name the modification with --mod-code"
+            f"{shown}: none of {tags.records:,} alignments has calls {wanted} in MM and ML tags; call modified bases "
+            f"first{advice}"
         )
     if not tags.records:
-        input_warning("meth-freq", f"{shown}: no read is aligned, so there is nothing to count")
+        input_warning(command, f"{shown}: no read is aligned, so there is nothing to count")
     if tags.damaged:
         input_warning(
-            "meth-freq",
+            command,
             f"{shown}: the tags of {tags.damaged:,} of {tags.records:,} alignments are damaged, or of another sequence "
             "as of hard-clipped records without MN; these were left out",
         )
+
+
+def _tell_of_tags(shown: str, tags: TagCounts, wanted: SiteSelection) -> None:
+    """Say what was left out, and raise if the alignments have no such tags at all."""
+    motif, code = wanted.motif, wanted.codes[0]
+    advice = ", or name the modification with --mod-code"
+    warn_of_tags("meth-freq", shown, tags, f"{motif.canonical}+{code}", advice)
     reasons = (
         (tags.not_at_motif, f"where {'the read does' if wanted.reference is None else 'the reference does'} not have "
          f"{motif.pattern}"),

@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from io import BufferedReader
+from typing import Any, cast
 
 from f5py.commands.counted_sites import CALLS, Inputs, check_source, counts_of_bedmethyl, counts_of_sites, opened_tables
 from f5py.core.motifs import Motif, motif_named, parse_motif
@@ -19,27 +20,32 @@ from f5py.io.files.table_output import complete_table
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning, obeys_strict
-from f5py.options.frequency_commands import FrequencyOptions, MergeOptions
-from f5py.options.output_names import OF_SITES, TABLE, check_name, kind_among, kind_of_output
+from f5py.options.frequency_commands import ExtractOptions, FrequencyOptions, MergeOptions
+from f5py.options.output_names import FOR_R, OF_SITES, TABLE, check_name, kind_among, kind_of_output
 from f5py.options.shared import METHYLATION
 from f5py.options.table_commands import EvaluationOptions
 from f5py.site_frequencies.frequency import methylation_frequency
-from f5py.site_frequencies.frequency_merge import FrequencyMerger
+from f5py.site_frequencies.frequency_merge import FrequencyMerger, is_frequency_header
 from f5py.site_frequencies.motif_rows import rows_of_motif
 from f5py.site_frequencies.site_counts import frequencies_of_sites
 from f5py.site_frequencies.site_table import Frequencies
 
 #: Reading the calls is the other half of the work.
 _COMPRESSION_THREADS = 2
+#: More than the header of a table of frequencies.
+_BEGINNING = 1 << 12
 
 
-def chosen_motif(options: FrequencyOptions | EvaluationOptions) -> Motif:
+def chosen_motif(options: FrequencyOptions | EvaluationOptions | ExtractOptions) -> Motif:
     """Return the motif of that name, or the user's own."""
     return motif_named(options.methylation or METHYLATION) if options.motif is None else parse_motif(options.motif)
 
 
 def with_format(options: FrequencyOptions) -> FrequencyOptions:
     """Resolve the format that the name of the output stands for, unless the options say it."""
+    if options.output_format in FOR_R:
+        kind_among(options.output, "a table for R is written", ("tsv",))
+        return replace(options, split_groups=False)
     if options.output_format is not None:
         return options
     kind = kind_among(options.output, "counts of sites are written", ("tsv", "csv", "parquet", *OF_SITES))
@@ -94,7 +100,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
 def _write(inputs: Inputs, options: FrequencyOptions, take: Callable[[Any], None] | None) -> None:
     motif = chosen_motif(options)
     check_source(inputs.kind, options)
-    if options.bedmethyl:
+    if options.bedmethyl or options.output_format in FOR_R:
         _write_bedmethyl(inputs, motif, options)
         return
     is_arrow = take is not None or options.output_format == "parquet"
@@ -105,7 +111,7 @@ def _write(inputs: Inputs, options: FrequencyOptions, take: Callable[[Any], None
     out: Any
     table = complete_table(options.output, _COMPRESSION_THREADS, options.output_format == "csv")
     with table if take is None else nullcontext(take) as out:
-        frequencies = _frequencies(inputs, motif, options).covered(options.min_coverage)
+        frequencies = frequencies_of(inputs, motif, options).covered(options.min_coverage)
         if is_arrow:
             from f5py.outputs.sites.frequency_arrow import write_frequency_rows
 
@@ -127,9 +133,14 @@ def _write(inputs: Inputs, options: FrequencyOptions, take: Callable[[Any], None
     console.result("meth-freq", f"{len(frequencies):,} sites{share}{where}", options.output)
 
 
-def _frequencies(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> Frequencies:
+def frequencies_of(inputs: Inputs, motif: Motif, options: FrequencyOptions, are_counted: bool = False) -> Frequencies:
+    """Count the calls of every site; with `are_counted`, the input may also be one table of frequencies."""
     if inputs.kind == CALLS:
         with opened_tables(inputs, options) as (table, line_of, is_bedmethyl):
+            if are_counted and is_frequency_header(cast(BufferedReader, table).peek(_BEGINNING)):
+                merger = FrequencyMerger()
+                merger.add(table, display_name(inputs.paths[0]))
+                return merger.result()
             if is_bedmethyl:
                 counts, names = counts_of_bedmethyl(table, display_name(inputs.paths[0]), motif, options)
             else:
@@ -155,8 +166,9 @@ def _write_bedmethyl(inputs: Inputs, motif: Motif, options: FrequencyOptions) ->
     lengths = None if options.chrom_sizes is None else _chromosome_lengths(options.chrom_sizes)
     counts, names = counts_of_sites(inputs, motif, options)
     write_bedmethyl(
-        options.output, counts, names, motif, _COMPRESSION_THREADS, lengths, options.min_coverage, options.mod_code
-    )
+        options.output, counts, names, motif, _COMPRESSION_THREADS, lengths, options.min_coverage, options.mod_code,
+        options.output_format if options.output_format in FOR_R else None,
+    )  # fmt: skip
     console.result("meth-freq", f"written: {display_output(options.output)}", options.output)
 
 

@@ -45,14 +45,23 @@ class Windows:
         self._start_places, self._end_places = sort_keys(self._contigs, self._starts), reach[is_last]
 
     @classmethod
-    def parse(cls, texts: Sequence[str], contigs: list[str]) -> Windows:
-        """Parse ``-w``: ``.bed`` files, and space-separated regions such as ``chr1:1,001-2,000``."""
+    def parse(cls, texts: Sequence[str], contigs: list[str], all_known: bool = True) -> Windows:
+        """Parse ``-w``: ``.bed`` files, and space-separated regions such as ``chr1:1,001-2,000``.
+
+        Without `all_known`, those on other contigs are left out.
+        """
         intervals: list[tuple[int, int, int]] = []
         for text in texts:
             if text.endswith(".bed"):
-                intervals += _read_bed(text, contigs)
+                index = {name: i for i, name in enumerate(contigs)}
+                for name, start, end, place, _ in read_bed(text):
+                    if name in index:
+                        intervals.append((index[name], start, end))
+                    elif all_known:
+                        raise InputFileError(f"{place}: there is no contig {name!r} in the BAM file")
             else:  # names of contigs have no spaces
-                intervals += [_parse_region(one, contigs) for one in text.split() or [text]]
+                regions = (_parse_region(one, contigs, all_known) for one in text.split() or [text])
+                intervals += [region for region in regions if region is not None]
         intervals = list(dict.fromkeys(intervals))
         return cls(intervals, is_region=len(intervals) == 1 and not texts[0].endswith(".bed"))
 
@@ -135,13 +144,15 @@ def sort_keys(contig: NDArray[np.integer], position: NDArray[np.int64]) -> NDArr
     return contig.astype(np.int64) << 32 | position
 
 
-def _parse_region(text: str, contigs: list[str]) -> tuple[int, int, int]:
+def _parse_region(text: str, contigs: list[str], all_known: bool) -> tuple[int, int, int] | None:
     if text in contigs:  # a name may contain a colon
         return contigs.index(text), 0, _END
     name, colon, limits = text.rpartition(":")
     if not colon:
         name, limits = text, ""
     if name not in contigs:
+        if not all_known:
+            return None
         known = ", ".join(contigs[:3]) + (", ..." if len(contigs) > 3 else "")
         raise F5pyError(f"-w {text}: there is no contig {name!r} in the BAM file; it has {known}")
     first, _, last = limits.replace(",", "").partition("-")
@@ -155,8 +166,11 @@ def _parse_region(text: str, contigs: list[str]) -> tuple[int, int, int]:
     return contigs.index(name), start, end
 
 
-def _read_bed(path: str, contigs: list[str]) -> list[tuple[int, int, int]]:
-    index = {name: i for i, name in enumerate(contigs)}
+def read_bed(path: str) -> list[tuple[str, int, int, str, str]]:
+    """Read the intervals of a BED file that are not empty: contig, start, end, place in the file, and name if any.
+
+    Raises `InputFileError` if the file cannot be read, is damaged, or has no intervals.
+    """
     try:
         text = Path(path).read_text()
     except (OSError, UnicodeDecodeError) as problem:
@@ -178,10 +192,9 @@ def _read_bed(path: str, contigs: list[str]) -> list[tuple[int, int, int]]:
             raise InputFileError(f"{path}, line {number}: expected contig, start and end, found {line!r}") from None
         if not 0 <= start <= end:
             raise InputFileError(f"{path}, line {number}: start {start} and end {end} are no interval")
-        if name not in index:
-            raise InputFileError(f"{path}, line {number}: there is no contig {name!r} in the BAM file")
         if end > start:
-            intervals.append((index[name], start, end))
+            label = line.split("\t")[3] if line.count("\t") >= 3 else fields[3] if len(fields) > 3 else ""
+            intervals.append((name, start, end, f"{path}, line {number}", label))
     if not intervals:
         raise InputFileError(f"{path}: the BED file has no windows")
     return intervals

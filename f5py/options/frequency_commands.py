@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from f5py.options.declaration import Group, Kind, argument, flag, option, options_class
-from f5py.options.output_names import OF_SITES, PARQUET_TO_FILE, TABLE, kind_if_unsaid
-from f5py.options.shared import CALL_THRESHOLD, StrictOptions, kind_of_methylation, output_file, own_motif
+from f5py.options.output_names import FOR_R, OF_SITES, PARQUET_TO_FILE, TABLE, kind_if_unsaid
+from f5py.options.shared import (
+    CALL_THRESHOLD,
+    ReadListOptions,
+    StrictOptions,
+    kind_of_methylation,
+    output_file,
+    own_motif,
+)
 
 _INPUT, _OUTPUT = Group.INPUT, Group.OUTPUT
 
@@ -49,11 +56,13 @@ class FrequencyOptions(StrictOptions):
         help="Of modBAM: the reference, which says where sites are; needed for CRAM.")  # fmt: skip
     stranded: bool = flag("--stranded", ours=True, brief="Add columns for each strand",
         help="Add columns with the counts of each strand to the table. bedMethyl has a row for each.")  # fmt: skip
-    output_format: str | None = option("--output-format", group=_OUTPUT, choices=("tsv", "csv", "parquet"), ours=True,
-        see="formats.md#parquet", default_words="what the name of the output says, else tsv",
+    output_format: str | None = option("--format", "--output-format", group=_OUTPUT,
+        choices=("tsv", "csv", "parquet", *FOR_R), ours=True, see="usage/f5py-meth-freq.md#tables-for-r",
+        default_words="what the name of the output says, else tsv",
         brief="Format, if the name does not tell it",
-        help="Format of the table; parquet needs -o. By default .csv, .parquet, .bed (as --bedmethyl), .bedgraph and "
-        ".bw in the name determine it.")  # fmt: skip
+        help="Format of the table; parquet needs -o; dss, methylkit and bismark are tables for R with a row per site "
+        "and strand. By default .csv, .parquet, .bed (as --bedmethyl), .bedgraph and .bw in the name determine "
+        "it.")  # fmt: skip
     chrom_sizes: str | None = option("--chrom-sizes", kind=Kind.FILE, group=_INPUT, ours=True,
         brief="Lengths of chromosomes, for bigWig",
         help="Names and lengths of the chromosomes, such as the .fai of the reference; needed for bigWig.")  # fmt: skip
@@ -62,20 +71,21 @@ class FrequencyOptions(StrictOptions):
         help="Write bedMethyl as modkit does: a row per site and strand, with groups split, and with a tabix index if "
         "the name of the output ends in .gz.")  # fmt: skip
     combine_strands: bool = flag("--combine-strands", ours=True, brief="Count both strands of a site together",
-        help="In bedMethyl, bedGraph and bigWig: one row for both strands of a site.")  # fmt: skip
+        help="In bedMethyl, bedGraph, bigWig and tables for R: one row for both strands of a site.")  # fmt: skip
 
     def rules(self) -> Iterator[str]:
         """Refuse two words on one thing, and options of bedMethyl for tables."""
         yield from super().rules()
-        of_sites = self.given("bedmethyl")
+        of_sites, for_r = self.given("bedmethyl"), self.output_format in FOR_R
         yield from self.not_with(of_sites, "split_groups", advice="bedMethyl always has them split")
-        yield from self.not_with(of_sites, "stranded", advice="bedMethyl has a row for each strand anyway")
+        of_strands = of_sites or (self.given("output_format") if for_r else [])
+        yield from self.not_with(of_strands, "stranded", advice="there is a row for each strand anyway")
         yield from self.not_with(self.given("motif"), "methylation")
         if self.output_format == "parquet" and not self.given("output"):
             yield from self.only_with("--output", "output_format", advice=PARQUET_TO_FILE)
-        if self.output_format in ("parquet", "csv"):
-            yield from self.not_with(self.given("output_format"), "bedmethyl", advice="bedMethyl has tabs")
-        if not of_sites and kind_if_unsaid(self.output, self.output_format) not in OF_SITES:
+        if self.output_format in ("parquet", "csv", *FOR_R):
+            yield from self.not_with(self.given("output_format"), "bedmethyl", advice="bedMethyl is another format")
+        if not of_sites and not for_r and kind_if_unsaid(self.output, self.output_format) not in OF_SITES:
             advice = "the other tables tell strands apart with --stranded only"
             yield from self.only_with("--bedmethyl", "combine_strands", advice=advice)
 
@@ -87,3 +97,61 @@ class MergeOptions(StrictOptions):
     tables: tuple[str, ...] = argument("FILE1 FILE2 ...", repeated=True, default=(), is_table=True,
         help="Tables of frequencies.")  # fmt: skip
     output: str = output_file(writes=TABLE)
+
+
+@options_class
+class ExtractOptions(ReadListOptions, StrictOptions):
+    """Options of ``f5py extract``."""
+
+    inputs: tuple[str, ...] = argument("[FILE ...]", default=(), repeated=True, is_table=True,
+        help="Alignments with MM and ML tags of any caller, or tables of calls; by default "
+        "standard input.")  # fmt: skip
+    output: str = output_file("Output file: a table with tabs, .csv or .parquet; compressed (bgzip) if the name ends "
+        "in .gz. It appears only when it is complete.")  # fmt: skip
+    window: tuple[str, ...] = option("-w", "--window", group=Group.SELECTION, metavar="REGION", repeated=True,
+        default=(), default_words="everything",
+        brief="Only bases in this region, or those of a .bed file",
+        help="Only bases in this region, contig or contig:start-end (from 1, both included), several with spaces "
+        "between them, or the windows in a .bed file; needs an indexed BAM or CRAM file, or a table. "
+        "Repeatable.")  # fmt: skip
+    genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, help="Reference of CRAM files.")
+    methylation: str | None = kind_of_methylation("Of tables: what was called.")
+    motif: str | None = own_motif()
+
+    def rules(self) -> Iterator[str]:
+        """Refuse two motifs."""
+        yield from super().rules()
+        yield from self.not_with(self.given("motif"), "methylation")
+
+
+@options_class
+class RegionsOptions(StrictOptions):
+    """Options of ``f5py regions``."""
+
+    bed: str = argument("BED", help="Regions: a BED file; its fourth column names them.")
+    tables: tuple[str, ...] = argument("FILE ...", default=(), repeated=True, is_table=True,
+        help="A file for each sample: a table of frequencies, bedMethyl, alignments with MM and ML tags, or a table of "
+        "calls.")  # fmt: skip
+    output: str = output_file("Output file: a table with tabs, .csv or .parquet; compressed (bgzip) if the name ends "
+        "in .gz. It appears only when it is complete.")  # fmt: skip
+    samples: tuple[str, ...] = option("--sample", group=_OUTPUT, metavar="NAME", repeated=True, default=(),
+        default_words="the names of the files",
+        help="Name of a sample; given once for each file, in their order. Repeatable.")  # fmt: skip
+    threshold: float = option("-c", "--call-threshold", group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
+        help="Of calls and tags: skip calls with a lower absolute log_lik_ratio.")  # fmt: skip
+    min_coverage: int = option("--min-coverage", group=Group.SELECTION, default=1, at_least=1,
+        help="Minimum number of calls of a site.")  # fmt: skip
+    methylation: str | None = kind_of_methylation("What was called.")
+    motif: str | None = own_motif()
+    mod_code: str | None = option("--mod-code", group=Group.MODEL, metavar="CODE",
+        default_words="that of the motif, m or a", pattern="[A-Za-z]|[0-9]{1,9}",
+        pattern_words="a letter, or a number of ChEBI",
+        help="Of modBAM and bedMethyl: the modification to count, as the tags name it, such as "
+        "h for 5hmC.")  # fmt: skip
+    genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, default_words="the bases of the reads",
+        help="Of modBAM: the reference, which says where sites are; needed for CRAM.")  # fmt: skip
+
+    def rules(self) -> Iterator[str]:
+        """Refuse two motifs."""
+        yield from super().rules()
+        yield from self.not_with(self.given("motif"), "methylation")

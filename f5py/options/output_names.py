@@ -58,6 +58,8 @@ TEXT = Written("text is written", (".txt", ".tsv"))
 _KNOWN = (".tsv", ".txt", ".cram")
 #: Kinds that have a row per site instead of one per call.
 OF_SITES = ("bedmethyl", "bedgraph", "bigwig")
+#: Tables of sites for packages of R, which no name asks for.
+FOR_R = ("dss", "methylkit", "bismark")
 #: Endings of names of alignments that a mapper writes, and of those that are text.
 _OF_ALIGNMENTS, _OF_ALIGNMENTS_AS_TEXT = (".bam", ".cram", ".sam", ".paf"), (".sam", ".paf")
 #: Why a table in that format needs a name.

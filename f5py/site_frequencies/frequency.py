@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from f5py.core.motifs import Motif, motif_named
 from f5py.errors import F5pyError, InputFileError
-from f5py.jit.kernel import exact_kernel, inner
+from f5py.jit.kernel import exact_inner, exact_kernel, inner
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.site_frequencies.site_counts import SiteCounts
 from f5py.site_frequencies.site_table import (
@@ -65,6 +65,7 @@ _HEADERS = {
 #: Header lines of tables of calls.
 HEADERS_OF_CALLS = tuple(_HEADERS)
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(inf|infinity|nan))")
+NAME_MOTIF = "name the motif of these calls (-q or --motif)"
 #: Further result of `list_sites`: a row that disagrees with its sequence.
 OTHER_SITES = 3
 
@@ -205,6 +206,17 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     return status
 
 
+@exact_inner
+def row_sites(text, first, stop, position, last, number, masks, starts, n_before):
+    """List the sites of one row; return whether its sequence has as many as the row counts; see `group_sites`."""
+    n_found = group_sites(text, first, stop, position, last, number, masks, starts, n_before)
+    # the sequence may show neighbors that were called on their own
+    if number == 1 and (n_found > 0 or 2 * masks.shape[0] > stop - first + 1):
+        n_found = np.int64(1)
+        starts[n_before] = position
+    return n_found == number and (number == 0 or starts[n_before + number - 1] == last)
+
+
 @exact_kernel
 def list_sites(text, end, counting, odd_ratio, has_odd_ratio, state, names, listed):
     """List the sites of the calls in ``text[state[AT]:end]`` one by one, without a threshold.
@@ -223,7 +235,6 @@ def list_sites(text, end, counting, odd_ratio, has_odd_ratio, state, names, list
     contig, start, reverse, ratios, sizes = listed
     starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
     with_strand = n_columns - 10
-    width = masks_forward.shape[0]
     name_slots, name_ends, name_text = names
     at, line, n_sites, n_names = state[AT], state[LINE], state[N_SITES], state[N_NAMES]
     name = np.int64(-1)
@@ -258,25 +269,48 @@ def list_sites(text, end, counting, odd_ratio, has_odd_ratio, state, names, list
             name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
             n_names = max(n_names, name + 1)
         masks = masks_reverse if is_reverse else masks_forward
-        n_found = group_sites(text, first, stop, position, last, number, masks, start, n_sites)
-        # the sequence may show neighbors that were called on their own
-        if number == 1 and (n_found > 0 or 2 * width > stop - first + 1):
-            n_found = np.int64(1)
-            start[n_sites] = position
-        if n_found != number or (number > 0 and start[n_sites + number - 1] != last):
+        if not row_sites(text, first, stop, position, last, number, masks, start, n_sites):
             status = OTHER_SITES
             break
-        for which in range(n_sites, n_sites + n_found):
+        for which in range(n_sites, n_sites + number):
             contig[which] = name
             reverse[which] = is_reverse
             ratios[which] = ratio
             sizes[which] = number
-        n_sites += n_found
+        n_sites += number
         has_odd_ratio = False
         line += 1
         at = newline + 1
     state[AT], state[LINE], state[N_SITES], state[N_NAMES] = at, line, n_sites, n_names
     return status
+
+
+@exact_kernel
+def split_groups(text, offsets, firsts, lasts, numbers, reverse, masks, rows, positions):
+    """List the sites of groups; return their number, or -1 - the row if a sequence has other sites.
+
+    Parameters
+    ----------
+    text : uint8, shape (offsets[-1] + PADDING,)
+        Sequences of the rows.
+    offsets : int64, shape (n + 1,)
+    firsts, lasts, numbers : int64, shape (n,)
+        Start, end and number of motifs of each row.
+    reverse : bool, shape (n,)
+    masks : two of uint8
+        See `f5py.core.motifs.MotifCodes`; forward and reverse.
+    rows, positions : int64, shape (offsets[-1] + n,)
+        Filled: the row of each site, and the 0-based position of its first base.
+    """
+    n_sites = np.int64(0)
+    for row in range(firsts.shape[0]):
+        first, stop = offsets[row], offsets[row + 1]
+        of_strand = masks[1] if reverse[row] else masks[0]
+        if not row_sites(text, first, stop, firsts[row], lasts[row], numbers[row], of_strand, positions, n_sites):
+            return np.int64(-1 - row)
+        rows[n_sites : n_sites + numbers[row]] = row
+        n_sites += numbers[row]
+    return n_sites
 
 
 _FIRST_LISTED = 1 << 16
@@ -372,10 +406,7 @@ def site_counts(
             text, size, counting, 0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, state, names, listed,
         )  # fmt: skip
         if status == OTHER_SITES:
-            reader.reject(
-                f"the sequence does not hold the sites of {motif.name} that the row counts; "
-                "name the motif of these calls (-q or --motif)"
-            )
+            reader.reject(f"the sequence does not hold the sites of {motif.name} that the row counts; {NAME_MOTIF}")
         return status
 
     def make_room(text_size: int) -> None:

@@ -155,6 +155,11 @@ def merge_rows(text, end, stranded, state, sites, names):
     return status
 
 
+def is_frequency_header(beginning: bytes) -> bool:
+    """Return whether a text begins with the header of a table of frequencies."""
+    return beginning.partition(b"\n")[0] in HEADERS_OF_FREQUENCIES
+
+
 class FrequencyMerger:
     """Sum of tables of frequencies, in any order.
 

@@ -24,9 +24,9 @@ def test_examples_of_the_documentation(tmp_path: Path, monkeypatch: pytest.Monke
 
 #: Each in the folder with the files of those before.
 _ORDER = (
-    "simulate", "index", "map_reads", "call_methylation", "iter_calls", "frequencies", "merge_frequencies",
-    "eventalign", "iter_events", "resquiggle", "summary", "validate", "compare", "fast5_check", "plot_region", "plot",
-    "run_part", "plan", "finish", "merge",
+    "simulate", "index", "map_reads", "call_methylation", "iter_calls", "frequencies", "merge_frequencies", "extract",
+    "regions", "eventalign", "iter_events", "resquiggle", "summary", "validate", "compare", "fast5_check",
+    "plot_region", "plot", "run_part", "plan", "finish", "merge",
 )  # fmt: skip
 
 

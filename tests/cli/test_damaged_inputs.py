@@ -128,11 +128,20 @@ ALIGNMENTS = (
     "map -t 1 ref.fa {in} --paf -o {out}",
     "index --slow5 signals.blow5 --skip-slow5-idx -o {out} {in}",
 )
-CALLS = ("meth-freq -i {in} -o {out}", "summary {in} -o {out}", "merge {in} calls.tsv -o {out}.tsv")
-TAGS = ("meth-freq -i {in} -g ref.fa -o {out}", "merge {in} tags.bam -o {out}.bam")
+CALLS = (
+    "meth-freq -i {in} -o {out}",
+    "extract {in} -o {out}",
+    "summary {in} -o {out}",
+    "merge {in} calls.tsv -o {out}.tsv",
+)
+TAGS = ("meth-freq -i {in} -g ref.fa -o {out}", "extract {in} -o {out}", "merge {in} tags.bam -o {out}.bam")
 EVENTS = ("merge {in} events.tsv -o {out}.tsv", "compare {in} events.tsv --min-coverage 1 -o {out}")
-FREQUENCIES = ("freq-merge {in} freq.tsv -o {out}", "validate {in} truth.tsv -o {out}")
-BEDMETHYL = ("meth-freq -i {in} -o {out}", "merge {in} sites.bed -o {out}.bed")
+FREQUENCIES = (
+    "freq-merge {in} freq.tsv -o {out}",
+    "regions windows.bed {in} -o {out}",
+    "validate {in} truth.tsv -o {out}",
+)
+BEDMETHYL = ("meth-freq -i {in} -o {out}", "regions windows.bed {in} -o {out}", "merge {in} sites.bed -o {out}.bed")
 INDEXED = (f"{CALL} -r {{in}} -b reads.bam -g ref.fa -o {{out}}",)
 
 
@@ -159,7 +168,11 @@ CASES = (
     Case("events.tsv", OF_TEXT, EVENTS),
     Case("events.tsv.gz", OF_BLOCKS, EVENTS),
     Case("freq.tsv", OF_TEXT, FREQUENCIES),
-    Case("windows.bed", OF_TEXT, (f"{CALL} {WELL} -b reads.bam -g ref.fa -w {{in}} -o {{out}}",)),
+    Case(
+        "windows.bed",
+        OF_TEXT,
+        (f"{CALL} {WELL} -b reads.bam -g ref.fa -w {{in}} -o {{out}}", "regions {in} freq.tsv -o {out}"),
+    ),
     Case("model.txt", OF_TEXT, (f"{CALL} {WELL} -b reads.bam -g ref.fa --kmer-model {{in}} -o {{out}}",)),
     Case("truth.tsv", OF_TEXT, ("validate freq.tsv {in} -o {out}",)),
     Case("sites.bed", OF_TEXT, BEDMETHYL),

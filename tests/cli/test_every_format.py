@@ -179,6 +179,9 @@ class Tables:
         sites = folder / "sites.bed"
         assert run_command("meth-freq", "-i", folder / "calls.tsv", "--bedmethyl", "-o", sites) == 0
         assert run_command("meth-freq", "-i", folder / "calls.tsv", "--bedmethyl", "-o", f"{sites}.gz") == 0
+        contig = made.records()[1][0].reference_name
+        rows = [f"{contig}\t{at}\t{at + 200}\n" for at in range(0, 1500, 100)]
+        (folder / "regions.bed").write_text("".join(rows))
         self.expected: dict[str, bytes] = {}
 
 
@@ -193,6 +196,9 @@ TABLE_USES: dict[str, tuple[str, list[str]]] = {
     "meth-freq of several": ("calls", ["TABLE", "calls.tsv"]),
     "meth-freq --bedmethyl": ("calls", ["-i", "TABLE", "--bedmethyl"]),
     "freq-merge": ("frequencies", ["TABLE", "frequencies.tsv"]),
+    "extract": ("calls", ["TABLE"]),
+    "regions": ("frequencies", ["regions.bed", "TABLE", "--sample", "one"]),
+    "regions of bedMethyl": ("sites", ["regions.bed", "TABLE", "--sample", "one"]),
     "summary": ("calls", ["TABLE"]),
     "summary of controls": ("calls", ["calls.tsv", "--methylated", "TABLE", "--unmethylated", "calls.tsv"]),
     "validate calls": ("calls", ["TABLE", "TRUTH"]),

@@ -73,6 +73,11 @@ def make_dna(folder: Path) -> None:
     bed = gzip.decompress((folder / "wgbs.bed.gz").read_bytes())
     for name in ("window1.bed", "window2.bed"):
         (folder / name).write_bytes(bed)
+    _copy(folder, folder / "calls.bam.bai", "dorado.bam.bai")
+    _copy(folder, folder / "freq.tsv", "tumour.tsv", "normal.tsv")
+    _copy(folder, folder / "wgbs.bed.gz", "a.bed.gz", "b.bed.gz")
+    (folder / "reads.txt").write_text(first_read(folder) + "\n")
+    (folder / "genes.bed").write_text("simulated\t100\t900\tone\nsimulated\t1500\t2000\ttwo\n")
     (folder / "promoters.bed").write_text("simulated\t100\t900\nsimulated\t1500\t2000\n")
 
 

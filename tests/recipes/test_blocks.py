@@ -22,7 +22,7 @@ _FENCE = re.compile(r"^([ ]*)```(\S*)[^\n]*\n(.*?)^\1```[ ]*$", re.MULTILINE | r
 _REASON = re.compile(r"<!-- not run: (.+?) -->\n\s*\Z")
 _COMMANDS = ("sh", "bash", "console", "python")
 #: Languages of what is no command: output, data, and files.
-_OTHERS = ("", "text", "json", "toml", "yaml", "groovy", "snakemake", "mermaid")
+_OTHERS = ("", "text", "json", "toml", "yaml", "groovy", "snakemake", "mermaid", "r")
 _LOOKS_LIKE_A_COMMAND = re.compile(r"^\s*(\$ |f5py |pip |m6anet |samtools |import f5py)", re.MULTILINE)
 _OPERATORS = frozenset("|&;<>$`")
 

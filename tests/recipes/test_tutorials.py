@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -137,3 +139,25 @@ def test_cluster(indexed_ecoli: Path, ecoli: Path, tmp_path: Path):
     assert (tmp_path / "frequency.tsv").read_text().count("\n") > 1_000
     run(tmp_path, "f5py call-methylation -r reads.fasta -b reads.bam -g ref.fa -t 2 -o one.tsv")
     assert (tmp_path / "calls.tsv").read_bytes() == (tmp_path / "one.tsv").read_bytes()
+
+
+def test_tables_for_r(tmp_path: Path) -> None:
+    """In R, too, for the packages that are installed."""
+    for name, seed in (("case", 1), ("control", 2)):
+        made = tmp_path / name
+        f5py.simulate(output=made, genome_length=2_000, n_reads=20, fixed_length=800, seed=seed)
+        inputs = {"reads": made / "reads.fastq", "bam": made / "reads.bam", "genome": made / "ref.fa"}
+        f5py.call_methylation(
+            **inputs, fast5=made / "fast5", threads=2, output=tmp_path / "calls.tsv", modbam=tmp_path / f"{name}.bam"
+        )
+    shutil.copy(tmp_path / "case" / "ref.fa", tmp_path)
+    run_tutorial("r-tables", tmp_path)
+    text = (ROOT / "docs" / "tutorials" / "r-tables.md").read_text()
+    for script in re.findall(r"```r\n(.*?)```", text, re.DOTALL):
+        package = script.split("(")[1].split(")")[0]
+        has_r = shutil.which("Rscript") is not None
+        if has_r and not subprocess.call(["Rscript", "-e", f"library({package})"], stderr=subprocess.DEVNULL):
+            (tmp_path / "script.R").write_text(script)
+            subprocess.run(["Rscript", "script.R"], cwd=tmp_path, check=True)
+    coverage = sum(int(line.split("\t")[2]) for line in (tmp_path / "case.dss.tsv").read_text().splitlines()[1:])
+    assert coverage > 100

@@ -24,13 +24,13 @@ from f5py.site_frequencies.site_counts import SiteCounts
 _OPPOSITE = {"A": "T", "C": "G", "G": "C", "T": "A"}
 _LENGTH = 500
 _IUPAC = {"C": "C", "G": "G", "A": "A", "T": "T", "H": "ACT", "D": "AGT"}
-_HEADER = pysam.AlignmentHeader.from_dict(
+HEADER = pysam.AlignmentHeader.from_dict(
     {"HD": {"VN": "1.6"}, "SQ": [{"SN": "one", "LN": _LENGTH}, {"SN": "two", "LN": _LENGTH}]}
 )
 
 
 def _record(bases: str, tags: dict, cigar: str | None = None, flag: int = 0, start: int = 10, contig: int = 0):
-    record = pysam.AlignedSegment(_HEADER)
+    record = pysam.AlignedSegment(HEADER)
     record.query_name, record.flag, record.reference_id, record.reference_start = "read", flag, contig, start
     record.mapping_quality, record.query_sequence = 60, bases
     record.cigarstring = cigar or f"{len(bases)}M"
@@ -42,7 +42,7 @@ def _record(bases: str, tags: dict, cigar: str | None = None, flag: int = 0, sta
 def _counted(
     path: Path, records: list, motif: Motif, threshold: float = 0.0, code: str | None = None, threads: int = 1
 ):
-    with pysam.AlignmentFile(str(path), "wb", header=_HEADER) as out:
+    with pysam.AlignmentFile(str(path), "wb", header=HEADER) as out:
         for record in records:
             out.write(record)
     counts, contigs = SiteCounts(), dict[str, int]()
@@ -57,7 +57,7 @@ def _counted(
 
 
 @st.composite
-def _made(draw: st.DrawFn):
+def tagged_record(draw: st.DrawFn):
     """Draw a record whose tags are sound, as text of MM and values of ML."""
     bases = draw(st.text("ACGGCT", min_size=1, max_size=40))
     is_reverse = draw(st.booleans())
@@ -151,7 +151,9 @@ def _recount(records: list, motif: Motif, threshold: float, names: tuple[str, ..
 
 @settings(deadline=None, max_examples=150)
 @given(
-    st.lists(_made(), max_size=4), st.sampled_from(["cpg", "gpc", "CHG:0", "GAT:1"]), st.sampled_from([0.0, 0.7, 2.0])
+    st.lists(tagged_record(), max_size=4),
+    st.sampled_from(["cpg", "gpc", "CHG:0", "GAT:1"]),
+    st.sampled_from([0.0, 0.7, 2.0]),
 )
 def test_any_tags_equal_a_recount(tmp_path_factory: pytest.TempPathFactory, records: list, name: str, threshold: float):
     motif = parse_motif(name) if ":" in name else motif_named(name)

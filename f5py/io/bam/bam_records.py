@@ -140,17 +140,31 @@ def bam_header(header: pysam.AlignmentHeader) -> bytes:
     return b"".join(pieces)
 
 
-def tag_values(
+def tag_texts(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
-) -> list[str | None]:
-    """Return the chosen records' values of a tag as text, None where missing."""
+) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the index of each chosen record's value of a tag, -1 without the tag, and the distinct values as text."""
     from f5py.io.bam._bam_columns_numba import find_tags
 
     begin, end = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
     find_tags(data, starts, chosen, np.uint16(int.from_bytes(tag.encode("latin-1"), "little")), begin, end)
-    values = [data[a:b].tobytes() if a >= 0 else None for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
-    texts = {value: None if value is None else _value_text(value) for value in set(values)}
-    return [texts[value] for value in values]
+    has_tag = begin >= 0
+    begin, sizes = begin[has_tag], (end - begin)[has_tag]
+    values = np.zeros((len(begin), sizes.max(initial=1)), np.uint8)
+    values[np.arange(values.shape[1]) < sizes[:, np.newaxis]] = gather_slices(data, begin, sizes)[0]
+    # a shorter value is no beginning of a longer one: the type comes first, and text ends with a zero
+    _, first, which = np.unique(values.view(f"S{values.shape[1]}")[:, 0], return_index=True, return_inverse=True)
+    index = np.full(len(chosen), -1, np.int32)
+    index[has_tag] = which
+    return index, [_value_text(data[begin[i] : begin[i] + sizes[i]].tobytes()) for i in first.tolist()]
+
+
+def tag_values(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
+) -> list[str | None]:
+    """Return the chosen records' values of a tag as text, None for a record without it."""
+    index, texts = tag_texts(data, starts, chosen, tag)
+    return [None if i < 0 else texts[i] for i in index.tolist()]
 
 
 def change_tag_values(

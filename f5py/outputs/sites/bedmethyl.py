@@ -1,7 +1,7 @@
 """bedMethyl tables of methylated sites: 18 tab-separated columns, as written by modkit.
 
-Columns: chromosome; start and end of the modified base; modification code; score, which is the valid coverage;
-strand, ``.`` for combined strands; start, end and color again for genome browsers; valid coverage; percent
+Columns: chromosome; start and end of the modified base; modification code; score, which is the valid coverage, at
+most 1000; strand, ``.`` for combined strands; start, end and color again for genome browsers; valid coverage; percent
 modified; calls that are modified, canonical, of another modification; reads with a deletion; calls below the
 threshold; reads with another base; reads without a call. Deletions, other bases and missing calls are 0 unless tags
 were counted with a reference, other modifications unless they were of another caller. As in modkit, a site without a
@@ -34,7 +34,14 @@ from f5py.io.files.json_values import JsonObject
 from f5py.io.files.output import TextOutput
 from f5py.messages import console
 from f5py.options.output_names import kind_of_name, packed_ending
-from f5py.outputs.sites.site_tracks import format_sites, import_bigwig, write_bedgraph, write_bigwig, write_rows
+from f5py.outputs.sites.site_tracks import (
+    format_sites,
+    import_bigwig,
+    write_bedgraph,
+    write_bigwig,
+    write_rows,
+    write_table_for_r,
+)
 from f5py.site_frequencies.frequency import check_combinable
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts, SiteTotals, expand_calls
 from f5py.text.encoding import encoded
@@ -64,6 +71,7 @@ def write_bedmethyl(
     lengths: Mapping[bytes, int] | None = None,
     min_coverage: int = 1,
     code: str | None = None,
+    for_r: str | None = None,
 ) -> None:
     """Write the sites that were counted without a partition.
 
@@ -82,8 +90,14 @@ def write_bedmethyl(
         Least number of valid calls of a row.
     code : str, optional
         Modification code; by default the motif's.
+    for_r : str, optional
+        Write this table for R instead; see `write_table_for_r`.
     """
     totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1).covered(min_coverage)
+    if for_r is not None:
+        with complete_text_output(path, n_threads) as out:
+            write_table_for_r(out, totals, names, for_r)
+        return
     write_totals(path, totals, names, lengths or {}, code or motif.code, counts.combine_strands, n_threads)
 
 

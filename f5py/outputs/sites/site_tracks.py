@@ -1,7 +1,7 @@
-"""Methylation frequencies as tracks of genome browsers: bedGraph and bigWig.
+"""Methylation frequencies as tracks of genome browsers, bedGraph and bigWig, and as tables for R.
 
-A site with valid calls has its percentage of methylated ones. Each strand has its own value at its modified base,
-unless strands are combined.
+A site has its percentage of methylated calls, or their number; sites without a call above the threshold are left out.
+Each strand has its own row at its modified base, unless strands were combined.
 """
 
 from __future__ import annotations
@@ -34,6 +34,16 @@ from f5py.text._format_numba import (
 _ROWS_PER_BLOCK = 1 << 14
 #: More than the numbers and separators of a row need.
 _FIXED_COLUMNS = 2 * 20 + 12
+_COLUMNS_FOR_R = 6 * 20
+_HEADERS = {
+    "dss": b"chr\tpos\tN\tX\n",
+    "methylkit": b"chrBase\tchr\tbase\tstrand\tcoverage\tfreqC\tfreqT\n",
+}
+#: Tables for R.
+DSS, METHYLKIT, BISMARK = range(3)
+_FORWARD, _REVERSE = np.uint8(ord("F")), np.uint8(ord("R"))
+#: Of BED files.
+_MOST_SCORE = np.int64(1000)
 _PERCENT = 100.0
 
 
@@ -81,7 +91,7 @@ def format_sites(out, names, name_ends, code, combined, totals):
         at = _append_base(out, at, names[name_ends[name] : name_ends[name + 1]], position[site])
         at = append_bytes(out, at, code)
         out[at] = TAB
-        at = append_int(out, at + 1, valid)
+        at = append_int(out, at + 1, min(valid, _MOST_SCORE))
         out[at] = TAB
         if combined:
             out[at + 1] = POINT
@@ -110,6 +120,59 @@ def format_sites(out, names, name_ends, code, combined, totals):
         for count in (other[site], deleted[site], failed[site], different[site], missing[site]):
             out[at] = TAB
             at = append_int(out, at + 1, count)
+        out[at] = NEWLINE
+        at += 1
+    return at
+
+
+@exact_kernel
+def format_counts(out, names, name_ends, kind, totals):
+    """Write one row of a table for R per site that has valid calls; return the number of bytes.
+
+    Parameters
+    ----------
+    out : uint8
+        With room.
+    names, name_ends : uint8, int64, shape (n_contigs + 1,)
+    kind : int
+        `DSS`, `METHYLKIT` or `BISMARK`.
+    totals : f5py.site_frequencies.site_counts.SiteTotals
+    """
+    at = np.int64(0)
+    for site in range(totals.contig.shape[0]):
+        methylated = totals.methylated[site]
+        valid = methylated + totals.canonical[site] + totals.other[site]
+        if valid == 0:
+            continue
+        name = names[name_ends[totals.contig[site]] : name_ends[totals.contig[site] + 1]]
+        place = totals.position[site] + 1
+        at = append_bytes(out, at, name)
+        if kind == METHYLKIT:
+            out[at] = POINT
+            at = append_int(out, at + 1, place)
+            out[at] = TAB
+            at = append_bytes(out, at + 1, name)
+        out[at] = TAB
+        at = append_int(out, at + 1, place)
+        out[at] = TAB
+        if kind == DSS:
+            at = append_int(out, at + 1, valid)
+            out[at] = TAB
+            at = append_int(out, at + 1, methylated)
+        elif kind == METHYLKIT:
+            out[at + 1] = _REVERSE if totals.reverse[site] else _FORWARD
+            out[at + 2] = TAB
+            at = append_int(out, at + 3, valid)
+            for count in (methylated, valid - methylated):
+                out[at] = TAB
+                at = append_fixed(out, at + 1, 100.0 * count / valid, 4)
+        else:
+            at = append_int(out, at + 1, place)
+            out[at] = TAB
+            at = append_fixed(out, at + 1, 100.0 * methylated / valid, 6)
+            for count in (methylated, valid - methylated):
+                out[at] = TAB
+                at = append_int(out, at + 1, count)
         out[at] = NEWLINE
         at += 1
     return at
@@ -187,6 +250,19 @@ def write_bedgraph(out: TextOutput, totals: SiteTotals, names: list[bytes]) -> N
         return format_percentages(rows, text, name_ends, *columns)
 
     write_rows(out, totals, names, _FIXED_COLUMNS, format_block)
+
+
+def write_table_for_r(out: TextOutput, totals: SiteTotals, names: list[bytes], kind: str) -> None:
+    """Write the counts of every site; `kind` is one of `f5py.options.output_names.FOR_R`."""
+    which = {"dss": DSS, "methylkit": METHYLKIT, "bismark": BISMARK}[kind]
+    if kind in _HEADERS:
+        out.write(_HEADERS[kind])
+
+    def format_block(rows: NDArray[np.uint8], text: NDArray, name_ends: NDArray, sites: SiteTotals) -> int:
+        return format_counts(rows, text, name_ends, which, sites)
+
+    width = _COLUMNS_FOR_R + max(map(len, names), default=0)  # methylKit has the name twice
+    write_rows(out, totals, names, width, format_block)
 
 
 def write_bigwig(path: str, shown: str, totals: SiteTotals, names: list[bytes], lengths: Mapping[bytes, int]) -> None:

@@ -39,7 +39,7 @@ FINE = {
     *(("simulate", "output", name) for name in ("missing/out", "folder")),  # folders are made
     # only looked at if they are needed: for bigWig, for tables without a motif, for CRAM
     *((name, field, bad) for name, field in (("meth-freq", "chrom_sizes"), ("validate", "genome"),
-                                             ("plot-region", "genome")) for bad in BAD),
+                                             ("plot-region", "genome"), ("extract", "genome")) for bad in BAD),
 }  # fmt: skip
 #: Where the line names something else: the reads without signals, a file in a list.
 NAMED = {("index", "directories"): "out/index", ("index", "summary_lists"): "a text"}
@@ -71,6 +71,8 @@ def sound(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
     assert run_command("eventalign", *given, "--print-read-names", "-o", events) == 0
     assert run_command("call-methylation", *given, "-o", folder / "of_plan.tsv", "--plan", folder / "plan") == 0
     contig = made.records()[1][0].reference_name
+    regions = folder / "regions.bed"
+    regions.write_text(f"{contig}\t0\t5000\tone\n")
     uses: dict[str, Values] = {
         "index": {"directories": (made.signal_path,), "output": "out/index", "reads": (made.reads,)},
         "call-methylation": {**mapped, "output": "out/calls.tsv"},
@@ -78,6 +80,8 @@ def sound(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         "resquiggle": {"reads": made.reads, "signals": made.signal_path, "iop": 1, "output": "out/moves.tsv"},
         "meth-freq": {"calls": calls, "output": "out/freq.tsv"},
         "freq-merge": {"tables": (frequencies, frequencies), "output": "out/freq.tsv"},
+        "extract": {"inputs": (modbam,), "output": "out/extracted.tsv"},
+        "regions": {"bed": regions, "tables": (frequencies,), "output": "out/regions.tsv"},
         "fast5-check": {"reads": made.reads, "iop": 1, "output": "out/check.tsv"},
         "summary": {"tables": (calls,), "output": "out/summary.tsv"},
         "validate": {"calls": frequencies, "truth": made.folder / "truth.tsv", "output": "out/validation.tsv"},
@@ -102,6 +106,7 @@ def sound(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
             "output": "out/calls.tsv",
         },
         "meth-freq": {"tables": (calls, calls), "output": "out/freq.tsv"},
+        "extract": {"inputs": (calls,), "output": "out/extracted.parquet"},
         "validate": {"methylated": (calls,), "unmethylated": (calls,), "output": "out/validation.tsv"},
         "compare": {
             "a": made.bam, "b": made.bam, "reads": (made.reads,), "genome": made.genome, "slow5": (), "pod5": (),

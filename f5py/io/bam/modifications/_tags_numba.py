@@ -176,7 +176,8 @@ def places_of_tags(data, start, stop, n_bases):
 #: In place of an ML value: unlisted and so unmodified; unknown.
 IMPLIED, UNKNOWN = np.int16(-1), np.int16(-2)
 
-_ANY = np.uint8(ord("N"))
+#: Entries with it count every base.
+ANY_BASE = np.uint8(ord("N"))
 #: Bases as bits by letter; 0 for ambiguous ones.
 BITS_OF_LETTER = np.zeros(256, np.uint8)
 BITS_OF_LETTER[np.frombuffer(b"ACGTU", np.uint8)] = (1, 2, 4, 8, 8)
@@ -233,7 +234,7 @@ def _read_entry(text, begin, end, ml, names, is_reverse, bases):
     stop = codes_end(text, begin, end)
     which = _place_of_code(text, begin + 2, n_codes, (stop - begin - 2) // n_codes, names)
     is_implied = which >= 0 and not (stop < end and text[stop] == QUESTION)
-    is_any = text[begin] == _ANY
+    is_any = text[begin] == ANY_BASE
     counted = BITS_OF_LETTER[text[begin]]
     if is_reverse:
         counted = COMPLEMENT[counted]
@@ -279,7 +280,7 @@ def read_tags(text, ml, names, is_minus, letter, is_reverse, bases):
         end = find_letter(text, begin, text.shape[0], SEMICOLON, SEMICOLON)
         n_codes = count_codes(text, begin, end)
         n = count_calls(text, begin, end) * n_codes
-        is_of_base = text[begin] == _ANY or BITS_OF_LETTER[text[begin]] == letter
+        is_of_base = text[begin] == ANY_BASE or BITS_OF_LETTER[text[begin]] == letter
         if is_of_base and (text[begin + 1] == MINUS) == is_minus:
             values = ml[ml_begin : ml_begin + n]
             if not _read_entry(text, begin, end, values, names, is_reverse, bases):
