@@ -161,8 +161,8 @@ def _of_alignments(
         if tags.not_aligned:
             console.note(
                 "extract",
-                f"{display_name(path)}: of {tags.n:,} calls {tags.not_aligned:,} on bases that are not aligned were left "
-                "out",
+                f"{display_name(path)}: of {tags.n:,} calls, left out: {tags.not_aligned:,} on bases that are not "
+                "aligned",
             )
 
 
