@@ -197,6 +197,14 @@ class EventalignOptions(
     skip_ultra: File | None
     progress: Progress
 
+class ExtractOptions(ReadListOptions, StrictOptions, total=False):
+    genome: File | None
+    output: File | None
+    window: Region | Iterable[Region] | None
+    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
+    motif: str | tuple[str, int] | None
+    progress: Progress
+
 class CheckOptions(SignalOptions, total=False):
     reads: Required[File]
     threads: int
@@ -214,7 +222,7 @@ class FrequencyOptions(StrictOptions, total=False):
     chrom_sizes: File | None
     split_groups: bool
     stranded: bool
-    output_format: Literal["tsv", "csv", "parquet"] | None
+    output_format: Literal["tsv", "csv", "parquet", "dss", "methylkit", "bismark"] | None
     bedmethyl: bool
     combine_strands: bool
     threshold: float
@@ -340,6 +348,16 @@ class PlotRegionOptions(TypedDict, total=False):
     min_mapq: int
     max_reads: int
     max_bases: int | str
+
+class RegionsOptions(StrictOptions, total=False):
+    genome: File | None
+    output: File | None
+    samples: str | Iterable[str] | None
+    threshold: float
+    min_coverage: int
+    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
+    motif: str | tuple[str, int] | None
+    mod_code: str | None
 
 class ResquiggleOptions(RnaOptions, ReadListOptions, AlignmentOptions, total=False):
     resume: bool
