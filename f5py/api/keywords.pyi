@@ -199,7 +199,6 @@ class EventalignOptions(
 
 class ExtractOptions(ReadListOptions, StrictOptions, total=False):
     genome: File | None
-    output: File | None
     window: Region | Iterable[Region] | None
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
     motif: str | tuple[str, int] | None
