@@ -144,7 +144,8 @@ _TYPES = {
 _OF_OVERLOADS = {
     "CallOptions": ("output", "modbam_output_name", "output_format"), "EventalignOptions": ("output", "m6anet_json"),
     "ResquiggleOptions": ("output", "paf"), "CheckOptions": ("output",), "FrequencyOptions": ("output",),
-    "MergeOptions": ("output",), "ExtractOptions": ("output",), "PlotOptions": ("output",), "PlotRegionOptions": ("output",),
+    "MergeOptions": ("output",), "ExtractOptions": ("output",),
+    "PlotOptions": ("output",), "PlotRegionOptions": ("output",),
 }  # fmt: skip
 
 
