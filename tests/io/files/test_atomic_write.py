@@ -45,7 +45,7 @@ def test_a_refused_mode_does_not_cost_the_rows(tmp_path: Path, monkeypatch: pyte
 
 
 def test_what_a_killed_run_has_left_is_taken_up(tmp_path: Path) -> None:
-    (tmp_path / ".atomic-x").write_bytes(b"something that is longer")
+    (tmp_path / ".unfinished-x").write_bytes(b"something that is longer")
     put(tmp_path / "x", b"new").commit()
     assert (tmp_path / "x").read_bytes() == b"new"
     assert os.listdir(tmp_path) == ["x"]
@@ -64,7 +64,7 @@ def test_one_run_at_a_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["link", "hard link", "folder"])
 def test_what_is_not_ours_is_not_written(tmp_path: Path, kind: str) -> None:
-    victim, planted = tmp_path / "victim", tmp_path / ".atomic-x"
+    victim, planted = tmp_path / "victim", tmp_path / ".unfinished-x"
     victim.write_bytes(b"precious")
     if kind == "link":
         planted.symlink_to(victim)
@@ -75,7 +75,7 @@ def test_what_is_not_ours_is_not_written(tmp_path: Path, kind: str) -> None:
     put(tmp_path / "x", b"new").commit()
     assert (tmp_path / "x").read_bytes() == b"new"
     assert victim.read_bytes() == b"precious"
-    assert sorted(os.listdir(tmp_path)) == sorted([".atomic-x", "victim", "x"])
+    assert sorted(os.listdir(tmp_path)) == sorted([".unfinished-x", "victim", "x"])
 
 
 def test_a_link_to_the_file_stays(tmp_path: Path) -> None:
