@@ -48,9 +48,9 @@ _STAGES = ("events", "calls", "calls table", "alignment", "event rows", "event t
 
 def main() -> None:
     """Be ready, become each run that is asked for in a process of its own, and end with the socket's other end."""
-    from f5py.threads import blas
+    from f5py.threads import ONE_THREAD
 
-    os.environ |= blas.ONE_THREAD | os.environ
+    os.environ |= ONE_THREAD | os.environ
     for module in _MODULES:
         import_module(module)
     from f5py.runs.compiled_stages import STAGES

@@ -18,7 +18,7 @@ from f5py.cli.commands import COMMANDS, GROUPS
 from f5py.cli.signals import come_again, number_of, raise_on_signals, waiting
 from f5py.errors import F5pyError, UsageError
 from f5py.messages import console
-from f5py.threads import blas
+from f5py.threads import ONE_THREAD
 
 #: commands of f5c and nanopolish that are not here, and what to do instead.
 _ELSEWHERE = {
@@ -129,7 +129,7 @@ def main(args: list[str] | None = None) -> None:
     if args is None:
         atexit.register(_end)  # before all others, so that it is called after them
     gc.set_threshold(_GARBAGE_THRESHOLD)
-    os.environ.update(blas.ONE_THREAD | os.environ)  # before NumPy is imported
+    os.environ.update(ONE_THREAD | os.environ)  # before NumPy is imported
     sys.unraisablehook = _report_unraisable
     sys.excepthook = _report_uncaught
     raise_on_signals(main.__code__)

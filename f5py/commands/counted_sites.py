@@ -23,9 +23,8 @@ from f5py.options.frequency_commands import FrequencyOptions
 from f5py.options.output_names import FOR_R, is_alignments
 from f5py.site_frequencies.bedmethyl_rows import count_bedmethyl, is_bedmethyl
 from f5py.site_frequencies.frequency import check_combinable, site_counts
-from f5py.site_frequencies.modbam_counts import count_modbam
 from f5py.site_frequencies.motif_rows import rows_of_motif
-from f5py.site_frequencies.site_counts import SiteCounts
+from f5py.site_frequencies.site_counts import SiteCounts, count_modbam
 
 CALLS, MODBAM, BEDMETHYL = "tables of calls", "alignments with tags", "bedMethyl files"
 _BEGINNING = 1 << 12

@@ -113,7 +113,7 @@ def _write(inputs: Inputs, options: FrequencyOptions, take: Callable[[Any], None
     with table if take is None else nullcontext(take) as out:
         frequencies = frequencies_of(inputs, motif, options).covered(options.min_coverage)
         if is_arrow:
-            from f5py.outputs.sites.frequency_arrow import write_frequency_rows
+            from f5py.outputs.sites.site_tracks import write_frequency_rows
 
             write_frequency_rows(out, frequencies)
         else:
@@ -214,7 +214,7 @@ def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | N
         if take is None:
             merged.write(out)
         else:
-            from f5py.outputs.sites.frequency_arrow import write_frequency_rows
+            from f5py.outputs.sites.site_tracks import write_frequency_rows
 
             write_frequency_rows(take, merged)
     if merger.n_conflicts:

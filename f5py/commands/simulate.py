@@ -16,8 +16,7 @@ from f5py.messages.progress import Progress, progress
 from f5py.options import declarations
 from f5py.options.table_commands import SimulateOptions
 from f5py.pore_model.model import PoreModel
-from f5py.simulation.basecalls import basecall
-from f5py.simulation.current import simulate_signal
+from f5py.simulation.current import basecall, simulate_signal
 from f5py.simulation.genome import Genome, random_genome, random_transcripts, read_genome, write_genome
 from f5py.simulation.levels import simulated_model
 from f5py.simulation.outputs import (

@@ -21,7 +21,7 @@ from f5py.io.signals import SignalBlock, SignalSource
 from f5py.io.signals.split_reads import name_duplex_reads
 from f5py.pipeline.batch_records import Part
 from f5py.pipeline.runner import THREAD_PREFIX
-from f5py.threads.prefetch import prefetch_ordered
+from f5py.threads.ordered import prefetch_ordered
 
 #: Names, letters and offsets of consecutive reads.
 Sequences = tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]

@@ -17,7 +17,7 @@ from f5py.io.files.disk import free_bytes, temporary_folder
 from f5py.io.files.inputs_in_use import check_is_not_read
 from f5py.io.files.samtools import run_samtools
 from f5py.io.signals.source import Calibration
-from f5py.simulation.basecalls import Basecall
+from f5py.simulation.current import Basecall
 from f5py.simulation.genome import LETTERS, Genome
 from f5py.simulation.settings import SimulationSettings
 from f5py.simulation.sites import SimulatedSites

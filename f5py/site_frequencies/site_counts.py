@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from contextlib import closing, nullcontext
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,9 @@ from f5py.core.offsets import offsets_of
 from f5py.core.stored_arrays import check_column
 from f5py.core.windows import Windows
 from f5py.errors import DamagedValueError, F5pyError
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts, iterate_sites
+from f5py.io.reads.reference import Reference
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.methylation._groups_numba import is_site
 from f5py.options.shared import CALL_THRESHOLD
@@ -33,6 +37,29 @@ from f5py.site_frequencies.site_table import (
 _MOST_STEP = 1 << 32  # positions have 31 bits
 _N_REST = 4
 _FIRST_ENTRIES = 1 << 12  # a power of two, as the hash table must be
+
+
+def count_modbam(
+    alignments: AlignmentFile, counts: SiteCounts, contigs: dict[str, int], wanted: SiteSelection, genome: str | None,
+    n_threads: int, advance: Callable[[int], object] = lambda count: None,
+) -> TagCounts:  # fmt: skip
+    """Add the calls in a file to `counts`, and its contigs to the index `contigs`.
+
+    Sites are those of the reference `genome` (FASTA), or else of the reads' bases; see `iterate_sites`.
+    """
+    from f5py.io.bam.modifications import _modified_sites_numba as states
+
+    tags = TagCounts()
+    number = np.array([contigs.setdefault(name, len(contigs)) for name in alignments.contigs], np.int32)
+    reference = None if genome is None else Reference(genome, alignments.contigs, alignments.contig_lengths)
+    with nullcontext() if reference is None else closing(reference):
+        for _, _, sites in iterate_sites(alignments, replace(wanted, reference=reference), tags, n_threads, advance):
+            step = sites.position << 1 | (sites.reverse & (not counts.combine_strands))
+            of_kind = [sites.state == kind for kind in (states.MODIFIED, states.CANONICAL, states.FAILED)]
+            rest = np.array([states.OTHER, states.DELETED, states.DIFFERENT, states.MISSING], np.uint8)
+            kinds = (marks.astype(np.uint32) for marks in (*of_kind, sites.state[:, None] == rest))
+            counts.join(SiteColumns(np.full(len(step), -1, np.int32), number[sites.contig], step, *kinds))
+    return tags
 
 
 class SingleSiteCalls(NamedTuple):

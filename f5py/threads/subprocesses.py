@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from f5py.threads import blas
+from f5py.threads import ONE_THREAD
 
 _PR_SET_PDEATHSIG = 1
 
@@ -22,7 +22,7 @@ def python_command(program: str) -> list[str]:
 def environment() -> dict[str, str]:
     """Return an environment with this process's import paths."""
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
-    return {**blas.ONE_THREAD, **os.environ, "PYTHONPATH": paths}
+    return {**ONE_THREAD, **os.environ, "PYTHONPATH": paths}
 
 
 def end_with_parent() -> None:

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from f5py.errors import OutputFileError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import RawRecords
-from f5py.outputs.events.eventalign_sam import EventalignSam
-from f5py.outputs.events.sam_to_bam import SamToBam
+from f5py.outputs.events.eventalign_sam import EventalignSam, SamToBam
 
 from ..examples import examples
 from .made_rows import CONTIG_LENGTHS, CONTIGS, MadeRead, made_reads, rows_batch, walk_ends

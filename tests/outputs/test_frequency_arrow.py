@@ -108,7 +108,7 @@ def test_memory_does_not_grow_with_the_number_of_sites(monkeypatch: pytest.Monke
 
 def test_a_table_without_sites(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    from f5py.outputs.sites.frequency_arrow import write_frequency_rows
+    from f5py.outputs.sites.site_tracks import write_frequency_rows
 
     calls = (
         b"chromosome\tstrand\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from f5py.simulation.basecalls import DELETION, INSERTION, MATCH, basecall
+from f5py.simulation.current import DELETION, INSERTION, MATCH, basecall
 
 
 def unpack(call):

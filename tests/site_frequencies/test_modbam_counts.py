@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts
-from f5py.site_frequencies.modbam_counts import count_modbam
-from f5py.site_frequencies.site_counts import SiteCounts
+from f5py.site_frequencies.site_counts import SiteCounts, count_modbam
 
 _OPPOSITE = {"A": "T", "C": "G", "G": "C", "T": "A"}
 _LENGTH = 500

@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.modifications.modified_sites import SiteSelection
-from f5py.site_frequencies.modbam_counts import count_modbam
-from f5py.site_frequencies.site_counts import SiteCounts
+from f5py.site_frequencies.site_counts import SiteCounts, count_modbam
 
 from ..made_data import ReadSet, run_command
 from .test_modbam_counts import _HEADER, _LENGTH, _OPPOSITE, _made, _matches

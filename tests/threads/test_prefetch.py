@@ -8,7 +8,7 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.threads.prefetch import prefetch_ordered
+from f5py.threads.ordered import prefetch_ordered
 
 from ..examples import examples
 from ..patience import PATIENCE

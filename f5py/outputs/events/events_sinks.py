@@ -13,9 +13,9 @@ from f5py.io.files.table_output import open_table
 from f5py.messages import console
 from f5py.options.signal_commands import EventalignOptions
 from f5py.outputs.events.eventalign_paf import EventalignPaf
+from f5py.outputs.events.eventalign_sam import SamToBam
 from f5py.outputs.events.eventalign_summary import EventalignSummary
 from f5py.outputs.events.m6anet_sites import M6anetJson, PartSites, SiteFinder, sites_of_part
-from f5py.outputs.events.sam_to_bam import SamToBam
 from f5py.outputs.formatted_text import FormattedText
 from f5py.outputs.sink import FinishedPart, PartFiles, Sink, append_text
 from f5py.pore_model.model import PoreModel

@@ -1,4 +1,4 @@
-"""Methylation frequencies as tracks of genome browsers, bedGraph and bigWig, and as tables for R.
+"""Methylation frequencies as Parquet or Arrow tables, as tracks of genome browsers, and as tables for R.
 
 A site has its percentage of methylated calls, or their number; sites without a call above the threshold are left out.
 Each strand has its own row at its modified base, unless strands were combined.
@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import pairwise
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import OutputFileError, UsageError, unavailable
+from f5py.io.arrow.table import ROWS_PER_GROUP, arrow_sink, dictionary_column, string_column
 from f5py.io.files.output import TextOutput
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.site_frequencies.site_counts import SiteTotals
+from f5py.site_frequencies.site_table import STRAND_COLUMNS, Frequencies
 from f5py.text._format_numba import (
     COMMA,
     MINUS,
@@ -45,6 +47,47 @@ _FORWARD, _REVERSE = np.uint8(ord("F")), np.uint8(ord("R"))
 #: Of BED files.
 _MOST_SCORE = np.int64(1000)
 _PERCENT = 100.0
+
+
+_ROWS_PER_TABLE = 1 << 18
+
+
+def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Frequencies) -> None:
+    """Write the table to a Parquet file, which stays open, or to a function of a pyarrow.Table.
+
+    Chromosomes are dictionary-encoded strings, positions and counts int64, the group size int32, the frequency an
+    unrounded float64, the sequence a large string. Raises `MissingDependencyError` without pyarrow.
+    """
+    fields = [
+        ("chromosome", "names"),
+        ("start", "int64"),
+        ("end", "int64"),
+        (f"{frequencies.count_column}_in_group", "int32"),
+        ("called_sites", "int64"),
+        ("called_sites_methylated", "int64"),
+        ("methylated_frequency", "float64"),
+        ("group_sequence", "large_string"),
+        *((name, "int64") for name in (STRAND_COLUMNS if frequencies.stranded else ())),
+    ]
+    chromosomes = [name.decode(errors="replace") for name in frequencies.chromosomes]
+    with arrow_sink(out, fields, rows_per_group=ROWS_PER_GROUP) as writer:
+        for first in range(0, len(frequencies), _ROWS_PER_TABLE):
+            sites = frequencies.columns(first, first + _ROWS_PER_TABLE)
+            n_reverse, m_reverse = sites.called_reverse, sites.methylated_reverse
+            of_strands = [sites.called - n_reverse, sites.methylated - m_reverse, n_reverse, m_reverse]
+            writer.write(
+                [
+                    dictionary_column(sites.chromosome, chromosomes),
+                    sites.start,
+                    sites.end,
+                    sites.group_size,
+                    sites.called,
+                    sites.methylated,
+                    sites.methylated / sites.called,
+                    string_column(sites.text_start, sites.text_size, frequencies.texts),
+                    *(of_strands if frequencies.stranded else ()),
+                ]
+            )
 
 
 @exact_inner

@@ -24,7 +24,7 @@ from f5py.core.offsets import offsets_of
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import fixed_numbers
 from f5py.io.reads.reference import Reference
-from f5py.threads.prefetch import prefetch_ordered
+from f5py.threads.ordered import prefetch_ordered
 
 #: ChEBI numbers of letter codes (SAM optional fields specification, section 1.7).
 CHEBI = {
