@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from f5py.commands.summary import SummaryReport
     from f5py.commands.train import TrainingSummary
     from f5py.commands.validate import ValidationReport
-    from f5py.compute.counts import RunCounts
+    from f5py.compute.diagnosis import RunCounts
     from f5py.mapping import MapCounts
     from f5py.plotting.picture import Picture
 

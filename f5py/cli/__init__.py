@@ -217,7 +217,7 @@ def _point_at_nothing(descriptor: int) -> None:
 
 
 def _exit(status: int) -> NoReturn:
-    run, opening = (sys.modules.get(f"f5py.{name}") for name in ("pipeline.runner", "compute.gpu.opening"))
+    run, opening = (sys.modules.get(f"f5py.{name}") for name in ("pipeline.runner", "compute.gpu.device"))
     is_stuck = False
     if status and run is not None and run.stages_running():
         is_stuck = True

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from f5py.compute.chemistry import Chemistry
-from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import RunCounts
 from f5py.compute.methylation import MethylationStage, motifs_of
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import UsageError

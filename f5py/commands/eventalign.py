@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.chemistry import Chemistry
-from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import RunCounts
 from f5py.compute.events_on_reference import EventalignStage
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch

@@ -43,7 +43,7 @@ from f5py.outputs.calls.extracted_calls import (
 )
 from f5py.site_frequencies.frequency import NAME_MOTIF, split_groups
 from f5py.site_frequencies.table_reader import PADDING
-from f5py.threads.prefetch import prefetch_ordered
+from f5py.threads.ordered import prefetch_ordered
 
 #: A portion's rows take some 30 times its size, and one thread writes.
 _MOST_THREADS = 8

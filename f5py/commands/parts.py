@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from f5py.commands.call_methylation import CALL_METHYLATION
 from f5py.commands.eventalign import EVENTALIGN
-from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import RunCounts
 from f5py.io.files.disk import working_folder
 from f5py.options.part_commands import FinishOptions, RunPartOptions
 from f5py.runs import in_parts

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import Chemistry, chemistry_of
-from f5py.compute.counts import RunCounts
-from f5py.compute.diagnosis import advice, all_failed
+from f5py.compute.diagnosis import RunCounts, advice, all_failed
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.errors import FailedRunError, SignalError, UsageError
 from f5py.io.arrow.text_input import check_read_once
@@ -36,8 +35,7 @@ from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.parts.job import GrowingJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.resume import folder_beside
-from f5py.runs.recipe import Recipe, Run, failed_reads
-from f5py.runs.run import run_parts, run_whole
+from f5py.runs.recipe import Recipe, Run, failed_reads, run_parts, run_whole
 
 _WHO = "resquiggle_main"
 #: So many reads are a part of a run that can be resumed.

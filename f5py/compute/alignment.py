@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 
 from f5py.abea.align import AlignmentLimits
 from f5py.compute.chemistry import Chemistry
-from f5py.compute.counts import RunCounts
 from f5py.compute.cpu import SignalStages, StageTimes
-from f5py.compute.diagnosis import FitCheck
-from f5py.compute.gpu.device import n_devices_likely, open_device
+from f5py.compute.diagnosis import FitCheck, RunCounts
+from f5py.compute.gpu.device import DeviceBackend, load_early, n_devices_likely, open_device, open_gpus
 from f5py.compute.gpu.expected_work import is_worth_a_start, seconds_of_threads, starts_gpu_at_once
-from f5py.compute.gpu.opening import DeviceBackend, load_early, open_gpus
 from f5py.compute.gpu.placement import Backend
 from f5py.compute.gpu.selection import AutoGpuScheduler, BatchSource, may_use_gpus
 from f5py.compute.provenance import Provenance

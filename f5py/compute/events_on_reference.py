@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import Chemistry
-from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import RunCounts
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.core.kmers import trimmed

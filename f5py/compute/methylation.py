@@ -8,7 +8,7 @@ import numpy as np
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import R10_DNA, Chemistry
-from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import RunCounts
 from f5py.compute.provenance import Provenance
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch

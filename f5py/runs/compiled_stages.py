@@ -55,7 +55,7 @@ def _events() -> None:
 
 
 def _alignment() -> None:
-    from f5py.compute.aligned_reads import align_reads
+    from f5py.compute.cpu import align_reads
 
     align_reads(_no_reads(), _model(), _HERE)
 
@@ -73,7 +73,7 @@ def _calls(per_site: bool, correlated: bool) -> None:
 
 
 def _calls_table() -> None:
-    from f5py.outputs.calls.calls_writer import CallsWriter
+    from f5py.outputs.calls.calls_sinks import CallsWriter
 
     CallsWriter(io.BytesIO(), 2, [], 6).format(_no_reads())
 

@@ -6,8 +6,7 @@ import importlib.util
 from contextlib import nullcontext, suppress
 from typing import Any
 
-from f5py.compute.counts import RunCounts
-from f5py.compute.diagnosis import advice, cause_counts, failure, other_bases
+from f5py.compute.diagnosis import RunCounts, advice, cause_counts, failure, other_bases
 from f5py.compute.gpu.device import is_present
 from f5py.core.batch import Cause
 from f5py.core.wait_times import WaitTimes

@@ -27,8 +27,7 @@ from f5py.runs.parts.done_part import check_early
 from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
-from f5py.runs.recipe import MappedReadsRecipe
-from f5py.runs.run import run_parts
+from f5py.runs.recipe import MappedReadsRecipe, run_parts
 
 _WHO = "engine"
 #: How often a part is tried again, on the same or another worker.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
-from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import RunCounts
 from f5py.errors import F5pyError
 from f5py.io.bam.alignments import RecordCounts
 from f5py.io.files.inputs_in_use import inputs_in_use

@@ -14,9 +14,8 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from f5py.compute.alignment import begin_gpu
-from f5py.compute.gpu.device import n_devices_likely
+from f5py.compute.gpu.device import may_be_there, n_devices_likely
 from f5py.compute.gpu.expected_work import expected_bases
-from f5py.compute.gpu.opening import may_be_there
 from f5py.errors import F5pyError, MissingDependencyError, UsageError
 from f5py.io.signals.helper_process import HUNG_UP, HelperProcess, send
 from f5py.messages import console
@@ -27,8 +26,7 @@ from f5py.pipeline.inputs import urls
 from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
-from f5py.runs.recipe import MappedReadsRecipe
-from f5py.runs.run import run_parts
+from f5py.runs.recipe import MappedReadsRecipe, run_parts
 
 _WHO = "gpu"
 #: Another GPU is used for every so many bases: with fewer its start takes longer than it saves.

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import RunCounts
 from f5py.core.windows import Windows
 from f5py.errors import UsageError
 from f5py.io.files.atomic_write import is_special

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from f5py.compute.chemistry import chemistry_of
-from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import RunCounts
 from f5py.errors import UsageError
 from f5py.io.files.disk import temporary_folder
 from f5py.mapping import MapOptions, map_reads
@@ -16,8 +16,7 @@ from f5py.messages import console
 from f5py.options.shared import MappingOptions
 from f5py.pipeline.inputs import READS_FOR_RUN_INFO, open_signals_of, with_local_inputs
 from f5py.runs.gpu_workers import options_of_workers
-from f5py.runs.recipe import MappedOptions, MappedReadsRecipe, TableCallback
-from f5py.runs.run import run_whole
+from f5py.runs.recipe import MappedOptions, MappedReadsRecipe, TableCallback, run_whole
 
 _WHO = "map"
 

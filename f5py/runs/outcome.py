@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from f5py.compute.chemistry import Chemistry
-from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import RunCounts
 from f5py.compute.provenance import Provenance
 from f5py.compute.statistics import RunStatistics
 from f5py.core.wait_times import WaitTimes

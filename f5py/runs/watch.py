@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import RunCounts
 from f5py.core.batch import Cause
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges
@@ -35,8 +35,7 @@ from f5py.runs.in_parts import as_one_run
 from f5py.runs.parts.done_part import read_part
 from f5py.runs.parts.job import PartJob
 from f5py.runs.parts.plan import Plan
-from f5py.runs.recipe import MappedReadsRecipe
-from f5py.runs.run import run_parts
+from f5py.runs.recipe import MappedReadsRecipe, run_parts
 from f5py.runs.watch_shared_reads import files_with_earlier_reads
 from f5py.threads.interrupts import Interrupt, remembered_interrupt
 

@@ -12,7 +12,8 @@ import pytest
 
 import f5py
 from f5py.compute.gpu import backend as backend_module
-from f5py.compute.gpu import opening, selection
+from f5py.compute.gpu import device as opening
+from f5py.compute.gpu import selection
 from f5py.compute.gpu.results.site_scores import GpuSites
 from f5py.io.signals.slow5.reader import PackedSignals
 from f5py.pipeline import inputs

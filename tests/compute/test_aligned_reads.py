@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from f5py.abea.align import F5C_LIMITS, EventMap, align_read
-from f5py.compute.aligned_reads import align_reads
+from f5py.compute.cpu import align_reads
 from f5py.core.batch import Events, ReadBatch, ReadStatus
 from f5py.core.kmers import base_codes
 from f5py.signal.scaling import estimate_scaling, fill_ranks, recalibrate

@@ -6,7 +6,8 @@ import re
 import threading
 from collections.abc import Callable
 
-from f5py.compute.gpu import opening, selection
+from f5py.compute.gpu import device as opening
+from f5py.compute.gpu import selection
 
 COMPUTE = selection.AutoGpuScheduler.compute
 #: Faults of the played machine, and what the one warning says.

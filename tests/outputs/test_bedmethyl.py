@@ -16,7 +16,7 @@ from f5py.cli import command_of
 from f5py.core.batch import Alignments, Calls
 from f5py.core.motifs import motif_named, parse_motif
 from f5py.errors import F5pyError, OutputFileError
-from f5py.outputs.calls.calls_writer import CallsWriter
+from f5py.outputs.calls.calls_sinks import CallsWriter
 from f5py.outputs.sites.bedmethyl import BedMethylOutput, partition_path, write_bedmethyl
 from f5py.site_frequencies.site_counts import SiteCounts
 

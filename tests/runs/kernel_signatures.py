@@ -76,7 +76,8 @@ def _lines_of_package() -> list[str]:
 @contextmanager
 def gpus_of_small_runs() -> Iterator[None]:
     """Let played GPUs take all batches however small, and let batches wait until they have started."""
-    from f5py.compute.gpu import backend, opening, selection
+    from f5py.compute.gpu import backend, selection
+    from f5py.compute.gpu import device as opening
     from f5py.mapping.gpu import chains, pair_alignments, seeds
 
     compute = selection.AutoGpuScheduler.compute

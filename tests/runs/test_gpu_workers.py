@@ -13,7 +13,7 @@ import pytest
 
 from f5py.commands.call_methylation import CALL_METHYLATION
 from f5py.commands.eventalign import EVENTALIGN
-from f5py.compute.gpu import opening
+from f5py.compute.gpu import device as opening
 from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.runs import gpu_workers, map_then_run
 from f5py.runs.gpu_workers import GpuWorkers, options_of_workers

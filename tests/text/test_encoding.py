@@ -15,7 +15,7 @@ from f5py.outputs.events.eventalign_paf import EventalignPaf
 from f5py.outputs.events.eventalign_summary import EventalignSummary
 from f5py.outputs.events.eventalign_table import EventalignTable
 from f5py.outputs.events.table_columns import TableLayout
-from f5py.outputs.stage_tables import StageTables
+from f5py.outputs.formatted_text import StageTables
 from f5py.text.encoding import encoded
 
 from ..outputs.eventalign_rows import made_batch, made_model

@@ -11,8 +11,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from f5py.compute.gpu.device import NO_CUPY, NoGpuError, is_present, remedy
-from f5py.compute.gpu.opening import START_THREAD, WHO, DeviceBackend, close_gpu
+from f5py.compute.gpu.device import NO_CUPY, START_THREAD, WHO, DeviceBackend, NoGpuError, close_gpu, is_present, remedy
 from f5py.compute.gpu.placement import Backend
 from f5py.messages import console
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.device import open_device
-from f5py.compute.gpu.opening import DeviceBackend, open_gpus
+from f5py.compute.gpu.device import DeviceBackend, open_device, open_gpus
 from f5py.compute.gpu.placement import Backend
 from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork, may_use_gpus
 from f5py.mapping.batch import Anchors, MappingBatch

@@ -10,8 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.device import open_device
-from f5py.compute.gpu.opening import DeviceBackend, load_early, open_gpus
+from f5py.compute.gpu.device import DeviceBackend, load_early, open_device, open_gpus
 from f5py.compute.gpu.placement import Backend
 from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork, may_use_gpus
 from f5py.mapping.batch import MappingBatch

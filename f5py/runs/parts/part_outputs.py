@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from f5py.compute.alignment import AlignmentStage
-from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import RunCounts
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, OutputFileError

@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 
-from f5py.compute.gpu import opening
-from f5py.compute.gpu.device import GpuUnavailableError
-from f5py.compute.gpu.opening import load_early, open_gpus
+from f5py.compute.gpu import device as opening
+from f5py.compute.gpu.device import GpuUnavailableError, load_early, open_gpus
 from f5py.options.shared import AlignmentOptions
 
 from ...patience import PATIENCE

@@ -7,9 +7,9 @@ import threading
 import numpy as np
 import pytest
 
-from f5py.compute.gpu import opening, selection
-from f5py.compute.gpu.device import GpuUnavailableError, NoGpuError
-from f5py.compute.gpu.opening import open_gpus
+from f5py.compute.gpu import device as opening
+from f5py.compute.gpu import selection
+from f5py.compute.gpu.device import GpuUnavailableError, NoGpuError, open_gpus
 from f5py.compute.gpu.selection import AutoGpuScheduler
 from f5py.messages import console
 
