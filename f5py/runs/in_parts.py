@@ -113,8 +113,8 @@ def run_on_gpus(recipe: MappedReadsRecipe, options: Any, of_workers: Sequence[An
     recipe.check_parts(options)
     files = [path for path in recipe.results(options) if path not in (None, "-") and not is_special(path)]
     with ExitStack() as ending:
-        workers = ending.enter_context(GpuWorkers(recipe, of_workers))
         folder = ending.enter_context(unfinished_folder(files[0] if files else None))
+        workers = ending.enter_context(GpuWorkers(recipe, of_workers))  # ends before its folder goes
         plan = replace(make_plan(recipe, options, folder, workers.n_parts), is_kept=False)
         early = ending.enter_context(EarlyText(plan, options))
         workers.begin(plan)
