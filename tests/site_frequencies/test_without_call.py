@@ -18,7 +18,7 @@ from f5py.io.bam.modifications.modified_sites import SiteSelection
 from f5py.site_frequencies.site_counts import SiteCounts, count_modbam
 
 from ..made_data import ReadSet, run_command
-from .test_modbam_counts import _HEADER, _LENGTH, _OPPOSITE, _made, _matches
+from .test_modbam_counts import _LENGTH, _OPPOSITE, HEADER, _matches, tagged_record
 
 _KINDS = ("modified", "canonical", "failed", "other", "deleted", "different", "missing")
 
@@ -32,7 +32,7 @@ def genome(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _counted(path: Path, records: list, motif: Motif, genome: Path, threads: int = 1) -> Counter:
-    with pysam.AlignmentFile(str(path), "wb", header=_HEADER) as out:
+    with pysam.AlignmentFile(str(path), "wb", header=HEADER) as out:
         for record in records:
             out.write(record)
     counts, contigs = SiteCounts(), dict[str, int]()
@@ -53,7 +53,7 @@ def _expected(record: pysam.AlignedSegment, motif: Motif, genome: Path, called: 
     if record.flag & (256 | 4):
         return found
     with pysam.FastaFile(str(genome)) as fasta:
-        reference = fasta.fetch(_HEADER.references[record.reference_id])
+        reference = fasta.fetch(HEADER.references[record.reference_id])
     reverse = record.is_reverse
     opposite = {"H": "D", "D": "H", **_OPPOSITE}
     pattern = "".join(opposite[one] for one in reversed(motif.pattern)) if reverse else motif.pattern
@@ -73,7 +73,7 @@ def _expected(record: pysam.AlignedSegment, motif: Motif, genome: Path, called: 
 
 
 @pytest.mark.parametrize("name", ["cpg", "gpc", "CHG:0"])
-@given(records=st.lists(_made(), min_size=1, max_size=4))
+@given(records=st.lists(tagged_record(), min_size=1, max_size=4))
 def test_any_records_equal_a_plain_recount(
     name: str, records: list, genome: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
