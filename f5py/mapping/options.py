@@ -187,7 +187,8 @@ class MapOptions(GpuOptions):
     mismatch: int | None = option("-B", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS,
         help="Penalty of a mismatch.")  # fmt: skip
     gap_open: str | None = option("-O", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE,
-        default_words=_SEEDS, help="Penalties of opening a gap.")  # fmt: skip
+        default_words=_SEEDS,
+        help="Penalties of opening a gap; of spliced reads the second one is that of an intron.")  # fmt: skip
     gap_extend: str | None = option("-E", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS,
         pattern_words=_LIKE, default_words=_SEEDS,
         help="Penalties of a base in a gap; a gap of l bases costs the smaller of O1 + l E1 and O2 + l "
