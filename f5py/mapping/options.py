@@ -115,7 +115,7 @@ class MapOptions(GpuOptions):
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json. Repeatable.")  # fmt: skip
     sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
-        default_words="the name of the first file of reads",
+        default_words="SM of -R, else the names of the output's folder and the output",
         help="What the report, and with it MultiQC, calls the sample.")  # fmt: skip
     preset: str = option("-x", "--preset", group=Group.MAPPING, default="map-ont",
         brief="Kind of reads: map-hifi, lr:hq, rna, ...",

@@ -319,6 +319,6 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json. Repeatable.")  # fmt: skip
     sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
-        default_words="SM of the alignments' read groups, else the name of their file",
+        default_words="SM of the alignments' read groups, else the names of the output's folder and the output",
         help="What the report, and with it MultiQC, calls the sample.")  # fmt: skip
     mapped_by: str = ""  # the command that has mapped the reads in the same run

@@ -56,10 +56,23 @@ class Axis:
         return [(one, f"{one / size + 0.0:,.{digits}f}{letter if one else ''}") for one in numbers]
 
 
-def ticks_of_bins(first: Sequence[float]) -> list[tuple[float, str]]:
-    """Return round numbers along bins of equal width, in units of bins, with labels."""
+def ticks_of_bins(first: Sequence[float], has_beyond: bool = False) -> list[tuple[float, str]]:
+    """Return round numbers along bins of equal width, in units of bins, with labels.
+
+    With `has_beyond`, the first and the last bin have all that lies beyond, too, and labels that say so.
+    """
     width = first[1] - first[0]
-    return [((one - first[0]) / width, text) for one, text in NUMBER.ticks(first[0], first[-1] + width)]
+    ticks = [((one - first[0]) / width, text) for one, text in NUMBER.ticks(first[0], first[-1] + width)]
+    if not has_beyond:
+        return ticks
+    n = len(first)
+    inside = [(at, text) for at, text in ticks if n / 8 < at < n * 7 / 8]
+    return [(0.5, f"\u2264{first[1]:g}"), *inside, (n - 0.5, f"\u2265{first[-1]:g}")]
+
+
+def bins_with_beyond(first: Sequence[float]) -> list[str]:
+    """Label bins of which the first and the last have all that lies beyond, too."""
+    return [f"{first[1]:g} and below", *(f"from {low:g}" for low in first[1:-1]), f"{first[-1]:g} and beyond"]
 
 
 def ticks_of_powers(first: float, n: int, per_power: int, most: int = 6) -> list[tuple[float, str]]:

@@ -39,8 +39,8 @@ def write_reports(
                 drawn = "".join(chart.html() for chart in charts)
                 blocks = [
                     f"<h1>{escape(title)}</h1>",
-                    f'<div class="grid">{section("Figures", _paragraphs(text))}</div>',
                     f'<div class="grid">{drawn}</div>',
+                    f'<div class="grid">{section("Figures", _paragraphs(text))}</div>',
                 ]
                 file.write(page(title, blocks).encode())
             else:

@@ -11,7 +11,7 @@ from importlib import resources
 from itertools import pairwise
 from typing import Any
 
-from f5py.reports.axis import COUNT, NUMBER, PERCENT, Axis, ticks_of_bins, ticks_of_powers
+from f5py.reports.axis import COUNT, NUMBER, PERCENT, Axis, bins_with_beyond, ticks_of_bins, ticks_of_powers
 from f5py.reports.svg_charts import area_chart, bar_chart, line_chart
 
 #: Counts that add up to all reads.
@@ -131,9 +131,7 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
 def _ratios(ratios: Mapping[str, Any]) -> str:
     """Draw the log-likelihood ratios of calls."""
     first, calls = ratios["from"], ratios["calls"]
-    labels = [f"from {low:g}" for low in first]
-    labels[0], labels[-1] = f"below {first[1]:g}", f"{labels[-1]} on"
-    ticks = ticks_of_bins(first)
+    labels, ticks = bins_with_beyond(first), ticks_of_bins(first, has_beyond=True)
     words = "ratio (above 0 methylated)"
     chart = bar_chart(labels, {"calls": calls}, words, replace(COUNT, name="calls"), ticks)
     return section("Log-likelihood ratios", chart)

@@ -16,6 +16,7 @@ from f5py import __version__
 from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import is_url
 from f5py.io.remote.urls import redact_url, stat_url
+from f5py.options.output_names import packed_ending
 from f5py.reports.html_report import FATES, html_report
 
 #: Suffix of files for MultiQC.
@@ -153,9 +154,12 @@ def _write_json(path: str, content: Any) -> None:
         file.write(json.dumps(content, indent=2).encode() + b"\n")
 
 
-def sample_name(path: str) -> str:
-    """Return the name of the alignment file without its extension."""
-    return "standard_input" if path == "-" else os.path.splitext(os.path.basename(path))[0]
+def default_sample(output: str) -> str:
+    """Name a sample by the output and its folder, as outputs of several runs may have one name."""
+    path = os.path.abspath("." if output == "-" else output)
+    folder, name = (path, "") if output == "-" else os.path.split(path)
+    stem = name.removesuffix(packed_ending(name)).rpartition(".")
+    return "_".join(part for part in (os.path.basename(folder), stem[0] or stem[2]) if part)
 
 
 def _described(path: str) -> dict[str, Any] | None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from f5py.evaluation.summary import LEAST_CALLS_OF_READ
-from f5py.reports.axis import COUNT, PERCENT, THRESHOLD, Axis, ticks_of_bins
+from f5py.reports.axis import COUNT, PERCENT, THRESHOLD, Axis, bins_with_beyond, ticks_of_bins
 from f5py.reports.charts import Chart, shorten_interval
 from f5py.reports.evaluation_report import aligned, percent
 
@@ -78,9 +78,9 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
     ratios, reads, table = data["ratios"], data["read_methylation"], data["thresholds"]
     charts = [
         Chart(
-            "Log-likelihood ratios", [f"{low:g}" for low in ratios["from"]],
+            "Log-likelihood ratios", bins_with_beyond(ratios["from"]),
             Axis("ratio (above 0 methylated)"), {"calls": ratios["calls"]}, replace(COUNT, name="calls"),
-            ticks_of_bins(ratios["from"]),
+            ticks_of_bins(ratios["from"], has_beyond=True),
         ),
         Chart(
             "Calls kept by a threshold", [one["threshold"] for one in table], THRESHOLD,

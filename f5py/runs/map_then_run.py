@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from f5py.compute.chemistry import chemistry_of
@@ -49,8 +50,6 @@ def _run(recipe: MappedReadsRecipe, options: Any, on_table: TableCallback | None
 
 def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, on_table: TableCallback | None) -> RunCounts:
     """Map the reads of ``-r``, and run the command on these alignments."""
-    from f5py.reports.run_report import sample_name
-
     assert isinstance(options, MappingOptions)
     if options.plan is not None or options.resume:
         raise UsageError("--plan and --resume: need alignments that stay; map the reads with f5py map, and give -b")
@@ -61,7 +60,7 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, on_table: Tabl
     resolved = recipe.resolved(options, on_table is not None)  # mistakes come first
     with ExitStack() as inputs:
         folder = inputs.enter_context(temporary_folder("f5py-mapped-"))
-        bam = options.keep_bam or os.path.join(folder, f"{sample_name(options.reads)}.bam")
+        bam = options.keep_bam or os.path.join(folder, f"{Path(options.reads).stem}.bam")
         local = with_local_inputs(options, inputs)
         preset = options.map_preset or ("rna" if _is_rna(local) else "map-ont")
         console.info(

@@ -11,7 +11,7 @@ from f5py.compute.diagnosis import CAUSES
 from f5py.compute.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, TIME_WIDTH, Depths, RunStatistics
 from f5py.options.shared import MappedReadsOptions
 from f5py.pipeline.inputs import paths_of_inputs
-from f5py.reports.run_report import RunFigures, sample_name, write_run_reports
+from f5py.reports.run_report import RunFigures, default_sample, write_run_reports
 from f5py.runs.outcome import Outcome, RunContext
 
 _MOST_POINTS = 500
@@ -69,7 +69,7 @@ def write_reports(
         distributions=distributions(outcome.statistics, context.contigs, context.contig_lengths, called),
         warnings=warnings if failure is None else [*warnings, f"the run has failed: {failure}"],
     )
-    sample = options.sample or context.sample or sample_name(options.bam)
+    sample = options.sample or context.sample or default_sample(options.output)
     write_run_reports(options.report, context.facts, sample, options, paths_of_inputs(options), figures)
 
 

@@ -166,14 +166,14 @@ def test_names_of_samples(made: ReadSet, tmp_path: Path) -> None:
         assert table["id"] != bars["id"]
         return next(iter(table["data"]))
 
-    assert name() == "reads"
+    assert name() == f"{tmp_path.name}_x"
     assert name("--sample", "mine") == "mine"
     header, records = made.records()
     groups = [{"ID": "1", "SM": "blood"}, {"ID": "2", "SM": "blood"}]
     with_groups = made.with_records(tmp_path, records, {**header.to_dict(), "RG": groups})
     assert name(reads=with_groups) == "blood"
     groups[1]["SM"] = "liver"
-    assert name(reads=made.with_records(tmp_path, records, {**header.to_dict(), "RG": groups})) == "changed"
+    assert name(reads=made.with_records(tmp_path, records, {**header.to_dict(), "RG": groups})) == f"{tmp_path.name}_x"
 
 
 def test_a_run_without_a_result_has_its_report(made: ReadSet, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from f5py.reports.axis import COUNT, NUMBER, PERCENT, SHARE, Axis
+from f5py.reports.axis import COUNT, NUMBER, PERCENT, SHARE, Axis, bins_with_beyond, ticks_of_bins
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,12 @@ def test_values_are_inside_and_no_two_ticks_are_written_alike(values: list[float
     assert len(set(texts)) == len(texts) <= 6
     if axis.whole:
         assert all(one == round(one) for one, _ in ticks)
+
+
+def test_bins_that_have_all_beyond_say_so() -> None:
+    first = [float(low) for low in range(-20, 20)]
+    ticks = ticks_of_bins(first, has_beyond=True)
+    assert [text for _, text in ticks] == ["\u2264-19", "-10", "0", "10", "\u226519"]
+    assert (ticks[0][0], ticks[-1][0]) == (0.5, 39.5)
+    labels = bins_with_beyond(first)
+    assert (labels[0], labels[1], labels[-1], len(labels)) == ("-19 and below", "from -19", "19 and beyond", 40)

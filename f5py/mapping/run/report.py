@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,12 +11,12 @@ from numpy.typing import NDArray
 
 from f5py.compute.statistics import LENGTH_EDGES
 from f5py.mapping.index.reference_index import ReferenceIndex
-from f5py.mapping.options import MapOptions
+from f5py.mapping.options import MapOptions, parse_read_group
 from f5py.mapping.run.flow import MapCounts
 from f5py.mapping.run.report_page import FATES, map_page
 from f5py.mapping.run.statistics import IDENTITY_WIDTH, MapStatistics
 from f5py.mapping.settings import MapSettings
-from f5py.reports.run_report import ReportKind, RunFigures, sample_name, write_run_reports
+from f5py.reports.run_report import ReportKind, RunFigures, default_sample, write_run_reports
 
 _KIND = ReportKind(map_page, FATES)
 
@@ -89,7 +90,8 @@ def write_map_reports(
         distributions=_distributions(statistics, index.names, np.diff(index.offsets)),
         warnings=warnings,
     )
-    sample = options.sample or sample_name(options.reads[0])
+    group = None if options.read_group is None else re.search(r"\tSM:([^\t]+)", parse_read_group(options.read_group))
+    sample = options.sample or (default_sample(options.output) if group is None else group[1])
     basis = _Basis(options.preset, settings, index)
     write_run_reports(options.report, basis, sample, options, [options.reference, *options.reads], figures, _KIND)
 
