@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 
 from f5py.io.files.disk import temporary_folder
+from f5py.messages import console
 from f5py.options.machine_commands import CompileOptions
 
 _SIZE = "--genome-length 3K -n 6 --median-length 1K --haplotypes"
@@ -23,7 +24,6 @@ def run(chosen: CompileOptions, step: Callable[..., None]) -> None:
     """
     from f5py.jit.warm_up import warm_up
     from f5py.mapping import compiled_stages
-    from f5py.messages import console
     from f5py.runs.compiled_stages import STAGES
 
     capabilities = chosen.capabilities()
@@ -33,7 +33,7 @@ def run(chosen: CompileOptions, step: Callable[..., None]) -> None:
         for capability in capabilities:
             compile_for(capability)
             console.note("compile", f"kernels for compute capability {capability[:-1]}.{capability[-1]} compiled")
-    with warm_up(STAGES | compiled_stages()):
+    with warm_up(STAGES | compiled_stages(), lambda stage: console.note("compile", f"compiled: {stage}")):
         pass
     with temporary_folder("f5py-compile-") as folder:
         for signal_format in ("fast5", "blow5"):
@@ -86,5 +86,7 @@ def _small_runs(folder: str, signal_format: str, step: Callable[..., None]) -> N
             ("map", [at["ref.fa"], "-d", at["ref.fidx"]]),
             ("map", [at["ref.fidx"], at["reads.fastq"], "-o", f"{out}.bam", "-y", *gpu]),
         ]
-    for name, arguments in steps:
-        step(name, arguments, who="compile")
+    for i, (name, arguments) in enumerate(steps, 1):
+        console.note("compile", f"{name}, {signal_format}: step {i} of {len(steps)}")
+        with console.hushed():
+            step(name, arguments, who="compile")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import PurePath
 from typing import Any
 
 import click
@@ -36,6 +38,8 @@ def one_line(problem: click.UsageError) -> str:
     elif isinstance(problem, click.BadParameter) and not isinstance(problem, click.MissingParameter):
         name = str(problem.param.name) if problem.param is not None else ""
         return _bad_value(problem, given.get(name), command.declared.get(name))
+    if extra and (told := _several_values(context.meta[WORDS], command.declared)):
+        return told
     missing = [one for one in command.params if one.required and given.get(one.name) in (None, ())]
     takes_words = any(isinstance(one, click.Argument) for one in command.params)
     if extra and not takes_words:
@@ -67,7 +71,11 @@ def _no_such_option(name: str, command: str, declared: dict[str, Option]) -> str
         for other in COMMANDS
         if any(name in one.names and one.refused is None for one in declarations(options_of(other)).values())
     ]
-    if others and name.startswith("--"):
+    if name == "-d" and "fast5" in declared:
+        return (
+            f"{line}, as index has it; give the folder of fast5 files with --fast5, or of others with --pod5, --slow5"
+        )
+    if others:
         return f"{line}; it is an option of {' and '.join(others)}"
     return f"{line}; f5py {command} --help-all lists all"
 
@@ -79,6 +87,18 @@ def _given(context: click.Context, command: click.Command) -> tuple[dict[str, An
     except click.UsageError:
         return {}, []
     return {name: value for name, value in given.items() if isinstance(value, (str, tuple, list))}, extra
+
+
+def _several_values(words: Sequence[str], declared: dict[str, Option]) -> str:
+    """Name the option that two files of one kind follow, as of a pattern that the shell has expanded."""
+    for name, value, other in zip(words, words[1:], words[2:], strict=False):
+        option, ending = _of_name(name, declared), PurePath(value).suffix
+        if option is None or option.kind not in (Kind.FILE, Kind.PATH) or not ending or not other.endswith(ending):
+            continue
+        folder = "name their folder, or " if option.kind is Kind.PATH or option.metavar == "PATH" else ""
+        how = f"{folder}write {name} before each" if option.repeated else "name one"
+        return f"{name} takes one value, and {value} and {other} follow (has the shell expanded a pattern?); {how}"
+    return ""
 
 
 def _wanted(option: Option, declared: dict[str, Option]) -> str:

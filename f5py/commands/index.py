@@ -29,6 +29,8 @@ _USUAL_LOSS = 0.01
 _JOURNAL_SUFFIX = ".index.scanned"
 #: Names of files of reads in a folder.
 _READS_NAME = re.compile(r"\.(fastq|fq|fasta|fa)(\.(gz|bgz|bz2|xz|zst))?$", re.IGNORECASE)
+#: Endings of files of signals.
+_OF_SIGNALS = (".pod5", ".blow5", ".slow5", ".fast5")
 
 
 #: Returns what each fast5 file gives, and calls a function with the number of files done since its last call.
@@ -140,8 +142,9 @@ def index_fast5(
         if n_basecalled and not any(islice(paths.values(), n_basecalled)):
             input_warning(
                 "readdb",
-                f"none of the {n_basecalled} reads in {reads_path} is in the signal files by its own name; unless all "
-                "are split reads, whose alignments name their parents (tag pi), give the signal files of these reads",
+                f"none of the {n_basecalled} reads in {reads_path} has a signal by its own name: the signal files hold "
+                f"{with_path} other reads; unless all are split reads, whose alignments name their parents (tag pi), "
+                "give the signal files of these reads",
             )
         index.commit(paths)
     return len(paths), with_path
@@ -266,6 +269,11 @@ def _prefix(options: IndexOptions) -> str:
     """Choose the prefix of the index's file names."""
     if not options.reads:
         raise UsageError("give the basecalled reads: f5py index [OPTIONS] READS")
+    if len(options.reads) > 1 and (signals := [name for name in options.reads if name.lower().endswith(_OF_SIGNALS)]):
+        raise UsageError(
+            f"{signals[0]}: is given as a file of reads; name the folder of the signals, or write --pod5, --slow5 or "
+            "-d before each"
+        )
     if options.output is None and (len(options.reads) > 1 or os.path.isdir(options.reads[0])):
         raise UsageError("several files of reads need a name for their index: -o PREFIX, to be given as -r later")
     if options.output is None and options.reads[0] == "-":

@@ -198,15 +198,18 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> list[tuple
     for motif in motifs:
         model = builtin_methylation(chemistry, motif)
         if model is None:
+            others = [name for name in METHYLATIONS if builtin_methylation(chemistry, motif_named(name)) is not None]
+            instead = f"; there is one of {' and '.join(others)} (-q)" if others else ""
             raise UnsupportedDataError(
-                f"there is no built-in model of methylated bases for {chemistry.name}; give one with --meth-model"
+                f"there is no built-in model of {motif.name} methylation for {chemistry.name}{instead}; give a model "
+                "with --meth-model"
             )
         found.append((motif, model))
     if chemistry == R10_DNA:
-        console.info(
+        console.warning(  # which --quiet leaves
             "methylation",
-            "the shifts of R10.4.1's methylated k-mers are round means of public 4 kHz reads; f5py train "
-            "--unlabeled fits them to your reads",
+            "methylation calls of R10.4.1 are experimental: the shifts of the methylated k-mers are round means of "
+            "public 4 kHz reads; f5py train --unlabeled fits them to your reads",
         )
     return found
 

@@ -29,12 +29,16 @@ class Provenance:
         return replace(self, models={**self.models, **models})
 
     @property
-    def line(self) -> str:
-        """One line of text."""
+    def short_line(self) -> str:
+        """Chemistry and models in one line."""
         about = self.chemistry
         known = f" ({about.known_from})" if about.known_from else ""
-        models = "".join(f"; {what} {name}" for what, name in self.models.items())
-        return f"chemistry {about.name}{known}{models}; {self.option_words}"
+        return f"chemistry {about.name}{known}{''.join(f'; {what} {name}' for what, name in self.models.items())}"
+
+    @property
+    def line(self) -> str:
+        """Chemistry, models and options in one line."""
+        return f"{self.short_line}; {self.option_words}"
 
     def as_json(self) -> dict[str, Any]:
         about = self.chemistry

@@ -144,6 +144,17 @@ def sort_keys(contig: NDArray[np.integer], position: NDArray[np.int64]) -> NDArr
     return contig.astype(np.int64) << 32 | position
 
 
+def other_spelling(contig: str) -> str:
+    """Return the name of a contig without its prefix chr, or with it."""
+    return contig[3:] if contig.startswith("chr") else f"chr{contig}"
+
+
+def _instead_of(name: str, contigs: list[str]) -> str:
+    """List contigs that may be meant by a name that is none of them."""
+    known = [other_spelling(name)] if other_spelling(name) in contigs else contigs
+    return ", ".join(known[:3]) + (", ..." if len(known) > 3 else "")
+
+
 def _parse_region(text: str, contigs: list[str], all_known: bool) -> tuple[int, int, int] | None:
     if text in contigs:  # a name may contain a colon
         return contigs.index(text), 0, _END
@@ -153,8 +164,7 @@ def _parse_region(text: str, contigs: list[str], all_known: bool) -> tuple[int, 
     if name not in contigs:
         if not all_known:
             return None
-        known = ", ".join(contigs[:3]) + (", ..." if len(contigs) > 3 else "")
-        raise F5pyError(f"-w {text}: there is no contig {name!r} in the BAM file; it has {known}")
+        raise F5pyError(f"-w {text}: there is no contig {name!r} in the BAM file; it has {_instead_of(name, contigs)}")
     first, _, last = limits.replace(",", "").partition("-")
     try:
         start = int(first) - 1 if first else 0

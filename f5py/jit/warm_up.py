@@ -31,13 +31,15 @@ _MOST_PROCESSES = 4
 
 
 @contextmanager
-def warm_up(stages: Stages) -> Iterator[None]:
+def warm_up(stages: Stages, tell: Callable[[str], object] | None = None) -> Iterator[None]:
     """Compile stages of a run that are not cached, beside the work in this context; at its end they are cached.
 
     Parameters
     ----------
     stages : mapping of str to callable
         The longest first; the functions can be pickled.
+    tell : function of str
+        Called with the name of each stage that is compiled.
     """
     folder = code_folder()
     missing = (
@@ -59,9 +61,13 @@ def warm_up(stages: Stages) -> Iterator[None]:
                     )
                 )  # fmt: skip
         yield
-        _compile_free(folder, missing)
-        for name in missing:  # which another process may be at, or has failed with
-            _compile(folder, name, missing[name], fcntl.LOCK_EX)
+        for how in (fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_EX):  # those that no other process is at come first
+            for name in list(missing):
+                with suppress(BlockingIOError):
+                    _compile(folder, name, missing[name], how)
+                    missing.pop(name)
+                    if tell is not None:
+                        tell(name)
     finally:
         for process in processes:
             process.kill()
@@ -72,12 +78,7 @@ def compile_in_process() -> None:
     """Compile stages in a process that was started for that."""
     end_with_parent()
     folder, stages = sys.argv[1:]
-    _compile_free(folder, pickle.loads(bytes.fromhex(stages)))
-
-
-def _compile_free(folder: str, stages: Stages) -> None:
-    """Compile those stages that no other process is at."""
-    for name, stage in stages.items():
+    for name, stage in pickle.loads(bytes.fromhex(stages)).items():  # but those that another process is at
         with suppress(BlockingIOError):
             _compile(folder, name, stage, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

@@ -55,6 +55,17 @@ def be_quiet() -> None:
     _is_quiet = True
 
 
+@contextmanager
+def hushed() -> Iterator[None]:
+    """Be quiet while inside."""
+    global _is_quiet
+    before, _is_quiet = _is_quiet, True
+    try:
+        yield
+    finally:
+        _is_quiet = before
+
+
 def log_to(path: str | None) -> None:
     """Append all messages to a file, too; None: no more. Raises `OSError` if it cannot be written."""
     global _log
@@ -79,6 +90,12 @@ def recorded_warnings() -> Iterator[list[str]]:
 def is_terminal() -> bool:
     """Return whether messages go to someone who looks on."""
     return _is_command_line and not _is_quiet and sys.stderr is not None and sys.stderr.isatty()
+
+
+def is_logged() -> bool:
+    """Return whether messages go to a file or another program, for someone to read them later."""
+    shown = not _is_quiet and sys.stderr is not None and not sys.stderr.isatty()
+    return _is_command_line and (shown or _log is not None) and not is_terminal()
 
 
 def hand_on(listener: Listener) -> None:

@@ -19,6 +19,8 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _MILLIONS = {"bases": "Mbases", "bytes": "MB"}
 
 _SECONDS_BETWEEN = 0.1
+#: Between lines in a log.
+SECONDS_BETWEEN_LINES = 60.0
 
 
 @contextmanager
@@ -58,12 +60,12 @@ class Progress:
 
 def is_watched() -> bool:
     """Return whether progress is shown to anyone."""
-    return _listener.get() is not None or console.is_terminal()
+    return _listener.get() is not None or console.is_terminal() or console.is_logged()
 
 
 @contextmanager
 def progress(unit: str, total: int | None = None) -> Iterator[Progress]:
-    """Show a progress bar while inside, on a terminal only, or tell the caller's listener.
+    """Show a progress bar on a terminal, write a line a minute into a log, or tell the caller's listener.
 
     Parameters
     ----------
@@ -77,6 +79,9 @@ def progress(unit: str, total: int | None = None) -> Iterator[Progress]:
         return
     if (listener := _listener.get()) is not None:
         yield Progress(total, lambda done, total: listener(unit, done, total))
+        return
+    if not console.is_terminal():
+        yield Progress(total, _Lines(unit).show)
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
@@ -101,6 +106,25 @@ def progress(unit: str, total: int | None = None) -> Iterator[Progress]:
                 )
 
         yield Progress(total, show)
+
+
+class _Lines:
+    """Writer of a line a minute."""
+
+    def __init__(self, unit: str) -> None:
+        self._unit = unit
+        self._shown = time.perf_counter()
+        self._started: tuple[float, int] | None = None
+
+    def show(self, done: int, total: int | None) -> None:
+        """Write a line if the last one is long ago."""
+        now = time.perf_counter()
+        self._started = self._started or (now, done)
+        if now - self._shown < SECONDS_BETWEEN_LINES:
+            return
+        self._shown = now
+        share = f"{done / total:.0%}, ".replace("%", " %") if total else ""
+        console.note("progress", share + in_words(self._unit, done, total, now - self._started[0], self._started[1]))
 
 
 def in_words(unit: str, done: int, total: int | None, seconds: float, before: int = 0) -> str:

@@ -69,8 +69,14 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions):
 class PlotRegionOptions(Options):
     """Options of ``f5py plot-region``."""
 
-    bam: str = option("-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Alignments (SAM, BAM or CRAM) with MM and ML tags; faster with an index.")  # fmt: skip
+    bam: tuple[str, ...] = option("-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED, repeated=True,
+        unless=("sample",),
+        help="Alignments (SAM, BAM or CRAM) with MM and ML tags; faster with an index. Repeatable: a panel for "
+        "each.")  # fmt: skip
+    sample: tuple[str, ...] = option("--sample", group=Group.INPUT, metavar="NAME=FILE", default=(), repeated=True,
+        pattern=r"(?s)[^=]+=.+", pattern_words="a name, = and a file, such as control=control.bam",
+        default_words="the sample of the read groups, or the file's name",
+        help="Alignments with the name of their panel, instead of -b. Repeatable.")  # fmt: skip
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT,
         help="Reference in FASTA format; needed for CRAM files.")  # fmt: skip
     genes: str | None = option("--genes", kind=Kind.FILE, group=Group.INPUT,
@@ -85,8 +91,13 @@ class PlotRegionOptions(Options):
         default_words="a fifth of the median site's",
         help="Sites with fewer decided calls get no point among the frequencies.")  # fmt: skip
     min_mapq: int = min_mapq()
+    smooth: int | None = option("--smooth", kind=Kind.INTEGER, group=Group.OUTPUT, at_least=1, metavar="SITES",
+        default_words="a fortieth of the sites",
+        help="Draw lines of the means over windows of so many sites; 1 joins the sites.")  # fmt: skip
+    read_order: str = option("--read-order", group=Group.OUTPUT, choices=("packed", "mean"), default="packed",
+        help="Pack the reads into rows, or order them by their share of modified calls.")  # fmt: skip
     max_reads: int = option("--max-reads", group=Group.LIMITS, default=200, at_least=1,
-        help="Maximum number of reads to draw; those that cover most of the locus are chosen.")  # fmt: skip
+        help="Maximum number of reads of a sample to draw; those that cover most of the locus are chosen.")  # fmt: skip
     max_bases: int = option("--max-bases", kind=Kind.BASES, group=Group.LIMITS, default=1_000_000,
         help="Maximum length of the locus.")  # fmt: skip
     output: str = option("-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default=REQUIRED,

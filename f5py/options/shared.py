@@ -190,7 +190,8 @@ class RunOptions(Options):
         see="usage/common.md#profiles", brief="Defaults for laptop, desktop or hpc",
         help="Defaults for a kind of machine (laptop, desktop, hpc, ...), for options that are not given.")  # fmt: skip
     verbose: int = option("-v", "--verbose", default=0, at_least=0, at_most=255, value_may_lack=1, free=True,
-        help="1 or more: also report the reads with too many events per base.")  # fmt: skip
+        help="1 or more: also print the values of all options that change results, and the reads with too many events "
+        "per base.")  # fmt: skip
     failed_reads: str | None = option("--failed-reads", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=TABLE,
         see="formats.md#failed-reads",
         help="Write a list of all reads without a result, with the cause, to this file.")  # fmt: skip

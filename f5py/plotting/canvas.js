@@ -42,6 +42,18 @@ function ticks(low, high, most) {
   return { found, digits: Math.max(-Math.floor(Math.log10(step) + 1e-9), 0) };
 }
 
+// Labels below or above an axis: each is wholly inside of the canvas, and those without room are left out.
+function across(pen, labels, y, width) {
+  let free = 0;
+  pen.textAlign = "center";
+  for (const [x, text] of labels.slice().sort((a, b) => a[0] - b[0])) {
+    const half = pen.measureText(text).width / 2, middle = clamp(x, half, width - half);
+    if (middle - half < free || Math.abs(middle - x) > half) continue;
+    pen.fillText(text, middle, y);
+    free = middle + half + 8;
+  }
+}
+
 // A view of [first, end) on a canvas between margins: dragged, pinched, turned and typed at; `draw` draws it, and
 // `words` are those of the tip at a place. `place` says where positions of the reference (0-based) are in the view.
 function navigated(canvas, { first, end, narrowest, left, right, draw, words, place }) {

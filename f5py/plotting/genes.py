@@ -9,9 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.windows import other_spelling
 from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.text_input import open_bytes
 from f5py.io.bytes.byte_pieces import whole_lines
+from f5py.messages.strict import input_warning
 from f5py.plotting.packing import pack_rows
 
 _PIECE = 16 << 20
@@ -51,15 +53,20 @@ def read_genes(path: str, contig: str, start: int, end: int) -> Genes:
     if fields is None:
         raise UsageError(f"--genes {path}: does not end in .bed, .gff, .gff3 or .gtf, with or without .gz")
     pattern = re.compile(rb"^" + re.escape(contig.encode()) + fields, re.MULTILINE)
+    other = other_spelling(contig)
+    elsewhere = re.compile(rb"^" + re.escape(other.encode()) + fields, re.MULTILINE)
     rows: list[dict[str, bytes | None]] = []
-    is_one = is_empty = None
+    is_one = is_empty = has_other = None
     with open_bytes(path) as source:
         for piece in whole_lines(source, _PIECE):
             is_empty = False
             is_one = is_one or re.search(rb"^[^#\t\n]+" + fields, piece, re.MULTILINE)
             rows += [found.groupdict() for found in pattern.finditer(piece)]
+            has_other = has_other or elsewhere.search(piece)
     if not is_one and is_empty is False:
         raise InputFileError(f"{path}: no line is one of a gene in {suffixes[-1][1:].upper()} format")
+    if has_other and not rows:
+        input_warning("genes", f"{path}: has genes of {other}, but none of {contig}, as the alignments call it")
     first = np.array([int(row["start"] or 0) for row in rows], np.int64) - (fields is _GFF)
     last = np.array([int(row["end"] or 0) for row in rows], np.int64)
     kept = np.flatnonzero((first < end) & (last > start) & (last > first))

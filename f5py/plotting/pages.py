@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import zlib
 from collections.abc import Sequence
 from html import escape
@@ -103,47 +104,56 @@ _REGION_HELP = (
     "Drag to move, turn the wheel or pinch to zoom, with Ctrl where the page is higher than the window; arrows, + and "
     "- work too. Point at a call for its read and its numbers."
 )
-_COLOURS = {1: "one", 2: "two", 0: "none"}
 #: Most bins of the depth.
 _DEPTHS = 4000
 
 
 def write_region_page(data: RegionData, file: BinaryIO) -> None:
     """Write the viewer of a locus: frequencies, depth, genes and reads with their calls."""
-    words = [f"{data.modification}, threshold {data.threshold:g} (log-odds)"]
-    if data.n_left_out:
-        words.append(f"{data.n_left_out} more reads are not drawn")
     legend = [("methylated", "modified"), ("plain", "unmodified"), ("undecided", "below the threshold")]
+    if len(data.lines) > 1:
+        legend += [(line.colour, line.words) for line in data.lines]
     canvas = '<canvas id="region" tabindex="0" role="img" aria-label="reads with their calls"></canvas>\n'
-    _write_page(file, "region", data.region, words, canvas, legend, _REGION_HELP, _region_json(data))
+    _write_page(file, "region", data.region, data.caption, canvas, legend, _REGION_HELP, _region_json(data))
 
 
 def _region_json(data: RegionData) -> dict[str, Any]:
-    groups = data.haplotypes()
-    place = {group: i for i, group in enumerate(groups)}
-    n_bins = min(_DEPTHS, len(data.depth))
-    edges = np.arange(n_bins) * len(data.depth) // n_bins
+    groups = data.groups()
+    place = np.zeros(len(data.names), np.int64)
+    for i, group in enumerate(groups):
+        place[data.in_group(group)] = i
+    n_bins = min(_DEPTHS, data.end - data.start)
+    edges = np.arange(n_bins) * (data.end - data.start) // n_bins
     order = np.lexsort((data.marks.position, data.marks.read))
     shown: dict[str, Any] = {
         "contig": data.contig,
         "start": data.start,
         "end": data.end,
         "threshold": data.threshold,
-        "depth": np.maximum.reduceat(data.depth, edges).tolist(),
+        "depth": np.maximum.reduceat(data.depth, edges, axis=1).tolist(),
+        "limits": data.limits,
         "groups": [
-            {
-                "words": _group_label(data, group, groups),
-                "colour": _COLOURS.get(group, "other"),
-                "least": data.least_calls(data.shares(group)),
-            }
+            {"words": data.group_words(group), "colour": data.group_colour(group), "sample": group[0]}
             for group in groups
+        ],
+        "lines": [
+            {
+                "words": line.words,
+                "colour": line.colour,
+                "least": data.least_calls(data.shares(line.reads)),
+                "reads": np.flatnonzero(line.reads).tolist(),
+                # a line is interrupted at negative positions
+                "position": np.nan_to_num(line.position, nan=-1).astype(np.int64).tolist(),
+                "share": np.round(np.nan_to_num(line.share), 4).tolist(),
+            }
+            for line in data.lines
         ],
         "reads": {
             "name": data.names,
             "start": data.read_start.tolist(),
             "end": data.read_end.tolist(),
             "reverse": data.reverse.astype(np.int8).tolist(),
-            "group": [place[group] for group in data.haplotype.tolist()],
+            "group": place.tolist(),
             "row": data.row.tolist(),
             "calls": np.bincount(data.marks.read, minlength=len(data.names)).tolist(),
         },
@@ -160,14 +170,6 @@ def _region_json(data: RegionData) -> dict[str, Any]:
             "row": genes.row.tolist(),
         }
     return shown
-
-
-def _group_label(data: RegionData, group: int, groups: list[int]) -> str:
-    n_reads = int((data.haplotype == group).sum())
-    words = f"{n_reads} {'read' if n_reads == 1 else 'reads'}"
-    if groups == [0]:
-        return words
-    return f"haplotype {data.haplotype_names[group]}: {words}" if group else f"without haplotype: {words}"
 
 
 def _quality(ratio: NDArray[np.float64]) -> NDArray[np.uint8]:
@@ -205,11 +207,13 @@ def _write_page(
     # No "<" in the data may end their element.
     shown = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
     title = escape(title)
-    keys = "".join(f'<span><i style="background: var(--{colour})"></i>{told}</span>' for colour, told in legend)
+    # no line ends between the ends of a region
+    heading = re.sub(r"\d[\d,]*-\d[\d,]*", r'<span class="whole">\g<0></span>', title)
+    keys = "".join(f'<span><i style="background: var(--{colour})"></i>{escape(told)}</span>' for colour, told in legend)
     file.write(
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
-        f"<style>\n{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<p>{'<br>'.join(map(escape, words))}</p>\n"
+        f"<style>\n{style}</style>\n</head>\n<body>\n<h1>{heading}</h1>\n<p>{'<br>'.join(map(escape, words))}</p>\n"
         '<figure>\n<nav><button id="in" title="zoom in">+</button><button id="out" title="zoom out">&minus;</button>'
         '<button id="whole">all</button><input id="goto" placeholder="go to position" aria-label="go to position">'
         '<button id="save">save picture</button><span id="where"></span></nav>\n'

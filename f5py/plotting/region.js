@@ -3,7 +3,8 @@
   const canvas = document.getElementById("region"), where = document.getElementById("where");
   const reads = data.reads, n = reads.name.length, length = data.end - data.start;
   const LEFT = 56, RIGHT = 34, TOP = 12, SHARES = 130, DEPTH = 40, GENE = 24, ROW = 13, TITLE = 22, GAP = 14, AXIS = 40;
-  const MARK = 4, STRETCH = 6;  // pixels of a mark, and of a stretch of the line of frequencies
+  const MARK = 4;  // pixels of a mark
+  const [lowest, highest] = data.limits, deepest = Math.max(...data.depth.map((depths) => Math.max(...depths)), 1);
   const STATES = ["methylated", "plain", "undecided"];
 
   async function unpacked(text, Kind) {
@@ -20,10 +21,10 @@
   const firstCall = [0];
   for (const count of reads.calls) firstCall.push(firstCall[firstCall.length - 1] + count);
 
-  // Decided calls by site, for each group.
-  const sites = data.groups.map((_, group) => {
+  // Decided calls by site, for each line.
+  const sites = data.lines.map((line) => {
     const counts = new Map();
-    for (let i = 0; i < n; i++) if (reads.group[i] === group)
+    for (const i of line.reads)
       for (let j = firstCall[i]; j < firstCall[i + 1]; j++) {
         const state = stateOf[quality[j]];
         if (state === 2) continue;
@@ -38,13 +39,16 @@
   const geneRows = data.genes && data.genes.row.length ? Math.max(...data.genes.row) + 1 : 0;
   const rows = data.groups.map(() => 0);
   for (let i = 0; i < n; i++) rows[reads.group[i]] = Math.max(rows[reads.group[i]], reads.row[i] + 1);
-  const depthTop = TOP + SHARES + GAP, genesTop = depthTop + DEPTH + (geneRows ? GAP : 0);
-  const tops = [];
+  const genesTop = TOP + SHARES + (geneRows ? GAP : 0), depthTops = [], tops = [];
   let bottom = genesTop + geneRows * GENE;
-  for (const count of rows) {
+  rows.forEach((count, i) => {
+    if (depthTops.length === data.groups[i].sample) {
+      depthTops.push(bottom + GAP);
+      bottom += GAP + DEPTH;
+    }
     tops.push(bottom + TITLE);
     bottom += TITLE + count * ROW;
-  }
+  });
   canvas.style.height = bottom + AXIS + "px";
 
   const nav = navigated(canvas, {
@@ -57,23 +61,23 @@
     const { pen, width } = prepared(canvas), inner = width - LEFT - RIGHT, [from, to] = nav.view, scale = nav.scale();
     const x = (place) => LEFT + (place - from) * scale;
     pen.textBaseline = "middle";
-    axisOf(pen, TOP, SHARES, ["100", "50", "0"], "modified (%)", inner);
-    axisOf(pen, depthTop, DEPTH, [Math.max(...data.depth), 0], "depth", inner);
-    pen.textAlign = "center";
+    axisOf(pen, TOP, SHARES, [highest, (lowest + highest) / 2, lowest].map((share) => Math.round(100 * share)), "modified (%)", inner);
+    for (const top of depthTops) axisOf(pen, top, DEPTH, [deepest, 0], "depth", inner);
     pen.fillStyle = colour("soft");
-    for (const tick of ticks(from + 1, to, inner / 110).found)
-      if (Number.isInteger(tick)) pen.fillText(tick.toLocaleString("en"), x(tick - 0.5), bottom + 12);
+    across(pen, ticks(from + 1, to, inner / 110).found.filter(Number.isInteger)
+      .map((tick) => [x(tick - 0.5), tick.toLocaleString("en")]), bottom + 12, width);
+    pen.textAlign = "center";
     pen.fillText(`position on ${data.contig}`, LEFT + inner / 2, bottom + 29);
     pen.save();
     pen.beginPath();
     pen.rect(LEFT, 0, inner, bottom + 2);
     pen.clip();
-    drawDepth(pen, x);
-    data.groups.forEach((group, i) => drawShares(pen, x, sites[i], group, Math.max(Math.round(inner / STRETCH), 1)));
+    depthTops.forEach((top, sample) => drawDepth(pen, x, top, data.depth[sample]));
+    data.lines.forEach((line, i) => drawShares(pen, x, sites[i], line));
     if (geneRows) drawGenes(pen, x);
     pen.textAlign = "left";
     data.groups.forEach((group, i) => {
-      pen.fillStyle = colour(data.groups.length > 1 ? group.colour : "soft");
+      pen.fillStyle = colour(data.lines.length > 1 ? group.colour : "soft");
       pen.fillText(group.words, LEFT, tops[i] - 9);
     });
     for (let i = 0; i < n; i++) if (reads.end[i] > from && reads.start[i] < to) drawRead(pen, x, i, inner);
@@ -98,37 +102,27 @@
     pen.restore();
   }
 
-  function drawDepth(pen, x) {
-    const most = Math.max(...data.depth, 1), bases = length / data.depth.length, low = depthTop + DEPTH;
+  function drawDepth(pen, x, top, depths) {
+    const bases = length / depths.length, low = top + DEPTH;
     pen.fillStyle = colour("undecided");
-    data.depth.forEach((depth, i) => {
-      const at = x(data.start + i * bases), height = depth / most * DEPTH;
+    depths.forEach((depth, i) => {
+      const at = x(data.start + i * bases), height = depth / deepest * DEPTH;
       pen.fillRect(at, low - height, Math.max(x(data.start + (i + 1) * bases) - at, 0) + 0.5, height);
     });
   }
 
-  // A point a site, the larger the more calls; a line through them, or through means of stretches where they are many.
-  function drawShares(pen, x, { places, counts }, group, n_stretches) {
-    const [from, to] = nav.view, i0 = above(places, from - 1), i1 = above(places, to), y = (share) => TOP + (1 - share) * SHARES;
-    const called = (i) => counts[i][0] + counts[i][1], shown = [];
+  // A point a site, the larger the more calls, and the line.
+  function drawShares(pen, x, { places, counts }, line) {
+    const [from, to] = nav.view, i0 = above(places, from - 1), i1 = above(places, to), shown = [];
+    const y = (share) => TOP + (highest - clamp(share, lowest, highest)) / (highest - lowest) * SHARES;
+    const called = (i) => counts[i][0] + counts[i][1];
     let most = 1;
-    for (let i = i0; i < i1; i++) if (called(i) >= group.least) {
+    for (let i = i0; i < i1; i++) if (called(i) >= line.least) {
       shown.push(i);
       most = Math.max(most, called(i));
     }
-    const isMany = shown.length > n_stretches, line = [];
-    if (isMany) {
-      const sums = Array.from({ length: n_stretches }, () => [0, 0]);
-      for (let i = i0; i < i1; i++) {
-        const sum = sums[clamp(Math.floor((places[i] + 0.5 - from) / (to - from) * n_stretches), 0, n_stretches - 1)];
-        sum[0] += counts[i][0];
-        sum[1] += counts[i][1];
-      }
-      sums.forEach(([modified, plain], i) => line.push(modified + plain < group.least ? null :
-        [from + (i + 0.5) / n_stretches * (to - from), modified / (modified + plain)]));
-    } else for (const i of shown) line.push([places[i] + 0.5, counts[i][0] / called(i)]);
-    pen.fillStyle = pen.strokeStyle = colour(group.colour);
-    pen.globalAlpha = isMany ? 0.25 : 0.9;
+    pen.fillStyle = pen.strokeStyle = colour(line.colour);
+    pen.globalAlpha = shown.length > 50 ? 0.25 : 0.9;
     for (const i of shown) {
       pen.beginPath();
       pen.arc(x(places[i] + 0.5), y(counts[i][0] / called(i)), 2.6 * Math.sqrt(called(i) / most), 0, 7);
@@ -138,11 +132,11 @@
     pen.lineWidth = 1.3;
     pen.beginPath();
     let isOpen = false;
-    for (const point of line) {
-      if (point && isOpen) pen.lineTo(x(point[0]), y(point[1]));
-      else if (point) pen.moveTo(x(point[0]), y(point[1]));
-      isOpen = point !== null;
-    }
+    line.position.forEach((place, i) => {
+      if (place >= 0 && isOpen) pen.lineTo(x(place + 0.5), y(line.share[i]));
+      else if (place >= 0) pen.moveTo(x(place + 0.5), y(line.share[i]));
+      isOpen = place >= 0;
+    });
     pen.stroke();
   }
 
@@ -237,13 +231,13 @@
 
   function sitesAt(place) {
     const reach = 4 / nav.scale(), told = [];
-    data.groups.forEach((group, i) => {
+    data.lines.forEach((line, i) => {
       const { places, counts } = sites[i], at = above(places, place - 0.5);
       const near = [at - 1, at].filter((j) => j >= 0 && j < places.length && Math.abs(places[j] + 0.5 - place) < reach)
         .sort((a, b) => Math.abs(places[a] + 0.5 - place) - Math.abs(places[b] + 0.5 - place))[0];
       if (near === undefined) return;
       const [modified, plain] = counts[near];
-      told.push(`${data.groups.length > 1 ? group.words.split(":")[0] + ", " : ""}position ` +
+      told.push(`${data.lines.length > 1 ? line.words + ", " : ""}position ` +
         `${(places[near] + 1).toLocaleString("en")}: ${modified} of ${modified + plain} calls modified`);
     });
     return told.join("\n");

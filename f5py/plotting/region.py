@@ -1,11 +1,12 @@
-"""Data of a plot of a locus: packed reads with their modification calls, and frequencies by site."""
+"""Data of a plot of a locus: reads of samples with their modification calls, and frequencies by site."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,14 @@ if TYPE_CHECKING:
 _GAP = 0.01
 #: Default least coverage of a site's frequency, as a share of the median site's.
 _LEAST_SHARE = 0.2
+#: Default window of a line, as a share of its sites.
+_WINDOW_SHARE = 1 / 40
+#: A line is interrupted by gaps of this share of the region, if they have this many times the median distance of sites.
+_BREAK_SHARE, _BREAK_TIMES = 0.05, 10
+#: The axis shows the lowest or the highest fifth only, if all lines are in it.
+_FIFTHS = ((0.0, 0.2), (0.8, 1.0))
+_HAPLOTYPE_COLOURS = {1: "one", 2: "two", 0: "none"}
+_SAMPLE_COLOURS = ("one", "two", "other", "four", "five", "none")
 
 
 class Marks(NamedTuple):
@@ -47,12 +56,15 @@ class SiteShares(NamedTuple):
     called: NDArray[np.int64]  # calls at or beyond the threshold
 
 
-class SmoothShares(NamedTuple):
-    """Share of modified calls by bins of equal width; shape (m,) each."""
+class Line(NamedTuple):
+    """Frequencies of a sample or a haplotype: sites with enough calls, and a line of means over several of them."""
 
-    centre: NDArray[np.float64]  # 0-based
-    share: NDArray[np.float64]
-    stretch: NDArray[np.int64]  # index of the bin
+    words: str
+    colour: str  # name in the style of the page
+    reads: NDArray[np.bool_]  # shape (n,)
+    sites: SiteShares
+    position: NDArray[np.float64]  # shape (m,): 0-based; NaN where the line is interrupted
+    share: NDArray[np.float64]  # shape (m,)
 
 
 class Cells(NamedTuple):
@@ -67,7 +79,7 @@ class Cells(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RegionData:
-    """Reads over a locus."""
+    """Reads of one or several samples over a locus."""
 
     contig: str
     start: int  # 0-based, half-open
@@ -78,30 +90,109 @@ class RegionData:
     read_start: NDArray[np.int64]  # shape (n,)
     read_end: NDArray[np.int64]  # shape (n,)
     reverse: NDArray[np.bool_]  # shape (n,)
+    sample: NDArray[np.int64]  # shape (n,): index of `sample_names`
+    sample_names: tuple[str, ...]
     haplotype: NDArray[np.int64]  # shape (n,): HP tag, or rank from 1 on of a textual one; 0 without a tag
     haplotype_names: dict[int, str]
-    row: NDArray[np.int64]  # shape (n,): row of the drawing in its haplotype
+    row: NDArray[np.int64]  # shape (n,): row of the drawing in its group, see `groups`
     marks: Marks
-    depth: NDArray[np.int64]  # shape (end - start,): all reads with calls of modified bases
+    depth: NDArray[np.int64]  # shape (samples, end - start): all reads with calls of modified bases
     n_left_out: int  # reads beyond the maximum
     min_coverage: int | None = None  # least decided calls of a site's frequency; see `least_calls`
     genes: Genes | None = None
+    smooth: int | None = None  # sites of a line's window; see `window`
 
     @property
     def region(self) -> str:
         """Region as in samtools."""
         return f"{self.contig}:{self.start + 1}-{self.end}"
 
-    def haplotypes(self) -> list[int]:
-        """Return the haplotypes in the data, ascending, 0 last."""
-        found = np.unique(self.haplotype).tolist()
-        return sorted(found, key=lambda number: (number == 0, number))
+    @property
+    def caption(self) -> list[str]:
+        """Modification, threshold, window of the lines, and range of the axis."""
+        low, high = self.limits
+        lines, window = self.lines, self.window
+        over = f"means of {window} sites, weighted by calls" if window > 1 else "single sites"
+        words = [f"{self.modification}, threshold {self.threshold:g} (log-odds); lines: {over}"]
+        if high - low < 1:
+            shares = np.concatenate([one.sites.modified / one.sites.called for one in lines])
+            n_beyond = int(((shares < low) | (shares > high)).sum())
+            beyond = f"; {n_beyond} sites beyond it are drawn at its edge" if n_beyond else ""
+            words.append(f"the axis of frequencies shows {100 * low:.0f} to {100 * high:.0f} % only{beyond}")
+        if self.n_left_out:
+            words.append(f"{self.n_left_out} more reads are not drawn")
+        return words
 
-    def shares(self, haplotype: int | None = None) -> SiteShares:
-        """Compute the frequencies of a haplotype, or of all reads."""
+    def in_group(self, group: tuple[int, int]) -> NDArray[np.bool_]:
+        """Mark the reads of a sample and haplotype."""
+        return (self.sample == group[0]) & (self.haplotype == group[1])
+
+    def groups(self) -> list[tuple[int, int]]:
+        """List samples and haplotypes that have reads, ascending, haplotype 0 last."""
+        found = set(zip(self.sample.tolist(), self.haplotype.tolist(), strict=True))
+        return sorted(found, key=lambda one: (one[0], one[1] == 0, one[1]))
+
+    def group_words(self, group: tuple[int, int]) -> str:
+        """Title of the reads of a sample and haplotype."""
+        names = [self.sample_names[group[0]]] if len(self.sample_names) > 1 else []
+        if any(haplotype for _, haplotype in self.groups()):
+            names.append(f"haplotype {self.haplotype_names[group[1]]}" if group[1] else "without haplotype")
+        n_reads = int(self.in_group(group).sum())
+        words = f"{n_reads} {'read' if n_reads == 1 else 'reads'}"
+        return f"{', '.join(names)}: {words}" if names else words
+
+    def group_colour(self, group: tuple[int, int]) -> str:
+        """Color name of the line that the reads of a sample and haplotype belong to."""
+        if len(self.sample_names) > 1:
+            return _SAMPLE_COLOURS[group[0] % len(_SAMPLE_COLOURS)]
+        return _HAPLOTYPE_COLOURS.get(group[1], "other")
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """Line of each sample, or of each haplotype if there is only one sample."""
+        several = len(self.sample_names) > 1
+        lines: list[Line] = []
+        for group in self.groups():
+            name = self.sample_names[group[0]] if several else self.group_words(group).partition(":")[0]
+            if not lines or lines[-1].words != name:
+                reads = self.sample == group[0] if several else self.in_group(group)
+                sites = self.shown_shares(reads)
+                lines.append(Line(name, self.group_colour(group), reads, sites, *self._smoothed(sites)))
+        return lines
+
+    @cached_property
+    def window(self) -> int:
+        """Number of sites whose calls a point of a line is the mean of."""
+        return self.smooth or 2 * (int(_WINDOW_SHARE * len(self.shown_shares().position)) // 2) + 1
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Ends of the axis of frequencies: of all, or of a fifth that all lines are in."""
+        shares = np.concatenate([one.share for one in self.lines])
+        inside = [
+            (low, high)
+            for low, high in _FIFTHS
+            if len(shares) and np.nanmin(shares) >= low and np.nanmax(shares) <= high
+        ]
+        return inside[0] if inside else (0.0, 1.0)
+
+    def _smoothed(self, sites: SiteShares) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the positions and means of a line."""
+        n, before = len(sites.position), (self.window - 1) // 2
+        first = np.maximum(np.arange(n) - before, 0)
+        end = np.minimum(np.arange(n) - before + self.window, n)
+        modified, called = (np.append(0, np.cumsum(one)) for one in (sites.modified, sites.called))
+        share = (modified[end] - modified[first]) / (called[end] - called[first])
+        gaps = np.diff(sites.position)
+        least = max(_BREAK_SHARE * (self.end - self.start), _BREAK_TIMES * float(np.median(gaps)) if n > 1 else 0)
+        breaks = np.flatnonzero(gaps > least) + 1
+        return np.insert(sites.position.astype(np.float64), breaks, np.nan), np.insert(share, breaks, np.nan)
+
+    def shares(self, reads: NDArray[np.bool_] | None = None) -> SiteShares:
+        """Compute the frequencies of some reads, marked in shape (n,), or of all."""
         decided = np.abs(self.marks.ratio) >= self.threshold
-        if haplotype is not None:
-            decided &= self.haplotype[self.marks.read] == haplotype
+        if reads is not None:
+            decided &= reads[self.marks.read]
         position, site = np.unique(self.marks.position[decided], return_inverse=True)
         called = np.bincount(site, minlength=len(position))
         modified = np.bincount(site, self.marks.ratio[decided] > 0, minlength=len(position)).astype(np.int64)
@@ -113,21 +204,11 @@ class RegionData:
             return self.min_coverage
         return max(1, math.ceil(_LEAST_SHARE * float(np.median(sites.called)))) if len(sites.called) else 1
 
-    def shown_shares(self, haplotype: int | None = None) -> SiteShares:
+    def shown_shares(self, reads: NDArray[np.bool_] | None = None) -> SiteShares:
         """Return the frequencies with enough calls."""
-        sites = self.shares(haplotype)
+        sites = self.shares(reads)
         enough = sites.called >= self.least_calls(sites)
         return SiteShares(*(part[enough] for part in sites))
-
-    def smooth_shares(self, haplotype: int | None, n_stretches: int) -> SmoothShares:
-        """Compute frequencies of all decided calls in bins."""
-        sites = self.shares(haplotype)
-        stretch = (sites.position - self.start) * n_stretches // (self.end - self.start)
-        called = np.bincount(stretch, sites.called, minlength=n_stretches)
-        modified = np.bincount(stretch, sites.modified, minlength=n_stretches)
-        seen = np.flatnonzero(called >= self.least_calls(sites))
-        centre = self.start + (seen + 0.5) * (self.end - self.start) / n_stretches
-        return SmoothShares(centre, modified[seen] / called[seen], seen)
 
     def cells(self, n_cells: int) -> Cells:
         """Count calls by read and bin."""
@@ -139,33 +220,47 @@ class RegionData:
 
 
 def region_data(
-    records: Iterable[pysam.AlignedSegment],
+    samples: Mapping[str, Iterable[pysam.AlignedSegment]],
     region: tuple[str, int, int],
     code: str | None,
     threshold: float,
     max_reads: int,
     min_coverage: int | None = None,
     genes: Genes | None = None,
+    smooth: int | None = None,
+    by_mean: bool = False,
 ) -> RegionData:
-    """Collect the reads of a locus, or raise `F5pyError` without calls.
+    """Collect the reads of a locus, or raise `F5pyError` if a sample has no calls there.
 
     Parameters
     ----------
-    records : iterable of pysam.AlignedSegment
-        Records that overlap the region, sorted.
+    samples : mapping of str to iterable of pysam.AlignedSegment
+        Records that overlap the region, sorted, by the name of their sample.
     region : (str, int, int)
         Contig and 0-based, half-open interval.
     code : str or None
         Code of the modification in the MM tag; by default the one with most calls.
     max_reads : int
-        Longer overlaps are preferred.
+        Of each sample; longer overlaps are preferred.
+    smooth : int or None
+        Sites of the window of a line.
+    by_mean : bool
+        Order the reads by their share of modified calls, one in a row.
     """
     contig, start, end = region
-    kept = [record for record in records if has_modifications(record)]
-    depth = _depth(kept, start, end)
-    overlap = np.array([min(r.reference_end or 0, end) - max(r.reference_start, start) for r in kept], np.int64)
-    chosen = np.sort(np.argsort(-overlap, kind="stable")[:max_reads])
-    kept = [kept[i] for i in chosen.tolist()]
+    kept: list[pysam.AlignedSegment] = []
+    of_sample: list[int] = []
+    depth = np.zeros((len(samples), end - start), np.int64)
+    n_left_out = 0
+    for i, records in enumerate(samples.values()):
+        these = [record for record in records if has_modifications(record)]
+        depth[i] = _depth(these, start, end)
+        overlap = np.array([min(r.reference_end or 0, end) - max(r.reference_start, start) for r in these], np.int64)
+        chosen = np.sort(np.argsort(-overlap, kind="stable")[:max_reads])
+        kept += [these[j] for j in chosen.tolist()]
+        of_sample += [i] * len(chosen)
+        n_left_out += len(these) - len(chosen)
+    sample = np.array(of_sample, np.int64)
     calls = [modifications_of(record) for record in kept]
     key = _modification(calls, code)
     read, position, ratio = [], [], []
@@ -175,9 +270,11 @@ def region_data(
         read.append(np.full(int(inside.sum()), i, np.int64))
         position.append(where[inside])
         ratio.append(odds[inside])
-    if not any(map(len, read)):
+    n_calls = np.bincount(sample, list(map(len, read)), minlength=len(samples))
+    if not n_calls.all():
+        of = f" of {list(samples)[int(n_calls.argmin())]}" if len(samples) > 1 else ""
         raise F5pyError(
-            f"-w {contig}:{start + 1}-{end}: no read there has calls of modified bases (MM and ML tags); "
+            f"-w {contig}:{start + 1}-{end}: no read there{of} has calls of modified bases (MM and ML tags); "
             "f5py call-methylation --modbam writes them"
         )
     marks = Marks(np.concatenate(read), np.concatenate(position), np.concatenate(ratio))
@@ -185,6 +282,13 @@ def region_data(
     read_end = np.array([min(r.reference_end or 0, end) for r in kept], np.int64)
     haplotype, haplotype_names = _haplotypes([r.get_tag("HP") if r.has_tag("HP") else 0 for r in kept])
     base, _, letter = key[0]
+    rank = None
+    if by_mean:  # those without decided calls come last
+        decided = np.abs(marks.ratio) >= threshold
+        called = np.bincount(marks.read[decided], minlength=len(kept))
+        modified = np.bincount(marks.read[decided], marks.ratio[decided] > 0, minlength=len(kept))
+        rank = np.where(called > 0, -modified / np.maximum(called, 1), 1.0)
+    group = np.unique(np.stack([sample, haplotype]), axis=1, return_inverse=True)[1].ravel()
     return RegionData(
         contig=contig,
         start=start,
@@ -195,14 +299,17 @@ def region_data(
         read_start=read_start,
         read_end=read_end,
         reverse=np.array([r.is_reverse for r in kept], np.bool_),
+        sample=sample,
+        sample_names=tuple(samples),
         haplotype=haplotype,
         haplotype_names=haplotype_names,
-        row=_rows(read_start, read_end, haplotype, int((end - start) * _GAP)),
+        row=_rows(group, read_start, read_end, int((end - start) * _GAP), rank),
         marks=marks,
         depth=depth,
-        n_left_out=len(overlap) - len(kept),
+        n_left_out=n_left_out,
         min_coverage=min_coverage,
         genes=genes,
+        smooth=smooth,
     )
 
 
@@ -258,11 +365,15 @@ def _depth(records: list[pysam.AlignedSegment], start: int, end: int) -> NDArray
 
 
 def _rows(
-    start: NDArray[np.int64], end: NDArray[np.int64], haplotype: NDArray[np.int64], gap: int
+    group: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], gap: int, rank: NDArray | None
 ) -> NDArray[np.int64]:
-    """Pack the reads of each haplotype into rows."""
+    """Pack the reads of each group into rows, or give each its own, in the order of their ranks."""
     rows = np.zeros(len(start), np.int64)
-    for one in np.unique(haplotype):
-        mine = haplotype == one
-        rows[mine] = pack_rows(start[mine], end[mine], gap)
+    for one in np.unique(group):
+        mine = np.flatnonzero(group == one)
+        rows[mine] = (
+            pack_rows(start[mine], end[mine], gap)
+            if rank is None
+            else np.argsort(np.argsort(rank[mine], kind="stable"), kind="stable")
+        )
     return rows

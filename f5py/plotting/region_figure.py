@@ -17,18 +17,21 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MODIFIED, _PLAIN, _UNDECIDED, _READ, _GREY = "#c2453a", "#2f6db3", "#b9c2cb", "#e3e8ed", "#555555"
-_LINES = {1: "#7b3fa0", 2: "#1b8a6b", 0: "#555555"}
-_OTHER_LINE = "#b8860b"
+#: Colors of lines; the page's style has the same names.
+_LINES = {
+    "one": "#7b3fa0", "two": "#1b8a6b", "other": "#b8860b", "four": "#d0508f", "five": "#138a9c", "none": "#555555"
+}  # fmt: skip
 
 # Measures in inches.
 _WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 11.35, 0.9, 0.45, 0.75, 0.85
+_CAPTION = 0.23
 _SHARES, _DEPTH, _GENE, _ROW, _BETWEEN = 1.5, 0.4, 0.24, 0.13, 0.32
 #: Most marks across, of equal whole numbers of pixels; closer calls of a read share one.
 _MARKS = 250
 #: Length of the arrow tips of reads and genes.
 _TIP = 0.06
-#: Bins of the line of frequencies, with more sites than bins.
-_STRETCHES = 200
+#: Sites of a line beyond which their points are pale.
+_MANY_SITES = 200
 
 
 def write_region_figure(data: RegionData, file: BinaryIO, kind: str) -> None:
@@ -44,16 +47,23 @@ def region_figure(data: RegionData) -> Figure:
     check_matplotlib("plot-region")
     from matplotlib.figure import Figure
 
-    groups = data.haplotypes()
-    heights = [_ROW * (int(data.row[data.haplotype == group].max()) + 1) for group in groups]
-    total = _BOTTOM + sum(heights) + _BETWEEN * len(groups) + _DEPTH + _BETWEEN + _genes_height(data) + _SHARES + _TOP
+    heights = {group: _ROW * (int(data.row[data.in_group(group)].max()) + 1) for group in data.groups()}
+    n_samples = len(data.sample_names)
+    total = (
+        _BOTTOM + sum(heights.values()) + _BETWEEN * len(heights) + n_samples * (_DEPTH + _BETWEEN)
+        + _genes_height(data) + _SHARES + _top(data)
+    )  # fmt: skip
     with settings():
         figure = Figure(figsize=(_WIDTH, total))
-        _draw(figure, data, groups, heights)
+        _draw(figure, data, heights)
     return figure
 
 
-def _draw(figure: Figure, data: RegionData, groups: list[int], heights: list[float]) -> None:
+def _top(data: RegionData) -> float:
+    return _TOP + _CAPTION * (len(data.caption) - 1) + (_CAPTION if len(data.lines) > 1 else 0)
+
+
+def _draw(figure: Figure, data: RegionData, heights: dict[tuple[int, int], float]) -> None:
     total = figure.get_size_inches()[1]
     inner = _WIDTH - _LEFT - _RIGHT
 
@@ -64,28 +74,23 @@ def _draw(figure: Figure, data: RegionData, groups: list[int], heights: list[flo
             made.spines[side].set_visible(False)
         return made
 
-    top = total - _TOP - _SHARES
-    shares = axes(top, _SHARES)
-    _draw_shares(shares, data, groups)
-    top -= _BETWEEN / 2 + _DEPTH
-    _draw_depth(axes(top, _DEPTH), data)
-    top -= _BETWEEN / 2
+    top = total - _top(data) - _SHARES
+    _draw_shares(axes(top, _SHARES), data)
     if data.genes is not None and len(data.genes.start):
-        top -= _genes_height(data)
+        top -= _genes_height(data) + _BETWEEN / 2
         _draw_genes(axes(top, _genes_height(data) - _BETWEEN / 2), data.genes, (data.end - data.start) / inner)
-    for i, (group, height) in enumerate(zip(groups, heights, strict=True)):
+    for i, (group, height) in enumerate(heights.items()):
+        if i == 0 or group[0] != list(heights)[i - 1][0]:
+            top -= _BETWEEN / (2 if i == 0 else 1) + _DEPTH
+            _draw_depth(axes(top, _DEPTH), data, group[0])
+            top -= _BETWEEN / 2 if i == 0 else 0
         top -= _BETWEEN + height
         rows = axes(top, height)
         _draw_reads(rows, data, group, height, (data.end - data.start) / inner)
-        n_reads = int((data.haplotype == group).sum())
-        words = f"{n_reads} {'read' if n_reads == 1 else 'reads'}"
-        if groups != [0]:
-            words = f"haplotype {data.haplotype_names[group]}: {words}" if group else f"without haplotype: {words}"
-        rows.set_title(
-            words, parse_math=False, loc="left", fontsize=9, color=_line(group) if len(groups) > 1 else _GREY, pad=3
-        )
-        rows.spines["bottom"].set_visible(i == len(groups) - 1)
-        if i < len(groups) - 1:
+        colour = _LINES[data.group_colour(group)] if len(data.lines) > 1 else _GREY
+        rows.set_title(data.group_words(group), parse_math=False, loc="left", fontsize=9, color=colour, pad=3)
+        rows.spines["bottom"].set_visible(i == len(heights) - 1)
+        if i < len(heights) - 1:
             rows.set_xticks([])
     rows.set_xlabel(f"position on {data.contig}", parse_math=False)
     rows.ticklabel_format(axis="x", style="plain", useOffset=False)
@@ -95,18 +100,11 @@ def _draw(figure: Figure, data: RegionData, groups: list[int], heights: list[flo
     ):  # fmt: skip
         figure.text(_LEFT / _WIDTH + x, 0.17 / total, "\N{BLACK SQUARE}", color=colour, fontsize=9)
         figure.text(_LEFT / _WIDTH + x + 0.015, 0.17 / total, words, fontsize=9)
-    left_out = f"; {data.n_left_out} more reads are not drawn" if data.n_left_out else ""
-    for words, above, size, weight in (
-        (data.region, 0.24, 12, "bold"),
-        (f"{data.modification}, threshold {data.threshold:g} (log-odds){left_out}", 0.47, 9.5, "normal"),
-    ):
+    for i, words in enumerate([data.region, *data.caption]):
         figure.text(
-            _LEFT / _WIDTH, 1 - above / total, words, fontsize=size, fontweight=weight, va="center", parse_math=False
-        )
-
-
-def _line(group: int) -> str:
-    return _LINES.get(group, _OTHER_LINE)
+            _LEFT / _WIDTH, 1 - (0.24 + _CAPTION * i) / total, words, fontsize=9.5 if i else 12,
+            fontweight="normal" if i else "bold", va="center", parse_math=False,
+        )  # fmt: skip
 
 
 def _genes_height(data: RegionData) -> float:
@@ -114,40 +112,41 @@ def _genes_height(data: RegionData) -> float:
     return _GENE * (int(genes.row.max()) + 1) + _BETWEEN / 2 if genes is not None and len(genes.row) else 0.0
 
 
-def _draw_shares(axes: Axes, data: RegionData, groups: list[int]) -> None:
-    """Draw the share of modified calls by site, with points sized by calls, and a line for each haplotype.
-
-    The line joins the sites, or the means of bins of many sites.
-    """
-    for group in groups:
-        sites = data.shown_shares(group)
+def _draw_shares(axes: Axes, data: RegionData) -> None:
+    """Draw the share of modified calls by site, with points sized by calls, and the lines."""
+    low, high = data.limits
+    for line in data.lines:
+        sites, colour = line.sites, _LINES[line.colour]
         if not len(sites.position):
             continue
-        if len(sites.position) > _STRETCHES:
-            smooth = data.smooth_shares(group, _STRETCHES)
-            breaks = np.flatnonzero(np.diff(smooth.stretch) > 1) + 1
-            x, y = np.insert(smooth.centre, breaks, np.nan), np.insert(smooth.share, breaks, np.nan)
-            alpha = 0.25
-        else:
-            x, y, alpha = sites.position.astype(np.float64), sites.modified / sites.called, 0.9
-        axes.plot(x + 1.5, y, color=_line(group), linewidth=1.2, clip_on=False)
+        axes.plot(line.position + 1.5, line.share, color=colour, linewidth=1.2, clip_on=False, label=line.words)
         axes.scatter(
-            sites.position + 1.5, sites.modified / sites.called, 10 * sites.called / sites.called.max(),
-            color=_line(group), alpha=alpha, linewidths=0, clip_on=False,
+            sites.position + 1.5, np.clip(sites.modified / sites.called, low, high),
+            10 * sites.called / sites.called.max(), color=colour, linewidths=0, clip_on=False,
+            alpha=0.9 if data.window == 1 and len(sites.position) <= _MANY_SITES else 0.25,
         )  # fmt: skip
-    axes.set_ylim(0, 1)
-    axes.set_yticks([0, 0.5, 1], ["0", "50", "100"])
+    axes.set_ylim(low, high)
+    middle = (low + high) / 2
+    axes.set_yticks([low, middle, high], [f"{100 * share:.0f}" for share in (low, middle, high)])
     axes.set_ylabel("modified (%)")
+    if len(data.lines) > 1:
+        keys = axes.legend(
+            loc="lower left", bbox_to_anchor=(0, 1.01), ncols=6, frameon=False, fontsize=9, borderaxespad=0,
+            columnspacing=1.6, handlelength=1.4,
+        )  # fmt: skip
+        for text in keys.get_texts():
+            text.set_parse_math(False)
     axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.tick_params(axis="x", labelbottom=False)
 
 
-def _draw_depth(axes: Axes, data: RegionData) -> None:
-    """Draw the depth as an area, binned in long regions."""
-    n = min(len(data.depth), int(300 * (_WIDTH - _LEFT - _RIGHT)))
-    edges = np.arange(n + 1) * len(data.depth) // n
-    means = np.add.reduceat(data.depth, edges[:-1]) / np.diff(edges)
+def _draw_depth(axes: Axes, data: RegionData, sample: int) -> None:
+    """Draw the depth of a sample as an area, binned in long regions."""
+    depth = data.depth[sample]
+    n = min(len(depth), int(300 * (_WIDTH - _LEFT - _RIGHT)))
+    edges = np.arange(n + 1) * len(depth) // n
+    means = np.add.reduceat(depth, edges[:-1]) / np.diff(edges)
     most = max(int(data.depth.max()), 1)
     axes.stairs(means, data.start + 1 + edges, fill=True, color="#aab6c2", linewidth=0)
     axes.set_ylim(0, most)
@@ -178,7 +177,7 @@ def _draw_genes(axes: Axes, genes: Genes, bases_per_inch: float) -> None:
         )
 
 
-def _draw_reads(axes: Axes, data: RegionData, group: int, height: float, bases_per_inch: float) -> None:
+def _draw_reads(axes: Axes, data: RegionData, group: tuple[int, int], height: float, bases_per_inch: float) -> None:
     """Draw an arrow for each read, and marks of its calls.
 
     Calls that share a mark divide its area by state.
@@ -188,7 +187,8 @@ def _draw_reads(axes: Axes, data: RegionData, group: int, height: float, bases_p
     axes.set_ylim(height, 0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
-    mine = np.flatnonzero(data.haplotype == group)
+    in_group = data.in_group(group)
+    mine = np.flatnonzero(in_group)
     row, reverse = data.row[mine], data.reverse[mine]
     bars = _arrows(
         data.read_start[mine] + 1.0, data.read_end[mine] + 1.0, (row + 0.42) * _ROW, (row + 0.58) * _ROW,
@@ -199,7 +199,7 @@ def _draw_reads(axes: Axes, data: RegionData, group: int, height: float, bases_p
     length = data.end - data.start
     n_cells = min(length, _MARKS)
     cells = data.cells(n_cells)
-    these = data.haplotype[cells.read] == group
+    these = in_group[cells.read]
     width = length / n_cells
     start = data.start + 1 + cells.cell[these] * width
     counts = np.stack([part[these] for part in (cells.modified, cells.plain, cells.undecided)])

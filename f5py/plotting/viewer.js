@@ -52,7 +52,9 @@
     pen.textAlign = "center";
     const times = ticks(view[0] * unit, view[1] * unit, g.width / 90);
     const plain = { minimumFractionDigits: times.digits, maximumFractionDigits: times.digits };
-    for (const time of times.found) pen.fillText(time.toLocaleString("en", plain), g.x(time / unit), bottom + 12);
+    across(pen, times.found.map((time) => [g.x(time / unit), time.toLocaleString("en", plain)]), bottom + 12,
+      canvas.clientWidth);
+    pen.textAlign = "center";
     pen.fillText(data.axis, LEFT + g.width / 2, bottom + 28);
     pen.save();
     pen.translate(12, g.top + g.height / 2);

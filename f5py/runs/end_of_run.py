@@ -127,7 +127,8 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
         lost = low_mapq + skipped.secondary + skipped.supplementary
         where = f" in {' '.join(options.window)}" if options.window else ""  # a barcode may have no reads at all
         why = "; check --min-mapq and --secondary" if lost else ""
-        input_warning(_WHO, f"no record of {options.bam}{where} was used; the results are empty{why}")
+        source = f"read of {options.reads}" if options.mapped_by else f"record of {options.bam}"
+        input_warning(_WHO, f"no {source}{where} was used; the results are empty{why}")
     elif counts.used and not counts.results:
         console.warning(_WHO, _why_empty(options, counts))
 

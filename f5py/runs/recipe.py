@@ -82,7 +82,7 @@ def _ended(
         stage.statistics = recipe.statistics(options, loader)
         warnings = workers.enter_context(console.recorded_warnings())
         if job is None or job.checks_chemistry:  # once in a run
-            console.note(recipe.who, stage.facts.line)
+            console.note(recipe.who, stage.facts.line if options.verbose else stage.facts.short_line)
         stage.use_gpu(loader, of_all)
         with Outputs() as outputs:
             run = Run(options, loader, stage, outputs.stopping, on_table)

@@ -31,6 +31,7 @@ def test_calls_agree_with_the_truth(tmp_path, capsys):
     assert int(match[1].replace(",", "")) > 500
     assert float(match[2]) > 0.95
     shown = re.findall(r"^\[demo\] f5py (\S+)", captured.err, flags=re.MULTILINE)
+    assert "[demo] everything works: called and true frequencies correlate with 0.9" in captured.err
     assert shown == ["simulate", "index", "call-methylation", "meth-freq", "validate"]
     assert (place / "calls.tsv").stat().st_size > 100_000
     assert (place / "freq.tsv").exists()

@@ -502,7 +502,7 @@ def test_pod5_without_any_of_the_reads(tmp_path: Path, ecoli: Path, capsys: pyte
     assert run("--pod5", ecoli / "formats/reads.pod5", reads) == 0
     told = capsys.readouterr().err
     assert "num reads: 113, num reads with path to pod5: 112\n" in told
-    assert f"WARNING] none of the 1 reads in {reads} is in the signal files by its own name" in told
+    assert f"WARNING] none of the 1 reads in {reads} has a signal by its own name" in told
 
 
 def test_pod5_without_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

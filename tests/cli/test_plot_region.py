@@ -39,7 +39,7 @@ def modbam(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_calls_are_those_of_the_table(modbam: Path):
     with pysam.AlignmentFile(str(modbam)) as file:
         contig, length = file.references[0], file.lengths[0]
-    data = collect(PlotRegionOptions(bam=str(modbam), window=f"{contig}:1-{length}", output="", min_mapq=0))
+    data = collect(PlotRegionOptions(bam=(str(modbam),), window=f"{contig}:1-{length}", output="", min_mapq=0))
     table = f5py.frequencies([modbam.parent / "calls.tsv"], split_groups=True, returns="pandas")
     table = table[table.chromosome == contig]
     shares = data.shares()
@@ -65,12 +65,49 @@ def test_files_with_and_without_index_are_the_same(modbam: Path, tmp_path: Path,
     assert "5mC (C+m)" in note[0]
 
 
+def test_samples_have_names(modbam: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    """Of their read groups, else of their files, or as they are given."""
+    for sample in ("liver", "brain"):
+        with pysam.AlignmentFile(str(modbam)) as file:
+            header = file.header.to_dict() | {"RG": [{"ID": "1", "SM": sample}]}
+            with pysam.AlignmentFile(str(tmp_path / f"{sample}.bam"), "wb", header=header) as out:
+                for record in file:
+                    out.write(record)
+    contig = header["SQ"][0]["SN"]
+    liver, brain = (str(tmp_path / f"{sample}.bam") for sample in ("liver", "brain"))
+    for options, names in (
+        ({"bam": (liver, brain)}, ("liver", "brain")),
+        ({"bam": (liver, str(modbam))}, ("liver", "calls")),
+        ({"sample": (f"treated={liver}", f"control={brain}")}, ("treated", "control")),
+        ({"bam": (liver,), "sample": (f"x={brain}",)}, ("liver", "x")),
+    ):
+        assert collect(PlotRegionOptions(window=f"{contig}:1-500", output="", **options)).sample_names == names
+    plot_region(
+        "-b", liver, "--sample", f"x={brain}", "-w", f"{contig}:1-500", "-o", tmp_path / "a.html", "--smooth", 3
+    )
+    page = (tmp_path / "a.html").read_text()
+    assert "lines: means of 3 sites" in page
+    assert '"words":"x"' in page
+
+
 def test_wrong_input(modbam: Path, made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     with pysam.AlignmentFile(str(modbam)) as file:
         contig, length = file.references[0], file.lengths[0]
     same = Path(shutil.copyfile(modbam, modbam.with_suffix(".svg")))
     cases: list[tuple[type[Exception], str, tuple[object, ...]]] = [
         (UsageError, r"does not end in .png", ("-b", modbam, "-w", contig, "-o", "x.jpg")),
+        (
+            UsageError,
+            "are not all different",
+            ("-b", modbam, "--sample", f"calls={modbam}", "-w", contig, "-o", "x.png"),
+        ),
+        (UsageError, "a name, = and a file", ("--sample", modbam, "-w", contig, "-o", "x.png")),
+        (UsageError, "is an input as well", ("--sample", f"a={same}", "-w", contig, "-o", same)),
+        (
+            F5pyError,
+            f"{made.bam.stem}.* has calls",
+            ("-b", modbam, "-b", made.bam, "-w", f"{contig}:1-500", "-o", "x.png"),
+        ),
         (UsageError, "a plot takes one region", ("-b", modbam, "-w", "x.bed", "-o", "x.png")),
         (UsageError, "of at most 100, or raise", ("-b", modbam, "-w", contig, "--max-bases", 100, "-o", "x.png")),
         (InputFileError, f"has only {length} bases", ("-b", modbam, "-w", f"{contig}:{length + 1}-", "-o", "x.png")),

@@ -300,7 +300,7 @@ def test_reads_of_other_names_than_those_of_the_signals(tmp_path: Path, capsys: 
     assert index_fast5(str(reads), [str(tmp_path / "d")]) == (3, 1)
     assert readdb(reads) == [("a", ""), ("b", ""), ("c", str(multi))]
     told = capsys.readouterr().err
-    assert f"[readdb::WARNING] none of the 2 reads in {reads} is in the signal files by its own name" in told
+    assert f"[readdb::WARNING] none of the 2 reads in {reads} has a signal by its own name: the signal" in told
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,8 @@ def test_facts_of_calls():
     )
     assert "--methylation cpg,gpc" in facts.line
     assert "--secondary no" in facts.line
+    assert facts.line.startswith(f"{facts.short_line}; --")
+    assert "--" not in facts.short_line
     about = json.loads(facts.metadata["f5py"])
     assert about["pore"] == "r9"
     assert about["options"] == facts.options

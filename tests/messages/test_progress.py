@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from f5py.messages import console
+from f5py.messages import progress as module
 from f5py.messages.progress import in_words, progress, told_to
 
 from ..made_data import ReadSet, run_process, start_process
@@ -45,6 +47,27 @@ def test_a_listener_is_told_while_it_is_set(capfd: pytest.CaptureFixture[str]) -
         bar.advance(2)
     assert told == [("reads", 2, 5), ("reads", 3, 7)]
     assert capfd.readouterr() == ("", "")
+
+
+def test_lines_in_a_log(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Where nobody looks on, a line a minute tells how far the work is; with --quiet in the log file only."""
+
+    def work() -> str:
+        with progress("bases", 10 * MB) as bar:
+            bar.advance(2 * MB)
+            bar.advance(1 * MB)
+        return capfd.readouterr().err
+
+    with console.on_standard_error():
+        assert work() == ""
+        monkeypatch.setattr(module, "SECONDS_BETWEEN_LINES", 0.0)
+        told = work().splitlines()
+        assert told == ["[progress] 20 %, 2.0 of 10.0 Mbases", "[progress] 30 %, 3.0 of 10.0 Mbases"]
+        console.be_quiet()
+        assert work() == ""
+        console.log_to(str(tmp_path / "log"))
+        assert work() == ""
+    assert (tmp_path / "log").read_text().splitlines() == told
 
 
 def on_terminal(command: list[str]) -> str:

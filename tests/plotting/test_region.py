@@ -48,7 +48,7 @@ def record(
 
 
 def data_of(*records: pysam.AlignedSegment, code: str | None = None, max_reads: int = 10, end: int = 200) -> RegionData:
-    return region_data(records, ("c", 90, end), code, 2.5, max_reads)
+    return region_data({"": records}, ("c", 90, end), code, 2.5, max_reads)
 
 
 def positions(data: RegionData, read: int = 0) -> list[int]:
@@ -97,10 +97,13 @@ def test_haplotypes_are_apart_and_reads_are_packed():
         record("a", haplotype=2), record("b", start=120, haplotype=2), record("c", start=118, haplotype=1), record("d"),
         record("e", start=110),
     )  # fmt: skip
-    assert data.haplotypes() == [1, 2, 0]
+    assert data.groups() == [(0, 1), (0, 2), (0, 0)]
+    assert [data.group_words(group) for group in data.groups()] == [
+        "haplotype 1: 1 read", "haplotype 2: 2 reads", "without haplotype: 2 reads",
+    ]  # fmt: skip
     assert data.row.tolist() == [0, 0, 0, 0, 1]
-    assert data.shares(2).called.sum() == 4
-    assert data.shares(1).position.tolist() == [120, 124]
+    assert data.shares(data.in_group((0, 2))).called.sum() == 4
+    assert data.shares(data.in_group((0, 1))).position.tolist() == [120, 124]
 
 
 def test_the_longest_overlaps_are_drawn():
@@ -159,7 +162,7 @@ def unpacked(text: str, kind: object) -> np.ndarray:
 
 def test_depth_counts_reads_that_are_not_drawn():
     data = data_of(record("a"), record("b", start=104), max_reads=1)
-    assert data.depth.tolist() == [0] * 10 + [1] * 4 + [2] * 12 + [1] * 4 + [0] * 80
+    assert data.depth[0].tolist() == [0] * 10 + [1] * 4 + [2] * 12 + [1] * 4 + [0] * 80
 
 
 def test_sites_with_few_calls_have_no_frequency():
@@ -173,12 +176,65 @@ def test_sites_with_few_calls_have_no_frequency():
     assert fixed.shown_shares().called.tolist() == [20, 20, 20, 1, 1, 1]
 
 
-def test_calls_of_a_stretch_weigh_the_same():
+def test_a_line_is_of_means_over_sites():
+    """Calls of a window weigh the same; the caption tells its sites; wide gaps interrupt the line."""
     reads = [record(f"r{i}", tags=("C+m?,0,0,0;", [255, 0, 0])) for i in range(3)]
-    smooth = replace(data_of(*reads, record("more", start=104)), min_coverage=1).smooth_shares(None, 11)
-    assert smooth.stretch.tolist() == [1, 2]
-    np.testing.assert_allclose(smooth.share, [4 / 7, 0 / 4])
-    np.testing.assert_allclose(smooth.centre, [105, 115])
+    data = replace(data_of(*reads, record("more", start=130)), min_coverage=1, smooth=2)
+    (line,) = data.lines
+    assert line.sites.position.tolist() == [102, 106, 112, 132, 136]
+    np.testing.assert_allclose(line.share, [3 / 6, 0 / 6, 1 / 4, 1 / 2, 0 / 1])
+    assert line.position.tolist() == [102, 106, 112, 132, 136]
+    assert data.caption == ["5mC (C+m), threshold 2.5 (log-odds); lines: means of 2 sites, weighted by calls"]
+    far = [record("far", start=at) for at in (100, 180)]
+    apart = replace(region_data({"": far}, ("c", 90, 200), None, 2.5, 9), smooth=1)
+    assert np.isnan(apart.lines[0].position).sum() == 1
+    assert apart.caption[0].endswith("lines: single sites")
+
+
+@pytest.mark.parametrize(
+    ("sure", "limits", "words"),
+    [([0, 0, 0], (0.0, 0.2), "0 to 20 %"), ([255] * 3, (0.8, 1.0), "80 to 100 %"), ([255, 0, 0], (0.0, 1.0), None)],
+)
+def test_the_axis_shows_the_fifth_that_the_lines_are_in(sure: list[int], limits: tuple[float, float], words: str):
+    data = data_of(record("a", tags=("C+m?,0,0,0;", sure)))
+    assert data.limits == limits
+    assert data.caption[1:] == ([] if words is None else [f"the axis of frequencies shows {words} only"])
+
+
+def test_sites_beyond_the_axis_are_told():
+    low = [record(f"r{i}", tags=("C+m?,0,0,0;", [0, 0, 0])) for i in range(9)]
+    data = replace(data_of(*low, record("high", start=130, tags=("C+m?,0;", [255]))), min_coverage=1, smooth=9)
+    assert data.limits == (0.0, 0.2)
+    assert data.caption[1].endswith("0 to 20 % only; 1 sites beyond it are drawn at its edge")
+
+
+def test_samples_are_panels_with_a_line_each():
+    samples = {"a": [record("r", haplotype=1), record("s")], "b$": [record("t", reverse=True)]}
+    data = region_data(samples, ("c", 90, 200), None, 2.5, 1)
+    assert data.sample_names == ("a", "b$")
+    assert data.n_left_out == 1
+    assert [data.group_words(group) for group in data.groups()] == [
+        "a, haplotype 1: 1 read", "b$, without haplotype: 1 read",
+    ]  # fmt: skip
+    assert [line.words for line in data.lines] == ["a", "b$"]
+    assert len({line.colour for line in data.lines}) == 2
+    assert data.depth[:, 15].tolist() == [2, 1]
+    page = io.BytesIO()
+    write_region_figure(data, page, "html")
+    shown = json.loads(re.search(r'id="data">(.*?)</script>', page.getvalue().decode())[1])
+    assert [line["reads"] for line in shown["lines"]] == [[0], [1]]
+    svg = io.BytesIO()
+    write_region_figure(data, svg, "svg")
+    assert ElementTree.fromstring(svg.getvalue()).tag == f"{SVG}svg"
+    with pytest.raises(F5pyError, match="no read there of b has calls"):
+        region_data({"a": [record("r")], "b": [record("far", start=500)]}, ("c", 90, 200), None, 2.5, 9)
+
+
+def test_reads_are_ordered_by_their_mean():
+    tags = [("C+m?,0,0,0;", sure) for sure in ([0, 0, 0], [128] * 3, [255] * 3, [255, 0, 0])]
+    reads = [record(f"r{i}", tags=one) for i, one in enumerate(tags)]
+    data = region_data({"": reads}, ("c", 90, 200), None, 2.5, 9, by_mean=True)
+    assert data.row.tolist() == [2, 3, 0, 1]  # the second one has no decided call
 
 
 def test_calls_of_a_read_in_one_cell_are_counted():
@@ -234,8 +290,9 @@ def _locus(length: int, n_reads: int) -> RegionData:
     return replace(
         data_of(record("a")),
         start=0, end=length, names=[str(i) for i in range(n_reads)], read_start=first, read_end=last,
-        reverse=first % 2 > 0, haplotype=np.zeros(n_reads, np.int64), row=pack_rows(first, last, length // 100),
-        marks=Marks(read, np.concatenate(covered), ratio), depth=np.ones(length, np.int64),
+        reverse=first % 2 > 0, sample=np.zeros(n_reads, np.int64), haplotype=np.zeros(n_reads, np.int64),
+        row=pack_rows(first, last, length // 100), marks=Marks(read, np.concatenate(covered), ratio),
+        depth=np.ones((1, length), np.int64),
     )  # fmt: skip
 
 

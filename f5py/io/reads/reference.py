@@ -110,7 +110,10 @@ class Reference:
             listed = ", ".join(names[i] for i in missing[:3].tolist()) + (", ..." if len(missing) > 3 else "")
             lacking = f"{path}: the reference lacks {len(missing)} of the BAM file's {len(names)} contigs ({listed})"
             if len(missing) == len(names):
-                raise InputFileError(f"{lacking}; give the FASTA file that the reads were mapped to")
+                known = ", ".join(map(index.name, range(min(len(index), 3)))) + (", ..." if len(index) > 3 else "")
+                raise InputFileError(
+                    f"{lacking}; it has {known or 'none'}; give the FASTA file that the reads were mapped to"
+                )
             input_warning("reference", f"{lacking}; a read that is used and lies on one of them will end the run")
         here = np.flatnonzero(~self.lacks)
         other = here[index.length[self._rows[here]] != self._lengths[here]]
