@@ -10,7 +10,7 @@ from f5py.options.output_names import kind_of_several
 from f5py.plotting.figure_file import KINDS, RC, require_matplotlib, save_figure
 from f5py.reports.axis import Axis
 from f5py.reports.html_report import section
-from f5py.reports.svg_charts import bar_chart, line_chart
+from f5py.reports.svg_charts import IDEAL, bar_chart, line_chart
 
 #: Extensions of reports.
 REPORT_KINDS = ("html", "json", *KINDS)
@@ -90,7 +90,8 @@ def _draw(axes: Any, chart: Chart) -> None:
         _write_places(axes, chart)
     else:
         for (name, heights), colour in zip(chart.series.items(), _COLOURS, strict=False):
-            axes.plot(chart.places, heights, color=colour, label=name, marker="o", markersize=2.5, linewidth=1.2)
+            style = {"color": "#777777", "linestyle": "--"} if name == IDEAL else {"color": colour, "marker": "o"}
+            axes.plot(chart.places, heights, label=name, markersize=2.5, linewidth=1.2, **style)
         axes.grid(color="#e6e6e6", linewidth=0.6)
         axes.set_xlim(*chart.across.limits(chart.places))
     totals = [sum(column) for column in zip(*chart.series.values(), strict=True)]

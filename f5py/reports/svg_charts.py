@@ -15,6 +15,8 @@ _LEFT, _BOTTOM, _TOP, _RIGHT = 64, 44, 12, 20
 #: Widths of letters of a label, and between two labels.
 _CAPITAL_WIDTH, _LETTER_WIDTH, _SPACE = 10.0, 8.0, 8.0
 _WIDEST_BAR = 56.0
+#: Series of a line that others are compared with; it has no color of its own.
+IDEAL = "ideal"
 #: Longest label that is not shortened.
 _LONGEST = 20
 #: Most visible points of a line; more only have tooltips.
@@ -85,7 +87,8 @@ def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], across
     least, most = across.limits(x)
     unseen = " unseen" if len(x) > _MOST_POINTS else ""
     parts = []
-    for which, (name, y) in enumerate(series.items()):
+    classes = ["-ideal" if name == IDEAL else str(i) for i, name in enumerate(series)]
+    for which, (name, y) in zip(classes, series.items(), strict=True):
         points = [(_x(one, least, most), _y(value, low, high), one, value) for one, value in zip(x, y, strict=True)]
         stretches = groupby(points, lambda point: isfinite(point[0]) and isfinite(point[1]))
         lines = [" ".join(f"{right:.1f},{down:.1f}" for right, down, *_ in some) for there, some in stretches if there]
@@ -100,7 +103,9 @@ def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], across
     drawn = _framed("".join(parts), ticks, (low, high), across.name, axis)
     if len(series) < 2:
         return drawn
-    keys = "".join(f'<span><i class="k{which}"></i>{escape(name)}</span>' for which, name in enumerate(series))
+    keys = "".join(
+        f'<span><i class="k{which}"></i>{escape(name)}</span>' for which, name in zip(classes, series, strict=True)
+    )
     return f'{drawn}<p class="keys">{keys}</p>'
 
 

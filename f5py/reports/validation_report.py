@@ -8,6 +8,7 @@ from typing import Any
 from f5py.reports.axis import FALSE_POSITIVES, PERCENT, SHARE, THRESHOLD, TRUE_POSITIVES, Axis
 from f5py.reports.charts import Chart, shorten_interval
 from f5py.reports.evaluation_report import aligned, percent
+from f5py.reports.svg_charts import IDEAL
 
 _MEASURES = ("share_of_calls", "accuracy", "precision", "recall", "specificity", "f1")
 
@@ -143,12 +144,12 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
         kept = {"": [100 * (one["share_of_calls"] or 0) for one in table]}
         charts.append(Chart("Calls kept", thresholds, THRESHOLD, kept, replace(PERCENT, name="% of the calls")))
         found = data["reliability"]
-        lines = {"observed": found["observed"], "ideal": found["predicted"]}
+        lines = {"observed": found["observed"], IDEAL: found["predicted"]}
         predicted, share = replace(SHARE, name="mean probability"), replace(SHARE, name="methylated share")
         charts.append(Chart(f"Reliability, prior {found['prior']:g}", found["predicted"], predicted, lines, share))
     if "frequencies" in data and data["frequencies"]["sites"]:
         fifths = data["frequencies"]["by_frequency"]
-        points = {"called": [one["called"] for one in fifths], "ideal": [one["true"] for one in fifths]}
+        points = {"called": [one["called"] for one in fifths], IDEAL: [one["true"] for one in fifths]}
         true, called = replace(SHARE, name="mean true frequency"), replace(SHARE, name="mean frequency")
         charts.append(Chart("Frequencies of sites", [one["true"] for one in fifths], true, points, called))
         coverage = data["frequencies"]["by_coverage"]
