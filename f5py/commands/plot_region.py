@@ -9,18 +9,29 @@ from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from f5py.compute.diagnosis import mismatch
+from f5py.compute.events_on_reference import EventalignStage
+from f5py.core.batch import ReadStatus
 from f5py.core.windows import one_region
-from f5py.errors import F5pyError, UsageError
+from f5py.errors import F5pyError, FailedRunError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import overlaps
+from f5py.io.bam.modifications.modification_calls import read_name
 from f5py.io.files.complete_file import complete_output
+from f5py.io.reads.read_list import ReadList
 from f5py.messages import console
 from f5py.options.plot_commands import PlotRegionOptions
-from f5py.pipeline.inputs import check_outputs
+from f5py.options.signal_commands import EventalignOptions
+from f5py.pipeline.inputs import check_outputs, open_inputs
 from f5py.plotting import format_of
+from f5py.plotting.data import PlotData, Source, reference_data
 from f5py.plotting.figure import check_matplotlib
 from f5py.plotting.genes import read_genes
 from f5py.plotting.picture import Picture
+from f5py.plotting.pileup import Pileup, strand_pileup
+from f5py.plotting.pileup_figure import pileup_figure, write_pileup
 from f5py.plotting.region import RegionData, region_data
 from f5py.plotting.region_figure import region_figure, write_region_figure
 
@@ -30,6 +41,10 @@ if TYPE_CHECKING:
 _WHO = "plot_region_main"
 #: Of the page in a notebook, in pixels.
 _PAGE_HEIGHT = 640
+#: Most bases of a picture of signals.
+_MOST_SIGNAL_BASES = 1000
+#: Options of the alignment of signals.
+_OF_SIGNALS = ("reads", "slow5", "pod5", "fast5", "pore", "rna", "kmer_model")
 
 
 def run(options: PlotRegionOptions) -> None:
@@ -42,12 +57,17 @@ def run(options: PlotRegionOptions) -> None:
         check_matplotlib("plot-region")
     check_outputs(replace(options, bam=tuple(_paths(options))))
     with complete_output(options.output) as file:
-        data = collect(options)
-        write_region_figure(data, file, kind)
-    n_calls = len(data.marks.read)
-    console.note(
-        _WHO, f"{options.output}: {data.region}, {len(data.names)} reads, {n_calls} calls of {data.modification}"
-    )
+        if options.signals is not None:
+            pileup = collect_signals(options)
+            write_pileup(pileup, file, kind)
+            n_reads = sum(len(strand.traces) for strand in pileup.strands)
+            words = f"{pileup.region}, signals of {n_reads} reads"
+        else:
+            data = collect(options)
+            write_region_figure(data, file, kind)
+            n_calls = len(data.marks.read)
+            words = f"{data.region}, {len(data.names)} reads, {n_calls} calls of {data.modification}"
+    console.note(_WHO, f"{options.output}: {words}")
 
 
 def picture(options: PlotRegionOptions) -> Picture:
@@ -55,6 +75,9 @@ def picture(options: PlotRegionOptions) -> Picture:
 
     Raises `F5pyError` for anything wrong with the input.
     """
+    if options.signals is not None:
+        pileup = collect_signals(options)
+        return Picture(pileup.region, partial(write_pileup, pileup), lambda: pileup_figure(pileup), _PAGE_HEIGHT)
     data = collect(options)
     write = partial(write_region_figure, data)
     return Picture(data.region, write, lambda: region_figure(data), _PAGE_HEIGHT)
@@ -62,40 +85,97 @@ def picture(options: PlotRegionOptions) -> Picture:
 
 def collect(options: PlotRegionOptions) -> RegionData:
     """Read the reads of all samples; raise `F5pyError` if the region is wrong, or a sample has no calls there."""
+    with ExitStack() as files:
+        samples, region = _open_samples(options, files, options.max_bases, "raise --max-bases")
+        genes = None if options.genes is None else read_genes(options.genes, *region)
+        return region_data(
+            {name: records for name, (_, records) in samples.items()}, region, options.code, options.threshold,
+            options.max_reads, options.min_coverage, genes, options.smooth, options.read_order == "mean",
+        )  # fmt: skip
+
+
+def collect_signals(options: PlotRegionOptions) -> Pileup:
+    """Align the signals of the reads of all samples; raise `F5pyError` if none is aligned in the region."""
+    reads: dict[str, list[tuple[int, PlotData]]] = {"+": [], "-": []}
+    n_left_out = 0
+    with ExitStack() as files:
+        samples, (contig, start, end) = _open_samples(options, files, _MOST_SIGNAL_BASES, "draw one after the other")
+        for i, (alignments, records) in enumerate(samples.values()):
+            overlap = {
+                read_name(one): min(one.reference_end or 0, end) - max(one.reference_start, start) for one in records
+            }
+            names = sorted(overlap, key=lambda name: -overlap[name])
+            n_left_out += max(len(names) - options.max_reads, 0)
+            settings = EventalignOptions(
+                bam=alignments.path, genome=options.genome or "",
+                window=(f"{contig}:{start + 1}-{end}",), min_mapq=options.min_mapq, samples=True, gpu="off",
+                **{name: getattr(options, name) for name in _OF_SIGNALS},
+            )  # fmt: skip
+            for data in _aligned(settings, names[: options.max_reads], (contig, start, end)):
+                reads[data.strand or "+"].append((i, data))
+        first = next((data for one in reads.values() for _, data in one), None)
+        if first is None:
+            raise F5pyError(f"-w {contig}:{start + 1}-{end}: no read there has events aligned to the reference")
+        kind = options.signals or "samples"
+        strands = [strand_pileup(strand, one, start, end, kind) for strand, one in reads.items() if one]
+        return Pileup(
+            contig, start, end, kind, first.source.chemistry, first.model.rpartition("/")[2], tuple(samples), strands,
+            n_left_out,
+        )  # fmt: skip
+
+
+def _aligned(settings: EventalignOptions, names: list[str], region: tuple[str, int, int]) -> Iterator[PlotData]:
+    """Yield the data of the reads in the region; the rows are those of eventalign."""
+    contig, start, end = region
+    if not names:
+        return
+    with ExitStack() as inputs:
+        loader, chemistry = open_inputs(settings, inputs, spliced=True)
+        loader.alignments.chosen = ReadList(names, settings.bam)
+        stage = EventalignStage(settings, chemistry, None, keep_map=True)
+        inputs.callback(stage.close)
+        source = Source(chemistry.name, chemistry.rna, contig)
+        for batch in loader.batches():
+            stage.check_batch(batch)
+            stage.compute(batch)
+            stage.count_batch(batch)
+            for read in np.flatnonzero(batch.status == ReadStatus.OK).tolist():
+                first = int(batch.events.offsets[read])
+                position = batch.rows.position[first : first + int(batch.rows.n[read])]
+                if ((position >= start) & (position < end)).any():
+                    yield reference_data(batch, read, stage.model, source, (start, end))
+        if (why := mismatch(stage.counts, settings)) is not None:
+            raise FailedRunError(f"the signals cannot be drawn: {why}")
+
+
+def _open_samples(
+    options: PlotRegionOptions, files: ExitStack, most_bases: int, instead: str
+) -> tuple[dict[str, tuple[AlignmentFile, Iterator[pysam.AlignedSegment]]], tuple[str, int, int]]:
+    """Open the alignments by the names of their samples, with the records that overlap the region."""
     if options.window.endswith(".bed"):
         raise UsageError(f"-w {options.window}: a plot takes one region, written as contig:start-end")
     paths = _paths(options)
-    samples: dict[str, Iterator[pysam.AlignedSegment]] = {}
-    with ExitStack() as files:
-        opened = [_open(path, options, files) for path in paths]
-        names = [*_sample_names(opened[: len(options.bam)]), *(one.partition("=")[0] for one in options.sample)]
-        if len(set(names)) < len(names):
-            raise UsageError(f"--sample: {', '.join(names)} are not all different; give each sample another name")
-        regions = []
-        for alignments, name in zip(opened, names, strict=True):
-            try:
-                windows, contig, start, end = one_region(options.window, alignments.contigs, alignments.contig_lengths)
-            except F5pyError as problem:
-                raise type(problem)(f"{alignments.path}: {problem}" if len(paths) > 1 else str(problem)) from None
-            regions.append((alignments.contigs[contig], start, end))
-            # Without an index the whole file is read.
-            visited = alignments.records(windows if alignments.has_index else None)
-            samples[name] = _overlapping(visited, contig, start, end)
-        region = regions[0]
-        if any(other != region for other in regions):
-            raise UsageError(
-                f"-w {options.window}: ends in different places of {paths[0]} and the other files; name both"
-            )
-        if region[2] - region[1] > options.max_bases:
-            raise UsageError(
-                f"-w {options.window}: has {region[2] - region[1]:,} bases; choose a region of at most "
-                f"{options.max_bases:,}, or raise --max-bases"
-            )
-        genes = None if options.genes is None else read_genes(options.genes, *region)
-        return region_data(
-            samples, region, options.code, options.threshold, options.max_reads, options.min_coverage, genes,
-            options.smooth, options.read_order == "mean",
-        )  # fmt: skip
+    opened = [_open(path, options, files) for path in paths]
+    names = [*_sample_names(opened[: len(options.bam)]), *(one.partition("=")[0] for one in options.sample)]
+    if len(set(names)) < len(names):
+        raise UsageError(f"--sample: {', '.join(names)} are not all different; give each sample another name")
+    samples, regions = {}, []
+    for alignments, name in zip(opened, names, strict=True):
+        try:
+            windows, contig, start, end = one_region(options.window, alignments.contigs, alignments.contig_lengths)
+        except F5pyError as problem:
+            raise type(problem)(f"{alignments.path}: {problem}" if len(paths) > 1 else str(problem)) from None
+        regions.append((alignments.contigs[contig], start, end))
+        # Without an index the whole file is read.
+        visited = alignments.records(windows if alignments.has_index else None)
+        samples[name] = alignments, _overlapping(visited, contig, start, end)
+    if any(other != regions[0] for other in regions):
+        raise UsageError(f"-w {options.window}: ends elsewhere in {paths[0]} than in other files; write start and end")
+    if (n_bases := regions[0][2] - regions[0][1]) > most_bases:
+        raise UsageError(
+            f"-w {options.window}: has {n_bases:,} bases; choose a region of at most {most_bases:,}, or {instead}"
+        )
+    return samples, regions[0]
 
 
 def _paths(options: PlotRegionOptions) -> list[str]:

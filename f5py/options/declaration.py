@@ -271,7 +271,7 @@ def option(
     declared = Option(names, kind, help, group, default, **more)
     arguments: dict[str, Any] = {} if default is REQUIRED else {"default": default}
     if declared.unless:
-        arguments = {"default": ""}
+        arguments = {"default": () if declared.repeated else ""}
     return dataclasses.field(metadata={"option": declared}, **arguments)
 
 

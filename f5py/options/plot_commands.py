@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, option, options_class
+from f5py.options.input_names import BESIDE_READS
 from f5py.options.shared import (
     CALL_THRESHOLD,
     LimitOptions,
@@ -66,7 +67,7 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions):
 
 
 @options_class
-class PlotRegionOptions(Options):
+class PlotRegionOptions(RnaOptions, ModelOptions, SignalOptions, Options):
     """Options of ``f5py plot-region``."""
 
     bam: tuple[str, ...] = option("-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED, repeated=True,
@@ -78,7 +79,14 @@ class PlotRegionOptions(Options):
         default_words="the sample of the read groups, or the file's name",
         help="Alignments with the name of their panel, instead of -b. Repeatable.")  # fmt: skip
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT,
-        help="Reference in FASTA format; needed for CRAM files.")  # fmt: skip
+        help="Reference in FASTA format; needed for CRAM files and --signals.")  # fmt: skip
+    signals: str | None = option("--signals", group=Group.OUTPUT, choices=("samples", "events"),
+        value_may_lack="samples",
+        help="Draw the signals of the reads over the reference instead of calls: their samples, or the means of their "
+        "events.")  # fmt: skip
+    reads: str | None = option("-r", "--reads", kind=Kind.FILE, group=Group.INPUT,
+        beside=BESIDE_READS, default_words="the bases in the alignments",
+        help="Basecalled reads, for --signals.")  # fmt: skip
     genes: str | None = option("--genes", kind=Kind.FILE, group=Group.INPUT,
         help="Genes to draw below the frequencies: BED, GFF or GTF, plain or compressed.")  # fmt: skip
     window: str = option("-w", "--window", group=Group.SELECTION, metavar="REGION", default=REQUIRED,
@@ -102,3 +110,13 @@ class PlotRegionOptions(Options):
         help="Maximum length of the locus.")  # fmt: skip
     output: str = option("-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default=REQUIRED,
         help="Output file; its extension determines the format: png, svg, pdf or html.")  # fmt: skip
+
+    def rules(self) -> Iterator[str]:
+        """Refuse options of calls for signals, and those of signals for calls."""
+        yield from super().rules()
+        of_calls = ("genes", "code", "min_coverage", "smooth", "read_order")
+        yield from self.not_with(self.given("signals"), *of_calls, advice="it is for calls of methylation")
+        if self.signals is None:
+            yield from self.only_with("--signals", "reads", "slow5", "pod5", "fast5", "pore", "kmer_model", "rna")
+        elif self.genome is None:
+            yield from self.only_with("--genome", "signals", advice="the signals are drawn over its bases")

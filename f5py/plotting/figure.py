@@ -15,9 +15,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_BASE_COLOURS = {"A": "#3a9d3a", "C": "#3b6fc4", "G": "#e08a1e", "T": "#d1383d", "U": "#d1383d"}
-_OTHER_BASE = "#888888"
-_SIGNAL, _MATCH, _BAD, _UNALIGNED, _MODEL, _GREY = "#9a9a9a", "#14375e", "#0d8585", "#b06fc9", "#e08a1e", "#555555"
+#: Colors that other figures share.
+BASE_COLOURS = {"A": "#3a9d3a", "C": "#3b6fc4", "G": "#e08a1e", "T": "#d1383d", "U": "#d1383d"}
+OTHER_BASE = "#888888"
+_SIGNAL, _MATCH, _BAD, _UNALIGNED, MODEL_COLOUR, _GREY = (
+    "#9a9a9a",
+    "#14375e",
+    "#0d8585",
+    "#b06fc9",
+    "#e08a1e",
+    "#555555",
+)
 
 # Measures in inches.
 _WIDTH_PER_KMER, _MIN_WIDTH, _MAX_WIDTH = 0.17, 10.0, 120.0
@@ -113,10 +121,10 @@ def _draw_signal(axes: Axes, data: PlotData, unit: float) -> None:
     level, stdv = data.level[here], data.level_stdv[here]
     low, high = level - stdv, level + stdv
     corners = np.stack([left, low, left, high, right, high, right, low], axis=1).reshape(-1, 4, 2)
-    bands = PolyCollection(list(corners), facecolors=_MODEL, edgecolors="none", alpha=0.3, zorder=2)
+    bands = PolyCollection(list(corners), facecolors=MODEL_COLOUR, edgecolors="none", alpha=0.3, zorder=2)
     bands.set_label("expected level \N{PLUS-MINUS SIGN} stdv")
     axes.add_collection(bands)
-    axes.hlines(level, left, right, color=_MODEL, linewidth=1.2, zorder=3)
+    axes.hlines(level, left, right, color=MODEL_COLOUR, linewidth=1.2, zorder=3)
 
     start, end = data.event_start * unit, (data.event_start + data.event_length) * unit
     axes.stairs(
@@ -152,7 +160,7 @@ def _draw_bases(axes: Axes, data: PlotData, unit: float, points: float, roomy: b
     for kind in np.unique(kinds[here]).tolist():
         these = here & (kinds == kind)
         fields = list(zip(left[these].tolist(), width[these].tolist(), strict=True))
-        colour = _BASE_COLOURS.get(kind, _OTHER_BASE)
+        colour = BASE_COLOURS.get(kind, OTHER_BASE)
         axes.broken_barh(fields, (0, _STRIP), facecolor=colour, edgecolor="white", linewidth=0.5 if roomy else 0)
     sizes = np.minimum(width * points / _LETTER_WIDTH, _LARGEST_LETTER)
     for i in np.flatnonzero(here & (sizes >= _SMALLEST_LETTER)).tolist():

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.plotting.data import PlotData
-from f5py.plotting.region import RegionData
+from f5py.plotting.pileup import Pileup
+from f5py.plotting.region import SAMPLE_COLOURS, RegionData
 
 _READ_HELP = (
     "Drag to move, turn the wheel or pinch to zoom; arrows, + and - work too. Point at an event, a base or a call for "
@@ -104,6 +105,10 @@ _REGION_HELP = (
     "Drag to move, turn the wheel or pinch to zoom, with Ctrl where the page is higher than the window; arrows, + and "
     "- work too. Point at a call for its read and its numbers."
 )
+_PILEUP_HELP = (
+    "Drag to move, turn the wheel or pinch to zoom; arrows, + and - work too. Point at a base for its expected level "
+    "and the median of the reads."
+)
 #: Most bins of the depth.
 _DEPTHS = 4000
 
@@ -179,6 +184,50 @@ def _quality(ratio: NDArray[np.float64]) -> NDArray[np.uint8]:
 
 def _compressed(values: NDArray[Any]) -> str:
     return base64.b64encode(zlib.compress(values.tobytes(), 9)).decode()
+
+
+def write_pileup_page(data: Pileup, file: BinaryIO) -> None:
+    """Write the viewer of several reads' signals over the same bases."""
+    several = len(data.sample_names) > 1
+    colours = [SAMPLE_COLOURS[i % len(SAMPLE_COLOURS)] for i in range(len(data.sample_names))]
+    legend = [("model", "expected level, with its standard deviation")]
+    legend += list(zip(colours, data.sample_names, strict=True)) if several else [("event", "reads, and their median")]
+    shown = {
+        "contig": data.contig,
+        "start": data.start,
+        "end": data.end,
+        "kind": data.kind,
+        "limits": [round(limit, 2) for limit in data.limits()],
+        "samples": data.sample_names,
+        "colours": colours,
+        "strands": [
+            {
+                "strand": one.strand,
+                "words": data.words(one),
+                "letters": one.letters.tobytes().decode("latin-1").upper(),
+                "level": _or_null(one.level),
+                "stdv": _or_null(one.level_stdv),
+                "medians": [_or_null(median) for median in one.medians(len(data.sample_names))],
+                "traces": [
+                    {
+                        "sample": trace.sample,
+                        "mean": _or_null(trace.mean),
+                        # in hundredths of a base
+                        "position": np.round(100 * (trace.position - data.start)).astype(np.int64).tolist(),
+                        "current": np.round(trace.current.astype(np.float64), 1).tolist(),
+                    }
+                    for trace in one.traces
+                ],
+            }
+            for one in data.strands
+        ],
+    }
+    canvas = '<canvas id="pileup" tabindex="0" role="img" aria-label="signals of reads"></canvas>\n'
+    _write_page(file, "pileup", data.region, data.caption, canvas, legend, _PILEUP_HELP, shown)
+
+
+def _or_null(values: NDArray[np.floating]) -> list[float | None]:
+    return [round(value, 2) if value == value else None for value in values.tolist()]
 
 
 def _write_page(

@@ -37,7 +37,8 @@ _BREAK_SHARE, _BREAK_TIMES = 0.05, 10
 #: The axis shows the lowest or the highest fifth only, if all lines are in it.
 _FIFTHS = ((0.0, 0.2), (0.8, 1.0))
 _HAPLOTYPE_COLOURS = {1: "one", 2: "two", 0: "none"}
-_SAMPLE_COLOURS = ("one", "two", "other", "four", "five", "none")
+#: Names of the colors of several samples in the style of pages.
+SAMPLE_COLOURS = ("one", "two", "other", "four", "five", "none")
 
 
 class Marks(NamedTuple):
@@ -144,7 +145,7 @@ class RegionData:
     def group_colour(self, group: tuple[int, int]) -> str:
         """Color name of the line that the reads of a sample and haplotype belong to."""
         if len(self.sample_names) > 1:
-            return _SAMPLE_COLOURS[group[0] % len(_SAMPLE_COLOURS)]
+            return SAMPLE_COLOURS[group[0] % len(SAMPLE_COLOURS)]
         return _HAPLOTYPE_COLOURS.get(group[1], "other")
 
     @cached_property

@@ -28,6 +28,8 @@ _CAPTION = 0.23
 _SHARES, _DEPTH, _GENE, _ROW, _BETWEEN = 1.5, 0.4, 0.24, 0.13, 0.32
 #: Most marks across, of equal whole numbers of pixels; closer calls of a read share one.
 _MARKS = 250
+#: Colors of several samples.
+LINE_COLOURS = tuple(_LINES.values())
 #: Length of the arrow tips of reads and genes.
 _TIP = 0.06
 #: Sites of a line beyond which their points are pale.
