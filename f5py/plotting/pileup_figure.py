@@ -92,7 +92,7 @@ def _draw_traces(axes: Axes, data: Pileup, strand: StrandPileup) -> None:
         x, y = (np.insert(one.astype(np.float64), gaps, np.nan) for one in (trace.position + 1, trace.current))
         axes.plot(x, y, color=colour, linewidth=0.6, alpha=alpha)
     for i, median in enumerate(strand.medians(len(data.sample_names))):
-        label = data.sample_names[i] if several else None
+        label = data.sample_names[i] if several else ""
         axes.hlines(median, edges[:-1], edges[1:], color=_colour(data, i), linewidth=2, label=label)
     axes.set_xlim(data.start + 1, data.end + 1)
     axes.set_ylim(*data.limits())
