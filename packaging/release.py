@@ -2,9 +2,10 @@
 
     python packaging/release.py prepare 0.2.0    # put the version into all files, and the date into the changelog
     python packaging/release.py check            # all files agree; run by the tests
+    python packaging/release.py checksum         # that of the recipe is the published one's
     python packaging/release.py build            # dist/ with both distributions, and the hash for the conda recipe
 
-What has to be done by hand is printed: the tag, and the upload.
+packaging/README.md lists all steps, and what has to be done by hand.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import hashlib
 import re
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -43,6 +45,12 @@ def versions() -> dict[tuple[str, str], str]:
 def current() -> str:
     """Return the version of the package."""
     return versions()[PLACES[0]]
+
+
+def repository() -> str:
+    """Return the address of the repository, empty while it has none."""
+    match = re.search(r'^repository = "(.*)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    return match[1] if match else ""
 
 
 def problems() -> list[str]:
@@ -77,16 +85,34 @@ def build() -> None:
     check()
     if "not yet released" in CHANGELOG.read_text().split("\n## ")[1]:
         sys.exit(f"{CHANGELOG.name}: {current()} has no date; run prepare first")
+    if not repository():
+        sys.exit("pyproject.toml: name the address of the repository ([tool.hatch.metadata.hooks.custom])")
     if subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, check=True).stdout:
         sys.exit("the checkout has changes that are not committed")
     subprocess.run([sys.executable, "-m", "build", "--outdir", "dist", "."], cwd=ROOT, check=True)
     source = ROOT / "dist" / f"f5py_nanopore-{current()}.tar.gz"
     (wheel,) = (ROOT / "dist").glob(f"f5py_nanopore-{current()}-*.whl")
     subprocess.run([sys.executable, ".ci/check_wheel.py", str(wheel)], cwd=ROOT, check=True)
+    subprocess.run([sys.executable, "-m", "twine", "check", "--strict", str(source), str(wheel)], check=True)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
     RECIPE.write_text(re.sub(r"sha256: \w+", f"sha256: {digest}", RECIPE.read_text()))
     print(f"{source.name}: sha256 {digest}, now in {RECIPE.relative_to(ROOT)}")
-    print(f"Then: git tag -a v{current()} && git push --tags && twine upload dist/f5py_nanopore-{current()}*")
+    print("Go on with packaging/README.md, 4.")
+
+
+def checksum() -> None:
+    """Compare the checksum in the conda recipe with the source distribution that its address leads to."""
+    recipe = RECIPE.read_text()
+    address = re.search(r"url: (\S.*)", recipe)
+    stated = re.search(r"sha256: (\w+)", recipe)
+    if address is None or stated is None:
+        sys.exit(f"{RECIPE.name}: has no url or no sha256")
+    url = address[1].replace("{{ version }}", current())
+    with urllib.request.urlopen(url) as answer:
+        found = hashlib.sha256(answer.read()).hexdigest()
+    if found != stated[1]:
+        sys.exit(f"{url}: has sha256 {found}, but {RECIPE.name} {stated[1]}; upload what release.py build has made")
+    print(f"{url}: sha256 {found}, as in {RECIPE.name}")
 
 
 def check() -> None:
@@ -96,7 +122,7 @@ def check() -> None:
 
 
 def main() -> None:
-    commands = {"check": check, "build": build}
+    commands = {"check": check, "build": build, "checksum": checksum}
     match sys.argv[1:]:
         case ["prepare", version]:
             prepare(version)

@@ -51,6 +51,21 @@ def test_versions_agree(release: ModuleType):
     assert release.current() == f5py.__version__
 
 
+def test_links_of_the_description_lead_to_the_repository():
+    """On a package index nothing is beside it; all links are to files that there are."""
+    text = module_of(PACKAGING / "readme.py").absolute_links(
+        (ROOT / "README.md").read_text(), "https://host/f5py", "1.2.3"
+    )
+    links = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", text)
+    assert len(links) > 20
+    for picture, link in links:
+        assert link.startswith("https://"), link
+        if link.startswith("https://host/"):
+            kind, path = link.removeprefix("https://host/f5py/").split("/v1.2.3/")
+            assert kind == ("raw" if picture else "blob")
+            assert (ROOT / path.partition("#")[0]).exists(), path
+
+
 def test_disagreement_is_told(release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     for name, _ in release.PLACES:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
