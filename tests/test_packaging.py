@@ -53,6 +53,7 @@ def test_versions_agree(release: ModuleType):
 
 def test_links_of_the_description_lead_to_the_repository():
     """On a package index nothing is beside it; all links are to files that there are."""
+    pytest.importorskip("hatchling", reason="needs hatchling")
     text = module_of(PACKAGING / "readme.py").absolute_links(
         (ROOT / "README.md").read_text(), "https://host/f5py", "1.2.3"
     )
