@@ -26,6 +26,8 @@ PLACES = (
     ("CITATION.cff", "\nversion: "),
     ("packaging/bioconda/meta.yaml", 'set version = "'),
     ("packaging/nextflow/f5py/callmethylation/environment.yml", "./f5py_nanopore-"),
+    ("packaging/nextflow/f5py/callmethylation/tests/main.nf.test.snap", '"f5py",\n                        "'),
+    ("packaging/galaxy/f5py_call_methylation.xml", '@TOOL_VERSION@">'),
     ("packaging/snakemake/call-methylation/environment.yaml", "./f5py_nanopore-"),
     ("packaging/snakemake/parts/environment.yaml", "./f5py_nanopore-"),
 )

@@ -17,7 +17,7 @@ process F5PY_CALLMETHYLATION {
     tuple val(meta), path("*.bed.gz")        , emit: bedmethyl
     tuple val(meta), path("*.bed.gz.tbi")    , emit: tbi
     tuple val(meta), path("*_mqc.json")      , emit: report
-    path "versions.yml"                      , emit: versions
+    tuple val("${task.process}"), val('f5py'), eval("f5py --version | sed 's/f5py //'"), topic: versions, emit: versions_f5py
 
     when:
     task.ext.when == null || task.ext.when
@@ -38,25 +38,15 @@ process F5PY_CALLMETHYLATION {
         --modbam ${prefix}.mod.bam \\
         --bedmethyl ${prefix}.bed.gz \\
         --report ${prefix}_mqc.json
-
-    cat <<-END_VERSIONS > versions.yml
-    "${task.process}":
-        f5py: \$(f5py --version | sed 's/f5py //')
-    END_VERSIONS
     """
 
     stub:
     def prefix = task.ext.prefix ?: "${meta.id}"
     """
-    echo | gzip > ${prefix}.calls.tsv.gz
+    echo "" | gzip > ${prefix}.calls.tsv.gz
     touch ${prefix}.mod.bam
-    echo | gzip > ${prefix}.bed.gz
+    echo "" | gzip > ${prefix}.bed.gz
     touch ${prefix}.bed.gz.tbi
     touch ${prefix}_mqc.json
-
-    cat <<-END_VERSIONS > versions.yml
-    "${task.process}":
-        f5py: \$(f5py --version | sed 's/f5py //')
-    END_VERSIONS
     """
 }
