@@ -336,10 +336,15 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, total=F
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None
     meth_model: Model | None
 
-class PlotRegionOptions(TypedDict, total=False):
-    bam: Required[File]
+class PlotRegionOptions(RnaOptions, ModelOptions, SignalOptions, total=False):
+    bam: Files
+    sample: str | Iterable[str] | None
     genome: File | None
+    reads: File | None
     genes: File | None
+    signals: Literal["samples", "events"] | None
+    smooth: int | None
+    read_order: Literal["packed", "mean"]
     window: Required[Region | Sequence[Region]]
     code: str | None
     threshold: float

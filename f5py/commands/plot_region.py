@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
@@ -55,7 +54,7 @@ def run(options: PlotRegionOptions) -> None:
     kind = format_of(options.output)
     if kind != "html":
         check_matplotlib("plot-region")
-    check_outputs(replace(options, bam=tuple(_paths(options))))
+    check_outputs(options)
     with complete_output(options.output) as file:
         if options.signals is not None:
             pileup = collect_signals(options)

@@ -224,7 +224,8 @@ def paths_read(options: Options) -> list[str]:
     for name, declared in declarations(type(options)).items():
         value = getattr(options, name)
         if declared.is_input and value:
-            for path in value if declared.repeated else (value,):
+            for given in value if declared.repeated else (value,):
+                path = given.partition("=")[2] if declared.metavar == "NAME=FILE" else given
                 paths += [path, *(f"{path}{suffix}" for suffix in declared.beside)]
     return paths
 

@@ -71,21 +71,23 @@ class PlotRegionOptions(RnaOptions, ModelOptions, SignalOptions, Options):
     """Options of ``f5py plot-region``."""
 
     bam: tuple[str, ...] = option("-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED, repeated=True,
-        unless=("sample",),
+        unless=("sample",), brief="Alignments with MM and ML tags; repeatable",
         help="Alignments (SAM, BAM or CRAM) with MM and ML tags; faster with an index. Repeatable: a panel for "
         "each.")  # fmt: skip
     sample: tuple[str, ...] = option("--sample", group=Group.INPUT, metavar="NAME=FILE", default=(), repeated=True,
         pattern=r"(?s)[^=]+=.+", pattern_words="a name, = and a file, such as control=control.bam",
-        default_words="the sample of the read groups, or the file's name",
+        default_words="the sample of the read groups, or the file's name", brief="Alignments with a name; repeatable",
         help="Alignments with the name of their panel, instead of -b. Repeatable.")  # fmt: skip
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT,
+        brief="Reference in FASTA format, for CRAM or --signals",
         help="Reference in FASTA format; needed for CRAM files and --signals.")  # fmt: skip
     signals: str | None = option("--signals", group=Group.OUTPUT, choices=("samples", "events"),
-        value_may_lack="samples",
+        value_may_lack="samples", brief="Draw signals over the reference instead of calls",
         help="Draw the signals of the reads over the reference instead of calls: their samples, or the means of their "
         "events.")  # fmt: skip
     reads: str | None = option("-r", "--reads", kind=Kind.FILE, group=Group.INPUT,
         beside=BESIDE_READS, default_words="the bases in the alignments",
+        brief="Basecalled reads, for --signals",
         help="Basecalled reads, for --signals.")  # fmt: skip
     genes: str | None = option("--genes", kind=Kind.FILE, group=Group.INPUT,
         help="Genes to draw below the frequencies: BED, GFF or GTF, plain or compressed.")  # fmt: skip
@@ -101,9 +103,10 @@ class PlotRegionOptions(RnaOptions, ModelOptions, SignalOptions, Options):
     min_mapq: int = min_mapq()
     smooth: int | None = option("--smooth", kind=Kind.INTEGER, group=Group.OUTPUT, at_least=1, metavar="SITES",
         default_words="a fortieth of the sites",
+        brief="Sites of the windows of lines",
         help="Draw lines of the means over windows of so many sites; 1 joins the sites.")  # fmt: skip
     read_order: str = option("--read-order", group=Group.OUTPUT, choices=("packed", "mean"), default="packed",
-        help="Pack the reads into rows, or order them by their share of modified calls.")  # fmt: skip
+        brief="Order of the reads", help="Pack the reads into rows, or order them by their share of modified calls.")  # fmt: skip
     max_reads: int = option("--max-reads", group=Group.LIMITS, default=200, at_least=1,
         help="Maximum number of reads of a sample to draw; those that cover most of the locus are chosen.")  # fmt: skip
     max_bases: int = option("--max-bases", kind=Kind.BASES, group=Group.LIMITS, default=1_000_000,
