@@ -106,7 +106,8 @@ class PlotRegionOptions(RnaOptions, ModelOptions, SignalOptions, Options):
         brief="Sites of the windows of lines",
         help="Draw lines of the means over windows of so many sites; 1 joins the sites.")  # fmt: skip
     read_order: str = option("--read-order", group=Group.OUTPUT, choices=("packed", "mean"), default="packed",
-        brief="Order of the reads", help="Pack the reads into rows, or order them by their share of modified calls.")  # fmt: skip
+        brief="Order of the reads",
+        help="Pack the reads into rows, or order them by their share of modified calls.")  # fmt: skip
     max_reads: int = option("--max-reads", group=Group.LIMITS, default=200, at_least=1,
         help="Maximum number of reads of a sample to draw; those that cover most of the locus are chosen.")  # fmt: skip
     max_bases: int = option("--max-bases", kind=Kind.BASES, group=Group.LIMITS, default=1_000_000,
