@@ -58,7 +58,8 @@ class Windows:
                     if name in index:
                         intervals.append((index[name], start, end))
                     elif all_known:
-                        raise InputFileError(f"{place}: there is no contig {name!r} in the BAM file")
+                        known = _instead_of(name, contigs)
+                        raise InputFileError(f"{place}: there is no contig {name!r} in the BAM file; it has {known}")
             else:  # names of contigs have no spaces
                 regions = (_parse_region(one, contigs, all_known) for one in text.split() or [text])
                 intervals += [region for region in regions if region is not None]
