@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -75,12 +74,6 @@ class CallMethylation(MappedReadsRecipe[CallOptions, MethylationStage]):
     def kernels(self, options: CallOptions) -> list[str]:
         calls = ("correlated " if options.is_correlated else "") + ("site calls" if options.per_site else "calls")
         return [calls, *(["calls table"] if options.output_format in ("tsv", "csv") else [])]
-
-    def open(self, options: CallOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
-        loader, chemistry = super().open(options, inputs)
-        if loader.windows is not None:
-            loader.windows.clip_groups = options.window_mode == "clip"
-        return loader, chemistry
 
     def loading(self, options: CallOptions) -> dict[str, Any]:
         """Return how reads are loaded; modBAM needs all records, also those that are passed over."""

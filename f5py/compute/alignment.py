@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from f5py.abea.align import AlignmentLimits
 from f5py.compute.chemistry import Chemistry
@@ -52,6 +52,8 @@ class AlignmentStage:
         Keep the samples after event detection.
     model : PoreModel, optional
         Replaces the model that the options name.
+    means_only, results, finish
+        See `SignalStages`.
     """
 
     #: The subcommand that the stage belongs to.
@@ -65,6 +67,9 @@ class AlignmentStage:
         chemistry: Chemistry,
         keep_samples: bool = False,
         model: PoreModel | None = None,
+        means_only: bool = False,
+        results: str = "",
+        finish: Callable[[ReadBatch, Any], float] | None = None,
     ) -> None:
         self.chemistry = chemistry
         self.model = chemistry.nucleotide_model(options.kmer_model) if model is None else model
@@ -72,12 +77,10 @@ class AlignmentStage:
         self.counts = RunCounts()
         self.pool = WorkerPool(options.threads, part_of_threads(options.threads, 3))
         self._options = options
-        #: Called with the batch after each of `n_parts` parts of the work on it.
-        self.after_part: Callable[[ReadBatch], None] = lambda batch: None
+        self._after_part: Callable[[ReadBatch], None] = lambda batch: None
         #: For a report, if one is wanted.
         self.statistics: RunStatistics | None = None
-        #: Whether the first reads tell if the run is of this chemistry: those of the file do, those of a part do not.
-        self.checks_chemistry = True
+        self._checks_chemistry = True
         self._check = FitCheck(chemistry, self.model.name, options)
         #: Up to the alignment of events to bases.
         self.stages = SignalStages(
@@ -90,6 +93,10 @@ class AlignmentStage:
             QualityLimits(options.min_recalib_events, options.qc_max_var, options.qc_max_events_per_base),
             keep_pairs=options.print_banded_aln,
             keep_samples=keep_samples,
+            means_only=means_only,
+            skip_event_copy=means_only and bool(results),
+            results=results,
+            finish=finish,
             after_part=lambda batch: self.after_part(batch),
         )
         self._backend: Backend = self.stages
@@ -99,6 +106,18 @@ class AlignmentStage:
         self.waits = WaitTimes()
         #: GPUs that may be used, as far as is known before any is started.
         self.n_gpus = 0
+
+    def prepare(self, statistics: RunStatistics | None, checks_chemistry: bool) -> None:
+        """Set what to add results to, and whether the first reads tell if the run is of this chemistry."""
+        self.statistics, self._checks_chemistry = statistics, checks_chemistry
+
+    def tell_parts(self, listener: Callable[[ReadBatch], None]) -> None:
+        """Let a function be called with the batch after each of `n_parts` parts of the work on it."""
+        self._after_part = listener
+
+    def after_part(self, batch: ReadBatch) -> None:
+        """Tell that a part of the work on a batch is done."""
+        self._after_part(batch)
 
     @property
     def facts(self) -> Provenance:
@@ -148,7 +167,7 @@ class AlignmentStage:
 
     def check_batch(self, batch: ReadBatch) -> None:
         """Check a loaded batch; called in order."""
-        if self.checks_chemistry and len(batch):
+        if self._checks_chemistry and len(batch):
             self._check.check_inputs(batch)
             self._check.check_letters(batch)
 
@@ -162,7 +181,7 @@ class AlignmentStage:
         """Check the chemistry by a computed batch and count its reads; called in order."""
         if len(batch) == 0:
             return
-        if self.checks_chemistry:
+        if self._checks_chemistry:
             self._check.check_fit(batch)
         self.count(batch, self.counts, self.statistics)
 

@@ -33,14 +33,15 @@ class EventalignStage(AlignmentStage):
         self, options: EventalignOptions, chemistry: Chemistry, windows: Windows | None, keep_map: bool = False
     ) -> None:
         shows_samples = not (options.paf or options.sam or options.m6anet)
-        super().__init__(options, chemistry, shows_samples and (options.samples or options.collapse_events))
+        super().__init__(
+            options, chemistry, shows_samples and (options.samples or options.collapse_events), results="rows",
+            finish=lambda batch, share: align_events(batch, self.model, self.pool, windows, share),
+        )  # fmt: skip
         self.times.seconds["HMM"] = 0.0
         self._keep_map = keep_map
         self._is_marked = options.mark_deletions
         self._is_compared = options.mark_kmers
         self._trim = trimmed(self.model.k, options.kmer_view)
-        self.stages.results = "rows"
-        self.stages.finish = lambda batch, share: align_events(batch, self.model, self.pool, windows, share)
 
     def compute(self, batch: ReadBatch) -> None:
         super().compute(batch)

@@ -50,7 +50,10 @@ class MethylationStage(AlignmentStage):
         if options.rescale is None and options.is_correlated:
             options = replace(options, rescale=chemistry == R10_DNA)
         self.models = methylation_models(options, chemistry)
-        super().__init__(options, chemistry)
+        # The second scores after --rescale are of fits that a GPU does not have: the CPU threads compute them of the
+        # events that it has aligned.
+        results = "" if options.rescale else "sites" if options.per_site else "calls"
+        super().__init__(options, chemistry, means_only=not options.print_events, results=results, finish=self._call)
         self.times.seconds["HMM"] = 0.0
         try:
             for _, model in self.models:
@@ -64,13 +67,7 @@ class MethylationStage(AlignmentStage):
         self._windows = windows
         self._threshold = options.threshold
         self._per_site = options.per_site
-        self.stages.means_only = not options.print_events
         self._rescales = bool(options.rescale)
-        # The second scores after --rescale are of fits that a GPU does not have: the CPU threads compute them of the
-        # events that it has aligned.
-        self.stages.results = "" if options.rescale else "sites" if options.per_site else "calls"
-        self.stages.skip_event_copy = self.stages.means_only and bool(self.stages.results)
-        self.stages.finish = self._call
         self._keep_cigar = options.modbam is not None
         self._covered = OverlappingCalls() if options.skip_overlaps else None
 

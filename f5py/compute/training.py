@@ -115,9 +115,8 @@ class UnlabeledStage(AlignmentStage):
         regions: Windows | None,
         contig_numbers: NDArray[np.int64],
     ) -> None:
-        super().__init__(options, chemistry)
+        super().__init__(options, chemistry, means_only=True)
         self.times.seconds["HMM"] = 0.0
-        self.stages.means_only = True
         self._motif, self._regions, self._contig_numbers = motif, regions, contig_numbers
         self._extracted: dict[int, SingleSiteWindows] = {}
         self.windows: list[SingleSiteWindows] = []

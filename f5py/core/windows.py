@@ -23,17 +23,16 @@ class Windows:
         Contig index, 0-based start and exclusive end, in any order, clipped to BAM's largest position, 2**31 - 1.
     is_region : bool
         They are a samtools region, which some commands bound differently from a BED file.
-
-    Attributes
-    ----------
-    clip_groups : bool
+    clips_groups : bool
         A group of sites belongs to a window only as a whole, otherwise by its start, so that adjacent windows have each
         group once.
     """
 
-    def __init__(self, intervals: list[tuple[int, int, int]], is_region: bool = False) -> None:
+    def __init__(
+        self, intervals: list[tuple[int, int, int]], is_region: bool = False, clips_groups: bool = False
+    ) -> None:
         self.is_region = is_region
-        self.clip_groups = False
+        self._clips_groups = clips_groups
         limits = [(contig, min(start, _END), min(end, _END)) for contig, start, end in intervals]
         contig, start, end = np.array(sorted(limits), np.int64).reshape(-1, 3).T
         # the largest end so far; a contig's first start exceeds those of previous contigs
@@ -45,7 +44,9 @@ class Windows:
         self._start_places, self._end_places = sort_keys(self._contigs, self._starts), reach[is_last]
 
     @classmethod
-    def parse(cls, texts: Sequence[str], contigs: list[str], all_known: bool = True) -> Windows:
+    def parse(
+        cls, texts: Sequence[str], contigs: list[str], all_known: bool = True, clips_groups: bool = False
+    ) -> Windows:
         """Parse ``-w``: ``.bed`` files, and space-separated regions such as ``chr1:1,001-2,000``.
 
         Without `all_known`, those on other contigs are left out.
@@ -64,7 +65,7 @@ class Windows:
                 regions = (_parse_region(one, contigs, all_known) for one in text.split() or [text])
                 intervals += [region for region in regions if region is not None]
         intervals = list(dict.fromkeys(intervals))
-        return cls(intervals, is_region=len(intervals) == 1 and not texts[0].endswith(".bed"))
+        return cls(intervals, len(intervals) == 1 and not texts[0].endswith(".bed"), clips_groups)
 
     def with_previous_end(self) -> Iterator[tuple[int, int, int, int]]:
         """Yield (contig index, start, end, end of the previous window on the contig or 0), in order."""
@@ -112,7 +113,7 @@ class Windows:
         self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
         """Return which groups of sites, by first and last one, belong to a window."""
-        return self.contain(contig, first, last if self.clip_groups else first)
+        return self.contain(contig, first, last if self._clips_groups else first)
 
     def contain(
         self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]

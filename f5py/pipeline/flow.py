@@ -111,7 +111,7 @@ def process(
             source.stop()
             stage.stop()
 
-        stage.after_part = lambda batch: bar.advance(part_of(batch))
+        stage.tell_parts(lambda batch: bar.advance(part_of(batch)))
         try:
             run_pipeline(
                 load(), compute, write_and_advance, settle=count_batch, stop=stop, n_lanes=n_lanes, waits=stage.waits

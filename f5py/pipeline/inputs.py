@@ -78,7 +78,8 @@ def open_inputs(
     given, options = options, with_local_inputs(options, inputs)
     alignments = open_alignments(options)
     inputs.callback(alignments.close)
-    windows = Windows.parse(options.window, alignments.contigs) if options.window else None
+    clips_groups = getattr(options, "window_mode", None) == "clip"
+    windows = Windows.parse(options.window, alignments.contigs, clips_groups=clips_groups) if options.window else None
     if windows is not None:
         region = " ".join(options.window)
         alignments.check_index()
@@ -97,10 +98,8 @@ def open_inputs(
     pool = WorkerPool(loading_threads(options))
     inputs.callback(pool.close)
     signals = signals_of(options, inputs)
-    if (use_pool := getattr(signals, "use_pool", None)) is not None:
-        use_pool(pool)
-    if hasattr(signals, "leaves_packed"):
-        signals.leaves_packed = True  # they are expanded where they are copied for a GPU or events are looked for
+    # samples are expanded where they are copied for a GPU or events are looked for
+    signals.use_pool(pool, leaves_packed=True)
     # of the signals' own reads, if the basecaller has split all of these
     run_info = signals.run_info(reads.first_names(READS_FOR_RUN_INFO)) or signals.run_info(
         signals.first_names(READS_FOR_RUN_INFO)

@@ -327,7 +327,7 @@ class Loader:
 
     def _signals(self, names: Names, parents: Names, columns: RecordColumns) -> SignalBlock:
         """Read the signals of a batch's reads, under a lock for single-threaded sources."""
-        with nullcontext() if getattr(self.signals, "is_concurrent", False) else self._signals_lock:
+        with nullcontext() if self.signals.is_concurrent else self._signals_lock:
             return fetch_split(self.signals, names, parents, columns.split_start, columns.split_length)
 
     def _share(self, cut: BatchRecords, columns: RecordColumns) -> float | None:

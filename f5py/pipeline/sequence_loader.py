@@ -183,7 +183,7 @@ class SequenceLoader:
         """Read the signals of a batch; called in several threads."""
         number, part, (names, bases, base_offsets) = cut
         started = time.perf_counter()
-        with self._lock if not getattr(self._signals, "is_concurrent", False) else nullcontext():
+        with self._lock if not self._signals.is_concurrent else nullcontext():
             signals = name_duplex_reads(self._signals.fetch(names), names)
         batch = unmapped_batch(number, names, bases, base_offsets, signals)
         batch.part = part

@@ -79,7 +79,7 @@ def _ended(
     given = options
     with ExitStack() as workers, ExitStack() as inputs:
         loader, stage = open_run(recipe, options, of_all, workers, inputs)
-        stage.statistics = recipe.statistics(options, loader)
+        stage.prepare(recipe.statistics(options, loader), job is None or job.checks_chemistry)
         warnings = workers.enter_context(console.recorded_warnings())
         if job is None or job.checks_chemistry:  # once in a run
             console.note(recipe.who, stage.facts.line if options.verbose else stage.facts.short_line)
@@ -95,7 +95,6 @@ def _ended(
                 write, finish = sinks.write, sinks.finish
             else:
                 left = job.left
-                stage.checks_chemistry = job.checks_chemistry
                 write, finish = outputs_of_parts(
                     job.plan, job.parts_of(loader), stage, outputs,
                     lambda part: Sinks(recipe.sinks(run), part), lambda: recipe.statistics(options, loader),

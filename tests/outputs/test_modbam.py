@@ -129,7 +129,7 @@ def test_only_groups_inside_of_a_window_are_listed():
     windows = Windows.parse(["chr1:4-22"], ["chr1"])
     # the group at 2 and 7 starts before the window, that at 16 and 22 ends after it
     assert listed_tags(modification_tags(batch, CPG, "read", windows), 0)[0][1] == "C+m?,3,1,0;"
-    windows.clip_groups = True
+    windows = Windows.parse(["chr1:4-22"], ["chr1"], clips_groups=True)
     assert listed_tags(modification_tags(batch, CPG, "read", windows), 0)[0][1] == "C+m?,3;"
 
 

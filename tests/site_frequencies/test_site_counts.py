@@ -242,7 +242,7 @@ def test_calls_of_a_batch_are_expanded_and_rounded_as_printed() -> None:
 def test_only_calls_inside_of_windows_are_expanded() -> None:
     windows = Windows([(1, 100, 109), (1, 110, 120), (0, 12, 13)])
     assert expand_calls(_batch(), motif_named("cpg"), windows).position.tolist() == [106, 109, 116, 12]
-    windows.clip_groups = True
+    windows = Windows([(1, 100, 109), (1, 110, 120), (0, 12, 13)], clips_groups=True)
     assert expand_calls(_batch(), motif_named("cpg"), windows).position.tolist() == [116, 12]
 
 
@@ -251,8 +251,8 @@ def test_only_calls_inside_of_windows_are_expanded() -> None:
 def test_windows_hold_the_calls_that_start_or_lie_in_one_of_them(data: st.DataObject) -> None:
     position = st.integers(0, 40)
     intervals = data.draw(st.lists(st.tuples(st.integers(0, 3), position, position), max_size=8))
-    windows = Windows([(contig, min(a, b), max(a, b) + 1) for contig, a, b in intervals])
-    windows.clip_groups = data.draw(st.booleans())
+    clips = data.draw(st.booleans())
+    windows = Windows([(contig, min(a, b), max(a, b) + 1) for contig, a, b in intervals], clips_groups=clips)
     n_calls = np.array(data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=6)))
     capacity = n_calls + data.draw(st.integers(0, 2))
     contig = np.array([data.draw(st.integers(0, 3)) for _ in n_calls], np.int32)
@@ -267,7 +267,7 @@ def test_windows_hold_the_calls_that_start_or_lie_in_one_of_them(data: st.DataOb
     for read, n in enumerate(n_calls.tolist()):
         for call in range(offsets[read], offsets[read] + n):
             expected[call] = any(
-                on == contig[read] and start <= first[call] < end and (last[call] < end or not windows.clip_groups)
+                on == contig[read] and start <= first[call] < end and (last[call] < end or not clips)
                 for on, start, end in zip(*windows.bounds(), strict=True)
             )
     np.testing.assert_array_equal(calls_inside(batch, windows), expected)

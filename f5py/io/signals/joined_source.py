@@ -24,14 +24,11 @@ class JoinedSource(SignalSource):
 
     @property
     def is_concurrent(self) -> bool:
-        """Whether `fetch` may be called in several threads."""
-        return all(getattr(source, "is_concurrent", False) for source in self._sources)
+        return all(source.is_concurrent for source in self._sources)
 
-    def use_pool(self, pool: WorkerPool) -> None:
-        """Read with these threads, while they exist, in place of own ones."""
+    def use_pool(self, pool: WorkerPool, leaves_packed: bool = False) -> None:
         for source in self._sources:
-            if (use_pool := getattr(source, "use_pool", None)) is not None:
-                use_pool(pool)
+            source.use_pool(pool)
 
     def has_reads(self, names: Sequence[str]) -> NDArray[np.bool_]:
         return self._owners(names) >= 0

@@ -157,15 +157,27 @@ class SignalBlock:
 
 
 class SignalSource(Protocol):
-    """Protocol of signal sources.
-
-    For one thread at a time, unless an attribute ``is_concurrent`` is true: then `fetch` may run in several.
-    """
+    """Protocol of signal sources, with the answers of those for one thread at a time that use no threads."""
 
     @property
     def kind(self) -> Kind:
         """Format of the files, for reports."""
         ...
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether `fetch` may be called in several threads."""
+        return False
+
+    def use_pool(self, pool: WorkerPool, leaves_packed: bool = False) -> None:
+        """Read with these threads, while they exist, in place of own ones.
+
+        Parameters
+        ----------
+        leaves_packed : bool
+            Leave expansion to the user of a block; see `SignalBlock.packed`.
+        """
+        return
 
     def has_reads(self, names: Sequence[str]) -> NDArray[np.bool_]:
         """Return which reads the files list."""

@@ -26,8 +26,6 @@ class SourcePool(IndexedSource):
         Limit of all sources.
     """
 
-    is_concurrent = True
-
     def __init__(
         self,
         sources: Sequence[SignalSource],
@@ -44,6 +42,10 @@ class SourcePool(IndexedSource):
         self._free: queue.SimpleQueue[SignalSource] = queue.SimpleQueue()
         for source in sources:
             self._free.put(source)
+
+    @property
+    def is_concurrent(self) -> bool:
+        return True
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         source = self._take()

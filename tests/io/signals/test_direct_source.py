@@ -69,14 +69,14 @@ def test_all_is_read_here(files, n_at_once):
     source.close()
 
 
-def test_samples_that_stay_packed(files, tmp_path):
+def test_samples_that_stay_packed(files, tmp_path, pool):
     """They can be expanded anywhere, also those of several pieces; reads that the library has read are not packed."""
     source = open_signals(None, pod5=[str(files)], n_threads=2)
     names = _names(_reads())[::-1]
     expected = source.fetch(names)
     assert expected.packed is None
     assert isinstance(source, DirectPod5Source)
-    source.leaves_packed = True
+    source.use_pool(pool, leaves_packed=True)
     block = source.fetch(names)
     assert block.packed is not None
     stored = block.packed.stored
@@ -95,7 +95,7 @@ def test_samples_that_stay_packed(files, tmp_path):
     source.close()
     source = open_signals(None, pod5=[str(tmp_path)])
     assert isinstance(source, DirectPod5Source)
-    source.leaves_packed = True
+    source.use_pool(pool, leaves_packed=True)
     names.insert(2, pod5_name("plain"))
     _is_same_as_of_library(tmp_path, source, names)
     source.close()
@@ -144,7 +144,7 @@ def test_a_lent_pool(files):
         source.fetch(names)
 
 
-def test_damage_is_told_as_the_library_tells_it(files):
+def test_damage_is_told_as_the_library_tells_it(files, pool):
     name = pod5_name("calm")
     path = next(path for path in files.glob("*.pod5") if name in Pod5Source.from_path(path)._paths)
     data = bytearray(path.read_bytes())
@@ -160,7 +160,7 @@ def test_damage_is_told_as_the_library_tells_it(files):
     assert list(block.problems) == [len(names) - 2]
     assert "has damaged signal data" in block.problems[len(names) - 2]
     assert isinstance(source, DirectPod5Source)
-    source.leaves_packed = True
+    source.use_pool(pool, leaves_packed=True)
     _is_same_as_of_library(files, source, [name, *names, name])
     source.close()
 

@@ -58,7 +58,7 @@ def test_real_files_of_every_version(shared_data, tmp_path, capfd):
     assert n_reads == 62
 
 
-def test_packed_samples_can_be_expanded_anywhere(shared_data, tmp_path):
+def test_packed_samples_can_be_expanded_anywhere(shared_data, tmp_path, pool):
     n_packed = 0
     for path in sorted((shared_data / "format_zoo" / "slow5").iterdir()):
         if path.name in DEFECTIVE:
@@ -66,7 +66,7 @@ def test_packed_samples_can_be_expanded_anywhere(shared_data, tmp_path):
         source = Slow5Source(linked(tmp_path, path), 2)
         names = list(source.names())
         expected = source.fetch(names)
-        source.leaves_packed = True
+        source.use_pool(pool, leaves_packed=True)
         block = source.fetch(names)
         source.close()
         assert expected.packed is None

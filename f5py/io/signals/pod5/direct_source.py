@@ -44,11 +44,6 @@ class DirectPod5Source(IndexedSource):
         For zstd.
     n_threads : int
         Own threads, unless others are lent.
-
-    Attributes
-    ----------
-    leaves_packed : bool
-        Leave expansion to the user of a block; see `SignalBlock.packed`.
     """
 
     def __init__(
@@ -60,7 +55,7 @@ class DirectPod5Source(IndexedSource):
         n_threads: int = 1,
     ) -> None:
         super().__init__(paths, "pod5")
-        self.leaves_packed = False
+        self._leaves_packed = False
         self._places = places
         self._start_others = start_others
         self._called = called
@@ -72,12 +67,11 @@ class DirectPod5Source(IndexedSource):
 
     @property
     def is_concurrent(self) -> bool:
-        """Whether `fetch` may be called in several threads."""
-        return getattr(self._places, "is_concurrent", False)
+        return self._places.is_concurrent
 
-    def use_pool(self, pool: WorkerPool) -> None:
-        """Read with these threads, while they exist, in place of own ones."""
+    def use_pool(self, pool: WorkerPool, leaves_packed: bool = False) -> None:
         self._threads.lend(pool)
+        self._leaves_packed = leaves_packed
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         names = list(names)
@@ -99,12 +93,12 @@ class DirectPod5Source(IndexedSource):
         is_good = got.codes == 0
         left[owners[~is_good]] = True
         offsets = offsets_of(np.where(left, 0, n_samples))
-        empty = np.empty if self.leaves_packed and not left.any() else recycled_array
+        empty = np.empty if self._leaves_packed and not left.any() else recycled_array
         samples = empty(int(offsets[-1]), np.int16)
         block = SignalBlock.from_calibration(samples, offsets, found.calibration(), found.problems)
         first = np.searchsorted(owners, np.arange(len(names) + 1))
         block.packed = PackedSignals(StoredSamples(got.values, first, got.places, pieces[:, 2].copy(), got.is_packed))
-        if left.any() or not self.leaves_packed:
+        if left.any() or not self._leaves_packed:
             block.expand(self._threads.workers())
         return self._with_others(block, np.flatnonzero(left), names) if left.any() else block
 
@@ -151,7 +145,7 @@ class DirectPod5Source(IndexedSource):
             if self._others is None:
                 self._others = self._start_others()
         others = self._others
-        with nullcontext() if getattr(others, "is_concurrent", False) else self._others_lock:
+        with nullcontext() if others.is_concurrent else self._others_lock:
             read = others.fetch([names[i] for i in left.tolist()])
         if len(left) == len(names):
             return read

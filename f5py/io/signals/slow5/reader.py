@@ -85,7 +85,7 @@ class Slow5Source(SignalSource):
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1, not {n_threads}")
         self.path = path
-        self.leaves_packed = False
+        self._leaves_packed = False
         self._threads = BorrowedPool(n_threads)
         self._density = _FIRST_DENSITY  # elements of `DecodedRecords.scratch` per byte of the last records
         self._file: RecordFile | None = None
@@ -106,12 +106,11 @@ class Slow5Source(SignalSource):
 
     @property
     def is_concurrent(self) -> bool:
-        """Whether `fetch` may be called in several threads."""
         return self._remote is None
 
-    def use_pool(self, pool: WorkerPool) -> None:
-        """Read with these threads, while they exist, in place of own ones."""
+    def use_pool(self, pool: WorkerPool, leaves_packed: bool = False) -> None:
         self._threads.lend(pool)
+        self._leaves_packed = leaves_packed
 
     def has_reads(self, names: Sequence[str]) -> NDArray[np.bool_]:
         return self._rows(Names.of(names)) >= 0
@@ -124,10 +123,10 @@ class Slow5Source(SignalSource):
         codes = got.codes.tolist()
         causes = {i: cause(codes[i]) for i in np.flatnonzero(got.codes).tolist()}
         got.n_samples[got.codes != 0] = -1
-        places, empty = [self.path] * len(names), np.empty if self.leaves_packed else recycled_array
+        places, empty = [self.path] * len(names), np.empty if self._leaves_packed else recycled_array
         block = SignalBlock.empty(names, places, got.n_samples, got.calibration, causes, empty)
         block.packed = PackedSignals(got.stored)
-        if not self.leaves_packed:
+        if not self._leaves_packed:
             block.expand(self._threads.workers())
         return block
 
