@@ -115,7 +115,7 @@ such files. Prints the samples of every k-mer.
         "List the calls of single reads, base by base.",
         """List the calls of single reads: a row for each read, base and modification.
 
-FILE is BAM, SAM or CRAM with MM and ML tags, as written by call-methylation --modbam, dorado and others, or a table
+FILE is BAM, SAM or CRAM with MM and ML tags, as call-methylation, dorado and others write it, or a table
 of call-methylation.
 """,
         (

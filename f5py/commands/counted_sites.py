@@ -49,10 +49,10 @@ class Inputs(NamedTuple):
     beginning: bytes  # what has been read of standard input
 
     @classmethod
-    def of(cls, paths: Sequence[str]) -> Inputs:
+    def of(cls, paths: Sequence[str], command: str = "meth-freq") -> Inputs:
         """Determine the common kind of some inputs."""
         if list(paths) == ["-"]:
-            console.note("meth-freq", "Scanning the input from stdin ...")
+            console.note(command, "Scanning the input from stdin ...")
         beginning, content = beginning_of_input(_MAGIC) if "-" in paths else (b"", b"")
         kinds = {_kind_of(path, content) for path in paths}
         if len(kinds) > 1:

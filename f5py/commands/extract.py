@@ -74,7 +74,7 @@ def run(options: ExtractOptions, take: Callable[[Any], None] | None = None) -> N
     paths = list(options.inputs) or ["-"]
     check_read_once(paths)
     with inputs_in_use(paths):
-        inputs = Inputs.of(paths)
+        inputs = Inputs.of(paths, "extract")
         if inputs.kind == BEDMETHYL:
             raise UsageError(
                 f"{display_name(paths[0])}: bedMethyl has counts of sites, not calls of reads; give modBAM"
@@ -182,7 +182,7 @@ def _of_tables(
     motif, n_undefined = chosen_motif(options), 0
     wanted = ("chromosome", "strand", "start", "end", "read_name", "log_lik_ratio", "num_motifs", "sequence")
     with progress("bytes", size_of(inputs.paths)) as bar:
-        for batch in read_calls(inputs.paths, wanted, bar.advance, motif.name):
+        for batch in read_calls(inputs.paths, wanted, bar.advance, motif.name, inputs.beginning):
             if missing := [name for name in ("strand", "sequence") if name not in batch.schema.names]:
                 raise InputFileError(
                     f"{display_name(inputs.paths[0])}: has no column {missing[0]}; call with --meth-out-version 2"

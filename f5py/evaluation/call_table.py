@@ -77,6 +77,7 @@ def read_calls(
     wanted: Sequence[str],
     advance: Callable[[int], object] = lambda size: None,
     motif: str | None = None,
+    beginning: bytes = b"",
 ) -> Iterator[Any]:
     """Read tables of calls, plain, compressed or Parquet, as `pyarrow.RecordBatch` pieces.
 
@@ -86,11 +87,13 @@ def read_calls(
         Columns, named as in f5c; ``strand`` is optional in tables.
     motif : str, optional
         Rows to select from tables of several motifs.
+    beginning : bytes, optional
+        Bytes already read from standard input.
     """
     check_read_once(paths)
     import_arrow("tables of calls")
     for path in paths:
-        with open_bytes(path, advance) as source:
+        with open_bytes(path, advance, beginning if path == "-" else b"") as source:
             yield from _batches(source, display_name(path), wanted, motif)
 
 

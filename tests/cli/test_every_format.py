@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from f5py.cli.commands import COMMANDS
+from f5py.cli.doors import options_of
 from f5py.commands import train
 from f5py.io.signals.source import CALIBRATION
 from f5py.options import Kind, declarations
@@ -142,7 +143,7 @@ def without_places(command: str, table: bytes) -> bytes:
 
 def test_all_commands_that_read_signals_are_here():
     takes_signals = {"slow5", "signals"}
-    named = {one.name for one in COMMANDS.values() if takes_signals & set(declarations(one.options))}
+    named = {one.name for one in COMMANDS.values() if takes_signals & set(declarations(options_of(one.name)))}
     assert set(SIGNAL_COMMANDS) == named - {"index"}  # which every test begins with
 
 
@@ -219,7 +220,7 @@ def test_all_commands_that_read_tables_are_here():
     named = {
         one.name
         for one in COMMANDS.values()
-        if any(declared.kind in (Kind.FILE, Kind.PATH) for field, declared in declarations(one.options).items()
+        if any(declared.kind in (Kind.FILE, Kind.PATH) for field, declared in declarations(options_of(one.name)).items()
                if field in fields)
     }  # fmt: skip
     assert {use.split()[0] for use in TABLE_USES} == named

@@ -152,8 +152,9 @@ def _map(options: MapOptions, ready: MappingReference, times: MapTimes, statisti
         mapper: Mapper | DarwinMapper
         if ready.settings.darwin is None:
             junctions = None
-            if options.junctions is not None and options.is_spliced:
-                junctions = read_junctions(options.junctions, ready.index)
+            if options.junctions is not None:
+                annotated = read_junctions(options.junctions, ready.index)
+                junctions = annotated if options.is_spliced else None
             mapper = Mapper.of(ready.index, ready.settings, pool, ready.fm_index, junctions)
         else:
             mapper = DarwinMapper.of(ready.index, ready.settings, pool)

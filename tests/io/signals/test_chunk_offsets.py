@@ -137,7 +137,7 @@ def test_the_files_of_a_read_are_those_that_are_named(folder):
 
 
 def test_samples_beyond_all_measure(folder, monkeypatch):
-    for module in ("reader", "places"):
+    for module in ("reader", "chunk_offsets"):
         monkeypatch.setattr(f"f5py.io.signals.pod5.{module}.MAX_SAMPLES", 100)
     names = [pod5_name(read.name) for read in _made(20)]
     paths = [str(folder / "0.pod5")] * len(names)
