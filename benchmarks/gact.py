@@ -71,17 +71,17 @@ def main() -> None:
     ready = load_reference(MapOptions(reference=reads, reads=(reads,), preset="darwin", threads=arguments.threads))
     pool, scalar_pool = WorkerPool(arguments.threads), WorkerPool(arguments.scalar_threads)
     mapper = DarwinMapper.of(ready.index, ready.settings, pool)
-    index, integers = mapper.index, mapper.integers
-    strands = ReadStrands.of(index.bases, index.offsets, pool, 0)
+    index, targets, integers = mapper.index, mapper.targets, mapper.integers
+    strands = ReadStrands.of(targets.bases, index.offsets, pool, 0)
     table = find_candidates_of(strands, np.arange(len(index.names)), index, integers, pool, 0)
     one = Extensions.of(strands.codes, index.offsets, table)
     part = Extensions.of(strands.codes, index.offsets, table[:: arguments.scalar_part].copy())
     few = Extensions.of(strands.codes, index.offsets, table[:40].copy())
     for plain in (False, True):
-        extend_all(few, index, integers, pool, plain)  # both are compiled now
+        extend_all(few, targets, integers, pool, plain)  # both are compiled now
 
     batches = _batches(one, arguments.times, arguments.at_once)
-    gpu = GpuTiles(open_device(0), index, integers, pool, _BATCH_BASES)
+    gpu = GpuTiles(open_device(0), targets, integers, pool, _BATCH_BASES)
     gpu.compute(batches[0])
     names = {"gact_extend": gpu._function}
     watches = _Stopwatches(names)
@@ -92,11 +92,11 @@ def main() -> None:
         kernels.append(watches.take())
     assert not gpu.is_broken
     found = [batch.results.copy() for batch in batches]
-    on_cpu = _seconds(lambda batch: extend_all(batch, index, integers, pool), batches[:1]) * len(batches)
+    on_cpu = _seconds(lambda batch: extend_all(batch, targets, integers, pool), batches[:1]) * len(batches)
     for results in found:
         assert np.array_equal(results, batches[0].results), "the GPU's alignments are others"
     started = time.perf_counter()
-    extend_all(part, index, integers, scalar_pool, True)
+    extend_all(part, targets, integers, scalar_pool, True)
     of_part = time.perf_counter() - started
     assert np.array_equal(part.results, batches[0].results[: len(table)][:: arguments.scalar_part])
     n_tiles = _tiles_of(found[0]) * len(batches)

@@ -12,7 +12,8 @@
 
 #define WARPS 4  // of a block
 #define THREADS (WARPS * LANES)
-#define COUNT_BITS 28  // of an entry of the table: number of places; the others say where they begin
+#define COUNT_BITS 28  // of a look-up's result: number of places; the others say where they begin
+#define BUCKET_BITS 12  // of a key that come first in the index of a bucket
 #define COUNT_MASK ((1ll << COUNT_BITS) - 1)
 // Flags of an entry: the seed is next to one with the same k-mer, or is not used.
 #define TANDEM (1ll << 62)
@@ -126,12 +127,19 @@ __device__ __forceinline__ int most_alike(
 }
 
 // Entry of a k-mer in the index; 0 if that has none.
-__device__ __forceinline__ long long look_up(const uint64* table, uint64 slot_mask, uint64 key) {
-    for (uint64 slot = key & slot_mask;; slot = (slot + 1) & slot_mask) {
-        const uint64 found = __ldg(table + 2 * slot);
-        if (found == key) return (long long)__ldg(table + 2 * slot + 1);
-        if (found == NONE) return 0;
+__device__ __forceinline__ long long look_up(
+    const unsigned* directory, const uint64* entries, int bits, uint64 key) {
+    const int first = min(bits, BUCKET_BITS), spread = bits - first;
+    const uint64 bucket = key & ((1ull << first) - 1);
+    const uint64 slot = bucket << spread | (key >> first & ((1ull << spread) - 1));
+    const unsigned end = __ldg(directory + slot + 1);
+    for (unsigned e = __ldg(directory + slot); e < end; ++e) {
+        const uint64 entry = __ldg(entries + e);
+        if (entry >> 32 != key >> bits) continue;
+        const uint64 start = entry & 0xffffffffu, n = (__ldg(entries + e + 1) & 0xffffffffu) - start;
+        return (long long)(start << COUNT_BITS | (n < COUNT_MASK ? n : COUNT_MASK));
     }
+    return 0;
 }
 
 // Drop seeds with more than `mid_occ` places, but for the rarest of a long stretch without others; by one thread.
@@ -187,7 +195,7 @@ __device__ __forceinline__ int covered_by_dropped(const long long* entries, cons
 extern "C" __global__ void __launch_bounds__(THREADS) seeds_find(
     const unsigned char* __restrict__ all_bases, const int* __restrict__ offsets, const int n_reads, const int k,
     const int w, const int mid_occ, const float fraction, const int occ_dist, const int max_max_occ,
-    const unsigned long long* __restrict__ table, const unsigned long long slot_mask,
+    const unsigned* __restrict__ directory, const unsigned long long* __restrict__ index_entries, const int bits,
     unsigned long long* __restrict__ all_keys, int* __restrict__ all_listed, long long* __restrict__ all_entries,
     int* __restrict__ all_places, int* __restrict__ all_found) {
     __shared__ unsigned buckets[WARPS][LANES * BUCKETS_OF_LANE];
@@ -220,7 +228,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) seeds_find(
             int place = 0;
             if (i < n_listed) {
                 const uint64 key = keys[listed[i]];
-                entry = look_up(table, slot_mask, key >> 1);
+                entry = look_up(directory, index_entries, bits, key >> 1);
                 if (entry != 0) {
                     any_frequent |= (entry & COUNT_MASK) > mid_occ;
                     place = listed[i] << 1 | (int)(key & 1);

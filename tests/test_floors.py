@@ -43,10 +43,7 @@ def room_of(path: Path) -> str:
 
 
 #: What the mapper imports from the rest.
-MAPPING_NEEDS = {
-    "compute", "core", "errors", "io", "jit", "messages", "options", "outputs", "pipeline", "reports", "text",
-    "threads",
-}  # fmt: skip
+MAPPING_NEEDS = {"compute", "core", "errors", "io", "jit", "messages", "options", "reports", "text", "threads"}
 #: Wings of io in order: none imports a later one.
 IO_WINGS = ("bytes", "files", "remote", "arrow", "reads", "bam", "sequences", "signals")
 

@@ -217,11 +217,13 @@ def _point_at_nothing(descriptor: int) -> None:
 
 
 def _exit(status: int) -> NoReturn:
-    run, opening = (sys.modules.get(f"f5py.{name}") for name in ("pipeline.runner", "compute.gpu.device"))
+    run, opening = (sys.modules.get(f"f5py.{name}") for name in ("threads.pipeline", "compute.gpu.device"))
     is_stuck = False
     if status and run is not None and run.stages_running():
+        from f5py.io.files.atomic_write import finish_pending
+
         is_stuck = True
-        run.finish_pending()
+        finish_pending()
     elif status and sys.stdout is not None:
         try:
             sys.stdout.flush()

@@ -12,16 +12,17 @@ from f5py.compute.diagnosis import RunCounts
 from f5py.compute.methylation import MethylationStage, motifs_of
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import UsageError
+from f5py.io.bam.program_line import header_with_program
+from f5py.io.output_checks import check_outputs
 from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import OF_SITES, kind_among
 from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_sinks import CallsTable, ModbamTags, SitesOfCalls
 from f5py.outputs.column_sinks import CallbackSink, ParquetSink
-from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
 from f5py.outputs.sites.bedmethyl import check_can_write
-from f5py.pipeline.inputs import check_outputs, paths_of_inputs
+from f5py.pipeline.inputs import paths_of_inputs
 from f5py.pipeline.loader import Loader
 from f5py.runs.map_then_run import run_of_alignments
 from f5py.runs.recipe import MappedReadsRecipe, Run, TableCallback, failed_reads

@@ -13,6 +13,7 @@ from f5py.io.arrow.arrow import import_arrow
 from f5py.io.arrow.table_file import write_table
 from f5py.io.arrow.text_input import check_read_once, size_of
 from f5py.io.files.output import display_output
+from f5py.io.output_checks import check_outputs
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning, obeys_strict
@@ -20,7 +21,6 @@ from f5py.options.declaration import declarations
 from f5py.options.output_names import is_alignments, kind_among
 from f5py.options.shared import LimitOptions
 from f5py.options.signal_commands import CompareOptions, EventalignOptions
-from f5py.pipeline.inputs import check_outputs
 from f5py.threads.pool import WorkerPool
 
 _OF_READS = ("reads", "slow5", "pod5", "fast5")

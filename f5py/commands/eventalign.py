@@ -15,6 +15,8 @@ from f5py.compute.events_on_reference import EventalignStage
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, UsageError
+from f5py.io.bam.program_line import header_with_program
+from f5py.io.output_checks import check_outputs
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import kind_among
@@ -30,9 +32,7 @@ from f5py.outputs.events.events_sinks import EventBam, EventPaf, M6anetSites, Re
 from f5py.outputs.events.m6anet_sites import path_of_json
 from f5py.outputs.events.table_columns import TableLayout
 from f5py.outputs.formatted_text import FormattedText
-from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
-from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
 from f5py.runs.map_then_run import run_of_alignments
 from f5py.runs.outcome import Outcome, RunContext

@@ -8,12 +8,12 @@ import numpy as np
 
 from f5py.errors import SignalError
 from f5py.io.files.table_output import open_table
+from f5py.io.output_checks import check_outputs
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.signals import open_signals
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.signal_commands import CheckOptions
-from f5py.pipeline.inputs import check_outputs
 from f5py.text.encoding import encoded
 
 _WHO = "fast5_check"

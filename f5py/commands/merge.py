@@ -8,12 +8,12 @@ from f5py.errors import UsageError
 from f5py.io.arrow.text_input import check_read_once
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import display_output
+from f5py.io.output_checks import check_outputs
 from f5py.messages import console
 from f5py.options.output_names import OF_SITES, kind_of_name, kind_of_output
 from f5py.options.part_commands import JoinOptions
 from f5py.outputs.merge.merged_modbam import merge_modbams
 from f5py.outputs.merge.merged_tables import merge_bedmethyls, merge_parquets, merge_texts
-from f5py.pipeline.inputs import check_outputs
 
 _WHO = "merge"
 

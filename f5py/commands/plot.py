@@ -27,6 +27,7 @@ from f5py.io.bam.bam_records import encode_chunks, overlaps
 from f5py.io.bam.modifications.modification_calls import read_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.files.complete_file import complete_output
+from f5py.io.output_checks import check_outputs
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.reads.read_list import ReadList
 from f5py.io.reads.reference import Reference
@@ -39,7 +40,7 @@ from f5py.options.input_names import SEQUENCE_SUFFIX
 from f5py.options.plot_commands import PlotOptions
 from f5py.options.shared import AlignmentOptions, LimitOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions
-from f5py.pipeline.inputs import check_outputs, open_reads
+from f5py.pipeline.inputs import open_reads
 from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.sequence_loader import unmapped_batch
 from f5py.plotting import file_stem, format_of

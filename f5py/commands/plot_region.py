@@ -19,11 +19,12 @@ from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import overlaps
 from f5py.io.bam.modifications.modification_calls import read_name
 from f5py.io.files.complete_file import complete_output
+from f5py.io.output_checks import check_outputs
 from f5py.io.reads.read_list import ReadList
 from f5py.messages import console
 from f5py.options.plot_commands import PlotRegionOptions
 from f5py.options.signal_commands import EventalignOptions
-from f5py.pipeline.inputs import check_outputs, open_inputs
+from f5py.pipeline.inputs import open_inputs
 from f5py.plotting import format_of
 from f5py.plotting.data import PlotData, Source, reference_data
 from f5py.plotting.figure import check_matplotlib

@@ -18,6 +18,7 @@ from f5py.errors import FailedRunError, SignalError, UsageError
 from f5py.io.arrow.text_input import check_read_once
 from f5py.io.bam.alignments import RecordCounts
 from f5py.io.bam.record_ranges import RecordRanges
+from f5py.io.output_checks import check_outputs
 from f5py.io.reads.read_list import ReadList
 from f5py.io.signals import open_any
 from f5py.messages import console
@@ -27,7 +28,7 @@ from f5py.options.signal_commands import ResquiggleOptions
 from f5py.outputs.formatted_text import FormattedText
 from f5py.outputs.resquiggle.resquiggle_writer import ResquigglePaf, ResquiggleTable
 from f5py.outputs.sink import Sink
-from f5py.pipeline.inputs import batch_size, batches_ahead, check_outputs
+from f5py.pipeline.inputs import batch_size, batches_ahead
 from f5py.pipeline.sequence_loader import SequenceLoader
 from f5py.runs.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
 from f5py.runs.finish import failed_reads_left, join_outputs, read_parts

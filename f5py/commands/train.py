@@ -21,6 +21,7 @@ from f5py.errors import F5pyError, FailedRunError, PoreModelError, UsageError
 from f5py.evaluation.ratios import area_under_curve, roc_points
 from f5py.io.bam.bam_records import RecordColumns
 from f5py.io.files.complete_file import complete_output, complete_text_output
+from f5py.io.output_checks import check_outputs
 from f5py.io.signals import SignalSource
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
@@ -28,7 +29,7 @@ from f5py.options.output_names import MODEL, check_name
 from f5py.options.shared import MappedReadsOptions
 from f5py.options.signal_commands import CallOptions, TrainOptions
 from f5py.pipeline.flow import process
-from f5py.pipeline.inputs import check_outputs, open_inputs, open_signals_of, with_local_inputs
+from f5py.pipeline.inputs import open_inputs, open_signals_of, with_local_inputs
 from f5py.pore_model import PoreModel, named_model
 from f5py.pore_model.model import Shifts, with_methylation
 from f5py.pore_model.text_file import read_start

@@ -18,13 +18,13 @@ from f5py.compute.gpu.selection import AutoGpuScheduler, BatchSource, may_use_gp
 from f5py.compute.provenance import Provenance
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
-from f5py.core.wait_times import WaitTimes
 from f5py.options.effective import effective, in_words
 from f5py.options.gpu import device_numbers
 from f5py.options.shared import AlignmentOptions
 from f5py.pore_model.model import PoreModel
 from f5py.signal.scaling import QualityLimits
 from f5py.threads.pool import WorkerPool, part_of_threads
+from f5py.threads.wait_times import WaitTimes
 
 if TYPE_CHECKING:
     from f5py.compute.gpu.advice import GpuAdvisor

@@ -12,6 +12,7 @@ from f5py.mapping.options import MapOptions
 
 if TYPE_CHECKING:
     from f5py.compute.gpu.device import GpuDevice
+    from f5py.io.reads.indexed_fasta import SequenceSource
     from f5py.mapping.run.flow import MapCounts
     from f5py.mapping.run.map_reads import MappingReference
     from f5py.threads.pool import WorkerPool
@@ -38,6 +39,16 @@ def load_reference(options: MapOptions) -> MappingReference:
     from f5py.mapping.run import map_reads as whole
 
     return whole.load_reference(options)
+
+
+def open_index_bases(path: str, n_threads: int) -> SequenceSource | None:
+    """Open the bases of an index that ``f5py map -d`` has written; None for a file that is no index.
+
+    Raises `InputFileError` if it is damaged, or an index of another version or program.
+    """
+    from f5py.mapping.index_file import IndexBases, is_index_file
+
+    return IndexBases(path, n_threads) if is_index_file(path) else None
 
 
 def compiled_stages() -> dict[str, Callable[[], object]]:

@@ -68,7 +68,7 @@ class ReadColumns(NamedTuple):
 class ContigColumns(NamedTuple):
     """Contigs that reads are mapped to."""
 
-    bases: NDArray[np.uint8]  # shape (offsets[-1],): codes: 0 to 3, 4 for unknown bases
+    bases: tuple[NDArray, ...]  # `f5py.mapping.index.packed_bases.PackedBases`
     offsets: NDArray[np.int64]  # shape (n_contigs + 1,)
     names: NDArray[np.uint8]  # shape (name_offsets[-1],)
     name_offsets: NDArray[np.int64]  # shape (n_contigs + 1,)

@@ -6,11 +6,11 @@ import os
 
 from f5py.io.arrow.text_input import check_read_once
 from f5py.io.files.output import display_output
+from f5py.io.output_checks import check_outputs
 from f5py.mapping.options import MapOptions
 from f5py.mapping.run.flow import MapCounts
 from f5py.mapping.run.map_reads import map_reads
 from f5py.messages import console
-from f5py.pipeline.inputs import check_outputs
 
 
 def run(options: MapOptions) -> MapCounts:

@@ -112,8 +112,8 @@ class InputOptions(Options):
         "on the command line, they need no index, and can be BAM.")  # fmt: skip
     bam: str = alignments()
     genome: str = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED, beside=BESIDE_REFERENCE,
-        url="file", brief="Reference in FASTA format",
-        help="Reference in FASTA format; a missing .fai is made.")  # fmt: skip
+        url="file", brief="Reference: FASTA, or the index of f5py map -d",
+        help="Reference in FASTA format, of which a missing .fai is made; or the index of f5py map -d.")  # fmt: skip
 
 
 @options_class

@@ -18,7 +18,7 @@ from f5py.errors import F5pyError
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.shared import AlignmentOptions
-from f5py.pipeline.runner import run_pipeline
+from f5py.threads.pipeline import run_pipeline
 from f5py.threads.pool import FEW_THREADS
 
 #: With more CPU threads than this two batches more are in flight where they compute alone, but for single sites, which

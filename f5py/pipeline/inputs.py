@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 from f5py.compute.chemistry import Chemistry, chemistry_of
 from f5py.compute.gpu.device import is_present
 from f5py.core.windows import Windows
-from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
+from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.arrow.text_input import check_read_once
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.record_reads import RecordReads
-from f5py.io.files.inputs_in_use import check_can_be_output
+from f5py.io.reads.indexed_fasta import SequenceSource
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.reads.read_list import ReadList
 from f5py.io.reads.reference import Reference
@@ -24,9 +24,7 @@ from f5py.io.sequences.read_records import load_reads
 from f5py.io.signals import SignalSource, open_signals
 from f5py.messages import console
 from f5py.options import Option, Options, declarations
-from f5py.options.declaration import paths_written
 from f5py.options.input_names import BESIDE_READS, SEQUENCE_SUFFIX
-from f5py.options.output_names import check_name
 from f5py.options.plot_commands import PlotOptions
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.pipeline.batch_records import MANY_READS
@@ -62,6 +60,7 @@ def open_inputs(
     options: MappedReadsOptions,
     inputs: ExitStack,
     signals_of: Callable[[MappedReadsOptions, ExitStack], SignalSource] = open_signals_of,
+    sequences_of: Callable[[str, int], SequenceSource | None] = lambda path, n_threads: None,
     **settings: Any,
 ) -> tuple[Loader, Chemistry]:
     """Open all input files, to be closed by `inputs`, and check that they belong together.
@@ -72,6 +71,8 @@ def open_inputs(
     ----------
     signals_of : callable, optional
         Returns the signals, perhaps those of an earlier run over the same files.
+    sequences_of : callable, optional
+        Returns the sequences of a reference that is not FASTA, or None; called with its path and a number of threads.
     **settings
         Fields of `LoaderSettings` that are not options.
     """
@@ -87,7 +88,8 @@ def open_inputs(
         console.note("init_core", f"Iterating over region: {region}")
     reads = open_reads(options, alignments, loading_threads(options))
     inputs.callback(reads.close)
-    reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
+    opened = sequences_of(options.genome, loading_threads(options))
+    reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths, opened)
     inputs.callback(reference.close)
     if windows is not None:
         for contig, *_ in windows.with_previous_end():
@@ -220,39 +222,6 @@ def _check_reach(windows: Windows, alignments: AlignmentFile, text: str) -> None
         at = contig
     where = f"contig {alignments.contigs[at]}, which has {lengths[at]} bases"
     raise F5pyError(f"-w {text}: lies after the end of {where}; choose a region in it")
-
-
-def check_outputs(options: Options, *piped: str) -> None:
-    """Refuse to overwrite an input, to write two outputs to one file, or into a missing folder.
-
-    Raises `UsageError` or `OutputFileError`.
-
-    Parameters
-    ----------
-    piped : str
-        Fields besides ``-o`` for which ``-`` is standard output.
-    """
-    named: dict[str, str] = {}
-    for field, option, path in paths_written(options):
-        if is_url(path):
-            raise UsageError(f"{option} {path}: results are written to files of this machine; copy them from there")
-        if path == "-":
-            if option != "-o" and field not in piped:
-                raise UsageError(f"{option} -: give the name of a file; standard output is for the results")
-            continue
-        check_can_be_output(path)
-        if os.path.isdir(path):
-            raise UsageError(f"{option} {path}: is a folder; name a file")
-        real = os.path.realpath(path)
-        if not os.path.isdir(os.path.dirname(real)):  # some outputs are opened only when all the work is done
-            raise OutputFileError(f"{path}: cannot write: No such file or directory; make its folder first")
-        if real in named:
-            raise UsageError(f"{path}: cannot take what both {named[real]} and {option} write; give two names")
-        named[real] = option
-    declared = declarations(type(options))
-    for field, option, path in paths_written(options):
-        if (written := declared[field].writes) is not None and path != "-":
-            check_name(option, path, written)
 
 
 def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:

@@ -41,8 +41,8 @@ from f5py.pipeline.batch_records import (
 )
 from f5py.pipeline.preceding_records import PrecedingRecords
 from f5py.pipeline.record_filter import BatchLimits, SeenRecords, classified, cut
-from f5py.pipeline.runner import THREAD_PREFIX
 from f5py.threads.ordered import prefetch_ordered
+from f5py.threads.pipeline import THREAD_PREFIX
 from f5py.threads.pool import WorkerPool
 
 #: Reads of a batch from which on the first batches are smaller, so that computing begins sooner.

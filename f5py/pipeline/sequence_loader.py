@@ -20,8 +20,8 @@ from f5py.io.sequences.read_records import sequence_batches
 from f5py.io.signals import SignalBlock, SignalSource
 from f5py.io.signals.split_reads import name_duplex_reads
 from f5py.pipeline.batch_records import Part
-from f5py.pipeline.runner import THREAD_PREFIX
 from f5py.threads.ordered import prefetch_ordered
+from f5py.threads.pipeline import THREAD_PREFIX
 
 #: Names, letters and offsets of consecutive reads.
 Sequences = tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]

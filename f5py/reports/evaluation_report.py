@@ -10,8 +10,8 @@ from itertools import groupby
 from typing import Any
 
 from f5py.io.files.complete_file import complete_output
+from f5py.io.output_checks import check_outputs
 from f5py.options.table_commands import EvaluationOptions
-from f5py.pipeline.inputs import check_outputs
 from f5py.reports.charts import Chart, check_can_draw, report_kind, write_charts
 from f5py.reports.html_report import page, section
 

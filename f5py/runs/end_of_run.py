@@ -9,7 +9,6 @@ from typing import Any
 from f5py.compute.diagnosis import RunCounts, advice, cause_counts, failure, other_bases
 from f5py.compute.gpu.device import is_present
 from f5py.core.batch import Cause
-from f5py.core.wait_times import WaitTimes
 from f5py.errors import FailedRunError, OutputFileError
 from f5py.io.files.output import display_output
 from f5py.messages import console
@@ -19,6 +18,7 @@ from f5py.options.cores import usable_cores
 from f5py.options.shared import CALL_THRESHOLD, METHYLATION, AlignmentOptions, MappedReadsOptions
 from f5py.options.signal_commands import CallOptions
 from f5py.runs.outcome import LOADED, Outcome, RunContext
+from f5py.threads.wait_times import WaitTimes
 
 _WHO = "meth_main"
 #: Share of the records that may be left out without a word.

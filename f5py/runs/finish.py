@@ -11,13 +11,13 @@ from f5py.compute.diagnosis import RunCounts
 from f5py.errors import F5pyError
 from f5py.io.bam.alignments import RecordCounts
 from f5py.io.files.inputs_in_use import inputs_in_use
+from f5py.io.files.open_outputs import Outputs
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import obeys_strict
 from f5py.options.declaration import paths_read
 from f5py.outputs.failed_reads import UltraReads
 from f5py.outputs.sink import Sink, Sinks
-from f5py.pipeline.runner import Outputs
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.done_part import DonePart, check_processors, read_part
 from f5py.runs.parts.early_text import EarlyText

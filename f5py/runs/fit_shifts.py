@@ -19,12 +19,13 @@ from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.noise import CALIBRATION
 from f5py.errors import F5pyError, PoreModelError, UnsupportedDataError, UsageError
 from f5py.io.files.complete_file import complete_output, complete_text_output
+from f5py.io.output_checks import check_outputs
 from f5py.messages import console
 from f5py.options.output_names import MODEL, check_name
 from f5py.options.shared import METHYLATION
 from f5py.options.signal_commands import CallOptions, TrainOptions
 from f5py.pipeline.flow import process
-from f5py.pipeline.inputs import check_outputs, open_inputs, with_local_inputs
+from f5py.pipeline.inputs import open_inputs, with_local_inputs
 from f5py.pipeline.loader import Loader
 from f5py.pore_model import PoreModel, named_model
 from f5py.pore_model.model import NUCLEOTIDES_AND_M, with_methylation

@@ -12,10 +12,10 @@ from f5py.compute.chemistry import Chemistry
 from f5py.compute.diagnosis import RunCounts
 from f5py.compute.provenance import Provenance
 from f5py.compute.statistics import RunStatistics
-from f5py.core.wait_times import WaitTimes
 from f5py.errors import DamagedValueError
 from f5py.io.bam.alignments import AlignmentFile, RecordCounts
 from f5py.io.files.json_values import JsonObject
+from f5py.threads.wait_times import WaitTimes
 
 if TYPE_CHECKING:
     from f5py.compute.alignment import AlignmentStage

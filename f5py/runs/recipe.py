@@ -18,7 +18,9 @@ from f5py.compute.chemistry import Chemistry
 from f5py.compute.diagnosis import RunCounts
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import F5pyError, OutputFileError
+from f5py.io.files.open_outputs import Outputs
 from f5py.jit.warm_up import warm_up
+from f5py.mapping import open_index_bases
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
@@ -27,7 +29,6 @@ from f5py.outputs.sink import Sink, Sinks
 from f5py.pipeline.flow import BatchLoader, process
 from f5py.pipeline.inputs import open_inputs, paths_of_inputs
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.runner import Outputs
 from f5py.runs.compiled_stages import OF_SIGNALS, STAGES
 from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.parts.job import Job, WriteBatch
@@ -252,7 +253,7 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
         return paths_of_inputs(options)
 
     def open(self, options: MappedOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
-        return open_inputs(options, inputs, **self.loading(options))
+        return open_inputs(options, inputs, sequences_of=open_index_bases, **self.loading(options))
 
     def loading(self, options: MappedOptions) -> dict[str, Any]:
         """Return the fields of `LoaderSettings` that differ from the defaults."""

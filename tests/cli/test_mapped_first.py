@@ -58,6 +58,34 @@ def test_one_command_is_two(
     assert (tmp_path / "kept.bam.bai").exists()
 
 
+@pytest.mark.parametrize("command", _TABLES)
+def test_the_index_does_for_the_reference(command: str, made: ReadSet, tmp_path: Path):
+    """All of its bases are there, those that may be several as well."""
+    text = bytearray(made.genome.read_bytes())
+    for number, at in enumerate(range(text.index(b"\n") + 200, len(text), 157)):
+        if text[at] != ord("\n"):
+            text[at] = b"NRYSKMBVDHwsk"[number % 13]
+    genome, index = tmp_path / "ref.fa", tmp_path / "ref.f5i"
+    genome.write_bytes(text)
+    given = without_alignments(replace(made, genome=genome))
+    assert run_command(command, *given, *_TABLES[command], "-o", tmp_path / "fasta.tsv") == 0
+    assert run_command("map", genome, "-d", index) == 0
+    genome.unlink()
+    given = without_alignments(replace(made, genome=index))
+    assert run_command(command, *given, *_TABLES[command], "-o", tmp_path / "index.tsv") == 0
+    assert (tmp_path / "index.tsv").read_bytes() == (tmp_path / "fasta.tsv").read_bytes()
+    assert (tmp_path / "index.tsv").read_bytes().count(b"\n") > 100
+
+
+def test_another_index_is_refused_before_anything_is_mapped(made: ReadSet, tmp_path: Path, capfd):
+    index = tmp_path / "ref.mmi"
+    index.write_bytes(b"MMI\2 and more")
+    given = without_alignments(replace(made, genome=index))
+    capfd.readouterr()
+    assert run_command("call-methylation", *given, "-o", tmp_path / "out.tsv") == 1
+    assert f"is minimap2's index; make one of f5py of it with f5py map {index} -d" in capfd.readouterr().err
+
+
 def test_signals_of_rna_choose_the_preset(shared_data: Path, tmp_path: Path, capfd):
     folder = shared_data / "rna004_lacz"
     if not folder.is_dir():

@@ -15,6 +15,7 @@ from f5py.mapping.align._pair_alignment_numba import Made
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits.hits import align_hits, chain_hits, no_alignments, rank_hits
+from f5py.mapping.index.contigs import Contigs
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
 from f5py.mapping.index.seeds import OverlapTargets, find_anchors
 from f5py.mapping.settings import MapSettings, parameters
@@ -53,7 +54,7 @@ def joined(sequences: Sequences) -> tuple[np.ndarray, np.ndarray]:
 def index_of(sequences: Sequences, settings: MapSettings, pool: WorkerPool) -> ReferenceIndex:
     """Index of contigs."""
     letters, offsets = joined(sequences)
-    return build_index([name for name, _ in sequences], codes_of(letters), offsets, settings, pool)
+    return build_index(Contigs.of_codes([name for name, _ in sequences], codes_of(letters), offsets), settings, pool)
 
 
 def batch_of(sequences: Sequences) -> MappingBatch:

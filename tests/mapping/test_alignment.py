@@ -16,6 +16,7 @@ from f5py.mapping.align._pair_alignment_numba import (
     align_pair,
     new_room,
 )
+from f5py.mapping.index.packed_bases import pack
 from f5py.mapping.settings import PRESETS, ZDROP, ZDROP_INV, MapSettings, parameters
 
 from ..compiled import compiled
@@ -54,7 +55,7 @@ def test_vectors_give_what_the_definition_gives(pair, kind, band, zdrop, preset)
     target, query = pair
     scores = PRESETS[preset]
     ops, n_ops, *found = align_pair(
-        target, query, Stretch(0, len(target), 0, len(query), kind, band, zdrop), parameters(scores, 10).integers,
+        pack(target), query, Stretch(0, len(target), 0, len(query), kind, band, zdrop), parameters(scores, 10).integers,
         np.empty(2, np.int64), 0, nothing_made(), new_room(),
     )  # fmt: skip
     if len(query) == 0:
@@ -100,7 +101,7 @@ def test_a_narrow_band_gives_the_path_of_all_cells(seed, n, errors, period, gap,
     room.lost[0] = int(rng.integers(0, 257))
     found, expected = (
         align_pair(
-            target, query, Stretch(0, n, 0, len(query), kind, 30001, -1), integers, np.empty(2, np.int64), 0,
+            pack(target), query, Stretch(0, n, 0, len(query), kind, 30001, -1), integers, np.empty(2, np.int64), 0,
             nothing_made(), room,
         )
         for kind in (GLOBAL, GLOBAL_WITH_DROPS)
@@ -144,12 +145,12 @@ def test_no_drop_is_larger_than_what_a_path_loses(seed, n, errors, gap, preset):
         return
     target, integers = target.astype(np.uint8), parameters(scores, 10).integers
     ops, n_ops, score, *_ = align_pair(
-        target, query, Stretch(0, n, 0, len(query), GLOBAL, 30001, -1), integers, np.empty(2, np.int64), 0,
+        pack(target), query, Stretch(0, n, 0, len(query), GLOBAL, 30001, -1), integers, np.empty(2, np.int64), 0,
         nothing_made(), new_room(),
     )  # fmt: skip
     most = most_lost(ops, 0, n_ops, score, integers)
     assert _drop_of(ops[:n_ops].tolist(), target, query, scores) <= most
     integers[[ZDROP, ZDROP_INV]] = most
-    assert find_drop(ops, 0, n_ops, target, 0, query, 0, integers) == 0
+    assert find_drop(ops, 0, n_ops, pack(target), 0, query, 0, integers) == 0
     if errors == 0 and gap == 0:
         assert most <= 1

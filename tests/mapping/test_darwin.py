@@ -13,10 +13,11 @@ from f5py.core.offsets import elements_of
 from f5py.mapping.darwin import extensions as column
 from f5py.mapping.darwin._gact_numba import Tile
 from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
-from f5py.mapping.darwin.dsoft import ReadStrands, build_kmer_table, find_candidates_of
-from f5py.mapping.darwin.extensions import Extensions
+from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
+from f5py.mapping.darwin.extensions import Extensions, Targets
 from f5py.mapping.darwin.gact import extend_all
-from f5py.mapping.index.reference_index import codes_of
+from f5py.mapping.index.contigs import Contigs
+from f5py.mapping.index.reference_index import codes_of, index_kmers
 from f5py.mapping.settings import PRESETS
 from f5py.threads.pool import WorkerPool
 
@@ -183,7 +184,7 @@ def test_candidates_are_as_defined(spread: bool, data: st.DataObject):
     read = text[data.draw(st.integers(0, 30)) :] + data.draw(st.text("ACGT", max_size=30))
     these = DarwinSettings(n_seeds=25, seed_bases=7, bin_bases=8, spread=spread)
     letters, offsets = joined([(str(i), target) for i, target in enumerate(targets)])
-    index = build_kmer_table(["a", "b", "c"], codes_of(letters), offsets, 5)
+    index = index_kmers(Contigs.of_codes(["a", "b", "c"], codes_of(letters), offsets), 5, pool)
     integers = darwin_integers(these, 5, (1, -1, -1, -1), len(letters))
     read_letters, read_offsets = joined([("r", read)])
     strands = ReadStrands.of(codes_of(read_letters), read_offsets, pool, 0)
@@ -207,7 +208,8 @@ def test_scores_of_pairs_are_exact(shared_data: Path, pool: WorkerPool):
         equal = 0
         for query, target, strand, *numbers in rows_of(shared_data / "map_ecoli" / "exact_scores.tsv")[:40]:
             letters, offsets = joined([(target, reads[target])])
-            index = build_kmer_table([target], codes_of(letters), offsets, 14)
+            targets = Targets(codes_of(letters), offsets)
+            index = index_kmers(Contigs.of_codes([target], *targets), 14, pool)
             these = DarwinSettings(n_seeds=1 << 40, after_seed=after_seed)
             integers = darwin_integers(these, 14, SCHEMES[0], len(letters))
             letters, offsets = joined([(query, reads[query])])
@@ -215,7 +217,7 @@ def test_scores_of_pairs_are_exact(shared_data: Path, pool: WorkerPool):
             table = find_candidates_of(strands, np.array([-1]), index, integers, pool, 0)
             table = table[table[:, column.REVERSE] == (strand == "-")]
             extensions = Extensions.of(strands.codes, offsets, table.copy())
-            extend_all(extensions, index, integers, pool)
+            extend_all(extensions, targets, integers, pool)
             best = extensions.results[:, column.SCORE].max(initial=0)
             assert best <= int(numbers[2])
             equal += best == int(numbers[2])

@@ -26,7 +26,7 @@ REFERENCES = {
     "not FASTA": ("what is this?\n", "neither FASTA nor FASTQ"),
     "contig twice": (">a\n" + "ACGTTGCA" * 9 + "\n>a\nACGT\n", "has contig a twice"),
     "too short": (">a\nACGTACG\n", "no contig has 15 bases"),
-    "minimap2's index": ("MMI\2 and more", "is minimap2's index"),
+    "minimap2's index": ("MMI\2 and more", "is damaged"),
 }
 FASTQS = {
     "missing": (None, "no such file"),

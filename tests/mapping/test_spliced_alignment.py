@@ -15,6 +15,7 @@ from f5py.mapping.align._pair_alignment_numba import (
     new_room,
 )
 from f5py.mapping.align._spliced_alignment_numba import align_spliced
+from f5py.mapping.index.packed_bases import pack
 from f5py.mapping.settings import PRESETS, MapSettings, parameters
 
 from ..examples import examples
@@ -65,7 +66,7 @@ def test_vectors_give_what_the_definition_gives(pair, kind, direction, zdrop, na
     table = np.array(sorted((before + first, before + end, strand) for first, end, strand in introns), np.int64)
     reference = np.concatenate([np.full(before, 4, np.uint8), target, np.full(7, 4, np.uint8)])
     ops, n_ops, *found = align_spliced(
-        reference, query, Stretch(before, n, 0, len(query), kind, 0, zdrop), direction, table.reshape(-1, 3),
+        pack(reference), query, Stretch(before, n, 0, len(query), kind, 0, zdrop), direction, table.reshape(-1, 3),
         parameters(scores, 10).integers, np.empty(2, np.int64), 0, new_room(), np.empty(0, np.uint8),
     )  # fmt: skip
     backwards = kind == EXTEND_BACKWARDS

@@ -24,6 +24,7 @@ from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.joins import made_room
 from f5py.mapping.hits._chained_hits_numba import chains_of_read
 from f5py.mapping.index._sketch_numba import Minimizers, Scheme, sketch
+from f5py.mapping.index.packed_bases import pack
 from f5py.mapping.index.reference_index import codes_of
 from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import PRESETS, parameters
@@ -146,7 +147,7 @@ def test_alignments(map_data: Path):
         found = []
         for zdrop in (400, 200):  # which one it was, the dump does not say
             ops, n_ops, corner, *_ = align_pair(
-                target, query, Stretch(0, len(target), 0, len(query), kind, band, zdrop), numbers.integers,
+                pack(target), query, Stretch(0, len(target), 0, len(query), kind, band, zdrop), numbers.integers,
                 np.empty(4, np.int64), 0, nothing_made(), new_room(),
             )  # fmt: skip
             found.append((corner, cigar_of(ops[:n_ops])))

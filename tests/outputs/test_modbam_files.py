@@ -13,9 +13,9 @@ import pytest
 from f5py import __version__
 from f5py.core.motifs import motif_named
 from f5py.errors import OutputFileError
+from f5py.io.bam.program_line import header_with_program
 from f5py.io.files.complete_file import complete_output
 from f5py.outputs.calls.modbam import ModbamWriter, TagOptions
-from f5py.outputs.program_line import header_with_program
 
 from .made_modbam import GENOME, HEADER, REVERSE, SECONDARY, SUPPLEMENTARY, made_batch, made_record
 from .modbam_parser import modified_bases

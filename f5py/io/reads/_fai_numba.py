@@ -14,6 +14,9 @@ from f5py.text._format_numba import NEWLINE, TAB, ZERO
 _NINE = np.uint8(ord("9"))
 _SPACE = np.uint8(ord(" "))
 _HEADER = np.uint8(ord(">"))
+_RETURN = np.uint8(ord("\r"))
+#: Bytes that are looked at together.
+_TOGETHER = 128
 _COLUMNS = 4
 _MOST_DIGITS = 18
 
@@ -93,6 +96,136 @@ def first_wrong_row(text, names, name_begin, name_end, columns):
             if end > size or (end < size and text[end] > _SPACE):
                 return row
     return -1
+
+
+@exact_kernel
+def find_headers(queue, pieces, size, text):
+    """Find the lines that begin with > in pieces of `size` bytes; also count the bytes up to the space.
+
+    Parameters
+    ----------
+    text : uint8
+        The whole file.
+
+    Returns
+    -------
+    headers : int64
+    n_spaces : int
+    """
+    headers = np.empty(16, np.int64)
+    n = 0
+    n_spaces = 0
+    for t in claimed_indices(work_counter(queue), pieces.shape[0]):
+        begin = pieces[t] * size
+        end = min(begin + size, text.shape[0])
+        while begin < end:
+            stop = min(begin + _TOGETHER, end)
+            n_marks = np.uint8(0)
+            n_here = np.uint8(0)
+            some = text[begin:stop]
+            for i in range(some.shape[0]):
+                n_marks += np.uint8(some[i] == _HEADER)
+                n_here += np.uint8(some[i] <= _SPACE)
+            n_spaces += np.int64(n_here)
+            if n_marks:
+                for i in range(begin, stop):
+                    if text[i] == _HEADER and (i == 0 or text[i - 1] == NEWLINE):
+                        if n == headers.shape[0]:
+                            larger = np.empty(2 * n, np.int64)
+                            larger[:n] = headers
+                            headers = larger
+                        headers[n] = i
+                        n += 1
+            begin = stop
+    return headers[:n], n_spaces
+
+
+@exact_kernel
+def list_sequences(text, headers, name_begin, name_end, columns):
+    """Fill the rows of an index by the first line of each sequence; return the bytes up to the space outside of lines.
+
+    Returns -1 if the lines of a sequence cannot be of one length but for a shorter last one.
+
+    Parameters
+    ----------
+    text : uint8
+        The whole file.
+    headers : int64, shape (n,)
+        Ascending.
+    name_begin, name_end, columns
+        See `parse_fai`. Filled.
+    """
+    n_spaces = 0
+    size = text.shape[0]
+    for row in range(headers.shape[0]):
+        end = headers[row + 1] if row + 1 < headers.shape[0] else size
+        at = headers[row] + 1
+        name_begin[row] = at
+        while at < end and text[at] > _SPACE:
+            at += 1
+        name_end[row] = at
+        while at < end and text[at] != NEWLINE:
+            if text[at] == 0:
+                return -1
+            n_spaces += text[at] <= _SPACE
+            at += 1
+        begin = at + 1
+        at = begin
+        while at < end and text[at] > _SPACE:
+            at += 1
+        bases = at - begin
+        if bases <= 0 or name_end[row] == name_begin[row]:
+            return -1
+        if at < end and text[at] == _RETURN:
+            at += 1
+        if at < end and text[at] != NEWLINE:
+            return -1
+        width = max(at - begin, bases) + 1
+        gap = width - bases
+        last = (end - begin) % width
+        length = (end - begin) // width * bases
+        if last:
+            last -= gap if text[end - 1] == NEWLINE else 0
+            if last <= 0 or last > bases:
+                return -1
+            length += last
+        n_spaces += 1 + end - begin - length
+        columns[0, row] = length
+        columns[1, row] = begin
+        columns[2, row] = bases
+        columns[3, row] = width
+    return n_spaces
+
+
+@exact_kernel
+def check_line_ends(queue, pieces, size, text, columns, first_lines, is_other):
+    """Check that pieces of `size` lines of all sequences end with the bytes that the first ones end with.
+
+    Parameters
+    ----------
+    columns : int64, shape (4, n)
+        See `parse_fai`.
+    first_lines : int64, shape (n + 1,)
+        Lines of the sequences before.
+    is_other : bool, shape (1,)
+        Set if a line ends otherwise.
+    """
+    for t in claimed_indices(work_counter(queue), pieces.shape[0]):
+        line = pieces[t] * size
+        end = min(line + size, first_lines[first_lines.shape[0] - 1])
+        row = np.searchsorted(first_lines, line, side="right") - 1
+        while line < end:
+            length, offset, bases, width = columns[0, row], columns[1, row], columns[2, row], columns[3, row]
+            for i in range(line - first_lines[row], min(end, first_lines[row + 1]) - first_lines[row]):
+                at = offset + i * width + min(bases, length - i * bases)
+                for _ in range(width - bases - 1):
+                    if at < text.shape[0] and text[at] != _RETURN:
+                        is_other[0] = True
+                    at += 1
+                if at < text.shape[0] and text[at] != NEWLINE:
+                    is_other[0] = True
+            line = min(end, first_lines[row + 1])
+            row += 1
 
 
 class LinePositions(NamedTuple):

@@ -142,6 +142,18 @@ class TextSource(Protocol):
     def close(self) -> None: ...
 
 
+class SequenceSource(Protocol):
+    """Protocol of random access to sequences; see `IndexedFasta`."""
+
+    index: FastaIndex
+
+    def fetch(
+        self, rows: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None = None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]: ...
+
+    def close(self) -> None: ...
+
+
 class MappedText(MappedFile, TextSource):
     """An uncompressed file, memory-mapped."""
 
@@ -189,7 +201,7 @@ class BlockText(TextSource):
         self._blocks.close()
 
 
-class IndexedFasta:
+class IndexedFasta(SequenceSource):
     """Random access to sequences. For one thread at a time.
 
     Parameters

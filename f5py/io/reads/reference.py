@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,21 @@ from f5py.core.names import Names
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.samtools import run_samtools
-from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText, TextSource, letter_table
+from f5py.io.reads.fasta_scan import fai_of, is_large_fasta, scan_fasta
+from f5py.io.reads.indexed_fasta import (
+    BlockText,
+    FastaIndex,
+    IndexedFasta,
+    MappedText,
+    SequenceSource,
+    TextSource,
+    letter_table,
+)
 from f5py.io.reads.reference_errors import explain_reference_error
 from f5py.jit.cache_folder import cache_folder
 from f5py.messages import console
 from f5py.messages.strict import input_warning
+from f5py.options.cores import usable_cores
 from f5py.threads.pool import WorkerPool
 
 #: Ambiguity codes and their alphabetically first base.
@@ -42,17 +52,28 @@ class Reference:
     ----------
     contigs, lengths : sequences
         From the BAM header. Contigs missing in the FASTA file cause a warning and must not be used.
+    opened : SequenceSource, optional
+        Sequences of a file that is no FASTA; closed with this object.
 
     Attributes
     ----------
     lacks : bool, shape (number of contigs,)
     """
 
-    def __init__(self, path: str, contigs: list[str], lengths: list[int]) -> None:
+    def __init__(self, path: str, contigs: list[str], lengths: list[int], opened: SequenceSource | None = None) -> None:
         if not os.path.exists(path):
             raise InputFileError(f"{path}: no such file; give the reference with -g")
         self.path = path
         self._fai, self._gzi = _default_index_names(path)
+        self._contigs = contigs
+        self._lengths = np.array(lengths, np.int64)
+        self._fasta = self._open() if opened is None else opened
+        self._rows = self._fasta.index.rows_of(Names.of(contigs))
+        self.lacks = self._rows < 0
+        self._check_contigs(self._fasta.index)
+
+    def _open(self) -> IndexedFasta:
+        path = self.path
         try:
             with open(path, "rb") as file:
                 is_zipped = file.read(2) == b"\x1f\x8b"
@@ -66,12 +87,7 @@ class Reference:
         except (F5pyError, OSError, ValueError):
             self._open_with_htslib(is_zipped)  # its error may be more precise
             raise
-        self._contigs = contigs
-        self._lengths = np.array(lengths, np.int64)
-        self._rows = index.rows_of(Names.of(contigs))
-        self.lacks = self._rows < 0
-        self._check_contigs(index)
-        self._fasta = IndexedFasta(index, text, _letter_table())
+        return IndexedFasta(index, text, _letter_table())
 
     def _opened(self, is_zipped: bool) -> tuple[FastaIndex, TextSource]:
         index = FastaIndex.read(self._fai, f"delete it to have it made again: {self._fai}")
@@ -210,6 +226,14 @@ def _make_index(path: str, fai: str, gzi: str, is_zipped: bool) -> bool:
 
     if os.path.exists(fai):
         return True
+    if not is_zipped and is_large_fasta(path):
+        with closing(WorkerPool(usable_cores())) as pool, closing(MappedText(path)) as file:
+            found = scan_fasta(file, pool)
+            text = None if found is None else fai_of(found)
+        if text is not None:
+            with suppress(OutputFileError, OSError), complete_output(fai, is_index=True) as out:
+                out.write(text)
+            return os.path.exists(fai)
     with suppress(OutputFileError, OSError, ValueError, pysam.SamtoolsError), ExitStack() as files:
         index = files.enter_context(complete_output(fai, is_index=True))
         blocks = None if not is_zipped else files.enter_context(complete_output(gzi, is_index=True))

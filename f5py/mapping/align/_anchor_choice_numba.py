@@ -8,6 +8,7 @@ import numpy as np
 from f5py.jit.kernel import exact_inner
 from f5py.mapping.align._alignment_numba import local_alignment
 from f5py.mapping.hit_table import CONTIG, COUNT, FIRST, MLEN, REVERSE
+from f5py.mapping.index._packed_bases_numba import unpack
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN
 from f5py.mapping.settings import BW, END_SEED_PENALTY, MATCH, MAX_GAP, MIN_CNT, MIN_SC, E, Q
 
@@ -93,8 +94,10 @@ def _is_poor_end(hit, read, contigs, at, behind, integers):
     n = min(t_end + _BESIDE, contigs.offsets[hit[CONTIG] + 1] - contig_begin) - t_from
     m = min(q_end + _BESIDE, read_length) - q_from
     begin = q_from + (read_length if hit[REVERSE] else 0)
+    codes = np.empty(n, np.uint8)
+    unpack(contigs.bases, contig_begin + t_from, contig_begin + t_from + n, codes, 0)
     score = local_alignment(
-        contigs.bases[contig_begin + t_from :], n, strands[begin : begin + m], m, integers,
+        codes, n, strands[begin : begin + m], m, integers,
         np.empty(2 * (m + 8), np.int64),
     )[0]  # fmt: skip
     return 1 if score / integers[MATCH] < needed else 0

@@ -52,6 +52,7 @@ from f5py.mapping.hit_table import (
     copy_hit,
     set_coordinates,
 )  # fmt: skip
+from f5py.mapping.index._packed_bases_numba import unpack
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN, TANDEM
 from f5py.mapping.settings import (
     BACKWARD,
@@ -326,9 +327,9 @@ def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
     contig_begin = contigs.offsets[one[CONTIG]]
     q = two[QE] if one[REVERSE] else 2 * read_length - two[QS]
     reach = np.empty(2 * (m + 8), np.int64)
-    score, t_last, q_last = local_alignment(
-        _reversed(reference, contig_begin + one[RE], n), n, _reversed(strands, q, m), m, integers, reach
-    )
+    codes = np.empty(n, np.uint8)
+    unpack(reference, contig_begin + one[RE], contig_begin + two[RS], codes, 0)
+    score, t_last, q_last = local_alignment(_reversed(codes, 0, n), n, _reversed(strands, q, m), m, integers, reach)
     if score < integers[MIN_DP_MAX]:
         return False, ops, n_ops
     q_off = m - (q_last + 1)

@@ -18,6 +18,7 @@ from f5py.mapping.hit_table import (
     REVERSE,
     RS,
 )  # fmt: skip
+from f5py.mapping.index._packed_bases_numba import base_at, unpack
 from f5py.mapping.settings import (
     E2,
     MATCH,
@@ -117,7 +118,7 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
         steps = length if op == 0 else 1
         for _ in range(steps):
             if op == 0:
-                a = reference[r + i]
+                a = base_at(reference, r + i)
                 b = strand[s + j]
                 if a > 3 or b > 3:
                     score += N_SCORE
@@ -158,8 +159,7 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
                 base = strand[s + to_j - 1 - at]
                 other[at] = 3 - base if base < 4 else 4
             target = np.empty(n, np.uint8)
-            for at in range(n):
-                target[at] = reference[r + from_i + at]
+            unpack(reference, r + from_i, r + from_i + n, target, 0)
             reach = np.empty(2 * (m + 8), np.int64)
             found = local_alignment(target, n, other, m, integers, reach)[0]
             if found >= integers[MATCH] * integers[MIN_SC] and found >= integers[MIN_DP_MAX]:
@@ -198,7 +198,9 @@ def tidy(hit, ops, reference, r, strand, s):
                 while shift < before and strand[j - 1 - shift] == strand[j + length - 1 - shift]:
                     shift += 1
             else:
-                while shift < before and reference[i - 1 - shift] == reference[i + length - 1 - shift]:
+                while shift < before and base_at(reference, i - 1 - shift) == base_at(
+                    reference, i + length - 1 - shift
+                ):
                     shift += 1
             ops[k - 1] -= shift << 4
             ops[k + 1] += shift << 4
@@ -287,7 +289,7 @@ def finish_hit(hit, ops, reference, r, strand, s, integers):
             end = np.uint64(i + length)
             while t < end:
                 first = t
-                while t < end and reference[t] == strand[q] and reference[t] <= 3:
+                while t < end and strand[q] <= 3 and base_at(reference, t) == strand[q]:
                     t += _ONE
                     q += _ONE
                 # the score only grows here
@@ -298,7 +300,7 @@ def finish_hit(hit, ops, reference, r, strand, s, integers):
                 largest = max(largest, score)
                 if t == end:
                     break
-                if reference[t] > 3 or strand[q] > 3:
+                if strand[q] > 3 or base_at(reference, t) > 3:
                     n_ambi += 1
                     score += np.float64(N_SCORE)
                 else:
@@ -320,7 +322,7 @@ def finish_hit(hit, ops, reference, r, strand, s, integers):
             j += length
         else:
             for at in range(length):
-                unknown += reference[i + at] > 3
+                unknown += base_at(reference, i + at) > 3
             i += length
         n_ambi += unknown
         blen += length - unknown

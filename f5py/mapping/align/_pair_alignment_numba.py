@@ -12,6 +12,7 @@ from f5py.jit.simd_int import LANES, WIDE
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import PAD, fill, way_back
 from f5py.mapping.align._narrow_alignment_numba import BEHIND, FRONT, NARROW, fill_narrow
+from f5py.mapping.index._packed_bases_numba import unpack
 from f5py.mapping.settings import E2, MATCH, MAX_CELLS, Q2, E, Q
 
 #: Score of what has not been computed.
@@ -125,7 +126,8 @@ def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
 
     Parameters
     ----------
-    reference, strand : uint8
+    reference : f5py.mapping.index.packed_bases.PackedBases
+    strand : uint8
         Codes of bases.
     stretch : Stretch
     integers : int64
@@ -160,13 +162,13 @@ def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
     target = room.target if fits else np.empty(FRONT + n + BEHIND, np.uint8)
     query = room.query if fits else np.empty(FRONT + m + BEHIND, np.uint8)
     if kind == EXTEND_BACKWARDS:
-        for i in range(n):
-            target[FRONT + i] = reference[r + n - 1 - i]
+        unpack(reference, r, r + n, target, FRONT)
+        for i in range(n // 2):
+            target[FRONT + i], target[FRONT + n - 1 - i] = target[FRONT + n - 1 - i], target[FRONT + i]
         for j in range(m):
             query[FRONT + j] = strand[s + j]
     else:
-        for i in range(n):
-            target[FRONT + i] = reference[r + i]
+        unpack(reference, r, r + n, target, FRONT)
         for j in range(m):
             query[FRONT + j] = strand[s + m - 1 - j]
     rows = room.rows if fits else np.empty(n + m, np.int64)

@@ -30,6 +30,7 @@ from f5py.jit.simd_int import (
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import BITS, LOWEST, PAD, best_cell, way_back
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS, GLOBAL, ROOM_BASES, UNREACHED
+from f5py.mapping.index._packed_bases_numba import unpack
 from f5py.mapping.settings import (
     FORWARD,
     JUNCTION_BONUS,
@@ -281,14 +282,13 @@ def align_spliced(reference, strand, stretch, direction, junctions, integers, op
     target = room.target if fits else np.empty(n + PAD, np.uint8)
     query = room.query if fits else np.empty(m + PAD + LANES, np.uint8)
     backwards = kind == EXTEND_BACKWARDS
+    unpack(reference, r, r + n, target, 0)
     if backwards:
-        for i in range(n):
-            target[i] = reference[r + n - 1 - i]
+        for i in range(n // 2):
+            target[i], target[n - 1 - i] = target[n - 1 - i], target[i]
         for j in range(m):
             query[LANES + j] = strand[s + j]
     else:
-        for i in range(n):
-            target[i] = reference[r + i]
         for j in range(m):
             query[LANES + j] = strand[s + m - 1 - j]
     donors = np.empty(n + PAD, np.int8)

@@ -18,6 +18,7 @@ from f5py.mapping.align._anchor_choice_numba import (
 )  # fmt: skip
 from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, Stretch
 from f5py.mapping.hit_table import CONTIG, COUNT, FIRST, REVERSE, SPLIT_INV
+from f5py.mapping.index._packed_bases_numba import base_at
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN, TANDEM
 from f5py.mapping.settings import BW, BW_LONG, HPC, MAX_GAP, MIN_DP_LEN, SPLICED, TRIM_ENDS, ZDROP, ZDROP_INV, K
 
@@ -40,8 +41,8 @@ def cut_anchor(x, y, reference, contig_begin, strand, strand_begin, integers):
     t = np.int64(x & _LOW)
     q = y & 0xFFFFFFFF
     if integers[HPC]:
-        base = reference[contig_begin + t]
-        while t > 0 and reference[contig_begin + t - 1] == base:
+        base = base_at(reference, contig_begin + t)
+        while t > 0 and base_at(reference, contig_begin + t - 1) == base:
             t -= 1
         base = strand[strand_begin + q]
         while q > 1 and strand[strand_begin + q - 1] == base:

@@ -13,42 +13,9 @@ from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import appended
 from f5py.mapping.darwin.darwin_settings import BIN, MOST_PLACES, N_SEEDS, SEED_BASES, SPREAD, K
 from f5py.mapping.darwin.extensions import N_CANDIDATE
-from f5py.mapping.index._reference_index_numba import COUNT_BITS, look_up
+from f5py.mapping.index._reference_index_numba import COUNT_BITS, SeedIndex, look_up
 
 _COUNT_MASK = (1 << COUNT_BITS) - 1
-
-
-@exact_kernel
-def list_kmers(bases, offsets, k, keys, places):
-    """List the k-mers of all targets without unknown bases, and their places in `bases`; return how many there are.
-
-    Parameters
-    ----------
-    bases : uint8, shape (offsets[-1],)
-        Codes.
-    offsets : int64, shape (n_targets + 1,)
-    k : int
-    keys : uint64, shape (>= offsets[-1],)
-        Filled: two bits for each base, those of the first one highest.
-    places : int64, shape (>= offsets[-1],)
-        Filled with the place of the first base.
-    """
-    mask = (np.uint64(1) << np.uint64(2 * k)) - np.uint64(1)
-    n = 0
-    for t in range(offsets.shape[0] - 1):
-        key = np.uint64(0)
-        length = 0
-        for i in range(offsets[t], offsets[t + 1]):
-            if bases[i] > 3:
-                length = 0
-                continue
-            key = ((key << np.uint64(2)) | np.uint64(bases[i])) & mask
-            length += 1
-            if length >= k:
-                keys[n] = key
-                places[n] = i - k + 1
-                n += 1
-    return n
 
 
 @exact_inner
@@ -79,8 +46,7 @@ def _target_of(offsets, place):
 class KmerTable(NamedTuple):
     """The k-mers of the targets."""
 
-    table: NDArray[np.uint64]  # hash table; see `f5py.mapping.index.reference_index`
-    places: NDArray[np.int64]  # of the k-mers
+    seeds: SeedIndex  # places are those of the first bases among all
     offsets: NDArray[np.int64]  # shape (n_targets + 1,)
 
 
@@ -117,7 +83,8 @@ def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
     n : int
     """
     own, reverse, read = which
-    table, places, offsets = kmers
+    seeds, offsets = kmers
+    places = seeds.places
     counts, lasts = bins
     k = integers[K]
     length = strand.shape[0]
@@ -135,7 +102,7 @@ def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
         key = _kmer(strand, o, k)
         if key < 0:
             continue
-        entry = look_up(table, np.uint64(key))
+        entry = look_up(seeds, np.uint64(key))
         n_places = entry & _COUNT_MASK
         if n_places > integers[MOST_PLACES]:
             continue

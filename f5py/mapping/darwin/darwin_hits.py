@@ -24,9 +24,9 @@ from f5py.mapping.darwin.extensions import (
     SCORE,
     TARGET,
     Extensions,
+    Targets,
 )
 from f5py.mapping.hit_table import ID, N_FIELDS, PARENT
-from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import Parameters
 
 
@@ -68,7 +68,7 @@ def best_of_reads(extensions: Extensions, integers: NDArray[np.int64]) -> NDArra
     return order[~is_repeat[order]]
 
 
-def hits_of(extensions: Extensions, index: ReferenceIndex, parameters: Parameters | None) -> Hits:
+def hits_of(extensions: Extensions, targets: Targets, parameters: Parameters | None) -> Hits:
     """Make hits of alignments with paths, which are in the order of the reads, and the best of a read first.
 
     Parameters
@@ -84,7 +84,7 @@ def hits_of(extensions: Extensions, index: ReferenceIndex, parameters: Parameter
     run_offsets = offsets_of(n_runs)
     runs = np.empty(run_offsets[-1], np.int64)
     hits = np.empty((len(e.table), N_FIELDS), np.int64)
-    make_hits(e.arrays, index.bases, index.offsets, run_offsets, parameters is None, hits, runs)
+    make_hits(e.arrays, *targets, run_offsets, parameters is None, hits, runs)
     n_hits = np.bincount(e.table[:, READ], minlength=len(e.offsets) - 1).astype(np.int64)
     first = offsets_of(n_hits)
     if parameters is None:

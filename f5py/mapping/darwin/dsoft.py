@@ -19,29 +19,9 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.extensions import N_CANDIDATE
-from f5py.mapping.index.reference_index import ReferenceIndex, indexed
+from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.threads.pool import WorkerPool, longest_first
-
-
-def build_kmer_table(names: list[str], bases: NDArray[np.uint8], offsets: NDArray[np.int64], k: int) -> ReferenceIndex:
-    """Index all k-mers of the targets; a place is the index of a k-mer's first base in `bases`.
-
-    Parameters
-    ----------
-    names : list of str
-    bases : uint8, shape (offsets[-1],)
-        Codes.
-    offsets : int64, shape (n + 1,)
-    k : int
-    """
-    from f5py.mapping.darwin._dsoft_numba import list_kmers
-
-    keys, places = np.empty(len(bases), np.uint64), np.empty(len(bases), np.int64)
-    n = list_kmers(bases, offsets, k, keys, places)
-    found = [keys[:n].copy(), places[:n].copy()]
-    del keys, places
-    return indexed(names, bases, offsets, found, k, 1, False)
 
 
 class ReadStrands(NamedTuple):
@@ -78,13 +58,14 @@ def find_candidates_of(
     owns : int64, shape (n_reads,)
         The target that is the read, or -1.
     index : ReferenceIndex
-        Of `build_kmer_table`.
+        Of `f5py.mapping.index.reference_index.index_kmers`.
     integers : int64
     pool : WorkerPool
     number : int
         Of the batch.
     """
     from f5py.mapping.darwin._dsoft_numba import KmerTable, find_candidates
+    from f5py.mapping.index._reference_index_numba import SeedIndex
 
     n = len(reads.offsets) - 1
     n_found = np.zeros(n, np.int64)
@@ -92,7 +73,7 @@ def find_candidates_of(
     lengths = np.diff(reads.offsets)
     pool.run(
         collecting(find_candidates, results), longest_first(lengths, np.ones(n, np.bool_)), reads.codes, reads.offsets,
-        owns, KmerTable(index.table, index.places, index.offsets), integers, n_found, order=number,
+        owns, KmerTable(SeedIndex(*index.seeds), index.offsets), integers, n_found, order=number,
     )  # fmt: skip
     sizes = n_found * N_CANDIDATE
     offsets = offsets_of(sizes)

@@ -28,6 +28,13 @@ class ExtensionArrays(NamedTuple):
     op_offsets: NDArray[np.int64]
 
 
+class Targets(NamedTuple):
+    """Sequences that reads are aligned to."""
+
+    bases: NDArray[np.uint8]  # shape (offsets[-1],): 0 to 3, 4 for unknown bases
+    offsets: NDArray[np.int64]  # shape (n_targets + 1,)
+
+
 @dataclass
 class Extensions:
     """Candidates to be extended."""

@@ -23,13 +23,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.mapping.darwin.extensions import Extensions
-from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.darwin.extensions import Extensions, Targets
 from f5py.threads.pool import WorkerPool, longest_first
 
 
 def extend_all(
-    extensions: Extensions, index: ReferenceIndex, integers: NDArray[np.int64], pool: WorkerPool, plain: bool = False,
+    extensions: Extensions, targets: Targets, integers: NDArray[np.int64], pool: WorkerPool, plain: bool = False,
     only: NDArray[np.int64] | None = None,
 ) -> float:  # fmt: skip
     """Fill the results; return the seconds that all threads together have worked.
@@ -46,8 +45,6 @@ def extend_all(
     from f5py.mapping.darwin._gact_numba import extend_candidates
 
     if only is None:
-        work = extensions.work(np.diff(index.offsets))
+        work = extensions.work(np.diff(targets.offsets))
         only = longest_first(work, np.ones(len(work), np.bool_))
-    return pool.run(
-        extend_candidates, only, extensions.arrays, index.bases, index.offsets, plain, integers, order=extensions.number
-    )
+    return pool.run(extend_candidates, only, extensions.arrays, *targets, plain, integers, order=extensions.number)

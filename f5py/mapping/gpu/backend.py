@@ -70,9 +70,9 @@ class GpuMapping:
             self.alignments = GpuAlignments(device, parameters, memory, max_bases, device.integrated)
             self.alignments.check(parameters, pool)
             memory -= self.alignments.n_bytes
-            if index.bases.nbytes <= memory // 2:
-                self.alignments.keep_reference(index.bases)
-                memory -= index.bases.nbytes
+            if index.n_bases <= memory // 2:
+                self.alignments.keep_reference(index)
+                memory -= index.n_bases
             if GpuJoins.suits(parameters) and GpuJoins.has_room(memory):
                 self.joins = GpuJoins(device, parameters, pool, memory // 2, max_bases, device.integrated)
                 memory -= self.joins.n_bytes

@@ -28,16 +28,16 @@ def check_chains_and_alignments(device: GpuDevice, pool: WorkerPool) -> None:
 
 def check_exact_matches(device: GpuDevice, pool: WorkerPool) -> None:
     """Find maximal exact matches of made-up reads."""
-    _, index = made_extensions()
-    fm_index = build_fm_index(index.bases, index.offsets, pool, 17)
-    search = MemSearch(fm_index, index.offsets, 17, parameters(PRESETS["map-ont"], 10))
-    GpuMems(device, search, index.bases, pool, _BASES).close()
+    _, targets = made_extensions()
+    fm_index = build_fm_index(*targets, pool, 17)
+    search = MemSearch(fm_index, targets.offsets, 17, parameters(PRESETS["map-ont"], 10))
+    GpuMems(device, search, targets.bases, pool, _BASES).close()
 
 
 def check_tiles(device: GpuDevice, pool: WorkerPool) -> None:
     """Align made-up reads in tiles."""
-    _, index = made_extensions()
-    GpuTiles(device, index, darwin_integers(DarwinSettings(), 14, (1, -1, -1, -1), 0), pool, _BASES).close()
+    _, targets = made_extensions()
+    GpuTiles(device, targets, darwin_integers(DarwinSettings(), 14, (1, -1, -1, -1), 0), pool, _BASES).close()
 
 
 CHECKS: dict[str, Callable[[GpuDevice, WorkerPool], None]] = {

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import TransferredArrays, copy_to_device
+from f5py.compute.gpu.buffers import TransferredArrays
 from f5py.compute.gpu.device import GpuDevice, guarded
 from f5py.compute.gpu.part_pool import GpuPartPool, rounds
 from f5py.compute.gpu.sources import functions
@@ -32,6 +32,7 @@ from f5py.mapping.gpu._rounds_numba import (
 )
 from f5py.mapping.hits.hits import no_alignments
 from f5py.mapping.hits.planned import Stretches
+from f5py.mapping.index.packed_bases import PackedBases, pack
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import E2, MATCH, MAX_MATRIX_CELLS, MISMATCH, Q2, E, Parameters, Q
 from f5py.threads.pool import WorkerPool
@@ -54,6 +55,8 @@ _MOST_PACKED, _FEWEST_PACKED = 24 << 20, 1 << 16
 _BASES_OF_STRETCH, _BASES_OF_OPERATION, _OPERATIONS = 128, 4, 16
 #: Bases of a batch that there is room for: more than it is to have, as reads are not cut; and at most.
 _MORE_BASES, _MOST_READ = 1 << 16, 32 << 20
+#: Bases of the reference that are copied at a time.
+_UNPACKED = 1 << 26
 _SCORES = (MATCH, MISMATCH, Q, E, Q2, E2)
 
 
@@ -117,7 +120,7 @@ class GpuAlignments(GpuPartPool[_Part]):
         n_slots = int(min(_MOST_SLOTS, memory // _N_PARTS // _SLOT, max(packed // _BASES_OF_STRETCH, _FEWEST_SLOTS)))
         n_read = min(max_bases + max_bases // 4 + _MORE_BASES, _MOST_READ)
         self._functions = self._started(lambda: functions(device.number, (), "alignments"))
-        self._reference: tuple[NDArray[np.uint8], Any] | None = None
+        self._reference: tuple[PackedBases, Any] | None = None
         fewest = max(n_slots, _FEWEST_SLOTS)  # of this size only
         self._take_parts(_N_PARTS, n_slots, fewest, lambda size: _Part(packed, size, n_read, zero_copy))
 
@@ -130,14 +133,14 @@ class GpuAlignments(GpuPartPool[_Part]):
         )
         return sum(each)
 
-    def keep_reference(self, bases: NDArray[np.uint8]) -> None:
+    def keep_reference(self, index: ReferenceIndex) -> None:
         """Copy the bases of a reference to the device, so that its stretches need not be packed.
 
         Raises
         ------
         GpuFailure
         """
-        self._reference = bases, guarded(self.device.number, copy_to_device, bases)[0]
+        self._reference = index.bases, guarded(self.device.number, _unpacked, index)
 
     def check(self, parameters: Parameters, pool: WorkerPool) -> None:
         """Align made-up stretches as well as the CPU threads do: no driver or device may change a number.
@@ -149,7 +152,7 @@ class GpuAlignments(GpuPartPool[_Part]):
             The results differ.
         """
         stretches = made_stretches(pool)
-        self.keep_reference(stretches.index.bases)
+        self.keep_reference(stretches.index)
         there = self.align(stretches)
         each = (aligned_here(stretches, made, parameters) for made in (there, no_alignments(1)))
         for found, expected in zip(*each, strict=True):
@@ -247,6 +250,18 @@ class GpuAlignments(GpuPartPool[_Part]):
         stretches.results[rows[np.maximum(*most) >= stretches.results[rows, 0]], 5] = -1
 
 
+def _unpacked(index: ReferenceIndex) -> Any:
+    """Codes of all contigs on the current device."""
+    import cupy
+
+    codes = cupy.empty(index.n_bases, np.uint8)
+    for begin in range(0, index.n_bases, _UNPACKED):
+        end = min(begin + _UNPACKED, index.n_bases)
+        codes[begin:end].set(index.bases.codes(begin, end))
+    cupy.cuda.get_current_stream().synchronize()
+    return codes
+
+
 class _Round(NamedTuple):
     """Stretches that are aligned at a time."""
 
@@ -329,8 +344,8 @@ def made_stretches(pool: WorkerPool) -> Stretches:
     n, nothing, places = len(read), np.empty(0, np.uint8), np.array([0, len(read)])
     batch = MappingBatch(Names.of(["check"]), nothing, places, nothing, nothing, np.zeros(2, np.int64), -1, codes=read)
     index = ReferenceIndex(
-        ["check"], reference, np.array([0, 1200]), np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int32),
-        15, 10, False,
+        ["check"], pack(reference), np.array([0, 1200]), np.zeros(2, np.uint32), np.zeros(1, np.uint64),
+        np.empty(0, np.int64), np.empty((0, 2), np.int64), 15, 10, False, np.empty(0, np.int64),
     )  # fmt: skip
     keys = np.array(
         [

@@ -21,6 +21,7 @@ from f5py.compute.gpu.sources import functions
 from f5py.core.offsets import offsets_of, rounds_of_reads
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.gpu.trial import batch_of, have_same_anchors
+from f5py.mapping.index.contigs import Contigs
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index
 from f5py.mapping.index.seeds import SeedSums, find_anchors, seed_some, take_anchors
 from f5py.mapping.settings import MAX_MAX_OCC, MID_OCC, OCC_DIST, PRESETS, Q_OCC_FRAC, K, Parameters, W
@@ -67,16 +68,17 @@ class _Part(TransferredArrays):
 class _Index(NamedTuple):
     """The index on the device."""
 
-    table: Any
-    slot_mask: np.uint64
+    directory: Any
+    entries: Any
     places: Any
+    bits: int  # of an index into the directory
 
     @classmethod
     def of(cls, index: ReferenceIndex) -> _Index:
         """Copy it to the current device."""
         places = index.places if len(index.places) else np.zeros(1, np.int64)
-        table, places = copy_to_device(index.table, places)
-        return cls(table, np.uint64(len(index.table) // 2 - 1), places)
+        directory, entries, places = copy_to_device(index.directory, index.entries, places)
+        return cls(directory, entries, places, index.bits)
 
 
 class GpuSeeds(GpuPartPool[_Part]):
@@ -210,8 +212,8 @@ class GpuSeeds(GpuPartPool[_Part]):
             part.launch(
                 self._functions["seeds_find"], -(-n // _WARPS), _THREADS, "bases", "offsets", n,
                 *(int(integers[at]) for at in (K, W, MID_OCC)), np.float32(self._parameters.floats[Q_OCC_FRAC]),
-                *(int(integers[at]) for at in (OCC_DIST, MAX_MAX_OCC)), index.table, index.slot_mask, "keys", "listed",
-                "entries", "places", "found",
+                *(int(integers[at]) for at in (OCC_DIST, MAX_MAX_OCC)), index.directory, index.entries, index.bits,
+                "keys", "listed", "entries", "places", "found",
             )  # fmt: skip
         part.download("found", _N_FOUND * n)
 
@@ -246,7 +248,7 @@ class GpuSeeds(GpuPartPool[_Part]):
 
 def _size_of(index: ReferenceIndex) -> int:
     """Bytes of what is copied of an index."""
-    return index.table.nbytes + index.places.nbytes
+    return index.directory.nbytes + index.entries.nbytes + index.places.nbytes
 
 
 def made_reads(parameters: Parameters, pool: WorkerPool) -> tuple[ReferenceIndex, MappingBatch]:
@@ -261,7 +263,7 @@ def made_reads(parameters: Parameters, pool: WorkerPool) -> tuple[ReferenceIndex
         contigs[0][begin : begin + 2 * k] = np.resize([0, 1, begin // 300 % 4], 2 * k)  # neighbours with the same k-mer
     reference, offsets = np.concatenate(contigs).astype(np.uint8), offsets_of([len(one) for one in contigs])
     settings = PRESETS["map-ont"]._replace(k=k, w=w)
-    index = build_index(["a", "b"], reference, offsets, settings, pool)
+    index = build_index(Contigs.of_codes(["a", "b"], reference, offsets), settings, pool)
     pieces = []
     for i in range(10):
         begin = 280 * i

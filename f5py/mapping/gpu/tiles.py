@@ -38,9 +38,9 @@ from f5py.mapping.darwin.extensions import (
     REVERSE,
     TARGET,
     Extensions,
+    Targets,
 )
 from f5py.mapping.darwin.gact import extend_all
-from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import copy_to_places
 from f5py.threads.pool import WorkerPool
 
@@ -100,8 +100,7 @@ class GpuTiles(GpuPartPool[_Part]):
 
     Parameters
     ----------
-    index : ReferenceIndex
-        The targets.
+    targets : Targets
     integers : int64
         `f5py.mapping.darwin.darwin_settings.darwin_integers`.
     device, max_bases, mem_frac, zero_copy
@@ -121,7 +120,7 @@ class GpuTiles(GpuPartPool[_Part]):
     def __init__(
         self,
         device: GpuDevice,
-        index: ReferenceIndex,
+        targets: Targets,
         integers: NDArray[np.int64],
         pool: WorkerPool,
         max_bases: int,
@@ -130,8 +129,8 @@ class GpuTiles(GpuPartPool[_Part]):
     ) -> None:
         super().__init__(device)
         self.n_extended = 0
-        self._index, self._integers, self._pool = index, integers, pool
-        if np.diff(index.offsets).max(initial=0) >= _MOST_LENGTH:
+        self._all, self._integers, self._pool = targets, integers, pool
+        if np.diff(targets.offsets).max(initial=0) >= _MOST_LENGTH:
             raise GpuUnavailableError(f"a sequence of the reference has {_MOST_LENGTH} bases or more")
         self._started(self._start)
         zero_copy = device.integrated if zero_copy is None else zero_copy
@@ -146,20 +145,20 @@ class GpuTiles(GpuPartPool[_Part]):
 
     def _start(self) -> None:
         self._function = functions(self.device.number, (), "tiles")["gact_extend"]
-        self._targets = _Targets(copy_to_device(self._index.bases)[0], self._index.offsets)
+        self._targets = _Targets(copy_to_device(self._all.bases)[0], self._all.offsets)
 
     def _check(self) -> None:
         """Extend made-up candidates as well as the CPU threads do: no driver or device may change a number."""
 
-        expected, index = made_extensions()
-        extend_all(expected, index, self._integers, self._pool)
+        expected, few = made_extensions()
+        extend_all(expected, few, self._integers, self._pool)
         paths = expected.with_paths(np.arange(len(expected.table)))
-        extend_all(paths, index, self._integers, self._pool)
+        extend_all(paths, few, self._integers, self._pool)
         found, _ = made_extensions()
         found = Extensions(
             found.strands, found.offsets, found.table, paths.results.copy(), np.empty_like(paths.ops), paths.op_offsets
         )
-        targets = _Targets(guarded(self.device.number, copy_to_device, index.bases)[0], index.offsets)
+        targets = _Targets(guarded(self.device.number, copy_to_device, few.bases)[0], few.offsets)
         self._extend(found, np.arange(len(found.table)), targets)
         self.n_extended = 0
         if not (np.array_equal(found.results, expected.results) and np.array_equal(found.ops, paths.ops)):
@@ -173,20 +172,20 @@ class GpuTiles(GpuPartPool[_Part]):
         fits = part is not None and e.offsets[-1] <= part.n_bases and lengths.max(initial=0) < _MOST_LENGTH
         sizes = np.diff(e.op_offsets)
         if self._broken or not fits or len(e.table) <= _FEW_CANDIDATES * self._pool.n_threads:
-            extend_all(e, self._index, self._integers, self._pool)
+            extend_all(e, self._all, self._integers, self._pool)
             return
         assert part is not None
-        order = np.argsort(-e.work(np.diff(self._index.offsets)), kind="stable")
+        order = np.argsort(-e.work(np.diff(self._all.offsets)), kind="stable")
         is_here = sizes[order] <= part.n_path_bytes
         results = e.results.copy()  # what a failure leaves is not taken
         try:
             self._extend(e, order[is_here], self._targets)
             if not is_here.all():
-                extend_all(e, self._index, self._integers, self._pool, only=order[~is_here])
+                extend_all(e, self._all, self._integers, self._pool, only=order[~is_here])
         except GpuFailure as problem:
             self.give_up(problem)
             e.results[:] = results
-            extend_all(e, self._index, self._integers, self._pool)
+            extend_all(e, self._all, self._integers, self._pool)
 
     def _extend(self, e: Extensions, order: NDArray[np.int64], targets: _Targets) -> None:
         """Extend candidates on the GPU."""
@@ -238,7 +237,7 @@ def _fill(
     numbers[:, 7] = e.results[chosen, LEFT]
 
 
-def made_extensions() -> tuple[Extensions, ReferenceIndex]:
+def made_extensions() -> tuple[Extensions, Targets]:
     """Candidates of reads with errors, some of them wrong, the same ones every time; and their targets."""
     rng = np.random.default_rng(5)
     n, length = 4, 900
@@ -264,8 +263,4 @@ def made_extensions() -> tuple[Extensions, ReferenceIndex]:
     for i in range(n):
         own = codes[offsets[i] : offsets[i + 1]][::-1]
         strands[1, offsets[i] : offsets[i + 1]] = np.where(own < 4, 3 - own, 4)
-    nothing = np.empty(0, np.uint64)
-    index = ReferenceIndex(
-        ["a", "b"], targets, target_offsets, nothing, np.empty(0, np.int64), np.empty(0, np.int32), 14, 1, False
-    )
-    return Extensions.of(strands, offsets, np.array(table, np.int64)), index
+    return Extensions.of(strands, offsets, np.array(table, np.int64)), Targets(targets, target_offsets)

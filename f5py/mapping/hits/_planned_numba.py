@@ -13,6 +13,7 @@ from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
 from f5py.mapping.align._stretches_numba import AnchoredRead, list_stretches
 from f5py.mapping.hit_table import COUNT
 from f5py.mapping.hits._hit_reads_numba import strands_of
+from f5py.mapping.index._packed_bases_numba import base_at
 from f5py.mapping.settings import HPC
 
 N_KEYS = 7
@@ -115,8 +116,7 @@ def pack_stretches(queue, tasks, at_a_time, plan, bases, offsets, reference, pac
     plan : Plan
     bases, offsets : uint8, int64, shape (n_bases,), (n_reads + 1,)
         Codes of all reads.
-    reference : uint8
-        Codes of all contigs.
+    reference : f5py.mapping.index.packed_bases.PackedBases
     packed : uint8
         Filled; both are reversed for alignments that go backwards.
     """
@@ -133,7 +133,7 @@ def pack_stretches(queue, tasks, at_a_time, plan, bases, offsets, reference, pac
             backwards = keys[row, 4] == EXTEND_BACKWARDS
             to = places[c]
             for k in range(n):
-                packed[to + (n - 1 - k if backwards else k)] = reference[r + k]
+                packed[to + (n - 1 - k if backwards else k)] = base_at(reference, r + k)
             to += n
             for k in range(m):
                 at = s + k

@@ -121,13 +121,13 @@ def drop_frequent(entries, place, m, read_length, integers, dropped):
 class SeedRoom(NamedTuple):
     """Buffers for the seeds of a read; one element a minimizer."""
 
-    entries: NDArray[np.int64]  # of the table
+    entries: NDArray[np.int64]  # of `look_up`
     dropped: NDArray[np.uint8]  # 1 for one that is left out
     slots: NDArray[np.int64]  # shape (2 * n_slots,): scratch
 
 
 @exact_inner
-def seeds_of_read(minimizers, n, read_length, table, integers, floats, room):
+def seeds_of_read(minimizers, n, read_length, index, integers, floats, room):
     """Turn minimizers into seeds; return their number and how much of the read dropped ones cover.
 
     Parameters
@@ -135,8 +135,7 @@ def seeds_of_read(minimizers, n, read_length, table, integers, floats, room):
     minimizers : Minimizers
         The first `n`; become the seeds, of whose places bit 32 says that the seed is next to one with the same key.
     n, read_length : int
-    table : uint64
-        Hash table of the index.
+    index : f5py.mapping.index._reference_index_numba.SeedIndex
     integers, floats : int64, float32
         `f5py.mapping.settings.Parameters`.
     room : SeedRoom
@@ -154,7 +153,7 @@ def seeds_of_read(minimizers, n, read_length, table, integers, floats, room):
     for i in range(n):
         this = key[i] >> np.uint64(8)
         after = key[i + 1] >> np.uint64(8) if i + 1 < n else NONE
-        entry = look_up(table, this)
+        entry = look_up(index, this)
         if entry != 0:
             tandem = np.int64(this == before) | np.int64(this == after)
             key[m] = key[i]  # m <= i: the next one is still as it was
@@ -199,13 +198,6 @@ class SeedCounts(NamedTuple):
     rep_len: NDArray[np.int64]  # shape (n_reads,): bases that seeds cover which are too frequent to be used
 
 
-class SeedIndex(NamedTuple):
-    """The hash table of an index, and where its seeds are."""
-
-    table: NDArray[np.uint64]  # see `f5py.mapping.index.reference_index`
-    places: NDArray[np.int64]
-
-
 @exact_kernel
 def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, counts):
     """Find the sorted anchors of reads.
@@ -214,7 +206,7 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, counts
     ----------
     bases, offsets : uint8, int64
         Codes of all reads.
-    index : SeedIndex
+    index : f5py.mapping.index._reference_index_numba.SeedIndex
     parameters : f5py.mapping.settings.Parameters
     overlaps : OverlapRanks
     counts : SeedCounts
@@ -229,7 +221,7 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, counts
     seeds : int64
         Span << 32 | last base of the seeds that were used.
     """
-    table, places = index
+    places = index.places
     integers, floats = parameters.integers, parameters.floats
     smaller, same, target_rank = overlaps
     n_anchors, n_seeds, rep_len = counts
@@ -266,7 +258,7 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, counts
             n_slots *= 2
         slots = np.empty(2 * n_slots, np.int64)
         m, rep_len[read] = seeds_of_read(
-            Minimizers(key, place), m, length, table, integers, floats, SeedRoom(entries, dropped, slots)
+            Minimizers(key, place), m, length, index, integers, floats, SeedRoom(entries, dropped, slots)
         )
         done, n_done = appended(done, n_done, read)
         begin = n

@@ -1,116 +1,213 @@
-"""The index of a reference: its bases, and where each minimizer is.
+"""The index of a reference: its bases, and where each seed is.
 
-Memory: 16 bytes for every place of the hash table, of which there are 1.5 to 3 times as many as distinct minimizers,
-8 bytes a minimizer and one a base.
+Seeds are sorted bucket by bucket, so that building needs little more memory than the index has: a quarter of a byte a
+base, and 8 bytes for each seed and each distinct one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.errors import InputFileError
+from f5py.mapping.index.contigs import Contigs
+from f5py.mapping.index.packed_bases import PackedBases
 from f5py.mapping.settings import MapSettings
 from f5py.threads.pool import WorkerPool, longest_first
+
+#: Bases that a thread looks for seeds in at a time, at most and at least.
+_MOST_BASES, _FEWEST_BASES = 1 << 20, 1 << 14
+#: Bits of where the places of a key begin, and of the rest of it.
+_START_BITS = 32
+#: Entries of a bucket of the directory, about, as a power of two.
+_ENTRIES = 4
 
 
 class ReferenceIndex(NamedTuple):
     """An index."""
 
     names: list[str]  # contigs
-    bases: NDArray[np.uint8]  # shape (offsets[-1],): 0 to 3 for A, C, G, T; 4 for others
+    bases: PackedBases
     offsets: NDArray[np.int64]  # shape (n_contigs + 1,)
-    # table: shape (2 * n_slots,): hash table with open addressing: key, then first place << 28 | number of places
-    table: NDArray[np.uint64]
+    # directory: shape (2 ** bits + 1,): first entry of each bucket: its index is made of the lowest bits of keys, the
+    # lowest 12 of these before the others
+    directory: NDArray[np.uint32]
+    # entries: shape (n_keys + 1,): other bits of the key << 32 | first place, ascending in a bucket; the last one has
+    # the number of places
+    entries: NDArray[np.uint64]
     places: NDArray[np.int64]  # contig << 32 | last base << 1 | strand, ascending for each key
-    counts: NDArray[np.int32]  # shape (n_keys,): numbers of places of the keys, ascending
+    counts: NDArray[np.int64]  # shape (n, 2): numbers of places, ascending, and how many keys have each
     k: int
     w: int
     hpc: bool
+    # base << 2 | code of unknown bases that may be C or G but not A, the first of these
+    ambiguous: NDArray[np.int64]
+
+    @property
+    def n_bases(self) -> int:
+        """Number of bases of all contigs."""
+        return int(self.offsets[-1])
+
+    @property
+    def n_keys(self) -> int:
+        """Number of distinct keys."""
+        return len(self.entries) - 1
+
+    @property
+    def bits(self) -> int:
+        """Bits of an index into the directory."""
+        return (len(self.directory) - 1).bit_length() - 1
+
+    @property
+    def seeds(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64], int]:
+        """What `f5py.mapping.index._reference_index_numba.SeedIndex` takes."""
+        return self.directory, self.entries, self.places, self.bits
 
     def mid_occ(self, settings: MapSettings) -> int:
         """Largest number of places of a minimizer that is always used."""
         fraction = settings.mid_occ_frac
         if fraction >= 1:
             return int(fraction)
-        n = len(self.counts)
+        n = self.n_keys
         if fraction <= 0 or n == 0:
             chosen = 2**31 - 1
         else:
-            place = int((1.0 - float(np.float32(fraction))) * n)  # n for the smallest fractions
-            chosen = int(self.counts[min(place, n - 1)]) + 1
+            rank = min(int((1.0 - float(np.float32(fraction))) * n), n - 1)  # n for the smallest fractions
+            chosen = int(self.counts[np.searchsorted(np.cumsum(self.counts[:, 1]), rank, "right"), 0]) + 1
         chosen = max(chosen, settings.min_mid_occ)
         if settings.max_mid_occ > settings.min_mid_occ:
             chosen = min(chosen, settings.max_mid_occ)
         return chosen
 
 
-def build_index(
-    names: Sequence[str], bases: NDArray[np.uint8], offsets: NDArray[np.int64], settings: MapSettings, pool: WorkerPool
-) -> ReferenceIndex:
-    """Index contigs.
+def build_index(contigs: Contigs, settings: MapSettings, pool: WorkerPool, piece: int = _MOST_BASES) -> ReferenceIndex:
+    """Index the minimizers of contigs. Raises `InputFileError` if there are too many.
 
     Parameters
     ----------
-    names : sequence of str
-    bases : uint8, shape (offsets[-1],)
-        Codes.
-    offsets : int64, shape (n + 1,)
-    settings : MapSettings
-    pool : WorkerPool
+    piece : int
+        Bases that a thread takes at a time, a multiple of 64; the index does not depend on it.
     """
-    from f5py.mapping.index._reference_index_numba import close_up, sketch_contigs
-    from f5py.mapping.index._sketch_numba import Minimizers, Scheme
+    from f5py.mapping.index._reference_index_numba import mark_minimizers
+    from f5py.mapping.index._sketch_numba import Scheme
 
-    lengths = np.diff(offsets)
-    k, w, hpc = settings.k, settings.w, int(settings.hpc)
-    keys = np.empty(len(bases), np.uint64)
-    places = np.empty(len(bases), np.int64)
-    n_found = np.zeros(len(lengths), np.int64)
-    contigs = longest_first(lengths, np.ones(len(lengths), np.bool_))
-    pool.run(sketch_contigs, contigs, bases, offsets, Scheme(k, w, hpc), Minimizers(keys, places), n_found)
-    n = close_up(offsets, n_found, keys, places)
-    found = [keys[:n].copy(), places[:n].copy()]
-    del keys, places
-    return indexed(names, bases, offsets, found, k, w, bool(hpc))
+    names, bases, offsets, ambiguous = contigs
+    k, w, hpc = settings.k, settings.w, bool(settings.hpc)
+    marks = _Marks(bases, offsets, k, pool, piece)
+    marks.run(mark_minimizers, Scheme(k, w, int(hpc)))
+    seeds = marks.seeds(int(hpc), 1)
+    del marks
+    return ReferenceIndex(names, bases, offsets, *seeds.indexed(offsets, pool), k, w, hpc, ambiguous)
 
 
-def indexed(
-    names: Sequence[str], bases: NDArray[np.uint8], offsets: NDArray[np.int64], found: list[NDArray], k: int, w: int,
-    hpc: bool,
-) -> ReferenceIndex:  # fmt: skip
-    """Make an index of seeds.
+def index_kmers(contigs: Contigs, k: int, pool: WorkerPool) -> ReferenceIndex:
+    """Index all k-mers; a place is the index of a k-mer's first base in all bases, and a key two bits for each base."""
+    from f5py.mapping.index._reference_index_numba import KeyLayout, mark_kmers
+
+    names, bases, offsets, ambiguous = contigs
+    marks = _Marks(bases, offsets, k, pool, _MOST_BASES)
+    marks.run(mark_kmers, KeyLayout(k, 0, 0, 0, 0))
+    return ReferenceIndex(names, bases, offsets, *marks.seeds(0, 0).indexed(offsets, pool), k, 1, False, ambiguous)
+
+
+class _Marks:
+    """Marks of the bases that seeds end with, and the numbers of these by piece and bucket."""
+
+    def __init__(
+        self, bases: PackedBases, offsets: NDArray[np.int64], k: int, pool: WorkerPool, most_bases: int
+    ) -> None:
+        n = int(offsets[-1])
+        self._bases, self._offsets, self._k, self._pool = bases, offsets, k, pool
+        self._piece = min(most_bases, max(_FEWEST_BASES, -(-n // (4 * pool.n_threads) // 64) * 64))
+        self._pieces = np.arange(-(-n // self._piece))
+        self._marks = np.zeros(n // 64 + 1, np.uint64)
+        self._counts = new_counts(len(self._pieces), k)
+
+    def run(self, kernel: Callable[..., Any], scheme: Any) -> None:
+        """Fill both."""
+        self._pool.run(kernel, self._pieces, self._piece, self._bases, self._offsets, scheme, self._marks, self._counts)
+
+    def seeds(self, hpc: int, is_hashed: int) -> SeedBuckets:
+        """Write the seeds to their buckets."""
+        from f5py.mapping.index._reference_index_numba import scatter_seeds
+
+        seeds = SeedBuckets(self._counts, self._k, hpc, is_hashed)
+        self._pool.run(
+            scatter_seeds, self._pieces, self._piece, self._bases, self._marks, seeds.layout, seeds.begins,
+            seeds.buckets,
+        )  # fmt: skip
+        return seeds
+
+
+def new_counts(n_pieces: int, k: int) -> NDArray[np.uint32]:
+    """Return zeros to count seeds with, by piece and bucket."""
+    from f5py.mapping.index._reference_index_numba import BUCKET_BITS
+
+    return np.zeros((n_pieces, 1 << min(BUCKET_BITS, 2 * k)), np.uint32)
+
+
+class SeedBuckets:
+    """Seeds by bucket, to be filled.
 
     Parameters
     ----------
-    names, bases, offsets, k, w, hpc
-        See `ReferenceIndex`.
-    found : list of two arrays
-        Keys of the seeds, uint64, in the order of the reference, and their places, int64. Emptied: nobody should keep
-        these while the table is made.
-    """
-    from f5py.mapping.index._reference_index_numba import count_keys, fill_table, sort_by_key
+    counts : uint32, shape (n_pieces, n_buckets)
+        Of seeds; those of each piece come in their order.
 
-    keys, places = found
-    found.clear()
-    n = len(keys)
-    other_keys, other_places = np.empty_like(keys), np.empty_like(places)
-    if sort_by_key(keys, places, other_keys, other_places, n, 2 * k):
-        keys, places = other_keys, other_places
-    del other_keys, other_places
-    counts = np.empty(n, np.int32)
-    n_keys = count_keys(keys, n, counts)
-    counts = counts[:n_keys].copy()  # what is behind goes
-    n_slots = 16
-    while n_slots < 1.5 * n_keys:
-        n_slots *= 2
-    table = np.empty(2 * n_slots, np.uint64)
-    fill_table(keys, places, counts, n_keys, table)
-    counts.sort()
-    return ReferenceIndex(list(names), bases, offsets, table, places, counts, k, w, hpc)
+    Attributes
+    ----------
+    layout : f5py.mapping.index._reference_index_numba.KeyLayout
+    begins : int64, shape (n_pieces, n_buckets)
+        Where the seeds of each piece begin.
+    buckets : f5py.mapping.index._reference_index_numba.Buckets
+
+    Raises
+    ------
+    InputFileError
+        There are too many seeds.
+    """
+
+    def __init__(self, counts: NDArray[np.uint32], k: int, hpc: int, is_hashed: int) -> None:
+        from f5py.mapping.index._reference_index_numba import PLACE_BITS, Buckets, KeyLayout
+
+        sizes = counts.sum(axis=0, dtype=np.int64)
+        begins = offsets_of(sizes)
+        n = int(begins[-1])
+        if n >= 1 << _START_BITS:
+            raise InputFileError(f"the reference has {n} minimizers, of which {1 << _START_BITS} fit; give a larger -w")
+        bucket_bits = counts.shape[1].bit_length() - 1
+        bits = min(2 * k, max(bucket_bits, 2 * k - _START_BITS, n.bit_length() - _ENTRIES))
+        self.layout = KeyLayout(k, hpc, is_hashed, bits, bucket_bits)
+        self.begins = np.cumsum(counts, axis=0, dtype=np.int64)
+        self.begins += begins[:-1] - counts
+        is_wide = 2 * k - bucket_bits + PLACE_BITS > 64
+        self.buckets = Buckets(begins, np.empty(n, np.uint64), np.empty(n * is_wide, np.uint64))
+
+    def indexed(
+        self, offsets: NDArray[np.int64], pool: WorkerPool
+    ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
+        """Make directory, entries, places and counts of the seeds; see `ReferenceIndex`."""
+        from f5py.mapping.index._reference_index_numba import fill_entries, sort_buckets
+
+        sizes = np.diff(self.buckets.begins)
+        order = longest_first(sizes, np.ones(len(sizes), np.bool_))
+        n_keys = np.zeros(len(sizes), np.int64)
+        results: list[Any] = []
+        pool.run(lambda *given: results.append(sort_buckets(*given)), order, self.buckets, self.layout, n_keys)
+        first_keys = offsets_of(n_keys)
+        directory = np.empty((1 << self.layout.bits) + 1, np.uint32)
+        entries = np.empty(first_keys[-1] + 1, np.uint64)
+        directory[-1], entries[-1] = first_keys[-1], len(self.buckets.words)
+        pool.run(fill_entries, order, self.buckets, first_keys, self.layout, offsets, directory, entries)
+        few = sum(one for one, _ in results)
+        many, how_many = np.unique(np.concatenate([more for _, more in results]), return_counts=True)
+        numbers = np.flatnonzero(few)
+        counts = np.concatenate([np.stack([numbers, few[numbers]], axis=1), np.stack([many, how_many], axis=1)])
+        return directory, entries, self.buckets.words.view(np.int64), counts.astype(np.int64)
 
 
 def codes_of(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -120,8 +217,3 @@ def codes_of(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
     codes = np.empty(len(letters), np.uint8)
     fill_codes(np.require(letters, np.uint8, ["C", "W"]), codes)
     return codes
-
-
-def contig_offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
-    """Offsets of contigs from their lengths."""
-    return offsets_of(np.asarray(lengths, np.int64))

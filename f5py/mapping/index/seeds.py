@@ -151,7 +151,8 @@ def seed_some(
     batch, index, parameters, pool, overlaps
         See `find_anchors`.
     """
-    from f5py.mapping.index._seeds_numba import OverlapRanks, SeedCounts, SeedIndex, seed_reads
+    from f5py.mapping.index._reference_index_numba import SeedIndex
+    from f5py.mapping.index._seeds_numba import OverlapRanks, SeedCounts, seed_reads
 
     smaller, same, rank = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
     if overlaps is not None:
@@ -159,7 +160,7 @@ def seed_some(
         rank = overlaps.rank
     order = reads[longest_first(batch.lengths[reads], np.ones(len(reads), np.bool_))]
     return pool.run(
-        collecting(seed_reads, results), order, batch.codes, batch.offsets, SeedIndex(index.table, index.places),
+        collecting(seed_reads, results), order, batch.codes, batch.offsets, SeedIndex(*index.seeds),
         parameters, OverlapRanks(smaller, same, rank), SeedCounts(*sums), order=batch.number,
     )  # fmt: skip
 

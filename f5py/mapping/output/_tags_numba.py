@@ -28,6 +28,8 @@ from f5py.mapping.hit_table import (
     REVERSE,
     RS,
 )
+from f5py.mapping.index._packed_bases_numba import base_at
+from f5py.mapping.index.packed_bases import PackedBases
 from f5py.text._format_numba import append_bytes, append_int
 
 #: Upper-case letters by code.
@@ -96,11 +98,11 @@ def append_md(out, at, hit, ops, reference, r, strand, s):
         length = ops[k] >> 4
         if op == 0:
             for i in range(length):
-                if reference[r + i] == strand[s + i]:
+                if base_at(reference, r + i) == strand[s + i]:
                     run += 1
                 else:
                     at = append_int(out, at, run)
-                    out[at] = LETTERS[reference[r + i]]
+                    out[at] = LETTERS[base_at(reference, r + i)]
                     at += 1
                     run = 0
             r += length
@@ -114,7 +116,7 @@ def append_md(out, at, hit, ops, reference, r, strand, s):
             out[at] = _CARET
             at += 1
             for i in range(length):
-                out[at] = LETTERS[reference[r + i]]
+                out[at] = LETTERS[base_at(reference, r + i)]
                 at += 1
             run = 0
             r += length
@@ -126,7 +128,7 @@ def append_md(out, at, hit, ops, reference, r, strand, s):
 class Strands(NamedTuple):
     """Bases opposite to each other."""
 
-    reference: NDArray[np.uint8]  # codes of the contigs
+    reference: PackedBases  # of the contigs
     r: int  # the hit's first base among them
     strand: NDArray[np.uint8]  # codes of the read's strand
     s: int  # the hit's first base there
@@ -142,7 +144,7 @@ def append_cs(out, at, hit, ops, bases, is_long):
         if op == 0:
             run = 0
             for i in range(length + 1):
-                if i < length and reference[r + i] == strand[s + i]:
+                if i < length and base_at(reference, r + i) == strand[s + i]:
                     run += 1
                     continue
                 if run > 0:
@@ -158,7 +160,7 @@ def append_cs(out, at, hit, ops, bases, is_long):
                     run = 0
                 if i < length:
                     out[at] = _STAR
-                    out[at + 1] = _SMALL[reference[r + i]]
+                    out[at + 1] = _SMALL[base_at(reference, r + i)]
                     out[at + 2] = _SMALL[strand[s + i]]
                     at += 3
             r += length
@@ -179,17 +181,17 @@ def append_cs(out, at, hit, ops, bases, is_long):
             out[at] = _MINUS_SIGN
             at += 1
             for i in range(length):
-                out[at] = _SMALL[reference[r + i]]
+                out[at] = _SMALL[base_at(reference, r + i)]
                 at += 1
             r += length
     return at
 
 
 @exact_inner
-def _append_small(out, at, codes, first):
+def _append_small(out, at, bases, first):
     """Write two bases in lower case; return the index after them."""
-    out[at] = _SMALL[codes[first]]
-    out[at + 1] = _SMALL[codes[first + 1]]
+    out[at] = _SMALL[base_at(bases, first)]
+    out[at + 1] = _SMALL[base_at(bases, first + 1)]
     return at + 2
 
 
@@ -253,9 +255,9 @@ def split_matches(hit, ops, reference, r, strand, s, out):
         if op == 0:
             begin = 0
             while begin < length:
-                equal = reference[r + begin] == strand[s + begin]
+                equal = base_at(reference, r + begin) == strand[s + begin]
                 i = begin + 1
-                while i < length and (reference[r + i] == strand[s + i]) == equal:
+                while i < length and (base_at(reference, r + i) == strand[s + i]) == equal:
                     i += 1
                 out[n] = ((i - begin) << 4) | (7 if equal else 8)
                 n += 1

@@ -12,6 +12,7 @@ from f5py.mapping.batch import Anchors, ChainedHits, Hits, MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hit_table import N_FIELDS
 from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
+from f5py.mapping.index.packed_bases import pack
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.output.records import RecordStyle, paf_lines_of, records_of
@@ -31,7 +32,10 @@ def _no_reads() -> tuple[MappingBatch, ReferenceIndex, Parameters]:
     batch.chained = ChainedHits(hits, offsets, uint64, int64, offsets)
     batch.hits = Hits(hits, offsets, int64)
     settings = PRESETS["map-ont"]
-    index = ReferenceIndex([], bytes_, offsets, uint64, int64, int32, settings.k, settings.w, settings.hpc)
+    index = ReferenceIndex(
+        [], pack(bytes_), offsets, np.zeros((1 << 12) + 1, np.uint32), np.zeros(1, np.uint64), int64, hits, settings.k,
+        settings.w, settings.hpc, int64,
+    )  # fmt: skip
     return batch, index, parameters(settings, 10)
 
 

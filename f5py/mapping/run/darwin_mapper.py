@@ -15,7 +15,7 @@ from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.darwin.darwin_hits import best_of_pairs, best_of_reads, hits_of, is_good
 from f5py.mapping.darwin.darwin_settings import darwin_integers
 from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
-from f5py.mapping.darwin.extensions import N_CANDIDATE, N_RESULT, READ, Extensions
+from f5py.mapping.darwin.extensions import N_CANDIDATE, N_RESULT, READ, Extensions, Targets
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.settings import MapSettings, Parameters, parameters
@@ -32,13 +32,13 @@ class CpuTiles:
         What the threads have worked, divided by their number.
     """
 
-    def __init__(self, index: ReferenceIndex, integers: NDArray[np.int64], pool: WorkerPool) -> None:
+    def __init__(self, targets: Targets, integers: NDArray[np.int64], pool: WorkerPool) -> None:
         self.seconds = 0.0
-        self._index, self._integers, self._pool = index, integers, pool
+        self._targets, self._integers, self._pool = targets, integers, pool
 
     def compute(self, extensions: Extensions) -> None:
         """See `Backend.compute`."""
-        self.seconds += extend_all(extensions, self._index, self._integers, self._pool) / self._pool.n_threads
+        self.seconds += extend_all(extensions, self._targets, self._integers, self._pool) / self._pool.n_threads
 
     def close(self) -> None:
         """Nothing: the pool belongs to the caller."""
@@ -48,7 +48,8 @@ class CpuTiles:
 class DarwinMapper:
     """Everything needed to map reads by D-SOFT and GACT."""
 
-    index: ReferenceIndex  # of `f5py.mapping.darwin.dsoft.build_kmer_table`
+    index: ReferenceIndex  # of `f5py.mapping.index.reference_index.index_kmers`
+    targets: Targets  # its contigs
     parameters: Parameters  # for the judgement of hits
     integers: NDArray[np.int64]  # see `f5py.mapping.darwin.darwin_settings.darwin_integers`
     pool: WorkerPool
@@ -61,8 +62,9 @@ class DarwinMapper:
         s = settings
         assert s.darwin is not None
         scores = (s.match, -s.mismatch, -(s.q + s.e), -s.e)
-        integers = darwin_integers(s.darwin, s.k, scores, len(index.bases))
-        return cls(index, parameters(s, 0), integers, pool, CpuTiles(index, integers, pool))
+        integers = darwin_integers(s.darwin, s.k, scores, index.n_bases)
+        targets = Targets(index.bases.codes(0, index.n_bases), index.offsets)
+        return cls(index, targets, parameters(s, 0), integers, pool, CpuTiles(targets, integers, pool))
 
     def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
         """Extend candidates on GPUs, if the options allow it: from when that pays, or at once if they say so.
@@ -81,7 +83,7 @@ class DarwinMapper:
             from f5py.mapping.gpu.tiles import GpuTiles
 
             return GpuTiles(
-                open_device(number), self.index, self.integers, self.pool, max_bases, options.cuda_mem_frac
+                open_device(number), self.targets, self.integers, self.pool, max_bases, options.cuda_mem_frac
             )  # fmt: skip
 
         self.tiles = AutoGpuScheduler(
@@ -96,7 +98,7 @@ class DarwinMapper:
         extensions = self._extended(batch.codes, batch.offsets, nobody, batch.number, batch.share_of_input)
         found = extensions.with_paths(best_of_reads(extensions, self.integers))
         self.tiles.compute(found)
-        batch.hits = hits_of(found, self.index, self.parameters)
+        batch.hits = hits_of(found, self.targets, self.parameters)
         batch.anchors = _no_anchors(len(batch))
 
     def run_of_pairs(
@@ -131,7 +133,7 @@ class DarwinMapper:
         extensions.results = results
         found = extensions.with_paths(np.arange(len(table)))
         self.tiles.compute(found)
-        batch.hits = hits_of(found, self.index, None)
+        batch.hits = hits_of(found, self.targets, None)
         batch.anchors = _no_anchors(len(batch))
 
     def _extended(
@@ -150,7 +152,7 @@ class DarwinMapper:
     def _stretch(self, first: int, end: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Codes and offsets of targets."""
         offsets = self.index.offsets[first : end + 1]
-        return self.index.bases[offsets[0] : offsets[-1]], offsets - offsets[0]
+        return self.targets.bases[offsets[0] : offsets[-1]], offsets - offsets[0]
 
     def close(self) -> None:
         """Close the GPUs."""

@@ -18,7 +18,9 @@ from f5py.core.names import Names
 from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import size_of
 from f5py.io.bam.headers import HeaderLines, field_of, parse_header
+from f5py.io.bam.program_line import header_with_program
 from f5py.io.files.complete_file import complete_text_output
+from f5py.io.files.open_outputs import Outputs
 from f5py.io.sequences.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.index.reference_index import ReferenceIndex
@@ -30,8 +32,7 @@ from f5py.mapping.run.statistics import MapStatistics
 from f5py.mapping.sorting.sorted_bam import SortedRecords
 from f5py.messages import console
 from f5py.messages.progress import progress
-from f5py.outputs.program_line import header_with_program
-from f5py.pipeline.runner import Outputs, run_pipeline
+from f5py.threads.pipeline import run_pipeline
 from f5py.threads.pool import FEW_THREADS, part_of_threads
 
 if TYPE_CHECKING:

@@ -7,17 +7,14 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from f5py.core.offsets import offsets_of
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.reads.reference_errors import check_blocks
-from f5py.io.sequences.read_records import check_read_files, sequence_batches
+from f5py.io.sequences.read_records import check_read_files
 from f5py.jit.warm_up import warm_up
 from f5py.mapping.align.junctions import read_junctions
-from f5py.mapping.darwin.dsoft import build_kmer_table
-from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
+from f5py.mapping.index.contigs import read_contigs
+from f5py.mapping.index.mmi_file import is_mmi_file, read_mmi
+from f5py.mapping.index.reference_index import ReferenceIndex, build_index, index_kmers
 from f5py.mapping.index_file import is_index_file, read_index, write_index
 from f5py.mapping.mem.fm_index import FmIndex, build_fm_index, with_table
 from f5py.mapping.options import MapOptions, check_scores
@@ -30,13 +27,11 @@ from f5py.mapping.run.report import write_map_reports
 from f5py.mapping.run.statistics import MapStatistics
 from f5py.mapping.settings import PRESETS, MapSettings
 from f5py.messages import console
-from f5py.pipeline.runner import THREAD_PREFIX
 from f5py.threads.interrupts import call_in_thread
+from f5py.threads.pipeline import THREAD_PREFIX
 from f5py.threads.pool import WorkerPool, share_heap
 
 _WHO = "map"
-#: Of contigs that are parsed at a time.
-_BASES = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -197,50 +192,40 @@ def index_of(
     path = options.reference
     if not os.path.exists(path):
         raise InputFileError(f"{path}: no such file; give the reference as FASTA")
-    if is_index_file(path):
+    is_mmi = is_mmi_file(path)
+    if is_mmi or is_index_file(path):
         if settings.darwin is not None:
             raise UsageError(f"-x {options.preset}: {path} is an index of minimizers; give the FASTA file as REF")
-        if options.write_index is not None:
+        if options.write_index is not None and not is_mmi:
             raise UsageError(f"-d {options.write_index}: {path} is an index already; give the FASTA file as REF")
-        index, reference, fm_index = read_index(path)
+        index, reference, fm_index = (read_mmi(path, pool), None, None) if is_mmi else read_index(path, pool)
         if settings.min_mem == 0:
             fm_index = None
         elif fm_index is None:
             console.note(_WHO, f"{path}: has no FM-index; write it with -d and --seeds mem, or each run builds it")
-            fm_index = build_fm_index(index.bases, index.offsets, pool, settings.min_mem)
+            fm_index = build_fm_index(index.bases.codes(0, index.n_bases), index.offsets, pool, settings.min_mem)
         else:
             fm_index = with_table(fm_index, pool, settings.min_mem)
+        if options.write_index is not None:
+            _write(options.write_index, index, reference, fm_index)
         return index, reference, fm_index
-    names, bases, offsets = _contigs(path, settings.k)
+    contigs = read_contigs(path, settings.k, pool)
+    names = contigs.names
     if settings.darwin is not None:
-        index = build_kmer_table(names, bases, offsets, settings.k)
-        console.note(_WHO, f"{path}: {len(names)} sequences, {len(bases) / 1e6:.1f} Mb, {len(index.counts)} k-mers")
+        index = index_kmers(contigs, settings.k, pool)
+        console.note(_WHO, f"{path}: {len(names)} sequences, {index.n_bases / 1e6:.1f} Mb, {index.n_keys} k-mers")
         return index, path, None
-    index = build_index(names, bases, offsets, settings, pool)
-    console.note(_WHO, f"{path}: {len(names)} contigs, {len(bases) / 1e6:.1f} Mb, {len(index.counts)} minimizers")
-    fm_index = build_fm_index(bases, offsets, pool, settings.min_mem) if settings.min_mem else None
+    index = build_index(contigs, settings, pool)
+    console.note(_WHO, f"{path}: {len(names)} contigs, {index.n_bases / 1e6:.1f} Mb, {index.n_keys} minimizers")
+    fm_index = None
+    if settings.min_mem:
+        fm_index = build_fm_index(index.bases.codes(0, index.n_bases), index.offsets, pool, settings.min_mem)
     if options.write_index is not None:
-        write_index(index, path, options.write_index, fm_index)
-        console.note(_WHO, f"index written: {options.write_index}")
+        _write(options.write_index, index, path, fm_index)
     return index, path, fm_index
 
 
-def _contigs(path: str, k: int) -> tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]:
-    """Names, codes and offsets of the contigs of a FASTA file."""
-    names: list[str] = []
-    pieces: list[NDArray[np.uint8]] = []
-    lengths: list[NDArray[np.int64]] = []
-    for batch in sequence_batches(path, _BASES):
-        names += batch.names
-        pieces.append(codes_of(batch.bases))
-        lengths.append(np.diff(batch.offsets))
-    if not names:
-        raise InputFileError(f"{path}: holds no sequences; give the reference as FASTA")
-    if len(set(names)) < len(names):
-        seen: set[str] = set()
-        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
-        raise InputFileError(f"{path}: has contig {twice} twice; give each contig its own name")
-    offsets = offsets_of(np.concatenate(lengths))
-    if not (np.diff(offsets) >= k).any():
-        raise InputFileError(f"{path}: no contig has {k} bases or more, the length of a minimizer; give a smaller -k")
-    return names, np.concatenate(pieces), offsets
+def _write(path: str, index: ReferenceIndex, reference: str | None, fm_index: FmIndex | None) -> None:
+    """Write an index."""
+    write_index(index, reference, path, fm_index)
+    console.note(_WHO, f"index written: {path}")

@@ -30,6 +30,8 @@ from f5py.threads.pool import WorkerPool
 _MEANWHILE = 1
 #: The share of the time for hits that a GPU saves, estimated from what the CPU threads spend on each part.
 _SAVED = 0.2
+#: Bases of the reference that reads are made of for the first search on a GPU, at most.
+_CHECKED_BASES = 1 << 20
 
 
 def begin_gpu(options: GpuOptions) -> bool:
@@ -222,7 +224,8 @@ class Mapper:
             from f5py.mapping.gpu.mems import GpuMems
 
             device = open_device(number)
-            return GpuMems(device, cpu.search, self.index.bases, self.pool, max_bases, options.cuda_mem_frac)
+            some = self.index.bases.codes(0, min(self.index.n_bases, _CHECKED_BASES))
+            return GpuMems(device, cpu.search, some, self.pool, max_bases, options.cuda_mem_frac)
 
         self.mems = self._with_gpus(cpu, options, open_one, "searched")
 

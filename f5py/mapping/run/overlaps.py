@@ -12,13 +12,14 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.errors import UsageError
 from f5py.io.files.complete_file import complete_text_output
+from f5py.io.files.open_outputs import Outputs
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.darwin.extensions import READ, TARGET
 from f5py.mapping.options import MapOptions
 from f5py.mapping.output.records import RecordStyle, paf_lines_of
 from f5py.mapping.run.darwin_mapper import DarwinMapper, Pairs, rows_of_reads
 from f5py.messages.progress import progress
-from f5py.pipeline.runner import Outputs, run_pipeline
+from f5py.threads.pipeline import run_pipeline
 
 #: Batches that are worked on at the same time.
 _N_LANES = 2
@@ -59,7 +60,7 @@ def find_overlaps(options: MapOptions, mapper: DarwinMapper) -> tuple[int, int, 
         Numbers of reads and their bases, of reads with an overlap, and of overlaps.
     """
     index, pool = mapper.index, mapper.pool
-    n_reads, n_bases = len(index.names), len(index.bases)
+    n_reads, n_bases = len(index.names), index.n_bases
     pairs = Pairs()
     names = Names.of(index.names)
     style = RecordStyle(
@@ -131,7 +132,7 @@ def _batch(mapper: DarwinMapper, stretch: _Stretch) -> MappingBatch:
     """Make a batch of targets."""
     index, first, end = mapper.index, stretch.first, stretch.end
     offsets = index.offsets[first : end + 1]
-    codes = index.bases[offsets[0] : offsets[-1]]
+    codes = mapper.targets.bases[offsets[0] : offsets[-1]]
     nothing = np.empty(0, np.uint8)
     return MappingBatch(
         Names.of(index.names[first:end]), nothing, offsets - offsets[0], nothing, nothing,

@@ -41,7 +41,7 @@ class _Basis:
         return {
             "preset": self.preset,
             "index": {
-                "contigs": len(index.names), "reference_bases": len(index.bases), "seeds": len(index.counts),
+                "contigs": len(index.names), "reference_bases": index.n_bases, "seeds": index.n_keys,
                 "k": index.k, "w": index.w, "hpc": index.hpc,
             },
             "settings": settings,

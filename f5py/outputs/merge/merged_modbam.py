@@ -15,10 +15,10 @@ from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import change_tag_values, chosen_records
 from f5py.io.bam.headers import KINDS_OF_READS, HeaderLines, TagChanges, parse_header
 from f5py.io.bam.joined_bam import JoinedBam
+from f5py.io.bam.program_line import header_with_program
 from f5py.io.bam.record_reads import all_chunks
 from f5py.messages import console
 from f5py.outputs.calls.tag_merging import ModificationTags, chosen_tags, no_tags, tags_of_motifs, tags_of_records
-from f5py.outputs.program_line import header_with_program
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:

@@ -22,6 +22,7 @@ from f5py.mapping.batch import MappingBatch
 from f5py.mapping.gpu import pair_alignments
 from f5py.mapping.gpu.pair_alignments import GpuAlignments, made_stretches, strands_of_one
 from f5py.mapping.hits.planned import Stretches
+from f5py.mapping.index.packed_bases import pack
 from f5py.mapping.settings import PRESETS, Parameters, parameters
 from f5py.threads.pool import WorkerPool
 
@@ -61,7 +62,7 @@ def stretches_of(
     batch = MappingBatch(
         Names.of(["a"]), nothing, np.array([0, n]), nothing, nothing, np.zeros(2, np.int64), codes=codes
     )
-    index = made.index._replace(bases=reference, offsets=np.array([0, len(reference)]))
+    index = made.index._replace(bases=pack(reference), offsets=np.array([0, len(reference)]))
     return Stretches(batch, index, pool, np.array(keys, np.int64), np.array([0, len(keys)]))
 
 
@@ -70,7 +71,7 @@ def assert_as_by_the_cpu(gpu: GpuAlignments, stretches: Stretches, numbers: Para
     there = _assert_as_by_the_cpu(gpu, stretches, numbers)
     stretches.results[:] = 0
     stretches.results[:, 5] = -1
-    gpu.keep_reference(stretches.index.bases)
+    gpu.keep_reference(stretches.index)
     pack, Stretches.pack = Stretches.pack, None  # type: ignore[method-assign,assignment]
     try:
         assert _assert_as_by_the_cpu(gpu, stretches, numbers).tolist() == there.tolist()

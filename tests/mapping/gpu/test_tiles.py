@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from f5py.compute.gpu.device import GpuDevice
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
-from f5py.mapping.darwin.dsoft import ReadStrands, build_kmer_table, find_candidates_of
-from f5py.mapping.darwin.extensions import COLUMNS, Extensions
+from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
+from f5py.mapping.darwin.extensions import COLUMNS, Extensions, Targets
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.gpu import tiles
 from f5py.mapping.gpu.tiles import GpuTiles, made_extensions
-from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
+from f5py.mapping.index.contigs import Contigs
+from f5py.mapping.index.reference_index import codes_of, index_kmers
 from f5py.threads.pool import WorkerPool
 
 from ..real_sets import joined, sequences_of
@@ -37,7 +38,7 @@ def small(monkeypatch):
 
 
 def compared(
-    device: GpuDevice, pool: WorkerPool, made: Extensions, index: ReferenceIndex, these: DarwinSettings = OURS,
+    device: GpuDevice, pool: WorkerPool, made: Extensions, targets: Targets, these: DarwinSettings = OURS,
     scores: tuple[int, int, int, int] = SCORES, plain: bool = False, **more,
 ) -> GpuTiles:  # fmt: skip
     """Extend candidates on the CPU threads and on the GPU, also for their paths."""
@@ -47,13 +48,13 @@ def compared(
         return Extensions.of(made.strands, made.offsets, made.table)
 
     expected, found = fresh(), fresh()
-    extend_all(expected, index, integers, pool, plain)
-    gpu = GpuTiles(device, index, integers, pool, more.pop("n_bases", int(made.offsets[-1]) + 100), **more)
+    extend_all(expected, targets, integers, pool, plain)
+    gpu = GpuTiles(device, targets, integers, pool, more.pop("n_bases", int(made.offsets[-1]) + 100), **more)
     gpu.compute(found)
     assert np.array_equal(found.results, expected.results)
     everything = np.arange(len(made.table))
     of_cpu, of_gpu = expected.with_paths(everything), found.with_paths(everything)
-    extend_all(of_cpu, index, integers, pool, plain)
+    extend_all(of_cpu, targets, integers, pool, plain)
     gpu.compute(of_gpu)
     gpu.close()
     assert not gpu.is_broken
@@ -68,11 +69,11 @@ def compared(
     [(OURS, False, False), (OURS, True, True), (PAPER, False, True), (PAPER, True, False)],
 )
 def test_equals_the_cpu_threads(device, pool, these, zero_copy, plain):
-    made, index = made_extensions()
-    gpu = compared(device, pool, made, index, these, zero_copy=zero_copy, plain=plain)
+    made, targets = made_extensions()
+    gpu = compared(device, pool, made, targets, these, zero_copy=zero_copy, plain=plain)
     assert gpu.n_extended == 2 * len(made.table)
     integers = darwin_integers(these, 14, SCORES, 0)
-    extend_all(made, index, integers, pool)
+    extend_all(made, targets, integers, pool)
     found = made.results[:, COLUMNS] > 0
     assert found.any()
     assert these is OURS or not found.all()
@@ -95,25 +96,25 @@ def test_several_rounds_and_paths_for_the_cpu_threads(device, pool, monkeypatch)
     monkeypatch.setattr(tiles, "_FEWEST_PATHS", 800)
     monkeypatch.setattr(tiles, "_PATHS_OF_BASE", 0)
     monkeypatch.setattr(tiles.GpuTiles, "_check", lambda self: None)  # some of its paths are longer
-    made, index = made_extensions()
-    gpu = compared(device, pool, made, index)
+    made, targets = made_extensions()
+    gpu = compared(device, pool, made, targets)
     assert len(made.table) < gpu.n_extended < 2 * len(made.table)
 
 
 def test_what_is_left_to_the_cpu_threads(device, pool, monkeypatch):
-    made, index = made_extensions()
+    made, targets = made_extensions()
     monkeypatch.setattr(tiles.GpuTiles, "_check", lambda self: None)
     monkeypatch.setattr(tiles, "_MORE_BASES", int(made.offsets[-1]))
-    assert compared(device, pool, made, index, n_bases=0).n_extended > 0
+    assert compared(device, pool, made, targets, n_bases=0).n_extended > 0
     monkeypatch.setattr(tiles, "_MORE_BASES", int(made.offsets[-1]) - 1)
-    assert compared(device, pool, made, index, n_bases=0).n_extended == 0
+    assert compared(device, pool, made, targets, n_bases=0).n_extended == 0
     monkeypatch.setattr(tiles, "_MORE_BASES", 1 << 13)
     monkeypatch.setattr(tiles, "_FEW_CANDIDATES", 1 << 40)
-    assert compared(device, pool, made, index).n_extended == 0
+    assert compared(device, pool, made, targets).n_extended == 0
 
 
 @st.composite
-def random_extensions(draw: st.DrawFn) -> tuple[Extensions, ReferenceIndex]:
+def random_extensions(draw: st.DrawFn) -> tuple[Extensions, Targets]:
     """Draw reads from pieces of targets, with errors, unknown bases and all lengths; candidates right and wrong."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     alphabet = draw(st.integers(1, 5))
@@ -141,9 +142,8 @@ def random_extensions(draw: st.DrawFn) -> tuple[Extensions, ReferenceIndex]:
     pool = WorkerPool(1)
     strands = ReadStrands.of(np.concatenate(reads), offsets, pool, 0)
     pool.close()
-    bases = np.concatenate(targets)
-    index = build_kmer_table(["a", "b"], bases, offsets_of([len(target) for target in targets]), 14)
-    return Extensions.of(strands.codes, offsets, np.array(table, np.int64)), index
+    there = Targets(np.concatenate(targets), offsets_of([len(target) for target in targets]))
+    return Extensions.of(strands.codes, offsets, np.array(table, np.int64)), there
 
 
 @settings(max_examples=6, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -157,10 +157,10 @@ def test_real_reads(device, pool, shared_data: Path):
     letters, offsets = joined(sequences_of(shared_data / "ecoli_r94" / "reads.fasta"))
     codes = codes_of(letters)
     n = len(offsets) - 1
-    index = build_kmer_table([str(i) for i in range(n)], codes, offsets, 14)
+    index = index_kmers(Contigs.of_codes([str(i) for i in range(n)], codes, offsets), 14, pool)
     integers = darwin_integers(OURS, 14, SCORES, len(codes))
     strands = ReadStrands.of(codes, offsets, pool, 0)
     table = find_candidates_of(strands, np.arange(n), index, integers, pool, 0)
     made = Extensions.of(strands.codes, offsets, table[::1500].copy())
-    gpu = compared(device, pool, made, index)
+    gpu = compared(device, pool, made, Targets(codes, offsets))
     assert gpu.n_extended == 2 * len(made.table)

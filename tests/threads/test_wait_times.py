@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-from f5py.core.wait_times import WaitTimes
 from f5py.options.signal_commands import CallOptions
-from f5py.pipeline.runner import run_pipeline
 from f5py.runs import end_of_run
+from f5py.threads.pipeline import run_pipeline
+from f5py.threads.wait_times import WaitTimes
 
 _SLOW = 0.05
 

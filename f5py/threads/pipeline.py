@@ -7,13 +7,11 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, suppress
-from types import TracebackType
+from contextlib import suppress
 from typing import Any, Generic, TypeVar
 
-from f5py.core.wait_times import WaitTimes
-from f5py.io.files.atomic_write import finish_pending
 from f5py.threads.interrupts import wait_for_event
+from f5py.threads.wait_times import WaitTimes
 
 T = TypeVar("T")
 
@@ -24,14 +22,9 @@ _MOST_BEHIND = 2
 #: After an error the loader, and after an interrupt the writer too, are waited for no longer than this: they may be
 #: in a library call that does not return, such as reading from or writing to a pipe that nobody serves.
 _PATIENCE_SECONDS = 0.8
-#: How long `Outputs` waits, after that, for a writer that it has asked to stop.
-_STOP_SECONDS = 0.4
 #: How the names of this module's threads begin.
 THREAD_PREFIX = "f5py-stage-"
 _WRITER = f"{THREAD_PREFIX}writer"
-
-#: Outputs that a thread may be writing to for as long as the process lives; collecting them would close them.
-_left_open: list[ExitStack] = []
 
 
 def run_pipeline(
@@ -115,50 +108,19 @@ def stages_running() -> bool:
     return any(name.startswith(THREAD_PREFIX) for name in _thread_names())
 
 
+def writer_has_ended(seconds: float) -> bool:
+    """Wait for the end of a pipeline's writer; return whether it has come in time."""
+    deadline = time.monotonic() + seconds
+    while _WRITER in _thread_names():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(seconds / 100)
+    return True
+
+
 def _thread_names() -> list[str]:
     # not asking each thread whether it is alive: after an interrupted join CPython 3.11 takes it for dead
     return [thread.name for thread in threading.enumerate()]
-
-
-class Outputs(ExitStack):
-    """Open outputs of a pipeline, used by its writer.
-
-    If the block raises, the writer may still be inside of an output, as after an interrupt it is not joined for long.
-    Closing the output would wait, too, or damage the file or the process. So the writer is asked to stop, and if it
-    does not, nothing is closed and atomic files are unlinked; the process should end soon.
-
-    Attributes
-    ----------
-    stopping : threading.Event
-        Tells the writer to stop before its next piece.
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.stopping = threading.Event()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
-    ) -> bool:
-        if kind is not None:
-            writer_has_ended = False
-            try:
-                writer_has_ended = self._wait_for_writer()
-            finally:  # also after another interrupt
-                if not writer_has_ended:
-                    finish_pending()
-                    _left_open.append(self.pop_all())
-        return bool(super().__exit__(kind, problem, traceback))
-
-    def _wait_for_writer(self) -> bool:
-        """Ask the writer to stop; return whether it has."""
-        self.stopping.set()
-        deadline = time.monotonic() + _STOP_SECONDS
-        while _WRITER in _thread_names():
-            if time.monotonic() > deadline:
-                return False
-            time.sleep(_STOP_SECONDS / 100)
-        return True
 
 
 class _Stage:
