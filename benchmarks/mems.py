@@ -30,9 +30,16 @@ from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.gpu.mems import GpuMems
 from f5py.mapping.index.reference_index import codes_of
-from f5py.mapping.mem._mems_numba import N_COLUMNS, find_mems, locate_mems, n_located, write_strand
 from f5py.mapping.mem.fm_index import build_fm_index
-from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
+from f5py.mapping.mem.mem_seeds import (
+    N_COLUMNS,
+    MemSearch,
+    find_mem_anchors,
+    find_mems,
+    locate_mems,
+    n_located,
+    write_strand,
+)
 from f5py.mapping.settings import MID_OCC, PRESETS, parameters
 from f5py.threads.pool import WorkerPool
 

@@ -1,5 +1,5 @@
 // Maximal exact matches of reads in the reference, by an FM-index: f5py/mapping/mem/mem_seeds.py; the five stages of
-// GPUseed (Ahmed et al.). The results are those of f5py/mapping/mem/_mems_numba.py.
+// GPUseed (Ahmed et al.). The results are those of f5py/mapping/mem/mem_seeds.py.
 //
 // mems_pack writes both strands of all reads, one after the other, each behind a byte that matches nothing. mems_find
 // has a thread for every last base: the rows of the last k bases come from a table, and then it goes to the left until
@@ -23,7 +23,7 @@ struct Block {
     uint4 counts, bits;
 };
 
-// How often `base` comes before the suffixes of the rows before `row`; see rank() in _fm_index_numba.py.
+// How often `base` comes before the suffixes of the rows before `row`; see rank() in fm_index.py.
 __device__ __forceinline__ unsigned rank_of(
     const Block* __restrict__ blocks, const int* __restrict__ ends, int n_ends, unsigned base, unsigned row) {
     const Block* block = blocks + row / 64;

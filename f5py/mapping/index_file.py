@@ -27,7 +27,7 @@ from f5py.io.reads.indexed_fasta import FastaIndex
 from f5py.io.sequences.read_records import sequence_batches
 from f5py.mapping.index.packed_bases import PackedBases
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
-from f5py.mapping.mem.fm_index import FmIndex
+from f5py.mapping.mem.fm_index import FmIndex, is_sound
 from f5py.threads.pool import CallingThread, WorkerPool
 
 _MAGIC = b"f5py map index 3\n"
@@ -166,8 +166,6 @@ def _check(index: ReferenceIndex, pool: WorkerPool) -> None:
 
 def _fm_index(arrays: dict[str, Any], n_bases: int) -> FmIndex | None:
     """Read the FM-index of a file, if any; raise `DamagedValueError` if compiled code would leave its arrays."""
-    from f5py.mapping.mem._fm_index_numba import is_sound
-
     blocks, ends, first_rows, places = (arrays[name] for name in _FM_ARRAYS)
     if not any(map(len, (blocks, ends, first_rows, places))):
         return None

@@ -12,10 +12,8 @@ from hypothesis import strategies as st
 
 from f5py.core.offsets import offsets_of
 from f5py.mapping.index.reference_index import codes_of
-from f5py.mapping.mem._mem_anchors_numba import SHORTEST, SPAN
-from f5py.mapping.mem._mems_numba import find_mems, write_strand
 from f5py.mapping.mem.fm_index import FmIndex, build_fm_index, sorted_suffixes
-from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
+from f5py.mapping.mem.mem_seeds import SHORTEST, SPAN, MemSearch, find_mem_anchors, find_mems, write_strand
 from f5py.mapping.settings import PRESETS, parameters
 from f5py.threads.pool import WorkerPool
 

@@ -22,7 +22,7 @@ from f5py.core.offsets import rounds_of_reads
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.gpu.trial import batch_of, have_same_anchors
 from f5py.mapping.index.seeds import collecting, take_anchors
-from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors, search_reads
+from f5py.mapping.mem.mem_seeds import MemSearch, anchors_of_found, find_mem_anchors, search_reads
 from f5py.mapping.settings import MID_OCC
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -207,15 +207,10 @@ class GpuMems(GpuPartPool[_Part]):
         sums: tuple[NDArray[np.int64], ...], results: list[Any],
     ) -> None:  # fmt: skip
         """Make anchors of a round's matches."""
-        from f5py.mapping.index._seeds_numba import SeedCounts
-        from f5py.mapping.mem._mem_anchors_numba import anchors_of_found
-        from f5py.mapping.mem.mem_arrays import FoundMems, MemPlaces
-
         order = reads[longest_first(batch.lengths[reads], np.ones(len(reads), np.bool_))]
         self._pool.run(
-            collecting(anchors_of_found, results), order, batch.offsets, int(reads[0]),
-            MemPlaces(self._search.contig_offsets, self._search.fm_index.places), FoundMems(*found),
-            self._search.parameters.integers, SeedCounts(*sums), order=batch.number,
+            collecting(anchors_of_found, results), order, batch.offsets, int(reads[0]), self._search.contig_offsets,
+            self._search.fm_index.places, *found, self._search.parameters.integers, sums, order=batch.number,
         )  # fmt: skip
 
     def search_only(self, batch: MappingBatch) -> None:

@@ -15,6 +15,7 @@ Memory: half a byte a base for the transform, four for the places, and 8 bytes f
 at most 512 MiB, and less than 32 bytes a base. Twice the places and one byte a base more while it is built.
 """
 
+# mypy: disable-error-code="assignment"
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -22,8 +23,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._turns_numba import counter, own_turns
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError
+from f5py.jit.bits import count_bits
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
 from f5py.threads.pool import WorkerPool
 
 #: Longest words of the table.
@@ -32,8 +37,14 @@ _MOST_ROWS = 2**31 - 64
 #: Symbols that the buckets have in common, for texts up to so many bases, and for longer ones.
 _FEW_SYMBOLS, _SMALL_TEXT, _MANY_SYMBOLS = 5, 1 << 24, 7
 _N_CHUNKS = 32
-#: Of an index whose table is not made yet.
-_NO_TABLE: NDArray[np.uint32] = np.empty((0, 2), np.uint32)
+#: Symbols of a sort key: 5 ** 27 < 2 ** 63.
+_KEY_SYMBOLS = 27
+#: Blocks, entries of the table, buckets and groups that a thread takes at a time.
+_BLOCKS_AT_A_TIME, _ENTRIES_AT_A_TIME = 1 << 10, 1 << 12
+_BUCKETS_AT_A_TIME, _GROUPS_AT_A_TIME = 16, 64
+_LOW = np.uint64(0xFFFFFFFF)
+#: The bit of a block's first number that says that some of its rows have no base.
+_HAS_ENDS = np.uint64(1 << 31)
 
 
 class FmIndex(NamedTuple):
@@ -65,13 +76,6 @@ def build_fm_index(
     min_length : int
         Of the words that will be looked for.
     """
-    from f5py.mapping.mem._fm_index_numba import (
-        BLOCKS_AT_A_TIME,
-        fill_blocks,
-        sum_blocks,
-    )
-    from f5py.mapping.mem._suffix_order_numba import count_segments, write_text
-
     n_segments, n_bases = count_segments(bases, offsets)
     n_rows = int(n_bases) + int(n_segments)
     if offsets[-1] >= _MOST_ROWS or n_rows >= _MOST_ROWS:
@@ -84,13 +88,13 @@ def build_fm_index(
     write_text(bases, offsets, text, text_starts, reference_starts)
     suffixes = sorted_suffixes(text, pool)
     blocks = np.zeros((n_rows // 64 + 1, 4), np.uint64)
-    found = _collected(pool, fill_blocks, -(-len(blocks) // BLOCKS_AT_A_TIME), text, text_starts, reference_starts,
+    found = _collected(pool, fill_blocks, -(-len(blocks) // _BLOCKS_AT_A_TIME), text, text_starts, reference_starts,
                        suffixes, blocks)  # fmt: skip
     ends = np.sort(found)
     totals = np.empty(4, np.int64)
     sum_blocks(blocks, ends, totals)
     first_rows = n_segments + offsets_of(totals)[:4]
-    return with_table(FmIndex(blocks, ends, first_rows, suffixes, _NO_TABLE, 0), pool, min_length)
+    return with_table(FmIndex(blocks, ends, first_rows, suffixes, np.empty((0, 2), np.uint32), 0), pool, min_length)
 
 
 def with_table(index: FmIndex, pool: WorkerPool, min_length: int) -> FmIndex:
@@ -103,8 +107,6 @@ def with_table(index: FmIndex, pool: WorkerPool, min_length: int) -> FmIndex:
     min_length : int
         Of the words that will be looked for.
     """
-    from f5py.mapping.mem._fm_index_numba import ENTRIES_AT_A_TIME, extend_table
-
     n_rows = len(index.places)
     k = 1
     while k < min(min_length, MOST_TABLE_BASES) and 4**k < n_rows:
@@ -112,7 +114,7 @@ def with_table(index: FmIndex, pool: WorkerPool, min_length: int) -> FmIndex:
     table = np.empty((4**k, 2), np.uint32)
     table[0] = 0, n_rows
     for length in range(k):
-        tasks = np.arange(-(-(4**length) // ENTRIES_AT_A_TIME))
+        tasks = np.arange(-(-(4**length) // _ENTRIES_AT_A_TIME))
         pool.run(extend_table, tasks, 4**length, index.blocks, index.ends, index.first_rows, table)
     return index._replace(table=table, k=k)
 
@@ -125,17 +127,6 @@ def sorted_suffixes(text: NDArray[np.uint8], pool: WorkerPool) -> NDArray[np.int
     text : uint8
         0 for a separator, 1 to 4 for bases; the last one a separator.
     """
-    from f5py.mapping.mem._suffix_order_numba import (
-        BUCKETS_AT_A_TIME,
-        GROUPS_AT_A_TIME,
-        KEY_SYMBOLS,
-        count_buckets,
-        place_in_buckets,
-        rank_groups,
-        sort_buckets,
-        sort_groups,
-    )
-
     n_symbols = _FEW_SYMBOLS if len(text) <= _SMALL_TEXT else _MANY_SYMBOLS
     chunks, chunk_size = np.arange(_N_CHUNKS), -(-len(text) // _N_CHUNKS)
     counts = np.zeros((_N_CHUNKS, 5**n_symbols), np.int64)
@@ -145,11 +136,11 @@ def sorted_suffixes(text: NDArray[np.uint8], pool: WorkerPool) -> NDArray[np.int
     starts = ends[::_N_CHUNKS].copy()
     suffixes, ranks = np.empty(len(text), np.int32), np.empty(len(text), np.int32)
     pool.run(place_in_buckets, chunks, text, chunk_size, n_symbols, places, suffixes)
-    n_tasks = -(-(5**n_symbols) // BUCKETS_AT_A_TIME)
+    n_tasks = -(-(5**n_symbols) // _BUCKETS_AT_A_TIME)
     groups = _collected(pool, sort_buckets, n_tasks, text, starts, n_symbols, suffixes, ranks)
-    depth = n_symbols + KEY_SYMBOLS
+    depth = n_symbols + _KEY_SYMBOLS
     while len(groups):
-        tasks = np.arange(-(-len(groups) // (2 * GROUPS_AT_A_TIME)))
+        tasks = np.arange(-(-len(groups) // (2 * _GROUPS_AT_A_TIME)))
         pool.run(sort_groups, tasks, groups, depth, suffixes, ranks)
         groups = _collected(pool, rank_groups, len(tasks), groups, suffixes, ranks)
         depth *= 2
@@ -165,3 +156,449 @@ def _collected(pool: WorkerPool, kernel: Any, n_tasks: int, *arguments: Any) -> 
 
     pool.run(call, np.arange(n_tasks), *arguments)
     return np.concatenate(results) if results else np.empty(0, np.int64)
+
+
+@exact_kernel
+def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, blocks):
+    """Write the bases before the suffixes, and how many there are in each block; turn suffixes into places.
+
+    Parameters
+    ----------
+    turn, tasks
+        `_BLOCKS_AT_A_TIME` blocks each.
+    text : uint8
+    text_starts, reference_starts : int64, shape (n_segments,)
+    suffixes : int32
+        Replaced by where they begin in the reference's bases.
+    blocks : uint64, shape (n_blocks, 4)
+
+    Returns
+    -------
+    int64
+        Rows of the suffixes that no base comes before.
+    """
+    ends = np.empty(16, np.int64)
+    n_ends = 0
+    for t in own_turns(counter(turn), tasks.shape[0]):
+        first = _BLOCKS_AT_A_TIME * tasks[t]
+        for block in range(first, min(first + _BLOCKS_AT_A_TIME, blocks.shape[0])):
+            low = np.uint64(0)
+            high = np.uint64(0)
+            counts = np.uint64(0)  # 16 bits for each base
+            for i in range(min(64, suffixes.shape[0] - 64 * block)):
+                row = 64 * block + i
+                at = np.int64(suffixes[row])
+                before = np.uint64(text[at - 1]) if at > 0 else np.uint64(0)
+                if before == 0:
+                    ends = grown(ends, n_ends + 1)
+                    ends[n_ends] = row
+                    n_ends += 1
+                else:
+                    before -= np.uint64(1)
+                    low |= (before & np.uint64(1)) << np.uint64(i)
+                    high |= (before >> np.uint64(1)) << np.uint64(i)
+                    counts += np.uint64(1) << (np.uint64(16) * before)
+                a = 0
+                b = text_starts.shape[0]
+                while b - a > 1:
+                    middle = (a + b) // 2
+                    if text_starts[middle] <= at:
+                        a = middle
+                    else:
+                        b = middle
+                suffixes[row] = reference_starts[a] + (at - text_starts[a])
+            few = np.uint64(0xFFFF)
+            blocks[block, 0] = (counts & few) | ((counts >> np.uint64(16)) & few) << np.uint64(32)
+            blocks[block, 1] = ((counts >> np.uint64(32)) & few) | (counts >> np.uint64(48)) << np.uint64(32)
+            blocks[block, 2] = low
+            blocks[block, 3] = high
+    return ends[:n_ends].copy()
+
+
+@exact_kernel
+def sum_blocks(blocks, ends, totals):
+    """Turn the numbers of bases in blocks into those before them, and mark blocks with rows that have no base.
+
+    Parameters
+    ----------
+    blocks : uint64, shape (n_blocks, 4)
+        As `fill_blocks` has filled it; changed to what `FmIndex` has.
+    ends : int64
+        Rows without a base, ascending.
+    totals : int64, shape (4,)
+        Filled with the number of each base.
+    """
+    for b in range(4):
+        totals[b] = 0
+    for block in range(blocks.shape[0]):
+        for half in range(2):
+            counts = blocks[block, half]
+            blocks[block, half] = np.uint64(totals[2 * half]) | np.uint64(totals[2 * half + 1]) << np.uint64(32)
+            totals[2 * half] += np.int64(counts & _LOW)
+            totals[2 * half + 1] += np.int64(counts >> np.uint64(32))
+    for row in ends:
+        blocks[row >> 6, 0] |= _HAS_ENDS
+
+
+@exact_inner
+def rank(blocks, ends, base, row):
+    """Count how often a base comes before the suffixes of the rows before `row`."""
+    block = row >> 6
+    count = blocks[block, base >> 1] >> np.uint64(32 * (base & 1)) & _LOW
+    low = blocks[block, 2]
+    high = blocks[block, 3]
+    same = (low if base & 1 else ~low) & (high if base & 2 else ~high)
+    same &= (np.uint64(1) << np.uint64(row & 63)) - np.uint64(1)
+    if base == 0 and count & _HAS_ENDS:  # rows without a base look like an A
+        a = 0
+        b = ends.shape[0]
+        while a < b:
+            middle = (a + b) // 2
+            if ends[middle] < 64 * block:
+                a = middle + 1
+            else:
+                b = middle
+        n = np.int64(count & ~_HAS_ENDS)
+        while a < ends.shape[0] and ends[a] < row:
+            n -= 1
+            a += 1
+        return n + count_bits(same)
+    return np.int64(count) + count_bits(same)
+
+
+@exact_kernel
+def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
+    """From the rows of all words of a length to those of the words with one base more before them.
+
+    Parameters
+    ----------
+    turn, tasks
+        `_ENTRIES_AT_A_TIME` entries each.
+    n_entries : int
+        Words of the shorter length.
+    blocks, ends, first_rows
+        Of an `FmIndex`.
+    table : uint32, shape (>= 4 * n_entries, 2)
+        First row and end of each word; filled up to ``4 * n_entries``.
+    """
+    for t in own_turns(counter(turn), tasks.shape[0]):
+        first = _ENTRIES_AT_A_TIME * tasks[t]
+        for word in range(first, min(first + _ENTRIES_AT_A_TIME, n_entries)):
+            begin = np.int64(table[word, 0])
+            end = np.int64(table[word, 1])
+            for b in range(3, -1, -1):
+                longer = b * n_entries + word
+                table[longer, 0] = 0
+                table[longer, 1] = 0
+                if begin < end:
+                    a = first_rows[b] + rank(blocks, ends, b, begin)
+                    z = first_rows[b] + rank(blocks, ends, b, end)
+                    if a < z:
+                        table[longer, 0] = a
+                        table[longer, 1] = z
+
+
+@exact_kernel
+def is_sound(blocks, ends, first_rows, places, n_bases):
+    """Return whether no search leaves the arrays: rows without a base ascend, and all numbers are those of the bases.
+
+    Parameters
+    ----------
+    blocks, ends, first_rows, places
+        Of an `FmIndex`, with as many blocks as the places need.
+    n_bases : int
+        Of the reference.
+    """
+    n_rows = places.shape[0]
+    for row in range(n_rows):
+        if places[row] < 0 or places[row] > n_bases:  # a separator stands behind
+            return False
+    for i in range(ends.shape[0]):
+        if ends[i] < 0 or ends[i] >= n_rows or (i > 0 and ends[i] <= ends[i - 1]):
+            return False
+    totals = np.zeros(4, np.int64)
+    at = 0
+    for block in range(blocks.shape[0]):
+        low = blocks[block, 2]
+        high = blocks[block, 3]
+        n = min(64, n_rows - 64 * block)
+        rows = ~np.uint64(0) if n == 64 else (np.uint64(1) << np.uint64(n)) - np.uint64(1)
+        first = at
+        while at < ends.shape[0] and ends[at] < 64 * (block + 1):
+            at += 1
+        for base in range(4):
+            count = blocks[block, base >> 1] >> np.uint64(32 * (base & 1)) & _LOW
+            if base == 0:
+                if (count & _HAS_ENDS != 0) != (at > first):
+                    return False
+                count &= ~_HAS_ENDS
+            if np.int64(count) != totals[base]:
+                return False
+            same = (low if base & 1 else ~low) & (high if base & 2 else ~high) & rows
+            totals[base] += count_bits(same) - (at - first if base == 0 else 0)
+    begin = ends.shape[0]
+    for base in range(4):
+        if first_rows[base] != begin:
+            return False
+        begin += totals[base]
+    return begin == n_rows
+
+
+@exact_kernel
+def count_segments(bases, offsets):
+    """Count the stretches of known bases, and the bases in them.
+
+    Parameters
+    ----------
+    bases : uint8, shape (offsets[-1],)
+        0 to 3, 4 for unknown bases.
+    offsets : int64, shape (n_contigs + 1,)
+    """
+    n_segments = 0
+    n_bases = 0
+    for c in range(offsets.shape[0] - 1):
+        inside = False
+        for i in range(offsets[c], offsets[c + 1]):
+            if bases[i] < 4:
+                n_bases += 1
+                if not inside:
+                    n_segments += 1
+            inside = bases[i] < 4
+    return n_segments, n_bases
+
+
+@exact_kernel
+def write_text(bases, offsets, text, text_starts, reference_starts):
+    """Write the stretches of known bases, each with a separator behind it, and where they begin in text and `bases`.
+
+    Parameters
+    ----------
+    bases, offsets
+        See `count_segments`.
+    text : uint8, shape (n_bases + n_segments,)
+        Filled: 1 to 4 for bases, 0 for separators.
+    text_starts, reference_starts : int64, shape (>= n_segments,)
+        Filled.
+    """
+    n = 0
+    s = 0
+    for c in range(offsets.shape[0] - 1):
+        inside = False
+        for i in range(offsets[c], offsets[c + 1]):
+            if bases[i] < 4:
+                if not inside:
+                    text_starts[s] = n
+                    reference_starts[s] = i
+                    s += 1
+                text[n] = bases[i] + 1
+                n += 1
+            elif inside:
+                text[n] = 0
+                n += 1
+            inside = bases[i] < 4
+        if inside:
+            text[n] = 0
+            n += 1
+
+
+@exact_inner
+def _code_at(text, i, n_symbols):
+    """Encode the first symbols of suffix `i` as a number to the base of 5; nothing counts behind a separator."""
+    code = np.uint64(0)
+    for _ in range(n_symbols):
+        code *= np.uint64(5)
+        if i < text.shape[0]:
+            code += np.uint64(text[i])
+            i = i + 1 if text[i] > 0 else text.shape[0]
+    return code
+
+
+@exact_kernel
+def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
+    """Count the suffixes of each chunk of the text by their first symbols.
+
+    Parameters
+    ----------
+    text : uint8
+        See `write_text`.
+    chunk_size : int
+        Symbols of a chunk.
+    n_symbols : int
+        That the suffixes of a bucket have in common.
+    counts : int64, shape (n_chunks, 5 ** n_symbols)
+        Zero; filled.
+    """
+    top = 1
+    for _ in range(n_symbols - 1):
+        top *= 5
+    for t in own_turns(counter(turn), chunks.shape[0]):
+        chunk = chunks[t]
+        end = min((chunk + 1) * chunk_size, text.shape[0])
+        code = np.int64(_code_at(text, end, n_symbols))
+        for i in range(end - 1, chunk * chunk_size - 1, -1):
+            code = text[i] * top + code // 5 if text[i] > 0 else 0
+            counts[chunk, code] += 1
+
+
+@exact_kernel
+def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes):
+    """Write every suffix into its bucket, where `places` says for each chunk.
+
+    Parameters
+    ----------
+    turn, chunks, text, chunk_size, n_symbols
+        See `count_buckets`.
+    places : int64, shape (n_chunks, 5 ** n_symbols)
+        First rows; moved on with every suffix.
+    suffixes : int32, shape (len(text),)
+        Filled with where in the text they begin.
+    """
+    top = 1
+    for _ in range(n_symbols - 1):
+        top *= 5
+    for t in own_turns(counter(turn), chunks.shape[0]):
+        chunk = chunks[t]
+        end = min((chunk + 1) * chunk_size, text.shape[0])
+        code = np.int64(_code_at(text, end, n_symbols))
+        for i in range(end - 1, chunk * chunk_size - 1, -1):
+            code = text[i] * top + code // 5 if text[i] > 0 else 0
+            suffixes[places[chunk, code]] = i
+            places[chunk, code] += 1
+
+
+@exact_kernel
+def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
+    """Sort the suffixes of every bucket by their next `_KEY_SYMBOLS` symbols.
+
+    Parameters
+    ----------
+    turn, tasks
+        See `f5py.threads.pool`; `_BUCKETS_AT_A_TIME` buckets each.
+    text : uint8
+    starts : int64, shape (n_buckets + 1,)
+    n_symbols : int
+        That buckets have in common.
+    suffixes : int32
+        Sorted in place.
+    ranks : int32
+        Filled: of each suffix the first row of those that are equal so far.
+
+    Returns
+    -------
+    int64, shape (2 * n,)
+        First row and end of the groups of suffixes that are equal so far.
+    """
+    key = np.empty(1024, np.uint64)
+    place = np.empty(1024, np.int64)
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    groups = np.empty(64, np.int64)
+    n_groups = 0
+    for t in own_turns(counter(turn), tasks.shape[0]):
+        first = _BUCKETS_AT_A_TIME * tasks[t]
+        for bucket in range(first, min(first + _BUCKETS_AT_A_TIME, starts.shape[0] - 1)):
+            begin = starts[bucket]
+            n = starts[bucket + 1] - begin
+            if key.shape[0] < n:
+                key = np.empty(2 * n, np.uint64)
+                place = np.empty(2 * n, np.int64)
+            has_ended = bucket % 5 == 0  # at a separator: the earlier one is smaller
+            for i in range(n):
+                at = np.int64(suffixes[begin + i])
+                key[i] = np.uint64(at) if has_ended else _code_at(text, at + n_symbols, _KEY_SYMBOLS)
+                place[i] = at
+            sort_pairs(key, place, 0, n, scratch)
+            i = 0
+            while i < n:
+                j = i + 1
+                while j < n and key[j] == key[i]:
+                    j += 1
+                is_tied = j - i > 1
+                if is_tied and key[i] % np.uint64(5) == 0:
+                    for k in range(i, j):
+                        key[k] = np.uint64(place[k])
+                    sort_pairs(key, place, i, j, scratch)
+                    is_tied = False
+                for k in range(i, j):
+                    suffixes[begin + k] = place[k]
+                    ranks[place[k]] = begin + (i if is_tied else k)
+                if is_tied:
+                    groups = grown(groups, 2 * n_groups + 2)
+                    groups[2 * n_groups] = begin + i
+                    groups[2 * n_groups + 1] = begin + j
+                    n_groups += 1
+                i = j
+    return groups[: 2 * n_groups].copy()
+
+
+@exact_kernel
+def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
+    """Sort groups of suffixes that are equal in `depth` symbols by the rank of what follows.
+
+    The first of each new group is written as its complement, for `rank_groups`: ranks must not change meanwhile.
+
+    Parameters
+    ----------
+    turn, tasks
+        See `f5py.threads.pool`; `_GROUPS_AT_A_TIME` groups each.
+    groups : int64, shape (2 * n,)
+        First row and end of each.
+    depth : int
+    suffixes : int32, shape (n_rows,)
+        Sorted in place.
+    ranks : int32, shape (n_rows,)
+        By the place of the suffix in the text.
+    """
+    key = np.empty(1024, np.uint64)
+    place = np.empty(1024, np.int64)
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    for t in own_turns(counter(turn), tasks.shape[0]):
+        first = _GROUPS_AT_A_TIME * tasks[t]
+        for g in range(first, min(first + _GROUPS_AT_A_TIME, groups.shape[0] // 2)):
+            begin = groups[2 * g]
+            n = groups[2 * g + 1] - begin
+            if key.shape[0] < n:
+                key = np.empty(2 * n, np.uint64)
+                place = np.empty(2 * n, np.int64)
+            for i in range(n):
+                at = np.int64(suffixes[begin + i])
+                key[i] = np.uint64(ranks[at + depth])
+                place[i] = at
+            sort_pairs(key, place, 0, n, scratch)
+            for i in range(n):
+                suffixes[begin + i] = place[i] if i > 0 and key[i] == key[i - 1] else ~place[i]
+
+
+@exact_kernel
+def rank_groups(turn, tasks, groups, suffixes, ranks):
+    """Write the ranks of sorted groups; return the groups that are left.
+
+    Parameters
+    ----------
+    turn, tasks, groups
+        See `sort_groups`, also for what is returned.
+    suffixes : int32, shape (n_rows,)
+        As `sort_groups` has left them; complements are undone.
+    ranks : int32, shape (n_rows,)
+        Filled for the suffixes of the groups.
+    """
+    left = np.empty(64, np.int64)
+    n_left = 0
+    for t in own_turns(counter(turn), tasks.shape[0]):
+        first = _GROUPS_AT_A_TIME * tasks[t]
+        for g in range(first, min(first + _GROUPS_AT_A_TIME, groups.shape[0] // 2)):
+            end = groups[2 * g + 1]
+            begin = groups[2 * g]
+            while begin < end:
+                at = begin
+                while at == begin or (at < end and suffixes[at] >= 0):
+                    if at == begin:
+                        suffixes[at] = ~suffixes[at]
+                    ranks[suffixes[at]] = begin
+                    at += 1
+                if at - begin > 1:
+                    left = grown(left, 2 * n_left + 2)
+                    left[2 * n_left] = begin
+                    left[2 * n_left + 1] = at
+                    n_left += 1
+                begin = at
+    return left[: 2 * n_left].copy()

@@ -1,1 +1,1 @@
-"""Alignment records sorted by their places on the reference, and the index of what is written."""
+"""Sorting and indexing of alignment records."""

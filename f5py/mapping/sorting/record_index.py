@@ -1,4 +1,4 @@
-"""The index of sorted records, as htslib makes it: .bai or .csi."""
+"""Index of sorted records as htslib makes it: .bai (SAM specification, section 5.2) or .csi (CSI specification)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 _BAI_MAGIC, _CSI_MAGIC = b"BAI\x01", b"CSI\x01"
 #: A bin of the deepest level has two to the power of this bases; and in a .bai, so many levels are below the first.
@@ -19,10 +20,11 @@ _MORE_BASES = 256
 #: A bin whose records lie within less of the file than this is joined with the one around it.
 _LEAST_BYTES = np.uint64(1 << 16)
 _OF_BLOCK = np.uint64(16)
+_NOWHERE = np.uint64(2**64 - 1)
 
 
-class Placed(NamedTuple):
-    """Records with a place on the reference, in the order of the file."""
+class PlacedRecords(NamedTuple):
+    """Positions of records on the reference, in file order."""
 
     contig: NDArray[np.int64]
     # begin, end: 0-based, half-open
@@ -47,8 +49,8 @@ class IndexParts(NamedTuple):
     linear: NDArray[np.uint64]  # virtual offsets before which no record reaches into a stretch
 
 
-def index_of(
-    placed: Placed, n_unplaced: int, tells: NDArray[np.uint64], lengths: NDArray[np.int64], csi: bool
+def make_index(
+    placed: PlacedRecords, n_unplaced: int, tells: NDArray[np.uint64], lengths: NDArray[np.int64], csi: bool
 ) -> bytes:
     """Make an index.
 
@@ -57,14 +59,12 @@ def index_of(
     n_unplaced : int
         Records after these.
     tells : uint64, shape (n + 1,)
-        Virtual offsets at which they begin, and the last one ends.
+        Virtual offsets of the records, and of the end.
     lengths : int64
-        Of the contigs, in bases.
+        Lengths of the contigs.
     csi : bool
         Make a .csi, which longer contigs need, instead of a .bai.
     """
-    from f5py.mapping.sorting._index_numba import write_contigs
-
     depth = _csi_depth(int(lengths.max(initial=0))) if csi else _BAI_DEPTH
     parts = _parts_of(placed, tells, len(lengths), depth)
     room = 32 * len(parts.bins) + 16 * len(parts.chunk_begins) + 8 * len(parts.linear) + 64 * len(lengths)
@@ -76,7 +76,7 @@ def index_of(
 
 
 def _csi_depth(longest: int) -> int:
-    """Levels below the first that an index needs for contigs of up to so many bases."""
+    """Return the number of levels below the first for contigs of up to so many bases."""
     depth = 0
     while longest + _MORE_BASES > 1 << _SHIFT + 3 * depth:
         depth += 1
@@ -84,13 +84,11 @@ def _csi_depth(longest: int) -> int:
 
 
 def _n_bins(depth: int) -> int:
-    """Bins of the first level and `depth` below it."""
+    """Count the bins of the first level and `depth` below it."""
     return ((1 << 3 * (depth + 1)) - 1) // 7
 
 
-def _parts_of(placed: Placed, tells: NDArray[np.uint64], n_contigs: int, depth: int) -> IndexParts:
-    from f5py.mapping.sorting._index_numba import fill_bins, fill_linear
-
+def _parts_of(placed: PlacedRecords, tells: NDArray[np.uint64], n_contigs: int, depth: int) -> IndexParts:
     n = len(placed.contig)
     numbers = np.empty(n, np.int64)
     fill_bins(placed.begin, placed.end, _SHIFT, depth, numbers)
@@ -143,7 +141,7 @@ def _parts_of(placed: Placed, tells: NDArray[np.uint64], n_contigs: int, depth: 
 def _joined(
     bins: NDArray[np.int64], number: NDArray[np.int64], first: NDArray[np.uint64], end: NDArray[np.uint64], depth: int
 ) -> NDArray[np.int64]:
-    """Join small bins with the ones around them, if these have records; return which one each is part of then.
+    """Merge small bins into the bins around them, if these have records; return the bin of each.
 
     Parameters
     ----------
@@ -156,7 +154,7 @@ def _joined(
     depth : int
     """
     part_of = np.arange(len(bins))
-    begins = np.full(len(bins), np.uint64(2**64 - 1))
+    begins = np.full(len(bins), _NOWHERE)
     ends = np.zeros(len(bins), np.uint64)
     np.minimum.at(begins, number, first)
     np.maximum.at(ends, number, end)
@@ -177,7 +175,113 @@ def _joined(
 
 
 def _first_stretch(bins: NDArray[np.int64], depth: int) -> NDArray[np.int64]:
-    """Stretch of the reference that bins begin with."""
+    """Return the first stretch of the reference in each bin."""
     first_of_level = np.array([_n_bins(level - 1) for level in range(depth + 1)])
     level = np.searchsorted(first_of_level, bins, "right") - 1
     return (bins - first_of_level[level]) << 3 * (depth - level)
+
+
+@exact_kernel
+def fill_bins(begin, end, shift, depth, bins):
+    """Fill the smallest bin of each stretch of the reference.
+
+    Parameters
+    ----------
+    begin, end : int64, shape (n,)
+        0-based, half-open.
+    shift, depth : int
+        A bin of the deepest of `depth` levels below the first has two to the power of `shift` bases.
+    bins : int64, shape (n,)
+        Filled.
+    """
+    for i in range(begin.shape[0]):
+        level = depth
+        first = ((np.int64(1) << 3 * depth) - 1) // 7
+        at = shift
+        last = max(end[i], 1) - 1
+        start = max(begin[i], 0)
+        while level > 0 and start >> at != last >> at:
+            level -= 1
+            first -= np.int64(1) << 3 * level
+            at += 3
+        bins[i] = first + (start >> at)
+
+
+@exact_kernel
+def fill_linear(placed, tells, shift, offsets, linear):
+    """Fill the offset of the first record that overlaps each stretch of the reference, or a later one.
+
+    Parameters
+    ----------
+    placed : PlacedRecords
+    tells : uint64, shape (>= n,)
+        Virtual offsets of the records.
+    shift : int
+        A stretch has two to the power of this bases.
+    offsets : int64, shape (n_contigs + 1,)
+        Of each contig's stretches.
+    linear : uint64, shape (offsets[-1],)
+        Filled.
+    """
+    linear[:] = _NOWHERE
+    for i in range(placed.contig.shape[0]):
+        at = offsets[placed.contig[i]]
+        for stretch in range(max(placed.begin[i], 0) >> shift, ((max(placed.end[i], 1) - 1) >> shift) + 1):
+            if linear[at + stretch] == _NOWHERE:
+                linear[at + stretch] = tells[i]
+    for contig in range(offsets.shape[0] - 1):
+        for k in range(offsets[contig + 1] - 2, offsets[contig] - 1, -1):
+            if linear[k] == _NOWHERE:
+                linear[k] = linear[k + 1]
+
+
+@exact_inner
+def _put(out, at, value, size):
+    """Write the lowest bytes of a number; return the index after them."""
+    for _ in range(size):
+        out[at] = value & np.uint64(255)
+        value >>= np.uint64(8)
+        at += 1
+    return at
+
+
+@exact_kernel
+def write_contigs(parts, counts_bin, has_offsets, out):
+    """Write the contigs of an index; return the number of bytes.
+
+    Parameters
+    ----------
+    parts : IndexParts
+    counts_bin : int
+        Number of the bin that holds counts.
+    has_offsets : bool
+        Bins have offsets, and there are no stretches: it is a .csi.
+    out : uint8
+        With room for all.
+    """
+    at = np.int64(0)
+    for contig in range(parts.contig_bins.shape[0] - 1):
+        first, end = parts.contig_bins[contig], parts.contig_bins[contig + 1]
+        at = _put(out, at, np.uint64(end - first + (end > first)), 4)
+        for k in range(first, end):
+            at = _put(out, at, np.uint64(parts.bins[k]), 4)
+            if has_offsets:
+                at = _put(out, at, parts.bin_offsets[k], 8)
+            chunk, chunk_end = parts.bin_chunks[k], parts.bin_chunks[k + 1]
+            at = _put(out, at, np.uint64(chunk_end - chunk), 4)
+            for c in range(chunk, chunk_end):
+                at = _put(out, at, parts.chunk_begins[c], 8)
+                at = _put(out, at, parts.chunk_ends[c], 8)
+        if end > first:
+            at = _put(out, at, np.uint64(counts_bin), 4)
+            if has_offsets:
+                at = _put(out, at, np.uint64(0), 8)
+            at = _put(out, at, np.uint64(2), 4)
+            for which in range(4):
+                at = _put(out, at, parts.counts[contig, which], 8)
+        if not has_offsets:
+            first, end = parts.contig_stretches[contig], parts.contig_stretches[contig + 1]
+            at = _put(out, at, np.uint64(end - first), 4)
+            for k in range(first, end):
+                at = _put(out, at, parts.linear[k], 8)
+    return at

@@ -1,8 +1,8 @@
-"""Records that are sorted: in memory, and beyond a limit in a file as runs, each of which is sorted.
+"""Sort records in memory, and beyond a limit in a temporary file of sorted runs.
 
-A run is the records that were in memory when these got too many. All runs are in one file, in pieces of whole records
-that are packed each by itself. What sorting needs to know of records stays in memory, so that their order is known
-before any of them is read again, and of each run only the pieces are there that records are just taken from.
+A run is the records in memory at the time of the limit. All runs are in one file, in compressed pieces of whole
+records. The sort keys stay in memory, so the order is known before any record is read again, and only the current
+pieces of each run are loaded.
 """
 
 from __future__ import annotations
@@ -16,24 +16,37 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import concatenate_tuples, offsets_of
+from f5py.io.bam._bam_numba import (
+    CONTIG,
+    FLAGS,
+    IS_REVERSE,
+    IS_UNMAPPED,
+    POSITION,
+    cigar_of,
+    reference_span,
+    signed32,
+    unsigned16,
+)
 from f5py.io.bam.bam_output import write_all
+from f5py.jit.c_memory import copy_from
+from f5py.jit.kernel import exact_kernel
 from f5py.threads.ordered import OrderedWork
 
-#: About so many bytes of records are packed together.
+#: Bytes of records in a compressed piece.
 _PIECE_BYTES = 1 << 18
-#: If not all records are in memory, about so many bytes of them should be loaded at a time; and of every run at least
-#: so many pieces, as the first and the last one may be loaded again.
+#: Bytes of records to load at a time, and pieces of every run at least, as the first and last are loaded twice.
 _WINDOW_BYTES, _PIECES_OF_RUN = 64 << 20, 4
-#: Of ISA-L: the one for files that are read again soon.
+#: ISA-L's level for temporary files.
 _LEVEL = 1
+_LOW = 0xFFFFFFFF
 
 
 class StoppedError(Exception):
-    """What is being done is not wanted any more."""
+    """The run was cancelled."""
 
 
-class Noted(NamedTuple):
-    """What sorting and an index need to know of n records."""
+class RecordKeys(NamedTuple):
+    """Columns of n records for sorting and for an index."""
 
     key: NDArray[np.uint64]  # contig, position and strand; ascending in the order of samtools' sort
     address: NDArray[np.int64]  # in memory, if it is there
@@ -41,33 +54,33 @@ class Noted(NamedTuple):
     reach: NDArray[np.int64]  # twice the position after the last base; one more if the record is mapped
 
     @classmethod
-    def empty(cls, n: int) -> Noted:
-        """Columns to be filled."""
+    def empty(cls, n: int) -> RecordKeys:
+        """Return columns to fill."""
         return cls(np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64))
 
-    def ordered(self, order: NDArray[np.int64]) -> Noted:
-        """Take the records with these numbers."""
-        return Noted(self.key[order], self.address[order], self.size[order], self.reach[order])
+    def ordered(self, order: NDArray[np.int64]) -> RecordKeys:
+        """Return the records with these numbers."""
+        return RecordKeys(self.key[order], self.address[order], self.size[order], self.reach[order])
 
 
 class Records(NamedTuple):
-    """Records that can be copied, as long as this is kept."""
+    """Addresses of records, and their memory."""
 
     addresses: NDArray[np.int64]
-    memory: object  # what they are in
+    memory: object
 
 
 class RecordRuns:
-    """Takes records in any order and gives them back sorted; a context manager.
+    """Sorter of records; a context manager.
 
     Parameters
     ----------
     most_bytes : int
-        More bytes of records are not kept in memory.
+        Most bytes of records in memory.
     open_file : callable
-        Opens a new file for what is not; called at most once. It is closed at the end.
+        Opens a file for the rest, at most once. It is closed at the end.
     n_threads : int
-        Threads that pack and unpack.
+        Threads that compress and decompress.
 
     Raises
     ------
@@ -84,20 +97,18 @@ class RecordRuns:
         self._file: BinaryIO | None = None
         self._pool: ThreadPoolExecutor | None = None
         self._held: list[NDArray[np.uint8]] = []
-        self._held_notes: list[Noted] = []
+        self._held_notes: list[RecordKeys] = []
         self._n_held = 0  # bytes
-        self._notes: list[Noted] = [Noted.empty(0)]  # of the runs in the file
+        self._notes: list[RecordKeys] = [RecordKeys.empty(0)]  # of the runs in the file
         self._piece_records: list[int] = []  # records of each piece of the file
         self._piece_sizes: list[int] = []  # packed
         self._is_stopped = False
         self._unpacked: dict[int, bytes] = {}
 
     def add(self, records: NDArray[np.uint8]) -> None:
-        """Take whole records; the array is kept."""
-        from f5py.mapping.sorting._sorting_numba import count_records, note_records
-
-        noted = Noted.empty(int(count_records(records)))
-        note_records(records, records.ctypes.data, noted)
+        """Add whole records without a copy."""
+        noted = RecordKeys.empty(int(count_records(records)))
+        fill_keys(records, records.ctypes.data, noted)
         self._held.append(records)
         self._held_notes.append(noted)
         self._n_held += len(records)
@@ -105,11 +116,10 @@ class RecordRuns:
             self._write_run()
 
     def sort(self) -> None:
-        """Find the order of all records; there will be no more.
+        """Sort all records.
 
-        Attributes that there are then: `noted` has the records in their order; `offsets` is where each of them begins,
-        and the last one ends, if they lie one after the other, int64 of shape (n + 1,); and `window_bytes` are to be
-        loaded at a time.
+        Sets `noted`, the sorted keys; `offsets` of the concatenated records, int64 of shape (n + 1,); and
+        `window_bytes`, the bytes to load at a time.
         """
         n_runs = len(self._notes) - 1
         notes = concatenate_tuples([*self._notes, *self._held_notes])
@@ -127,7 +137,7 @@ class RecordRuns:
             self.window_bytes = max(self.window_bytes, 2 * int(self.offsets[-1]))
 
     def load(self, first: int, end: int) -> Records:
-        """Have records `first` to `end` - 1 of the order in memory; they must not be before those of the last call."""
+        """Load records `first` to `end` - 1 of the order, which must not go back."""
         self.check()
         addresses = self.noted.address[first:end]
         if self._filed is None:
@@ -151,7 +161,7 @@ class RecordRuns:
         return Records(addresses, (self._held, texts))
 
     def stop(self) -> None:
-        """Let a thread that is in a method come back; from any thread."""
+        """Cancel all methods; from any thread."""
         self._is_stopped = True
 
     def check(self) -> None:
@@ -171,7 +181,7 @@ class RecordRuns:
         self._unpacked.clear()
 
     def _write_run(self) -> None:
-        """Write what is in memory to the file, sorted."""
+        """Sort the records in memory, and write them to the file."""
         if self._file is None:
             self._file = self._open_file()
         descriptor = self._file.fileno()
@@ -217,18 +227,85 @@ class RecordRuns:
         return text
 
 
-def copied(records: Records, offsets: NDArray[np.int64], begin: int, end: int) -> NDArray[np.uint8]:
-    """Copy a stretch of records that lie one after the other; see `f5py.mapping.sorting._sorting_numba.gather`."""
-    from f5py.mapping.sorting._sorting_numba import gather
-
+def copy_records(records: Records, offsets: NDArray[np.int64], begin: int, end: int) -> NDArray[np.uint8]:
+    """Copy a stretch of the concatenated records; see `gather`."""
     out = np.empty(end - begin, np.uint8)
     gather(records.addresses, offsets, begin, out)
     return out
 
 
 def _pack(addresses: NDArray[np.int64], offsets: NDArray[np.int64]) -> bytes:
-    """Pack records."""
+    """Compress records."""
     from isal import isal_zlib
 
-    text = copied(Records(addresses, None), offsets, int(offsets[0]), int(offsets[-1]))
+    text = copy_records(Records(addresses, None), offsets, int(offsets[0]), int(offsets[-1]))
     return isal_zlib.compress(text, _LEVEL, -isal_zlib.MAX_WBITS)
+
+
+@exact_kernel
+def count_records(data):
+    """Count consecutive whole records.
+
+    Parameters
+    ----------
+    data : uint8
+    """
+    at = np.int64(0)
+    n = 0
+    while at < data.shape[0]:
+        at += 4 + signed32(data, at)
+        n += 1
+    return n
+
+
+@exact_kernel
+def fill_keys(data, address, noted):
+    """Fill the sort keys of records.
+
+    Parameters
+    ----------
+    data : uint8
+        As many whole records as `noted` has room for.
+    address : int
+        Of the first one.
+    noted : RecordKeys
+        Filled.
+    """
+    at = np.int64(0)
+    for i in range(noted.key.shape[0]):
+        end = at + 4 + signed32(data, at)
+        flags = unsigned16(data, at + FLAGS)
+        position = signed32(data, at + POSITION)
+        contig = signed32(data, at + CONTIG) & _LOW  # without one: behind all others
+        place = ((position + 1) << 1 & _LOW) | np.int64(flags & IS_REVERSE != 0)
+        noted.key[i] = np.uint64(contig) << np.uint64(32) | np.uint64(place)
+        noted.address[i] = address + at
+        noted.size[i] = end - at
+        is_mapped = flags & IS_UNMAPPED == 0
+        span = np.int64(0)
+        if is_mapped:
+            cigar, n = cigar_of(data, at, end)
+            span = reference_span(data, cigar, n)
+        noted.reach[i] = (position + max(span, 1)) << 1 | np.int64(is_mapped)
+        at = end
+
+
+@exact_kernel
+def gather(addresses, offsets, begin, out):
+    """Copy a stretch of the concatenated records.
+
+    Parameters
+    ----------
+    addresses : int64, shape (n,)
+        Of all records in the stretch.
+    offsets : int64, shape (n + 1,)
+        Where these records begin, and the last one ends.
+    begin : int
+        Where the stretch begins, counted as the offsets are.
+    out : uint8
+        Filled.
+    """
+    for i in range(addresses.shape[0]):
+        first = max(offsets[i], begin)
+        n_bytes = min(offsets[i + 1], begin + out.shape[0]) - first
+        copy_from(out[first - begin :], addresses[i] + first - offsets[i], n_bytes)

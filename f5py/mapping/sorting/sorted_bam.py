@@ -1,9 +1,8 @@
-"""Records sorted by their places on the reference: BAM, CRAM or SAM.
+"""Sort alignment records by position, and write them as BAM, CRAM or SAM.
 
-Records stay in memory as they come, or, where these are too many, in a file beside the output
-(`f5py.mapping.sorting.record_runs`). At the end their sizes say where every block of a BAM file begins. So threads
-gather the records of some blocks each and compress them, and one writes what they have made. SAM and CRAM are written
-by htslib.
+Records stay in memory, or, if too many, in a file beside the output (`f5py.mapping.sorting.record_runs`). At the end
+their sizes determine where each block of a BAM file begins: threads gather and compress some blocks each, and one
+writes them. htslib writes SAM and CRAM.
 """
 
 from __future__ import annotations
@@ -29,48 +28,44 @@ from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, bgzf_block
 from f5py.io.files.atomic_write import finish_pending
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.disk import free_bytes
-from f5py.mapping.sorting.record_index import Placed, index_of
-from f5py.mapping.sorting.record_runs import RecordRuns, Records, copied
+from f5py.mapping.sorting.record_index import PlacedRecords, make_index
+from f5py.mapping.sorting.record_runs import RecordRuns, Records, copy_records
 from f5py.threads.interrupts import wait_for_event
 
 if TYPE_CHECKING:
     import pysam
     from typing_extensions import Self
 
-#: Megabytes of records that are held before some are written to the disk: for a thread, and altogether.
+#: Most megabytes of records in memory: for a thread, and altogether.
 _THREAD_MEGABYTES, _MEGABYTES = 128, 768
-#: Blocks that a thread makes at a time: so many that each has some jobs to do, but no more than these. The fewer jobs,
-#: the less threads wait for the interpreter: with 16 threads 64 blocks take four fifths of the time of 16.
+#: Jobs for each thread, and most blocks of a job: with few jobs threads wait less for the interpreter.
 _JOBS_OF_THREAD, _MOST_BLOCKS_PER_JOB = 8, 64
-#: So many bytes of records are handed to htslib at a time.
+#: Bytes of records for htslib at a time.
 _CONVERTED_BYTES = 4 << 20
 _NO_CONTIG = _LOW = 0xFFFFFFFF
-#: How long the thread that sorts is waited for after an interrupt: htslib may be at work.
+#: Wait for the sorting thread after an interrupt, when htslib may be at work.
 _PATIENCE_SECONDS = 0.8
-#: Files of threads that were not waited for any longer; the process should end soon.
+#: Files still in use by threads; the process should end soon.
 _left_open: list[ExitStack] = []
-#: Of the thread that sorts; names of a pipeline's threads begin so. If it is there after an interrupt, because nobody
-#: was waiting for it yet, the program ends without it, and what it is writing gets no name.
+#: Name of the sorting thread, with the prefix of a pipeline's threads: after an interrupt the program ends without it.
 _THREAD = "f5py-stage-sort"
 
 
 class SortedRecords:
-    """Takes records as bytes in any order and writes them sorted, with an index; a context manager.
+    """Writer of records in any order as a sorted file with an index; a context manager.
 
-    The order is that of samtools' sort. The files get their names when all is complete; an error leaves nothing.
+    The order is that of samtools' sort. An error leaves no file.
 
     Parameters
     ----------
     path : str
-        A name that ends in .sam or .cram makes that format, any other one BAM; ``-`` is standard output.
-    n_threads : int
-        The bytes written do not depend on it.
+        Names ending in .sam or .cram choose that format, others BAM; ``-`` is standard output.
     reference_path : str, optional
         FASTA file, for CRAM.
     begin : callable of str
-        Called with the name of what begins, at the end of the context: sorting, nothing.
+        Called with the name of each stage at the end of the context.
     ending : ExitStack, optional
-        Its end waits until all is written. By default the end of this context does.
+        Waits until all is written. By default the end of this context does.
     kind : str, optional
         Format, ``bam``, ``sam`` or ``cram``, if the name does not say it.
 
@@ -118,13 +113,13 @@ class SortedRecords:
         return self
 
     def write(self, records: memoryview | bytes) -> None:
-        """Append whole records, which must stay as they are."""
+        """Append whole records without a copy."""
         self._n_bytes += len(records)
         with self._errors():
             self._runs.add(np.frombuffer(records, np.uint8))
 
     def stop(self) -> None:
-        """Let a thread that is writing come back, as nothing of this is wanted any more; from any thread."""
+        """Cancel a write; from any thread."""
         self._runs.stop()
 
     def __exit__(
@@ -143,7 +138,7 @@ class SortedRecords:
     def _end(
         self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        """Wait until all is sorted and written; after an error clean up."""
+        """Wait for the sort and the files; after an error clean up."""
         try:
             with self._files:
                 try:
@@ -163,7 +158,7 @@ class SortedRecords:
             self._begin("")
 
     def _abandon(self) -> None:
-        """End the thread that sorts, if there is one; one that does not come back in time keeps its files."""
+        """Stop the sorting thread; one that does not stop in time keeps its files."""
         self.stop()
         if self._is_complete is not None and not self._is_complete.wait(_PATIENCE_SECONDS):
             finish_pending()
@@ -178,7 +173,7 @@ class SortedRecords:
             is_complete.set()
 
     def _complete(self) -> None:
-        """Sort, write all files, and give them their names."""
+        """Sort, and write all files."""
         free = free_bytes(self._folder) if self._is_file else None
         if free is not None and free < self._n_bytes // 4:
             raise self._no_space(f"{free / 1e6:.0f} MB are free")
@@ -204,17 +199,17 @@ class SortedRecords:
             self._runs.check()  # what is not wanted any more gets no name
 
     def _convert(self, out: RecordOutput) -> None:
-        """Let htslib write the records."""
+        """Write the records with htslib."""
         offsets = self._runs.offsets
         first = 0
         while first < len(offsets) - 1:
             end = max(int(np.searchsorted(offsets, offsets[first] + _CONVERTED_BYTES, "right")) - 1, first + 1)
             records = self._runs.load(first, end)
-            out.write(copied(records, offsets[first : end + 1], int(offsets[first]), int(offsets[end])))
+            out.write(copy_records(records, offsets[first : end + 1], int(offsets[first]), int(offsets[end])))
             first = end
 
     def _write_blocks(self, out: RecordOutput) -> NDArray[np.uint64]:
-        """Write the records as blocks; return the virtual offsets at which each begins, and the last one ends."""
+        """Write the records as blocks; return their virtual offsets, and that of the end."""
         offsets = self._runs.offsets
         blocks = block_offsets(offsets)
         sizes = np.zeros(len(blocks) - 1, np.int64)
@@ -236,13 +231,13 @@ class SortedRecords:
         return (places[block_of] << 16 | offsets - blocks[block_of]).astype(np.uint64)
 
     def _index(self, tells: NDArray[np.uint64]) -> bytes:
-        """Make the index of a BAM file, whose records begin at these virtual offsets."""
+        """Make the index of a BAM file from the virtual offsets of its records."""
         noted = self._runs.noted
         n_placed = int(np.searchsorted(noted.key, np.uint64(_NO_CONTIG << 32)))
         key, reach = noted.key[:n_placed].astype(np.int64), noted.reach[:n_placed]
-        placed = Placed(key >> 32, ((key & _LOW) >> 1) - 1, reach >> 1, (reach & 1).astype(np.bool_))
+        placed = PlacedRecords(key >> 32, ((key & _LOW) >> 1) - 1, reach >> 1, (reach & 1).astype(np.bool_))
         lengths = np.array(self._header.lengths, np.int64)
-        return index_of(placed, len(noted.key) - n_placed, tells, lengths, self._suffix == ".csi")
+        return make_index(placed, len(noted.key) - n_placed, tells, lengths, self._suffix == ".csi")
 
     def _index_by_htslib(self, file: BinaryIO, index: BinaryIO) -> None:
         import pysam
@@ -257,12 +252,12 @@ class SortedRecords:
             pysam.set_verbosity(loudness)
 
     def _open_runs(self) -> BinaryIO:
-        """Open a file, which goes with the process, for records that are not kept in memory."""
+        """Open an unnamed temporary file for records."""
         return cast(BinaryIO, tempfile.TemporaryFile(dir=self._folder))
 
     @contextmanager
     def _errors(self) -> Iterator[None]:
-        """Tell what goes wrong inside as an error of the output."""
+        """Turn errors inside into `OutputFileError`."""
         try:
             yield
         except BrokenPipeError:  # who reads it has seen enough
@@ -282,7 +277,7 @@ class SortedRecords:
 
 
 def block_offsets(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Find where blocks begin, and the last one ends, in records that lie one after the other."""
+    """Return the offsets of the blocks, and of the end, in the concatenated records."""
     from f5py.io.bam.bam_output import cut_records
 
     n_bytes = int(offsets[-1])
@@ -295,16 +290,16 @@ def block_offsets(offsets: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _records_in(offsets: NDArray[np.int64], begin: int, end: int) -> tuple[int, int]:
-    """Find the first record that a stretch has a part of, and the one after the last."""
+    """Return the range of the records that overlap a stretch."""
     return int(np.searchsorted(offsets, begin, "right")) - 1, int(np.searchsorted(offsets, end, "left"))
 
 
 def _made(
     records: Records, offsets: NDArray[np.int64], cuts: NDArray[np.int64], sizes: NDArray[np.int64]
 ) -> list[bytes]:
-    """Make blocks of records; they are cut there. Their sizes are filled in."""
+    """Compress the blocks between cuts, and fill in their sizes."""
     begin = int(cuts[0])
-    text = copied(records, offsets, begin, int(cuts[-1]))
+    text = copy_records(records, offsets, begin, int(cuts[-1]))
     places = (cuts - begin).tolist()
     blocks = [bgzf_block(text[i:j]) for i, j in pairwise(places)]
     sizes[: len(blocks)] = [len(block) for block in blocks]
