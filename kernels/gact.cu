@@ -1,6 +1,6 @@
 // Alignments by tiles (GACT): f5py/mapping/darwin/gact.py. One warp per candidate, a few warps per block: it makes the
 // first tile, then those to the left and to the right, one after the other, and goes the way back through each. All is
-// done in whole numbers, as in f5py/mapping/darwin/_tiles_numba.py and _gact_numba.py.
+// done in whole numbers, as in f5py/mapping/darwin/gact.py.
 //
 // A lane has ROWS rows of a tile, in registers. At step s it computes column s - lane: what it needs of the row above
 // comes from the lane before it, by a shuffle. Cells of 4 bits are collected for STEPS steps, and written so that the

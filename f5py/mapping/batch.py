@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
 from f5py.io.sequences.read_records import ReadRecords
 
 
@@ -26,6 +29,10 @@ class Anchors(NamedTuple):
     # for none
     f: NDArray[np.int32]
     p: NDArray[np.int32]
+
+    def equals(self, other: Anchors) -> bool:
+        """Return whether all arrays are equal."""
+        return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in self._fields)
 
     def without_places(self) -> Anchors:
         """Keep the fields needed once there are chains."""
@@ -85,6 +92,14 @@ class MappingBatch(ReadRecords):
     anchors: Anchors | None = None
     chained: ChainedHits | None = None
     hits: Hits | None = None
+
+    @classmethod
+    def of_codes(cls, pieces: Sequence[NDArray[np.uint8]]) -> MappingBatch:
+        """Make a batch of nameless reads from their codes."""
+        offsets = offsets_of([len(piece) for piece in pieces])
+        nothing, none = np.empty(0, np.uint8), np.zeros(len(pieces) + 1, np.int64)
+        codes = np.concatenate(pieces).astype(np.uint8)
+        return cls(Names.of([""] * len(pieces)), nothing, offsets, nothing, nothing, none, -1, codes=codes)
 
     @property
     def columns(self) -> ReadColumns:

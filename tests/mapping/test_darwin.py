@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from f5py.core.offsets import elements_of
 from f5py.mapping.darwin import extensions as column
-from f5py.mapping.darwin._gact_numba import Tile
+from f5py.mapping.darwin import gact
 from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
 from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
 from f5py.mapping.darwin.extensions import Extensions, Targets
@@ -91,16 +91,11 @@ def pairs(draw: st.DrawFn) -> tuple[str, str]:
 
 def tile_of(target: str, read: str, scores, from_best: bool, plain: bool):
     """Align a tile with compiled code."""
-    from f5py.mapping.darwin import _gact_numba as gact
-    from f5py.mapping.darwin._tiles_numba import new_work
-
-    new_work = compiled(new_work)
-
     integers = darwin_integers(DarwinSettings(), 14, scores, 0)
     t, q = (codes_of(np.frombuffer(one.encode(), np.uint8)) for one in (target, read))
-    work = new_work()
+    work = compiled(gact.new_work)()
     n, m = len(t), len(q)
-    best, i, j = compiled(gact._fill)(t, q, Tile(n, n, m, m), False, from_best, plain, integers, work)
+    best, i, j = compiled(gact._fill)(t, q, n, n, m, m, False, from_best, plain, integers, work)
     state, ops = np.zeros(gact._N_STATE, np.int64), np.full(n + m, 9, np.uint8)
     on_target, on_read, at = compiled(gact._walk_back)(i, j, m, integers, work, state, ops, 0, 1)
     columns = "".join("MID"[op] for op in ops[:at])

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.extensions import N_CANDIDATE
+from f5py.mapping.darwin.gact import make_strands
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.threads.pool import WorkerPool, longest_first
@@ -34,8 +35,6 @@ class ReadStrands(NamedTuple):
     @classmethod
     def of(cls, codes: NDArray[np.uint8], offsets: NDArray[np.int64], pool: WorkerPool, number: int) -> ReadStrands:
         """Make them."""
-        from f5py.mapping.darwin._gact_numba import make_strands
-
         strands = np.empty((2, len(codes)), np.uint8)
         lengths = np.diff(offsets)
         pool.run(make_strands, longest_first(lengths, lengths > 0), codes, offsets, strands, order=number)

@@ -16,15 +16,81 @@ The path of the first tile begins at its best cell, those of the others at their
 The paper's first tile ends where the seed begins. A candidate is usually the first seed of an overlap, where the tile
 has little to align, and falls through. In f5py it ends behind the seed; if it scores too little all the same, one on
 the other side of the seed tells where the ordinary procedure is to begin.
+
+Vectors hold 32 cells of an anti-diagonal, in arrays by row. A cell needs the row before it on the two anti-diagonals
+before, and its own row on the last one, so blocks are taken from the last to the first and written in place. Rows that
+have not begun have bases that equal nothing: their scores are 0, as those of the border.
 """
 
+# mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.mapping.darwin.extensions import Extensions, Targets
+from f5py.jit.work_queue import claimed_indices, work_counter
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.simd_int import (
+    LANES,
+    add,
+    choose,
+    either,
+    equal,
+    greater,
+    larger,
+    load8,
+    load16,
+    narrow,
+    splat8,
+    splat16,
+    store8,
+    store16,
+    widen16,
+)  # fmt: skip
+from f5py.mapping.darwin.darwin_settings import (
+    AFTER_SEED,
+    FIRST_SCORE,
+    GAP_EXTEND,
+    GAP_OPEN,
+    MATCH,
+    MISMATCH,
+    OVERLAP,
+    TILE,
+    TILE_BASES,
+    K,
+)
+from f5py.mapping.darwin.extensions import (
+    COLUMNS,
+    EQUAL,
+    LEFT,
+    OFFSET,
+    PLACE,
+    QE,
+    QS,
+    READ,
+    REVERSE,
+    SCORE,
+    TARGET,
+    TE,
+    TS,
+    Extensions,
+    Targets,
+)
 from f5py.threads.pool import WorkerPool, longest_first
+
+#: Columns of a path.
+BOTH, READ_ONLY, TARGET_ONLY = 0, 1, 2
+#: Bytes before and after the bases of a tile.
+PAD = 2 * LANES
+#: Rows of a tile's arrays.
+STRIDE = TILE_BASES + 2 * PAD
+#: Bases that equal nothing, not even each other: of targets, of reads.
+_NO_TARGET, _NO_READ = 5, 6
+# Cells: 0 for no alignment; and which gaps begin at the cell before.
+TO_BOTH, TO_TARGET, TO_READ = 1, 2, 3
+OPENS_TARGET, OPENS_READ = 4, 8
+# Places in the state of a side of an extension.
+_EQUAL, _OTHER, _GAP, _RUNS, _IN_GAP, _N_STATE = range(6)
 
 
 def extend_all(
@@ -42,9 +108,372 @@ def extend_all(
     only : int64, optional
         Rows; the others are left as they are.
     """
-    from f5py.mapping.darwin._gact_numba import extend_candidates
-
     if only is None:
         work = extensions.work(np.diff(targets.offsets))
         only = longest_first(work, np.ones(len(work), np.bool_))
     return pool.run(extend_candidates, only, extensions.arrays, *targets, plain, integers, order=extensions.number)
+
+
+@exact_inner
+def _walk_back(i, j, n_columns, integers, work, state, ops, at, step):
+    """Trace back from a cell as far as a tile's path is taken, adding to the sums in `state`.
+
+    Columns are written to `ops`, if it has room, from `at` on by `step`. Returns the bases of target and read on the
+    path, and the next `at`.
+    """
+    bases, _, cells = work
+    most = integers[TILE] - integers[OVERLAP]
+    n = i
+    m = j
+    keep = ops.shape[0] > 0
+    kind = np.int64(0)
+    forced = False
+    while i >= 0 and j >= 0 and n - i < most and m - j < most:
+        cell = np.int64(cells[(i + j) * STRIDE + i])
+        if not forced:
+            kind = cell & 3
+            if kind == 0:
+                break
+        if kind == TO_BOTH:
+            same = bases[0, PAD + i] == bases[1, PAD + n_columns - 1 - j]
+            state[_EQUAL] += same
+            state[_OTHER] += not same
+            state[_IN_GAP] = 0
+            if keep:
+                ops[at] = BOTH
+            i -= 1
+            j -= 1
+            forced = False
+        else:
+            state[_GAP] += 1
+            state[_RUNS] += 1 - state[_IN_GAP]
+            state[_IN_GAP] = 1
+            forced = True
+            if kind == TO_READ:
+                if keep:
+                    ops[at] = READ_ONLY
+                j -= 1
+                if cell & OPENS_READ:
+                    kind = TO_BOTH
+            else:
+                if keep:
+                    ops[at] = TARGET_ONLY
+                i -= 1
+                if cell & OPENS_TARGET:
+                    kind = TO_BOTH
+        at += step
+    return n - i, m - j, at
+
+
+@exact_inner
+def _fill(target, read, r, n, o, m, backwards, finds_best, plain, integers, work):
+    """Fill the tile of `n` bases of the target at `r` and `m` of the read at `o`; see `fill_tile`."""
+    take_bases(target, r, n, read, o, m, backwards, work[0])
+    if plain:
+        return fill_tile_plainly(n, m, integers, finds_best, work)
+    return fill_tile(n, m, integers, finds_best, work)
+
+
+@exact_inner
+def _start(target, read, r, o, k, plain, integers, work):
+    """Fill a candidate's first tile; return its end on target and read (-1: nothing aligns), and its best cell."""
+    tile = integers[TILE]
+    after = k if integers[AFTER_SEED] else 0
+    r += after
+    o += after
+    score, i, j = _fill(target, read, r, min(tile, r), o, min(tile, o), False, True, plain, integers, work)
+    if score >= integers[FIRST_SCORE]:
+        return r, o, i, j
+    if not integers[AFTER_SEED]:
+        return -1, -1, 0, 0
+    r -= after
+    o -= after
+    n = min(tile, target.shape[0] - r)
+    m = min(tile, read.shape[0] - o)
+    score, i, j = _fill(target, read, r, n, o, m, True, True, plain, integers, work)
+    if score < integers[FIRST_SCORE]:
+        return -1, -1, 0, 0
+    on_target, on_read, _ = _walk_back(
+        i, j, m, integers, work, np.zeros(_N_STATE, np.int64), np.empty(0, np.uint8), 0, 1
+    )
+    r += n - 1 - i + on_target
+    o += m - 1 - j + on_read
+    score, i, j = _fill(target, read, r, min(tile, r), o, min(tile, o), False, True, plain, integers, work)
+    if score < integers[FIRST_SCORE]:
+        return -1, -1, 0, 0
+    return r, o, i, j
+
+
+@exact_inner
+def extend(target, read, r, o, plain, integers, work, result, ops):
+    """Extend a candidate in both directions from its seed at `r` and `o`; fill its result, 0 if nothing aligns.
+
+    With room for them, the columns of the path are filled, whose number and ``result[LEFT]`` are known then.
+    """
+    tile = integers[TILE]
+    n_left = result[LEFT]
+    left = np.zeros(_N_STATE, np.int64)
+    right = np.zeros(_N_STATE, np.int64)
+    r, o, i, j = _start(target, read, r, o, integers[K], plain, integers, work)
+    if r < 0:
+        return
+    n = min(tile, r)
+    m = min(tile, o)
+    te = r - n + i + 1
+    qe = o - m + j + 1
+    on_target, on_read, at = _walk_back(i, j, m, integers, work, left, ops, n_left - 1, -1)
+    ts = te - on_target
+    qs = qe - on_read
+    while ts > 0 and qs > 0:
+        n = min(tile, ts)
+        m = min(tile, qs)
+        _fill(target, read, ts, n, qs, m, False, False, plain, integers, work)
+        on_target, on_read, at = _walk_back(n - 1, m - 1, m, integers, work, left, ops, at, -1)
+        if on_target + on_read == 0:
+            break
+        ts -= on_target
+        qs -= on_read
+    at = n_left
+    while te < target.shape[0] and qe < read.shape[0]:
+        n = min(tile, target.shape[0] - te)
+        m = min(tile, read.shape[0] - qe)
+        _fill(target, read, te, n, qe, m, True, False, plain, integers, work)
+        on_target, on_read, at = _walk_back(n - 1, m - 1, m, integers, work, right, ops, at, 1)
+        if on_target + on_read == 0:
+            break
+        te += on_target
+        qe += on_read
+    both = left + right
+    result[SCORE] = (
+        both[_EQUAL] * integers[MATCH]
+        + both[_OTHER] * integers[MISMATCH]
+        + both[_RUNS] * integers[GAP_OPEN]
+        + (both[_GAP] - both[_RUNS]) * integers[GAP_EXTEND]
+    )
+    result[EQUAL] = both[_EQUAL]
+    result[COLUMNS] = both[_EQUAL] + both[_OTHER] + both[_GAP]
+    result[LEFT] = left[_EQUAL] + left[_OTHER] + left[_GAP]
+    result[TS] = ts
+    result[TE] = te
+    result[QS] = qs
+    result[QE] = qe
+
+
+@exact_kernel
+def extend_candidates(turn, order, extensions, targets, target_offsets, plain, integers):
+    """Extend candidates.
+
+    Parameters
+    ----------
+    turn, order
+        Rows of `table`.
+    extensions : f5py.mapping.darwin.extensions.ExtensionArrays
+        Results are filled, and paths if there is room.
+    targets : uint8, shape (target_offsets[-1],)
+        Codes.
+    target_offsets : int64, shape (n_targets + 1,)
+    plain : bool
+        Fill tiles cell by cell.
+    integers : int64
+        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
+    """
+    table, strands, offsets, results, ops, op_offsets = extensions
+    work = new_work()
+    for turned in own_turns(counter(turn), order.shape[0]):
+        c = order[turned]
+        read = table[c, READ]
+        target = table[c, TARGET]
+        extend(
+            targets[target_offsets[target] : target_offsets[target + 1]],
+            strands[table[c, REVERSE], offsets[read] : offsets[read + 1]], table[c, PLACE], table[c, OFFSET], plain,
+            integers, work, results[c], ops[op_offsets[c] : op_offsets[c + 1]],
+        )  # fmt: skip
+
+
+@exact_kernel
+def make_strands(turn, reads, codes, offsets, strands):
+    """Fill both strands of reads.
+
+    Parameters
+    ----------
+    codes : uint8, shape (offsets[-1],)
+        0 to 3, 4 for unknown bases.
+    offsets : int64, shape (n_reads + 1,)
+    strands : uint8, shape (2, offsets[-1])
+        Filled with the reads, and their reverse complements at the same places.
+    """
+    for turned in own_turns(counter(turn), reads.shape[0]):
+        begin = offsets[reads[turned]]
+        end = offsets[reads[turned] + 1]
+        for i in range(end - begin):
+            base = codes[begin + i]
+            strands[0, begin + i] = base
+            strands[1, end - 1 - i] = 3 - base if base < 4 else 4
+
+
+@exact_inner
+def new_work():
+    """Arrays for `fill_tile`: bases; scores; cells."""
+    return (
+        np.empty((2, STRIDE), np.uint8),
+        np.empty((7, STRIDE), np.int16),
+        np.empty(2 * TILE_BASES * STRIDE, np.uint8),
+    )
+
+
+@exact_inner
+def take_bases(target, r, n, read, o, m, backwards, bases):
+    """Copy the bases of a tile: ``n`` of the target and ``m`` of the read, before ``(r, o)``, or behind it backwards.
+
+    Those of the read are written the last first.
+    """
+    for i in range(STRIDE):
+        bases[0, i] = _NO_TARGET
+        bases[1, i] = _NO_READ
+    if backwards:
+        for i in range(n):
+            base = target[r + n - 1 - i]
+            bases[0, PAD + i] = base if base < 4 else _NO_TARGET
+        for j in range(m):
+            base = read[o + j]
+            bases[1, PAD + j] = base if base < 4 else _NO_READ
+    else:
+        for i in range(n):
+            base = target[r - n + i]
+            bases[0, PAD + i] = base if base < 4 else _NO_TARGET
+        for j in range(m):
+            base = read[o - 1 - j]
+            bases[1, PAD + j] = base if base < 4 else _NO_READ
+
+
+@exact_inner
+def fill_tile(n, m, integers, finds_best, work):
+    """Fill the cells of a tile of `n` rows (target) and `m` columns (read); return the best score and its cell.
+
+    The best cell is looked for if `finds_best`; of equal ones it is that of the last row, and there of the last column.
+    """
+    bases, scores, cells = work
+    target = bases[0]
+    read = bases[1]
+    both = scores[0]
+    on_target = scores[1]
+    on_read = scores[2]
+    best = scores[5]
+    best_at = scores[6]
+    opened = splat16(integers[GAP_OPEN])
+    extended = splat16(integers[GAP_EXTEND])
+    match = splat8(integers[MATCH])
+    mismatch = splat8(integers[MISMATCH])
+    zero = splat16(0)
+    to_both = splat16(TO_BOTH)
+    to_target = splat16(TO_TARGET)
+    to_read = splat16(TO_READ)
+    opens_target = splat16(OPENS_TARGET)
+    opens_read = splat16(OPENS_READ)
+    for b in range(0, n + PAD + LANES, LANES):
+        store16(both, b, zero)
+        store16(scores[3], b, zero)
+        store16(scores[4], b, zero)
+        store16(on_target, b, opened)
+        store16(on_read, b, opened)
+        store16(best, b, zero)
+        store16(best_at, b, zero)
+    for d in range(n + m - 1):
+        first = max(0, d - m + 1)
+        last = min(n - 1, d)
+        total = scores[3 + (d & 1)]
+        here = splat16(d)
+        row = d * STRIDE
+        b = first + ((last - first) // LANES) * LANES
+        while b >= first:
+            at = PAD + b
+            same = equal(load8(target, at), load8(read, PAD + m - 1 - d + b))
+            new_both = larger(add(load16(total, at - 1), widen16(choose(same, match, mismatch))), zero)
+            before = load16(both, at - 1)
+            opens = add(before, opened)
+            goes_on = add(load16(on_target, at - 1), extended)
+            new_target = larger(opens, goes_on)
+            cell = choose(greater(goes_on, opens), zero, opens_target)
+            opens = add(load16(both, at), opened)
+            goes_on = add(load16(on_read, at), extended)
+            new_read = larger(opens, goes_on)
+            cell = either(cell, choose(greater(goes_on, opens), zero, opens_read))
+            gap = larger(new_target, new_read)
+            score = larger(new_both, gap)
+            kind = choose(greater(gap, new_both), choose(greater(new_read, new_target), to_read, to_target), to_both)
+            cell = either(cell, choose(greater(score, zero), kind, zero))
+            store16(both, at, new_both)
+            store16(on_target, at, new_target)
+            store16(on_read, at, new_read)
+            store16(total, at, score)
+            store8(cells, row + b, narrow(cell))
+            if finds_best:
+                old = load16(best, at)
+                worse = greater(old, score)
+                store16(best, at, choose(worse, old, score))
+                store16(best_at, at, choose(worse, load16(best_at, at), here))
+            b -= LANES
+    if not finds_best:
+        return 0, n - 1, m - 1
+    row = n - 1
+    for i in range(n - 1, -1, -1):
+        if best[PAD + i] > best[PAD + row]:
+            row = i
+    return np.int64(best[PAD + row]), row, np.int64(best_at[PAD + row]) - row
+
+
+@exact_inner
+def fill_tile_plainly(n, m, integers, finds_best, work):
+    """Define `fill_tile`, cell by cell. Bases and cells lie as there."""
+    bases, scores, cells = work
+    both = scores[0]
+    on_read = scores[1]
+    total = scores[2]
+    opened = integers[GAP_OPEN]
+    extended = integers[GAP_EXTEND]
+    for j in range(m):
+        both[j] = 0
+        on_read[j] = 0
+        total[j] = 0
+    on_target = scores[3]
+    for j in range(m):
+        on_target[j] = opened
+    best = np.int64(0)
+    best_i = n - 1
+    best_j = m - 1
+    for i in range(n):
+        diagonal = np.int64(0)
+        left_both = np.int64(0)
+        left_read = np.int64(opened)
+        base = bases[0, PAD + i]
+        for j in range(m):
+            step = integers[MATCH] if base == bases[1, PAD + m - 1 - j] else integers[MISMATCH]
+            new_both = max(diagonal + step, 0)
+            opens = both[j] + opened
+            goes_on = on_target[j] + extended
+            cell = 0 if goes_on > opens else OPENS_TARGET
+            new_target = max(opens, goes_on)
+            opens = left_both + opened
+            goes_on = left_read + extended
+            cell |= 0 if goes_on > opens else OPENS_READ
+            new_read = max(opens, goes_on)
+            score = max(new_both, new_target, new_read)
+            if score > 0:
+                if new_both >= new_target and new_both >= new_read:
+                    cell |= TO_BOTH
+                elif new_target >= new_read:
+                    cell |= TO_TARGET
+                else:
+                    cell |= TO_READ
+            diagonal = np.int64(total[j])
+            both[j] = new_both
+            on_target[j] = new_target
+            total[j] = score
+            left_both = new_both
+            left_read = new_read
+            cells[(i + j) * STRIDE + i] = cell
+            if finds_best and score >= best and score > 0:
+                best = score
+                best_i = i
+                best_j = j
+    return best, best_i, best_j

@@ -15,11 +15,11 @@ from f5py.compute.gpu.buffers import TransferredArrays, copy_to_device
 from f5py.compute.gpu.device import GpuDevice, guarded
 from f5py.compute.gpu.part_pool import GpuPartPool, rounds
 from f5py.compute.gpu.sources import functions
+from f5py.mapping.batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.joins import Joins, long_reach_of
 from f5py.mapping.chain.segments import MOST_REACH, MOST_READ_LENGTH
 from f5py.mapping.gpu.chains import made_anchors
-from f5py.mapping.gpu.trial import batch_of
 from f5py.mapping.settings import AVA, BW, BW_LONG, GAP_PENALTY, INNER_DISTANCE, MAX_SKIP, RMQ_CAPACITY, Parameters
 from f5py.threads.pool import WorkerPool
 
@@ -169,7 +169,7 @@ def made_joins(parameters: Parameters, pool: WorkerPool) -> Joins:
     """Cut the chains of made-up anchors, the same ones every time, over gaps that they are to be joined over."""
     anchors = made_anchors()
     last = (anchors.y & 0xFFFFFFFF).reshape(len(anchors.offsets) - 1, -1).max(axis=1)
-    batch = batch_of([np.zeros(n + 2000, np.uint8) for n in last])
+    batch = MappingBatch.of_codes([np.zeros(n + 2000, np.uint8) for n in last])
     batch.anchors = anchors
     score_chains(batch, parameters, pool)
     return Joins.of(batch, parameters, pool)

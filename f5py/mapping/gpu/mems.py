@@ -20,7 +20,6 @@ from f5py.compute.gpu.part_pool import GpuPartPool
 from f5py.compute.gpu.sources import functions
 from f5py.core.offsets import rounds_of_reads
 from f5py.mapping.batch import MappingBatch
-from f5py.mapping.gpu.trial import batch_of, have_same_anchors
 from f5py.mapping.index.seeds import collecting, take_anchors
 from f5py.mapping.mem.mem_seeds import MemSearch, anchors_of_found, find_mem_anchors, search_reads
 from f5py.mapping.settings import MID_OCC
@@ -118,7 +117,9 @@ class GpuMems(GpuPartPool[_Part]):
         find_mem_anchors(expected, self._search, self._pool)
         self._compute(found)
         self.n_searched = 0
-        if not have_same_anchors(found, expected):
+        assert found.anchors is not None
+        assert expected.anchors is not None
+        if not found.anchors.equals(expected.anchors):
             raise self._differs("finds other matches than the CPU")
 
     def compute(self, batch: MappingBatch) -> None:
@@ -241,4 +242,4 @@ def made_reads(bases: NDArray[np.uint8]) -> MappingBatch:
         piece = bases[begin : begin + 300].copy()
         piece[rng.integers(0, 25, len(piece)) == 0] = rng.integers(0, 5)
         pieces.append(piece if rng.integers(0, 2) else np.where(piece < 4, 3 - piece, 4)[::-1].astype(np.uint8))
-    return batch_of(pieces)
+    return MappingBatch.of_codes(pieces)

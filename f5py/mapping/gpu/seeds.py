@@ -20,7 +20,6 @@ from f5py.compute.gpu.part_pool import GpuPartPool, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.offsets import offsets_of, rounds_of_reads
 from f5py.mapping.batch import MappingBatch
-from f5py.mapping.gpu.trial import batch_of, have_same_anchors
 from f5py.mapping.index.contigs import Contigs
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index
 from f5py.mapping.index.seeds import SeedSums, find_anchors, seed_some, take_anchors
@@ -131,7 +130,9 @@ class GpuSeeds(GpuPartPool[_Part]):
         on_device = guarded(self.device.number, _Index.of, index)
         self._find(found, index, on_device)
         self.n_found = 0
-        if not have_same_anchors(found, expected):
+        assert found.anchors is not None
+        assert expected.anchors is not None
+        if not found.anchors.equals(expected.anchors):
             raise self._differs("finds other seeds than the CPU")
 
     def find(self, batch: MappingBatch) -> None:
@@ -274,4 +275,4 @@ def made_reads(parameters: Parameters, pool: WorkerPool) -> tuple[ReferenceIndex
         pieces.append((3 - piece)[::-1] if i % 3 == 0 else piece)
     pieces += [reference[100 : 100 + n] for n in (0, k - 1, k, k + w // 2, k + w - 1)]
     pieces[4][20] = 4
-    return index, batch_of(pieces)
+    return index, MappingBatch.of_codes(pieces)

@@ -1,9 +1,11 @@
-"""The report of ``f5py map``: what ``--report`` writes."""
+"""Report of ``f5py map``: JSON, and a self-contained HTML page."""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from html import escape
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,16 @@ from f5py.compute.statistics import LENGTH_EDGES
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.options import MapOptions, parse_read_group
 from f5py.mapping.run.flow import MapCounts
-from f5py.mapping.run.report_page import FATES, map_page
 from f5py.mapping.run.statistics import IDENTITY_WIDTH, MapStatistics
 from f5py.mapping.settings import MapSettings
+from f5py.reports.axis import COUNT, Axis, ticks_of_bins
+from f5py.reports.html_report import amount, bars, length_charts, run_page, section, shown, words
 from f5py.reports.run_report import ReportKind, RunFigures, default_sample, write_run_reports
+from f5py.reports.svg_charts import bar_chart
 
-_KIND = ReportKind(map_page, FATES)
+#: Counts that add up to all reads.
+_FATES = ("mapped", "unmapped")
+_MOST_CONTIGS = 24
 
 
 @dataclass(frozen=True)
@@ -92,8 +98,8 @@ def write_map_reports(
     )
     group = None if options.read_group is None else re.search(r"\tSM:([^\t]+)", parse_read_group(options.read_group))
     sample = options.sample or (default_sample(options.output) if group is None else group[1])
-    basis = _Basis(options.preset, settings, index)
-    write_run_reports(options.report, basis, sample, options, [options.reference, *options.reads], figures, _KIND)
+    basis, inputs = _Basis(options.preset, settings, index), [options.reference, *options.reads]
+    write_run_reports(options.report, basis, sample, options, inputs, figures, ReportKind(map_page, _FATES))
 
 
 def _distributions(statistics: MapStatistics, names: list[str], lengths: NDArray[np.int64]) -> dict[str, Any]:
@@ -122,3 +128,56 @@ def _distributions(statistics: MapStatistics, names: list[str], lengths: NDArray
             for i in statistics.reads.nonzero()[0].tolist()
         ],
     }
+
+
+def map_page(sample: str, run: Mapping[str, Any]) -> str:
+    """Make the page of a sample from ``run`` of the JSON report."""
+    parameters, basis = run["parameters"], run["rests_on"]
+    about = f"{escape(parameters['reference'])}, {escape(run['finished'])}; {escape(basis['preset'])}"
+    rows = [(words(name), shown(one)) for name, one in _flat(basis)]
+    title, line = f"f5py map: {sample}", parameters["command_line"]
+    return run_page(title, about, line, run, _figures(run), rows, _charts(run), run["counts"])
+
+
+def _flat(basis: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    """Flatten one level of objects."""
+    for name, one in basis.items():
+        yield from one.items() if isinstance(one, dict) else [(name, one)]
+
+
+def _figures(run: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    counts, rates = run["counts"], run["rates"]
+    yield f"{100 * rates['mapped_fraction']:.1f} %", f"of {counts['total_entries']:,} reads mapped"
+    yield amount(counts["total_bases"]), "bases"
+    if "identity" in rates:
+        yield f"{100 * rates['identity']:.1f} %", "of the columns of alignments equal"
+    yield f"{run['distributions']['coverage']:,.1f}", "reads over a base, on average"
+    yield amount(rates["bases_per_second"]), "bases per second"
+
+
+def _charts(run: Mapping[str, Any]) -> Iterable[str]:
+    all_shown = run["distributions"]
+    reads = replace(COUNT, name="reads")
+    qualities = all_shown["mapping_qualities"]
+    if any(qualities["reads"]):
+        chart = bar_chart(
+            [str(one) for one in qualities["from"]], {"reads": qualities["reads"]}, "mapping quality", reads,
+            ticks_of_bins(qualities["from"]),
+        )  # fmt: skip
+        yield section("Mapping qualities", chart)
+        identities = all_shown["identities"]
+        used = [i for i, count in enumerate(identities["reads"]) if count]
+        part = slice(max(min(used) - 1, 0), max(used) + 1)
+        first = identities["from"][part]
+        if len(first) > 1:
+            chart = bar_chart(
+                [f"from {low:g} %" for low in first], {"reads": identities["reads"][part]}, "% equal columns", reads,
+                ticks_of_bins(first),
+            )  # fmt: skip
+            yield section("Identities", chart)
+    yield from length_charts(all_shown["read_lengths"], "aligned bases")
+    covered = [one for one in all_shown["contigs"] if one["coverage"]][:_MOST_CONTIGS]
+    if covered:
+        means = {"mean": [one["coverage"] for one in covered]}
+        up = Axis("reads over a base", least=0)
+        yield bars("Coverage", [one["name"] for one in covered], means, "contig", up)
