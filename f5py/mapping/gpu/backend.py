@@ -23,26 +23,21 @@ from f5py.threads.pool import WorkerPool
 
 
 class GpuMapping:
-    """Fills the hits of a batch, and its anchors if it has none; see `f5py.compute.gpu.selection.DeviceBackend`.
+    """Backend that fills the hits of a batch, and its anchors if it has none, with a GPU and CPU threads.
+
+    Raises `GpuUnavailableError` if memory is short, or the kernels do not compile or differ from the CPU.
 
     Parameters
     ----------
-    device, max_bases, mem_frac
-        As for `f5py.mapping.gpu.mems.GpuMems`.
     overlaps : OverlapTargets, optional
-        Of reads among themselves; the CPU threads find their seeds.
+        For reads among themselves, with seeds from the CPU threads.
     with_seeds : bool
-        Batches come without anchors.
+        Batches have no anchors yet.
 
     Attributes
     ----------
     before_stage : callable of str
-        Called with the name of a stage before it begins; see `f5py.mapping.run.mapper.Mapper`.
-
-    Raises
-    ------
-    GpuUnavailableError
-        There is too little memory, the kernels do not compile, or do not compute what the CPU does.
+        Called with the name of each stage before it.
     """
 
     def __init__(
@@ -90,11 +85,11 @@ class GpuMapping:
 
     @property
     def is_broken(self) -> bool:
-        """Whether the device has failed; the CPU threads then do what it is given."""
+        """Whether the device has failed, so that the CPU threads do its work."""
         return self.chaining.is_broken
 
     def compute(self, batch: MappingBatch) -> None:
-        """Fill the hits of a batch. May be called from several threads."""
+        """Fill the hits of a batch; thread-safe."""
         if batch.anchors is None:
             self.before_stage("seeds")
             self._find_seeds(batch)
@@ -120,7 +115,7 @@ class GpuMapping:
         rank_hits(batch, self._parameters, self._pool)
 
     def _join(self, batch: MappingBatch) -> Joins | None:
-        """Cut the first chains of a batch, and score their joins, where there is a GPU that does that."""
+        """Cut the first chains of a batch, and score their joins, if the GPU can."""
         if self.joins is None or self.is_broken:
             return None
         joins = Joins.of(batch, self._parameters, self._pool)
@@ -142,7 +137,7 @@ class GpuMapping:
         find_anchors(batch, self._index, self._parameters, self._pool, self._overlaps)
 
     def close(self) -> None:
-        """Free the memory; no batch may be under way."""
+        """Free the memory; no batch may be in progress."""
         try:
             for one in (self.seeds, self.joins, self.alignments):
                 if one is not None:

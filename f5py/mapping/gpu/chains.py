@@ -54,13 +54,7 @@ _BLOCK_NS, _WARP_NS, _CPU_NS = (450, 25), (100, 250), (220, 68)
 
 
 class _Part(TransferredArrays):
-    """One part of the arena.
-
-    Attributes
-    ----------
-    n_anchors, n_segments : int
-        What there is room for.
-    """
+    """Part of the arena, with room for anchors and segments."""
 
     def __init__(self, n_anchors: int, zero_copy: bool) -> None:
         self.n_anchors, self.n_segments = n_anchors, n_anchors // SMALLEST
@@ -74,22 +68,14 @@ class _Part(TransferredArrays):
 
 
 class GpuChaining(GpuPartPool[_Part]):
-    """Fills the scores and predecessors of a batch's anchors; see `f5py.compute.gpu.selection.DeviceBackend`.
+    """Backend that fills the scores and predecessors of a batch's anchors.
 
-    Parameters
-    ----------
-    device, max_bases, mem_frac, zero_copy
-        As for `f5py.mapping.gpu.mems.GpuMems`.
+    Raises `GpuUnavailableError` if memory is short, or the kernels do not compile or differ from the CPU.
 
     Attributes
     ----------
     n_scored : list of int
-        Anchors that the kernels have scored, by kernel.
-
-    Raises
-    ------
-    GpuUnavailableError
-        There is too little memory, the kernels do not compile, or do not compute what the CPU does.
+        Anchors scored by each kernel.
     """
 
     def __init__(
@@ -125,7 +111,7 @@ class GpuChaining(GpuPartPool[_Part]):
         (self._penalties,) = copy_to_device(self._parameters.gap_penalty[: bandwidth + 1])
 
     def _check(self) -> None:
-        """Score made-up anchors as well as the CPU threads do: no driver or device may change a number."""
+        """Compare the scores of made-up anchors with those of the CPU threads."""
         anchors = made_anchors()
         found, expected = (Segments.of(anchors, self._parameters, self._pool, -1) for _ in range(2))
         everything = np.arange(len(found.table))
@@ -139,11 +125,11 @@ class GpuChaining(GpuPartPool[_Part]):
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the device's memory that are taken."""
+        """Bytes of device memory in use."""
         return sum(_ANCHOR * part.n_anchors + _SEGMENT * part.n_segments for part in self._parts)
 
     def compute(self, batch: MappingBatch) -> None:
-        """Fill the scores and predecessors of a batch's anchors. May be called from several threads."""
+        """Fill the scores and predecessors of a batch's anchors; thread-safe."""
         anchors = batch.anchors
         assert anchors is not None
         if self._broken or batch.lengths.max(initial=0) >= MOST_READ_LENGTH:
@@ -164,7 +150,7 @@ class GpuChaining(GpuPartPool[_Part]):
         batch.anchors = anchors._replace(f=segments.f, p=segments.p)
 
     def _shared_out(self, segments: Segments, kinds: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Choose the segments for the GPU and those for the CPU threads; the longest ones come first."""
+        """Divide the segments between the GPU and the CPU threads, the longest first."""
         sizes, work = segments.sizes, segments.work
         if nothing_stops(self._parameters):
             order = np.argsort(-work, kind="stable")
@@ -185,7 +171,7 @@ class GpuChaining(GpuPartPool[_Part]):
     def _score(
         self, segments: Segments, kinds: NDArray[np.int64], here: NDArray[np.int64], elsewhere: NDArray[np.int64]
     ) -> None:
-        """Score segments on the GPU, and others by the CPU threads meanwhile."""
+        """Score segments on the GPU, and others on the CPU threads at the same time."""
         number = self.device.number
         with self._part() as part:
             for chosen in rounds(here, segments.sizes, part.n_anchors, part.n_segments):
@@ -201,7 +187,7 @@ class GpuChaining(GpuPartPool[_Part]):
             segments.score(elsewhere)
 
     def _kinds(self, segments: Segments) -> NDArray[np.int64]:
-        """Choose the kernel that scores each segment."""
+        """Choose the kernel for each segment."""
         first, wide = (_BLOCK, _WIDE) if nothing_stops(self._parameters) else (_BACK_BLOCK, _WIDE_BACK)
         return np.where(segments.work >= wide * segments.sizes, first, first + 1)
 
@@ -244,7 +230,7 @@ class GpuChaining(GpuPartPool[_Part]):
 
 
 def made_anchors() -> Anchors:
-    """Anchors as reads with repeats have them, the same ones every time."""
+    """Make anchors like those of reads with repeats, the same ones every time."""
     rng = np.random.default_rng(3)
     n_reads, n = 6, 300
     start = rng.integers(0, 1 << 20, (n_reads, 1)) + (np.arange(n_reads)[:, None] % 2 << 32)

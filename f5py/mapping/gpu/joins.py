@@ -38,7 +38,7 @@ _MOST_SKIPPED = 1 << 30
 
 
 class _Part(TransferredArrays):
-    """One part of the arena, with room for so many anchors."""
+    """Part of the arena, with room for anchors."""
 
     def __init__(self, n_anchors: int, zero_copy: bool) -> None:
         self.n_anchors = n_anchors
@@ -54,24 +54,19 @@ class _Part(TransferredArrays):
 
 
 class GpuJoins(GpuPartPool[_Part]):
-    """Scores the joins of a batch.
+    """Backend that scores the joins of a batch.
+
+    Raises `GpuUnavailableError` if memory is short, or the kernel does not compile or differs from the CPU.
 
     Parameters
     ----------
     memory : int
-        Bytes that may be taken; see `has_room`.
-    device, max_bases, zero_copy
-        As for `f5py.mapping.gpu.mems.GpuMems`.
+        Most bytes of device memory; see `has_room`.
 
     Attributes
     ----------
     n_joined : int
-        Reads whose joins the kernel has scored.
-
-    Raises
-    ------
-    GpuUnavailableError
-        There is too little memory, the kernel does not compile, or does not compute what the CPU does.
+        Reads with joins scored by the kernel.
     """
 
     def __init__(
@@ -89,7 +84,7 @@ class GpuJoins(GpuPartPool[_Part]):
 
     @staticmethod
     def suits(parameters: Parameters) -> bool:
-        """Return whether positions and distances fit into the GPU's buffers, and there is anything to be joined."""
+        """Return whether there are joins, and positions and distances fit into the GPU's buffers."""
         integers = parameters.integers
         return bool(integers[BW_LONG] > integers[BW]) and not integers[AVA] and long_reach_of(parameters) < MOST_REACH
 
@@ -100,11 +95,11 @@ class GpuJoins(GpuPartPool[_Part]):
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the device's memory that are taken."""
+        """Bytes of device memory in use."""
         return sum(_ANCHOR * part.n_anchors for part in self._parts)
 
     def _check(self) -> None:
-        """Score made-up joins as well as the CPU threads do: no driver or device may change a number."""
+        """Compare the scores of made-up joins with those of the CPU threads."""
         joins = made_joins(self._parameters, self._pool)
         self._join(joins, joins.reads)
         self.n_joined = 0
@@ -112,14 +107,7 @@ class GpuJoins(GpuPartPool[_Part]):
             raise self._differs("joins chains in another way than the CPU")
 
     def join(self, joins: Joins) -> None:
-        """Score the joins of a batch's reads but of those that are left to the CPU threads.
-
-        May be called from several threads.
-
-        Raises
-        ------
-        GpuFailure
-        """
+        """Score the joins of the batch's reads that suit the GPU; thread-safe. Raises `GpuFailure`."""
         cut, reads = joins.cut, joins.reads
         n = cut.n_anchors[reads]
         fits = (n <= min(self._parts[0].n_anchors, RMQ_CAPACITY)) & (cut.work[reads] <= _MOST_WORK)
@@ -166,7 +154,7 @@ class GpuJoins(GpuPartPool[_Part]):
 
 
 def made_joins(parameters: Parameters, pool: WorkerPool) -> Joins:
-    """Cut the chains of made-up anchors, the same ones every time, over gaps that they are to be joined over."""
+    """Cut the chains of made-up anchors, the same ones every time, at gaps to be joined."""
     anchors = made_anchors()
     last = (anchors.y & 0xFFFFFFFF).reshape(len(anchors.offsets) - 1, -1).max(axis=1)
     batch = MappingBatch.of_codes([np.zeros(n + 2000, np.uint8) for n in last])
@@ -176,7 +164,7 @@ def made_joins(parameters: Parameters, pool: WorkerPool) -> Joins:
 
 
 def are_joined_alike(joins: Joins) -> bool:
-    """Return whether the joins have the scores and predecessors that the CPU finds."""
+    """Return whether the joins have the CPU's scores and predecessors."""
     from f5py.mapping._sorting_numba import SORT_SCRATCH
     from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
     from f5py.mapping.chain._chains_numba import score_long_joins

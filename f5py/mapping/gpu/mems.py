@@ -36,7 +36,7 @@ _THREADS, _SCAN_THREADS, _LANES = 256, 512, 32
 
 
 class _Part(TransferredArrays):
-    """One part of the arena, with room for so many bases, reads, matches and places."""
+    """Part of the arena, with room for bases, reads, matches and places."""
 
     def __init__(self, n_bases: int, zero_copy: bool) -> None:
         self.n_bases, self.n_reads = n_bases, n_bases // _BASES_OF_READ
@@ -60,30 +60,27 @@ class _Part(TransferredArrays):
 
 
 class GpuMems(GpuPartPool[_Part]):
-    """Fills the anchors of a batch from maximal exact matches; see `f5py.compute.gpu.selection.DeviceBackend`.
+    """Backend that fills the anchors of a batch from maximal exact matches.
+
+    Raises `GpuUnavailableError` if memory is short, or the kernels do not compile or differ from the CPU.
 
     Parameters
     ----------
     device : GpuDevice
         The current device of the calling thread.
     bases : uint8
-        Of the reference, for a trial.
+        Bases of the reference, for a trial.
     max_bases : int
-        Of a batch (-K).
+        Most bases of a batch (-K).
     mem_frac : float or None
-        Share of the free memory that may be taken.
+        Share of the free memory to use.
     zero_copy : bool or None
         Let the kernels work on host memory instead of copies; None: on integrated GPUs.
 
     Attributes
     ----------
     n_searched : int
-        Bases that the kernels have searched.
-
-    Raises
-    ------
-    GpuUnavailableError
-        There is too little memory, the kernels do not compile, or do not compute what the CPU does.
+        Bases searched by the kernels.
     """
 
     def __init__(
@@ -112,7 +109,7 @@ class GpuMems(GpuPartPool[_Part]):
         self._checked(lambda: self._check(bases))
 
     def _check(self, bases: NDArray[np.uint8]) -> None:
-        """Search made-up reads as well as the CPU threads do: no driver or device may change a number."""
+        """Compare the anchors of made-up reads with those of the CPU threads."""
         found, expected = made_reads(bases), made_reads(bases)
         find_mem_anchors(expected, self._search, self._pool)
         self._compute(found)
@@ -123,7 +120,7 @@ class GpuMems(GpuPartPool[_Part]):
             raise self._differs("finds other matches than the CPU")
 
     def compute(self, batch: MappingBatch) -> None:
-        """Fill the anchors of a batch. May be called from several threads."""
+        """Fill the anchors of a batch; thread-safe."""
         if not self._broken:
             try:
                 self._compute(batch)
@@ -134,7 +131,7 @@ class GpuMems(GpuPartPool[_Part]):
         find_mem_anchors(batch, self._search, self._pool)
 
     def _compute(self, batch: MappingBatch) -> None:
-        """`compute`, which may fail."""
+        """Fill the anchors of a batch. Raises `GpuFailure`."""
         n = len(batch)
         sums = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
         results: list[Any] = []
@@ -151,7 +148,7 @@ class GpuMems(GpuPartPool[_Part]):
     def _find(
         self, part: _Part, batch: MappingBatch, first: int, end: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None:
-        """Find matches of a round's reads, where their places begin, and these; None if there is no room for them."""
+        """Find the matches of a round's reads, offsets of their places, and these; None if they do not fit."""
         search, run = self._search, self._functions
         offsets = batch.offsets[first : end + 1] - batch.offsets[first]
         n_reads, n_bases = end - first, int(offsets[-1])
@@ -207,7 +204,7 @@ class GpuMems(GpuPartPool[_Part]):
         self, batch: MappingBatch, reads: NDArray[np.int64], found: tuple[NDArray[np.int32], ...],
         sums: tuple[NDArray[np.int64], ...], results: list[Any],
     ) -> None:  # fmt: skip
-        """Make anchors of a round's matches."""
+        """Make anchors from a round's matches."""
         order = reads[longest_first(batch.lengths[reads], np.ones(len(reads), np.bool_))]
         self._pool.run(
             collecting(anchors_of_found, results), order, batch.offsets, int(reads[0]), self._search.contig_offsets,
@@ -215,7 +212,7 @@ class GpuMems(GpuPartPool[_Part]):
         )  # fmt: skip
 
     def search_only(self, batch: MappingBatch) -> None:
-        """Find matches and their places, of reads that there is room for, for a comparison of times; keep nothing."""
+        """Search reads without making anchors, for a comparison of times."""
         with self._part() as part:
             for first, end in rounds_of_reads(batch.offsets, part.n_bases, part.n_reads):
                 if end > first:
@@ -227,14 +224,14 @@ class GpuMems(GpuPartPool[_Part]):
 
 
 def _uploaded(search: MemSearch) -> tuple[Any, ...]:
-    """Copy the index to the current device: blocks, ends, places and table; and the first rows of the bases."""
+    """Copy the index to the current device: blocks, ends, places, table; and the first rows of the bases."""
     index = search.fm_index
     arrays = copy_to_device(index.blocks, index.ends.astype(np.int32), index.places, index.table)
     return (*arrays, [int(row) for row in index.first_rows])
 
 
 def made_reads(bases: NDArray[np.uint8]) -> MappingBatch:
-    """Make reads that are pieces of the reference with some bases changed, the same ones every time."""
+    """Make reads from the reference with some bases changed, the same ones every time."""
     rng = np.random.default_rng(5)
     pieces = []
     for _ in range(12):

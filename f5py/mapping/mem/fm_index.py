@@ -48,7 +48,7 @@ _HAS_ENDS = np.uint64(1 << 31)
 
 
 class FmIndex(NamedTuple):
-    """An FM-index."""
+    """FM-index of a reference."""
 
     # shape (n_blocks, 4): of 64 rows each: how often A, C, G and T come before the suffixes of earlier blocks, 32 bits
     # each; low and high bits of the bases before its own suffixes. A suffix that begins a stretch counts as none, but
@@ -66,15 +66,9 @@ class FmIndex(NamedTuple):
 def build_fm_index(
     bases: NDArray[np.uint8], offsets: NDArray[np.int64], pool: WorkerPool, min_length: int = MOST_TABLE_BASES
 ) -> FmIndex:
-    """Index contigs. Raises `InputFileError` if the reference has too many bases.
+    """Index the codes of contigs for words of at least `min_length` bases.
 
-    Parameters
-    ----------
-    bases : uint8, shape (offsets[-1],)
-        Codes.
-    offsets : int64, shape (n + 1,)
-    min_length : int
-        Of the words that will be looked for.
+    Raises `InputFileError` if the reference has too many bases.
     """
     n_segments, n_bases = count_segments(bases, offsets)
     n_rows = int(n_bases) + int(n_segments)
@@ -98,15 +92,7 @@ def build_fm_index(
 
 
 def with_table(index: FmIndex, pool: WorkerPool, min_length: int) -> FmIndex:
-    """Make the table of an index.
-
-    Parameters
-    ----------
-    index : FmIndex
-        All but the table.
-    min_length : int
-        Of the words that will be looked for.
-    """
+    """Make the table of an index, for words of at least `min_length` bases."""
     n_rows = len(index.places)
     k = 1
     while k < min(min_length, MOST_TABLE_BASES) and 4**k < n_rows:
@@ -120,13 +106,7 @@ def with_table(index: FmIndex, pool: WorkerPool, min_length: int) -> FmIndex:
 
 
 def sorted_suffixes(text: NDArray[np.uint8], pool: WorkerPool) -> NDArray[np.int32]:
-    """Sort the suffixes of a text; return where they begin.
-
-    Parameters
-    ----------
-    text : uint8
-        0 for a separator, 1 to 4 for bases; the last one a separator.
-    """
+    """Return the starts of the sorted suffixes of a text: 1 to 4 for bases, 0 for separators, the last symbol one."""
     n_symbols = _FEW_SYMBOLS if len(text) <= _SMALL_TEXT else _MANY_SYMBOLS
     chunks, chunk_size = np.arange(_N_CHUNKS), -(-len(text) // _N_CHUNKS)
     counts = np.zeros((_N_CHUNKS, 5**n_symbols), np.int64)
@@ -148,7 +128,7 @@ def sorted_suffixes(text: NDArray[np.uint8], pool: WorkerPool) -> NDArray[np.int
 
 
 def _collected(pool: WorkerPool, kernel: Any, n_tasks: int, *arguments: Any) -> NDArray[np.int64]:
-    """Join what the threads return, one after the other."""
+    """Run a kernel in all threads, and concatenate its results."""
     results: list[NDArray[np.int64]] = []
 
     def call(*these: Any) -> None:
@@ -160,7 +140,7 @@ def _collected(pool: WorkerPool, kernel: Any, n_tasks: int, *arguments: Any) -> 
 
 @exact_kernel
 def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, blocks):
-    """Write the bases before the suffixes, and how many there are in each block; turn suffixes into places.
+    """Write the bases before the suffixes and their number in each block; turn suffixes into reference positions.
 
     Parameters
     ----------
@@ -169,13 +149,13 @@ def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, bloc
     text : uint8
     text_starts, reference_starts : int64, shape (n_segments,)
     suffixes : int32
-        Replaced by where they begin in the reference's bases.
+        Starts in the text; replaced by starts in the reference's bases.
     blocks : uint64, shape (n_blocks, 4)
 
     Returns
     -------
     int64
-        Rows of the suffixes that no base comes before.
+        Rows of the suffixes without a base before them.
     """
     ends = np.empty(16, np.int64)
     n_ends = 0
@@ -217,12 +197,12 @@ def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, bloc
 
 @exact_kernel
 def sum_blocks(blocks, ends, totals):
-    """Turn the numbers of bases in blocks into those before them, and mark blocks with rows that have no base.
+    """Turn the numbers of bases in blocks into cumulative ones, and mark blocks that have rows without a base.
 
     Parameters
     ----------
     blocks : uint64, shape (n_blocks, 4)
-        As `fill_blocks` has filled it; changed to what `FmIndex` has.
+        Of `fill_blocks`; changed to those of `FmIndex`.
     ends : int64
         Rows without a base, ascending.
     totals : int64, shape (4,)
@@ -242,7 +222,7 @@ def sum_blocks(blocks, ends, totals):
 
 @exact_inner
 def rank(blocks, ends, base, row):
-    """Count how often a base comes before the suffixes of the rows before `row`."""
+    """Count a base among the bases before the suffixes of the rows before `row`."""
     block = row >> 6
     count = blocks[block, base >> 1] >> np.uint64(32 * (base & 1)) & _LOW
     low = blocks[block, 2]
@@ -268,7 +248,7 @@ def rank(blocks, ends, base, row):
 
 @exact_kernel
 def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
-    """From the rows of all words of a length to those of the words with one base more before them.
+    """Extend the rows of all words of a length by each base before them.
 
     Parameters
     ----------
@@ -300,7 +280,7 @@ def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
 
 @exact_kernel
 def is_sound(blocks, ends, first_rows, places, n_bases):
-    """Return whether no search leaves the arrays: rows without a base ascend, and all numbers are those of the bases.
+    """Return whether searches stay inside the arrays: rows without a base ascend, and all counts are right.
 
     Parameters
     ----------
@@ -346,7 +326,7 @@ def is_sound(blocks, ends, first_rows, places, n_bases):
 
 @exact_kernel
 def count_segments(bases, offsets):
-    """Count the stretches of known bases, and the bases in them.
+    """Count the stretches of known bases, and their bases.
 
     Parameters
     ----------
@@ -369,7 +349,7 @@ def count_segments(bases, offsets):
 
 @exact_kernel
 def write_text(bases, offsets, text, text_starts, reference_starts):
-    """Write the stretches of known bases, each with a separator behind it, and where they begin in text and `bases`.
+    """Write the stretches of known bases, each with a separator behind it, and their starts in text and `bases`.
 
     Parameters
     ----------
@@ -403,7 +383,7 @@ def write_text(bases, offsets, text, text_starts, reference_starts):
 
 @exact_inner
 def _code_at(text, i, n_symbols):
-    """Encode the first symbols of suffix `i` as a number to the base of 5; nothing counts behind a separator."""
+    """Encode the first symbols of suffix `i` to the base of 5, up to a separator."""
     code = np.uint64(0)
     for _ in range(n_symbols):
         code *= np.uint64(5)
@@ -420,11 +400,10 @@ def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
     Parameters
     ----------
     text : uint8
-        See `write_text`.
     chunk_size : int
         Symbols of a chunk.
     n_symbols : int
-        That the suffixes of a bucket have in common.
+        Symbols that the suffixes of a bucket share.
     counts : int64, shape (n_chunks, 5 ** n_symbols)
         Zero; filled.
     """
@@ -442,16 +421,16 @@ def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
 
 @exact_kernel
 def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes):
-    """Write every suffix into its bucket, where `places` says for each chunk.
+    """Write the suffixes of each chunk into their buckets.
 
     Parameters
     ----------
     turn, chunks, text, chunk_size, n_symbols
         See `count_buckets`.
     places : int64, shape (n_chunks, 5 ** n_symbols)
-        First rows; moved on with every suffix.
+        Next row of each chunk and bucket.
     suffixes : int32, shape (len(text),)
-        Filled with where in the text they begin.
+        Filled with starts in the text.
     """
     top = 1
     for _ in range(n_symbols - 1):
@@ -473,20 +452,20 @@ def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
     Parameters
     ----------
     turn, tasks
-        See `f5py.threads.pool`; `_BUCKETS_AT_A_TIME` buckets each.
+        `_BUCKETS_AT_A_TIME` buckets each.
     text : uint8
     starts : int64, shape (n_buckets + 1,)
     n_symbols : int
-        That buckets have in common.
+        Symbols that the suffixes of a bucket share.
     suffixes : int32
         Sorted in place.
     ranks : int32
-        Filled: of each suffix the first row of those that are equal so far.
+        Filled with the first row of the equal suffixes so far.
 
     Returns
     -------
     int64, shape (2 * n,)
-        First row and end of the groups of suffixes that are equal so far.
+        First row and end of the groups of equal suffixes so far.
     """
     key = np.empty(1024, np.uint64)
     place = np.empty(1024, np.int64)
@@ -532,21 +511,21 @@ def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
 
 @exact_kernel
 def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
-    """Sort groups of suffixes that are equal in `depth` symbols by the rank of what follows.
+    """Sort groups of suffixes with `depth` equal symbols by the rank of the rest.
 
     The first of each new group is written as its complement, for `rank_groups`: ranks must not change meanwhile.
 
     Parameters
     ----------
     turn, tasks
-        See `f5py.threads.pool`; `_GROUPS_AT_A_TIME` groups each.
+        `_GROUPS_AT_A_TIME` groups each.
     groups : int64, shape (2 * n,)
         First row and end of each.
     depth : int
     suffixes : int32, shape (n_rows,)
         Sorted in place.
     ranks : int32, shape (n_rows,)
-        By the place of the suffix in the text.
+        By the start of the suffix in the text.
     """
     key = np.empty(1024, np.uint64)
     place = np.empty(1024, np.int64)
@@ -570,14 +549,14 @@ def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
 
 @exact_kernel
 def rank_groups(turn, tasks, groups, suffixes, ranks):
-    """Write the ranks of sorted groups; return the groups that are left.
+    """Write the ranks of sorted groups; return the groups of still equal suffixes.
 
     Parameters
     ----------
     turn, tasks, groups
-        See `sort_groups`, also for what is returned.
+        See `sort_groups`.
     suffixes : int32, shape (n_rows,)
-        As `sort_groups` has left them; complements are undone.
+        As left by `sort_groups`; complements are undone.
     ranks : int32, shape (n_rows,)
         Filled for the suffixes of the groups.
     """

@@ -36,7 +36,7 @@ _LOW = 0xFFFFFFFF
 
 
 class MemSearch(NamedTuple):
-    """Search for matches: the index, and which matches."""
+    """Parameters of a search for matches."""
 
     fm_index: FmIndex
     contig_offsets: NDArray[np.int64]  # shape (n_contigs + 1,)
@@ -45,15 +45,7 @@ class MemSearch(NamedTuple):
 
 
 def find_mem_anchors(batch: MappingBatch, search: MemSearch, pool: WorkerPool) -> float:
-    """Find the sorted anchors of all reads; fills ``batch.anchors``.
-
-    Return the seconds that all threads together have worked.
-
-    Parameters
-    ----------
-    batch : MappingBatch
-        With codes.
-    """
+    """Fill the sorted anchors of a batch with codes; return the seconds of work of all threads together."""
     n = len(batch)
     sums = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
     results: list[Any] = []
@@ -70,16 +62,14 @@ def search_reads(
     sums: tuple[NDArray[np.int64], ...],
     results: list[Any],
 ) -> float:
-    """Find the anchors of some reads on the CPU threads.
-
-    Return the seconds that all threads together have worked.
+    """Find the anchors of some reads; return the seconds of work of all threads together.
 
     Parameters
     ----------
     sums : tuple of int64, shape (n_reads,)
         Numbers of anchors and of seeds, and bases that unused seeds cover; filled for these reads.
     results : list
-        What each thread has found is added, for `take_anchors`.
+        The result of each thread is added, for `take_anchors`.
     """
     order = reads[longest_first(batch.lengths[reads], np.ones(len(reads), np.bool_))]
     return pool.run(
@@ -102,28 +92,11 @@ def write_strand(bases, begin, end, reverse, pattern):
 
 @exact_inner
 def find_mems(pattern, n, min_length, index, counts, mems, at):
-    """Find the matches of a strand of a read.
+    """Find the matches of a strand, by ascending last base from row `at` of `mems` on; return the row behind.
 
     For every last base the longest match of at least `min_length` bases, but not where the match that ends one base
-    later has the same first base and as many places. Ends are tried from the last one on: where a search has come to a
-    first base with as many places as that of the end before it had, it would go on like that one, and stops.
-
-    Parameters
-    ----------
-    pattern : uint8, shape (>= n,)
-    n, min_length : int
-    index : f5py.mapping.mem.fm_index.FmIndex
-        Its k is at most `min_length`.
-    counts : int32, shape (>= n,)
-        Scratch.
-    mems : int32, shape (>= at + n, N_COLUMNS)
-        Filled from row `at` on, by ascending last base.
-    at : int
-
-    Returns
-    -------
-    int
-        The row behind the last match.
+    later has the same first base and as many places. Ends are tried from the last one on. A search that comes to a
+    first base with as many places as the previous end had there would continue like it, and stops. `counts` is scratch.
     """
     blocks, ends, first_rows, _, table, k = index
     for i in range(n):
@@ -192,7 +165,7 @@ def find_mems(pattern, n, min_length, index, counts, mems, at):
 
 @exact_inner
 def first_of_nested(mems, m, end):
-    """Return whether match `m + 1` has rows among those of match `m`: both begin with the same base of the read."""
+    """Return whether match `m + 1` begins with the same base as match `m`, so has rows among its own."""
     if m + 1 >= end:
         return False
     return mems[m, LAST] - mems[m, LENGTH] == mems[m + 1, LAST] - mems[m + 1, LENGTH]
@@ -200,14 +173,9 @@ def first_of_nested(mems, m, end):
 
 @exact_inner
 def locate_mems(mems, begin, end, max_count, places, located, at):
-    """Write where the matches with at most `max_count` places are, but not again those of a longer one.
+    """Append the places of matches with at most `max_count` places, without those of a longer match.
 
     A match is followed by those with the same first base and later ends, whose rows are among its own.
-
-    Returns
-    -------
-    int
-        The element of `located` behind the last place.
     """
     for m in range(begin, end):
         if mems[m, COUNT] > max_count:
@@ -227,7 +195,7 @@ def locate_mems(mems, begin, end, max_count, places, located, at):
 
 @exact_inner
 def n_located(mems, begin, end, max_count):
-    """Count the places that `locate_mems` writes."""
+    """Count the places of `locate_mems`."""
     n = np.int64(0)
     for m in range(begin, end):
         if mems[m, COUNT] <= max_count:
@@ -238,7 +206,7 @@ def n_located(mems, begin, end, max_count):
 
 
 class GrowingAnchors(NamedTuple):
-    """Anchors and seeds of the reads that a thread has had so far."""
+    """Anchors and seeds of the previous reads of a thread."""
 
     x: NDArray[np.uint64]  # shape (>= n_anchors,)
     y: NDArray[np.int64]  # shape (>= n_anchors,)
@@ -249,9 +217,9 @@ class GrowingAnchors(NamedTuple):
 
 @exact_inner
 def _order_seeds(mems, middle, n, read_length, key, entries, place):
-    """Sort the matches of both strands by their last base on the read's forward strand.
+    """Sort the matches of both strands by their last base on the forward strand of the read.
 
-    Filled: the matches' numbers, their counts and places as `drop_frequent` takes them.
+    Fills the numbers of the matches, their counts and places, as for `drop_frequent`.
     """
     scratch = np.empty(SORT_SCRATCH, np.int64)
     for m in range(n):
@@ -270,7 +238,7 @@ def _order_seeds(mems, middle, n, read_length, key, entries, place):
 
 @exact_inner
 def _covered(mems, key, place, dropped, n):
-    """Bases of the read that dropped matches cover."""
+    """Count the bases of a read that dropped matches cover."""
     covered = np.int64(0)
     begin = np.int64(1) << 62
     for i in range(n - 1, -1, -1):
@@ -291,7 +259,7 @@ def n_anchors_of(length):
 
 @exact_inner
 def _write_anchors(at, last, length, is_reverse, contig_offsets, x, y, n):
-    """Write the anchors of a match with its first base at that place of the reference; return how many are there."""
+    """Append the anchors of a match that begins at a place of the reference; return their total number."""
     a = 0
     b = contig_offsets.shape[0] - 1
     while b - a > 1:

@@ -24,12 +24,12 @@ from f5py.threads.pool import WorkerPool
 
 
 class CpuTiles:
-    """Fills alignments in tiles on the CPU threads.
+    """Backend that aligns in tiles on the CPU threads.
 
     Attributes
     ----------
     seconds : float
-        What the threads have worked, divided by their number.
+        Seconds of work for each thread.
     """
 
     def __init__(self, targets: Targets, integers: NDArray[np.int64], pool: WorkerPool) -> None:
@@ -46,7 +46,7 @@ class CpuTiles:
 
 @dataclass
 class DarwinMapper:
-    """Everything needed to map reads by D-SOFT and GACT."""
+    """Mapper of reads by D-SOFT and GACT."""
 
     index: ReferenceIndex  # of `f5py.mapping.index.reference_index.index_kmers`
     targets: Targets  # its contigs
@@ -67,13 +67,7 @@ class DarwinMapper:
         return cls(index, targets, parameters(s, 0), integers, pool, CpuTiles(targets, integers, pool))
 
     def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
-        """Extend candidates on GPUs, if the options allow it: from when that pays, or at once if they say so.
-
-        Parameters
-        ----------
-        max_bases : int
-            Of a batch.
-        """
+        """Use GPUs if allowed and present; with `--gpu auto` once the expected gain exceeds their start-up time."""
         cpu = self.tiles
         assert isinstance(cpu, CpuTiles)
         if not may_use_gpus(options.gpu_use):
@@ -92,7 +86,7 @@ class DarwinMapper:
         )  # fmt: skip
 
     def map(self, batch: MappingBatch) -> None:
-        """Fill the hits of a batch. May be called from several threads."""
+        """Fill the hits of a batch; thread-safe."""
         batch.codes = codes_of(batch.letters)
         nobody = np.full(len(batch), -1, np.int64)
         extensions = self._extended(batch.codes, batch.offsets, nobody, batch.number, batch.share_of_input)
@@ -104,16 +98,9 @@ class DarwinMapper:
     def run_of_pairs(
         self, first: int, end: int, number: int, share: float
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Run targets against all others; the best run of each pair: candidates, whose reads are targets, and results.
+        """Run targets `first` to `end` - 1 against all others; return the best run of each pair.
 
-        Parameters
-        ----------
-        first, end : int
-            Targets.
-        number : int
-            Of the batch.
-        share : float
-            Which share of the targets comes up to `end`.
+        A run is a candidate, whose read is a target, and its result. `share` is the share of all targets up to `end`.
         """
         codes, offsets = self._stretch(first, end)
         extensions = self._extended(codes, offsets, np.arange(first, end), number, share)
@@ -124,10 +111,7 @@ class DarwinMapper:
         return table[chosen], results[chosen]
 
     def write_pairs(self, batch: MappingBatch, table: NDArray[np.int64], results: NDArray[np.int64]) -> None:
-        """Fill the hits of a batch of targets with chosen runs, in the order of reads; reads count from its first.
-
-        The batch has codes.
-        """
+        """Fill the hits of a batch of targets, which has codes, with chosen runs in the order of reads."""
         strands = ReadStrands.of(batch.codes, batch.offsets, self.pool, batch.number)
         extensions = Extensions.of(strands.codes, batch.offsets, table, batch.number, batch.share_of_input)
         extensions.results = results
@@ -140,7 +124,7 @@ class DarwinMapper:
         self, codes: NDArray[np.uint8], offsets: NDArray[np.int64], owns: NDArray[np.int64], number: int,
         share: float | None,
     ) -> Extensions:  # fmt: skip
-        """All candidates of reads, extended."""
+        """Find and extend all candidates of reads."""
         self.before_stage("candidates")
         strands = ReadStrands.of(codes, offsets, self.pool, number)
         table = find_candidates_of(strands, owns, self.index, self.integers, self.pool, number)
@@ -150,7 +134,7 @@ class DarwinMapper:
         return extensions
 
     def _stretch(self, first: int, end: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """Codes and offsets of targets."""
+        """Return codes and offsets of targets."""
         offsets = self.index.offsets[first : end + 1]
         return self.targets.bases[offsets[0] : offsets[-1]], offsets - offsets[0]
 
@@ -167,23 +151,23 @@ class Pairs:
         self._results = [np.empty((0, N_RESULT), np.int64)]
 
     def add(self, table: NDArray[np.int64], results: NDArray[np.int64]) -> None:
-        """Add those of a batch, in the order of the batches."""
+        """Add the runs of the next batch."""
         self._tables.append(table)
         self._results.append(results)
 
     def best(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """One run of each pair, in the order of reads and targets."""
+        """Return one run of each pair, in the order of reads and targets."""
         table, results = np.concatenate(self._tables), np.concatenate(self._results)
         chosen = best_of_pairs(table, results)
         return table[chosen], results[chosen]
 
 
 def rows_of_reads(table: NDArray[np.int64], first: int, end: int) -> slice:
-    """Find the rows of a table in the order of reads that are those of reads ``first:end``."""
+    """Return the rows of reads ``first:end`` in a table ordered by reads."""
     return slice(*np.searchsorted(table[:, READ], [first, end]).tolist())
 
 
 def _no_anchors(n: int) -> Anchors:
-    """Of reads that have none."""
+    """Make the anchors of reads without any."""
     nothing, zeros, scores = np.empty(0, np.int64), np.zeros(n + 1, np.int64), np.empty(0, np.int32)
     return Anchors(np.empty(0, np.uint64), nothing, zeros, nothing, zeros, zeros[:-1], scores, scores)

@@ -48,7 +48,7 @@ _AHEAD, _GPU_AHEAD = 1, 3
 
 @dataclass
 class MapTimes:
-    """Times of the stages of a run."""
+    """Wall times of the stages of a run."""
 
     # wall time of each stage; of stages that several batches are in at the same time the sum over these
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
@@ -57,7 +57,7 @@ class MapTimes:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, stage: str) -> None:
-        """Note that a stage begins in this thread, and the one before ends; an empty name for none."""
+        """Record that a stage begins in this thread and the previous one ends; an empty name for none."""
         now = time.perf_counter()
         before = getattr(self._current, "stage", "")
         if before:
@@ -73,7 +73,7 @@ class MapTimes:
 
 @dataclass
 class MapCounts:
-    """Numbers of what a run has mapped."""
+    """Counts of a run: reads, bases, mapped reads and records."""
 
     # reads, bases, mapped, records: reads and their bases, reads with a place on the reference, and records written
     reads: int = 0
@@ -82,7 +82,7 @@ class MapCounts:
     records: int = 0
 
     def add(self, other: MapCounts) -> None:
-        """Count what another one has."""
+        """Add other counts."""
         self.reads += other.reads
         self.bases += other.bases
         self.mapped += other.mapped
@@ -97,7 +97,7 @@ class MapCounts:
 
 @dataclass
 class _Batch:
-    """A batch on its way."""
+    """A batch in progress."""
 
     batch: MappingBatch | None  # None when its lines or records have been made
     made: NDArray[np.uint8]  # these
@@ -116,13 +116,9 @@ def map_all(
 
     Parameters
     ----------
-    mapper : Mapper or DarwinMapper
-        Its `before_stage` is called with the name of the output's part, too.
     reference : str or None
-        The FASTA file, if it is there.
-    times : MapTimes
-        Filled.
-    statistics : MapStatistics, optional
+        The FASTA file, if present.
+    times, statistics
         Filled.
     ending : ExitStack, optional
         See `f5py.mapping.sorting.sorted_bam.SortedRecords`.
@@ -224,19 +220,19 @@ def map_all(
 
 
 def most_per_call(options: MapOptions) -> int:
-    """Return how many threads work on one stage of a batch at most: of many a part, as there are several batches."""
+    """Return the most threads for one stage of a batch: with many threads a part, as several batches run."""
     if options.is_darwin:  # tiles of one batch take seconds
         return options.threads
     return part_of_threads(options.threads, 3 if options.gpu_use == "on" else 2)
 
 
 def output_part(options: MapOptions) -> str:
-    """Return the stage of `f5py.mapping.run.compiled_stages` that makes the output."""
+    """Return the stage in `f5py.mapping.run.compiled_stages` of the output."""
     return "mapped lines" if options.is_paf else "mapped records"
 
 
 def _has_base_tags(path: str, reference: str | None) -> bool:
-    """Return whether the first records have tags of their bases, which hard clips would break."""
+    """Return whether the first records have tags for each base, which hard clips would break."""
     wanted = set(tag_numbers(BASE_TAGS).tolist())
     for batch in read_batches([path], 1, (), False, reference):
         text = batch.tags.tobytes()
@@ -245,7 +241,7 @@ def _has_base_tags(path: str, reference: str | None) -> bool:
 
 
 def _tag_places(text: bytes) -> Iterator[int]:
-    """Find where the tags of a record begin."""
+    """Yield the offsets of the tags of a record."""
     from f5py.io.bam._bam_numba import size_of_value
 
     data = np.frombuffer(text, np.uint8)
@@ -256,7 +252,7 @@ def _tag_places(text: bytes) -> Iterator[int]:
 
 
 def _add_tag(batch: MappingBatch, tag: bytes) -> None:
-    """Add a tag to those of every read."""
+    """Append a tag to those of every read."""
     n = len(batch)
     offsets = batch.tag_offsets + len(tag) * np.arange(n + 1)
     tags = np.empty(offsets[-1], np.uint8)
@@ -269,7 +265,7 @@ def _add_tag(batch: MappingBatch, tag: bytes) -> None:
 
 
 def _check_contigs(path: str, contigs: list[str]) -> None:
-    """Raise `InputFileError` for a name that no program takes for a contig, and warn of one that some do not."""
+    """Raise `InputFileError` for contig names that SAM forbids, and warn of others that programs refuse."""
     for name in contigs:
         if name[0] in "*=":
             raise InputFileError(f"{path}: contig {name}: SAM allows no name that begins with {name[0]}; rename it")

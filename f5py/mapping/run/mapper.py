@@ -35,21 +35,21 @@ _CHECKED_BASES = 1 << 20
 
 
 def begin_gpu(options: GpuOptions) -> bool:
-    """Load early what GPUs take, if one will be started at once; to be called before the reference is read.
+    """Load GPU libraries early if a GPU starts at once; return whether one does.
 
-    Return whether one will be.
+    To call before the reference is read.
     """
     return load_early(options, lambda: options.gpu_use == "on")
 
 
 class CpuMems:
-    """Fills the anchors of a batch from maximal exact matches on the CPU threads.
+    """Backend that fills the anchors of a batch from maximal exact matches on the CPU threads.
 
     Attributes
     ----------
     search : MemSearch
     seconds : float
-        What the threads have worked, divided by their number.
+        Seconds of work for each thread.
     """
 
     def __init__(self, search: MemSearch, pool: WorkerPool) -> None:
@@ -65,14 +65,14 @@ class CpuMems:
 
 
 class CpuMapping:
-    """Fills the hits of a batch, and its anchors if it has none, on the CPU threads.
+    """Backend that fills the hits of a batch, and its anchors if it has none, on the CPU threads.
 
     Attributes
     ----------
     seconds : float
-        What the threads have worked, divided by their number, as far as a GPU would save it.
+        Seconds of work for each thread that a GPU would save.
     before_stage : callable of str
-        Called with the name of a stage before it begins; see `Mapper`.
+        Called with the name of each stage before it; see `Mapper`.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class CpuMapping:
 
 @dataclass
 class Mapper:
-    """Everything needed to map reads."""
+    """Mapper of reads by seeds, chains and base alignment."""
 
     index: ReferenceIndex
     parameters: Parameters
@@ -156,13 +156,7 @@ class Mapper:
         return mapper
 
     def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
-        """Use GPUs, if the options allow it: from when that pays, or at once if they say so. Not for spliced reads.
-
-        Parameters
-        ----------
-        max_bases : int
-            Of a batch.
-        """
+        """Use GPUs if allowed and present, not for spliced reads; with `--gpu auto` once their start-up time pays."""
         cpu = self.backend
         assert isinstance(cpu, CpuMapping)
         if self.parameters.integers[SPLICED]:
@@ -189,7 +183,7 @@ class Mapper:
     def _with_gpus(
         self, cpu: CpuMapping | CpuMems, options: GpuOptions, open_one: Callable[[int], DeviceBackend], verb: str
     ) -> Backend:
-        """Put GPUs beside the CPU threads when they pay."""
+        """Combine the CPU threads with GPUs."""
 
         def open_alone(number: int) -> DeviceBackend:
             with self._lock:
@@ -204,7 +198,7 @@ class Mapper:
         )  # fmt: skip
 
     def _once(self, gpus: Generator[DeviceBackend | Exception, None, None]) -> Iterator[DeviceBackend | Exception]:
-        """GPUs for one of two stages; what keeps a device from both is told once."""
+        """Yield GPUs for one of two stages, with the message of a failed device only once."""
         with closing(gpus):
             for gpu in gpus:
                 if isinstance(gpu, Exception):
@@ -215,7 +209,7 @@ class Mapper:
                 yield gpu
 
     def _use_gpu_for_mems(self, options: GpuOptions, max_bases: int) -> None:
-        """Put GPUs beside the CPU threads for exact matches, if these are the seeds."""
+        """Use GPUs for exact matches, if these are the seeds."""
         cpu = self.mems
         if not isinstance(cpu, CpuMems):
             return
@@ -230,7 +224,7 @@ class Mapper:
         self.mems = self._with_gpus(cpu, options, open_one, "searched")
 
     def map(self, batch: MappingBatch) -> None:
-        """Fill the hits of a batch. May be called from several threads."""
+        """Fill the hits of a batch; thread-safe."""
         batch.codes = codes_of(batch.letters)
         if self.mems is not None:
             self.before_stage("mem seeds")

@@ -26,13 +26,7 @@ _N_LANES = 2
 
 
 def is_overlaps(options: MapOptions) -> bool:
-    """Return whether the reads are the reference.
-
-    Raises
-    ------
-    UsageError
-        They are, and the output is not PAF.
-    """
+    """Return whether the reads are the reference. Raises `UsageError` if so, and the output is not PAF."""
     reads = options.reads
     found = options.is_darwin and len(reads) == 1 and reads[0] != "-" and os.path.samefile(options.reference, reads[0])
     if found and not options.is_paf:
@@ -44,20 +38,10 @@ def is_overlaps(options: MapOptions) -> bool:
 
 
 def find_overlaps(options: MapOptions, mapper: DarwinMapper) -> tuple[int, int, int, int]:
-    """Write the overlaps of all reads, each pair once.
+    """Write the overlaps of all reads, each pair once; return the numbers of reads, bases, pairs and lines.
 
-    All reads are run against all others first, since the better one of a pair's two runs is written. That keeps their
-    places only; the paths of those that are written are then made again.
-
-    Parameters
-    ----------
-    mapper : DarwinMapper
-        Of which the reads are the targets.
-
-    Returns
-    -------
-    reads, bases, overlapping, overlaps : int
-        Numbers of reads and their bases, of reads with an overlap, and of overlaps.
+    All reads are run against all others first, since only the better run of a pair is written. Those runs keep
+    positions only; the paths of the written ones are computed again.
     """
     index, pool = mapper.index, mapper.pool
     n_reads, n_bases = len(index.names), index.n_bases
@@ -108,7 +92,7 @@ def find_overlaps(options: MapOptions, mapper: DarwinMapper) -> tuple[int, int, 
 
 @dataclass
 class _Stretch:
-    """Reads `first` to `end` - 1 on their way."""
+    """Reads `first` to `end` - 1 in progress."""
 
     number: int
     first: int

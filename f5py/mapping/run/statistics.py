@@ -16,22 +16,20 @@ _N_IDENTITIES = 100 // IDENTITY_WIDTH
 
 
 class MapStatistics:
-    """Sums over the batches of a run; memory does not grow with it.
-
-    A read counts with its primary alignment only.
+    """Sums over the batches of a run, with one alignment, the primary, for each read.
 
     Attributes
     ----------
     lengths, yields : int64
-        Reads by length, see `f5py.compute.statistics.LENGTH_EDGES`, and aligned bases of reads by their length.
+        Reads by length (`f5py.compute.statistics.LENGTH_EDGES`), and their aligned bases.
     qualities : int64, shape (MOST_MAPQ + 1,)
         Reads by mapping quality.
     identities : int64
-        Reads by the equal columns of their alignment in per cent, those without a difference with the last bin.
+        Reads by the per cent of equal columns in their alignment; 100 counts in the last bin.
     reads, covered : int64, shape (n_contigs,)
-        Reads, and bases of the contig that their alignments span.
+        Reads, and bases that their alignments span.
     aligned_bases, columns, equal_columns : int
-        Bases of reads in alignments; all columns of these, and those with equal bases.
+        Aligned bases of reads, and columns of alignments.
     """
 
     def __init__(self, n_contigs: int) -> None:
