@@ -28,7 +28,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.simd_int import (
     LANES,
@@ -47,6 +46,7 @@ from f5py.jit.simd_int import (
     store16,
     widen16,
 )  # fmt: skip
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping.darwin.darwin_settings import (
     AFTER_SEED,
     FIRST_SCORE,
@@ -260,12 +260,12 @@ def extend(target, read, r, o, plain, integers, work, result, ops):
 
 
 @exact_kernel
-def extend_candidates(turn, order, extensions, targets, target_offsets, plain, integers):
+def extend_candidates(queue, order, extensions, targets, target_offsets, plain, integers):
     """Extend candidates.
 
     Parameters
     ----------
-    turn, order
+    queue, order
         Rows of `table`.
     extensions : f5py.mapping.darwin.extensions.ExtensionArrays
         Results are filled, and paths if there is room.
@@ -279,7 +279,7 @@ def extend_candidates(turn, order, extensions, targets, target_offsets, plain, i
     """
     table, strands, offsets, results, ops, op_offsets = extensions
     work = new_work()
-    for turned in own_turns(counter(turn), order.shape[0]):
+    for turned in claimed_indices(work_counter(queue), order.shape[0]):
         c = order[turned]
         read = table[c, READ]
         target = table[c, TARGET]
@@ -291,7 +291,7 @@ def extend_candidates(turn, order, extensions, targets, target_offsets, plain, i
 
 
 @exact_kernel
-def make_strands(turn, reads, codes, offsets, strands):
+def make_strands(queue, reads, codes, offsets, strands):
     """Fill both strands of reads.
 
     Parameters
@@ -302,7 +302,7 @@ def make_strands(turn, reads, codes, offsets, strands):
     strands : uint8, shape (2, offsets[-1])
         Filled with the reads, and their reverse complements at the same places.
     """
-    for turned in own_turns(counter(turn), reads.shape[0]):
+    for turned in claimed_indices(work_counter(queue), reads.shape[0]):
         begin = offsets[reads[turned]]
         end = offsets[reads[turned] + 1]
         for i in range(end - begin):

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError
 from f5py.jit.bits import count_bits
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
 from f5py.threads.pool import WorkerPool
 
@@ -139,12 +139,12 @@ def _collected(pool: WorkerPool, kernel: Any, n_tasks: int, *arguments: Any) -> 
 
 
 @exact_kernel
-def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, blocks):
+def fill_blocks(queue, tasks, text, text_starts, reference_starts, suffixes, blocks):
     """Write the bases before the suffixes and their number in each block; turn suffixes into reference positions.
 
     Parameters
     ----------
-    turn, tasks
+    queue, tasks
         `_BLOCKS_AT_A_TIME` blocks each.
     text : uint8
     text_starts, reference_starts : int64, shape (n_segments,)
@@ -159,7 +159,7 @@ def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, bloc
     """
     ends = np.empty(16, np.int64)
     n_ends = 0
-    for t in own_turns(counter(turn), tasks.shape[0]):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         first = _BLOCKS_AT_A_TIME * tasks[t]
         for block in range(first, min(first + _BLOCKS_AT_A_TIME, blocks.shape[0])):
             low = np.uint64(0)
@@ -247,12 +247,12 @@ def rank(blocks, ends, base, row):
 
 
 @exact_kernel
-def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
+def extend_table(queue, tasks, n_entries, blocks, ends, first_rows, table):
     """Extend the rows of all words of a length by each base before them.
 
     Parameters
     ----------
-    turn, tasks
+    queue, tasks
         `_ENTRIES_AT_A_TIME` entries each.
     n_entries : int
         Words of the shorter length.
@@ -261,7 +261,7 @@ def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
     table : uint32, shape (>= 4 * n_entries, 2)
         First row and end of each word; filled up to ``4 * n_entries``.
     """
-    for t in own_turns(counter(turn), tasks.shape[0]):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         first = _ENTRIES_AT_A_TIME * tasks[t]
         for word in range(first, min(first + _ENTRIES_AT_A_TIME, n_entries)):
             begin = np.int64(table[word, 0])
@@ -394,7 +394,7 @@ def _code_at(text, i, n_symbols):
 
 
 @exact_kernel
-def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
+def count_buckets(queue, chunks, text, chunk_size, n_symbols, counts):
     """Count the suffixes of each chunk of the text by their first symbols.
 
     Parameters
@@ -410,7 +410,7 @@ def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
     top = 1
     for _ in range(n_symbols - 1):
         top *= 5
-    for t in own_turns(counter(turn), chunks.shape[0]):
+    for t in claimed_indices(work_counter(queue), chunks.shape[0]):
         chunk = chunks[t]
         end = min((chunk + 1) * chunk_size, text.shape[0])
         code = np.int64(_code_at(text, end, n_symbols))
@@ -420,12 +420,12 @@ def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
 
 
 @exact_kernel
-def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes):
+def place_in_buckets(queue, chunks, text, chunk_size, n_symbols, places, suffixes):
     """Write the suffixes of each chunk into their buckets.
 
     Parameters
     ----------
-    turn, chunks, text, chunk_size, n_symbols
+    queue, chunks, text, chunk_size, n_symbols
         See `count_buckets`.
     places : int64, shape (n_chunks, 5 ** n_symbols)
         Next row of each chunk and bucket.
@@ -435,7 +435,7 @@ def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes
     top = 1
     for _ in range(n_symbols - 1):
         top *= 5
-    for t in own_turns(counter(turn), chunks.shape[0]):
+    for t in claimed_indices(work_counter(queue), chunks.shape[0]):
         chunk = chunks[t]
         end = min((chunk + 1) * chunk_size, text.shape[0])
         code = np.int64(_code_at(text, end, n_symbols))
@@ -446,12 +446,12 @@ def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes
 
 
 @exact_kernel
-def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
+def sort_buckets(queue, tasks, text, starts, n_symbols, suffixes, ranks):
     """Sort the suffixes of every bucket by their next `_KEY_SYMBOLS` symbols.
 
     Parameters
     ----------
-    turn, tasks
+    queue, tasks
         `_BUCKETS_AT_A_TIME` buckets each.
     text : uint8
     starts : int64, shape (n_buckets + 1,)
@@ -472,7 +472,7 @@ def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
     scratch = np.empty(SORT_SCRATCH, np.int64)
     groups = np.empty(64, np.int64)
     n_groups = 0
-    for t in own_turns(counter(turn), tasks.shape[0]):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         first = _BUCKETS_AT_A_TIME * tasks[t]
         for bucket in range(first, min(first + _BUCKETS_AT_A_TIME, starts.shape[0] - 1)):
             begin = starts[bucket]
@@ -510,14 +510,14 @@ def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
 
 
 @exact_kernel
-def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
+def sort_groups(queue, tasks, groups, depth, suffixes, ranks):
     """Sort groups of suffixes with `depth` equal symbols by the rank of the rest.
 
     The first of each new group is written as its complement, for `rank_groups`: ranks must not change meanwhile.
 
     Parameters
     ----------
-    turn, tasks
+    queue, tasks
         `_GROUPS_AT_A_TIME` groups each.
     groups : int64, shape (2 * n,)
         First row and end of each.
@@ -530,7 +530,7 @@ def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
     key = np.empty(1024, np.uint64)
     place = np.empty(1024, np.int64)
     scratch = np.empty(SORT_SCRATCH, np.int64)
-    for t in own_turns(counter(turn), tasks.shape[0]):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         first = _GROUPS_AT_A_TIME * tasks[t]
         for g in range(first, min(first + _GROUPS_AT_A_TIME, groups.shape[0] // 2)):
             begin = groups[2 * g]
@@ -548,12 +548,12 @@ def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
 
 
 @exact_kernel
-def rank_groups(turn, tasks, groups, suffixes, ranks):
+def rank_groups(queue, tasks, groups, suffixes, ranks):
     """Write the ranks of sorted groups; return the groups of still equal suffixes.
 
     Parameters
     ----------
-    turn, tasks, groups
+    queue, tasks, groups
         See `sort_groups`.
     suffixes : int32, shape (n_rows,)
         As left by `sort_groups`; complements are undone.
@@ -562,7 +562,7 @@ def rank_groups(turn, tasks, groups, suffixes, ranks):
     """
     left = np.empty(64, np.int64)
     n_left = 0
-    for t in own_turns(counter(turn), tasks.shape[0]):
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         first = _GROUPS_AT_A_TIME * tasks[t]
         for g in range(first, min(first + _GROUPS_AT_A_TIME, groups.shape[0] // 2)):
             end = groups[2 * g + 1]

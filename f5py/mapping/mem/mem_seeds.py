@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core._turns_numba import counter, own_turns
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.index._seeds_numba import REVERSE, drop_frequent
@@ -374,7 +374,7 @@ def _no_anchors():
 
 
 @exact_kernel
-def seed_reads_by_mems(turn, reads, bases, offsets, index, contig_offsets, min_length, integers, sums):
+def seed_reads_by_mems(queue, reads, bases, offsets, index, contig_offsets, min_length, integers, sums):
     """Find the matches of reads, and their sorted anchors.
 
     Parameters
@@ -403,7 +403,7 @@ def seed_reads_by_mems(turn, reads, bases, offsets, index, contig_offsets, min_l
     counts = np.empty(0, np.int32)
     mems = np.empty((0, N_COLUMNS), np.int32)
     located = np.empty(0, np.int32)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         length = offsets[read + 1] - offsets[read]
         if pattern.shape[0] < length:
@@ -433,7 +433,7 @@ def seed_reads_by_mems(turn, reads, bases, offsets, index, contig_offsets, min_l
 
 
 @exact_kernel
-def anchors_of_found(turn, reads, offsets, first_read, contig_offsets, places, found, firsts, located, integers, sums):
+def anchors_of_found(queue, reads, offsets, first_read, contig_offsets, places, found, firsts, located, integers, sums):
     """Find the sorted anchors of reads whose matches a GPU has found.
 
     Parameters
@@ -461,7 +461,7 @@ def anchors_of_found(turn, reads, offsets, first_read, contig_offsets, places, f
     n_done = 0
     so_far = _no_anchors()
     mems = np.empty((0, N_COLUMNS), np.int32)
-    for i in own_turns(counter(turn), reads.shape[0]):
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         length = offsets[read + 1] - offsets[read]
         forward = 2 * (offsets[read] - offsets[first_read] + read - first_read) + 1

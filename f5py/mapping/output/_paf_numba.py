@@ -97,18 +97,17 @@ def _append_share(out, at, value):
 
 
 @exact_kernel
-def lines_of_reads(queue, reads, columns, found, rep_len, contigs, switches, made):
+def lines_of_reads(queue, reads, columns, found, rep_len, contigs, switches, sizes, counts):
     """Make the PAF lines of reads.
 
     Parameters
     ----------
-    queue, reads, columns, found, rep_len, contigs, switches, made
+    queue, reads, columns, found, rep_len, contigs, switches, sizes, counts
         See `f5py.mapping.output._records_numba.records_of_reads`, also for what is returned.
     """
     offsets, names, name_offsets, codes = columns.offsets, columns.names, columns.name_offsets, columns.codes
     hits, hit_offsets, ops = found
     reference, contig_offsets, contig_names, contig_name_offsets = contigs
-    sizes, counts = made
     done = np.empty(16, np.int64)
     n_done = 0
     out = np.empty(1 << 16, np.uint8)

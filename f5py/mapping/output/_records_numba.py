@@ -3,10 +3,7 @@
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from f5py.io.bam._bam_numba import put_integer
 from f5py.jit.kernel import exact_inner, exact_kernel
@@ -113,19 +110,12 @@ def _bin(begin, end):
     return 0
 
 
-class SequencedRead(NamedTuple):
-    """A read as it stands among the others of its batch."""
-
-    letters: NDArray[np.uint8]
-    qualities: NDArray[np.uint8]
-    begin: int  # its first base there, and how many
-    length: int
-
-
 @exact_inner
-def _put_bases(out, at, read, first, end, reverse):
-    """Write bases ``first:end`` of a read on its strand, and their qualities; return the index after them."""
-    letters, qualities, begin, length = read
+def _put_bases(out, at, letters, qualities, begin, length, first, end, reverse):
+    """Write bases ``first:end`` of a read on its strand, and their qualities; return the index after them.
+
+    The read has `length` bases from index `begin` on.
+    """
     n = end - first
     for i in range(n):
         place = first + i
@@ -156,23 +146,9 @@ def _put_name(out, at, names, begin, end):
     return at + 1
 
 
-class Head(NamedTuple):
-    """The fixed part of a record, but its size; see the SAM specification, section 4.2."""
-
-    contig: int
-    place: int
-    name_length: int
-    mapq: int
-    bin_number: int
-    n_ops: int
-    flag: int
-    n_bases: int
-
-
 @exact_inner
-def _put_head(out, at, head):
-    """Write the fixed part of a record; its size is written at the end."""
-    contig, place, name_length, mapq, bin_number, n_ops, flag, n_bases = head
+def _put_head(out, at, contig, place, name_length, mapq, bin_number, n_ops, flag, n_bases):
+    """Write the fixed part of a record but its size; see the SAM specification, section 4.2."""
     at = put_integer(out, at + 4, contig, 4)
     at = put_integer(out, at, place, 4)
     out[at] = name_length
@@ -186,15 +162,8 @@ def _put_head(out, at, head):
     return put_integer(out, at, 0, 4)
 
 
-class Made(NamedTuple):
-    """Output of each read, to be filled."""
-
-    sizes: NDArray[np.int64]  # shape (n_reads,), Bytes
-    counts: NDArray[np.int64]  # shape (n_reads,), Records or lines
-
-
 @exact_kernel
-def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, made):
+def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, sizes, counts):
     """Make the records of reads.
 
     Parameters
@@ -202,23 +171,22 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, m
     columns : f5py.mapping.batch.ReadColumns
     found : f5py.mapping.batch.Hits
     rep_len : int64, shape (n_reads,)
-        Bases that seeds cover which were not used.
+        Bases under unused seeds.
     contigs : f5py.mapping.batch.ContigColumns
     switches : int64, shape (N_SWITCHES,)
-    made : Made
-        Filled.
+    sizes, counts : int64, shape (n_reads,)
+        Filled with bytes, and records or lines.
 
     Returns
     -------
     done : int64
-        The reads in the order in which this thread took them.
+        Reads, in the order of this thread.
     out : uint8
         Their records.
     """
     letters, qualities, offsets, names, name_offsets, tags, tag_offsets, codes = columns
     hits, hit_offsets, ops = found
     reference, contig_offsets, contig_names, contig_name_offsets = contigs
-    sizes, counts = made
     done = np.empty(16, np.int64)
     n_done = 0
     out = np.empty(1 << 16, np.uint8)
@@ -279,11 +247,8 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, m
             record = at
             is_long = n_all_ops > _MOST_OPS
             at = _put_head(
-                out, at,
-                Head(
-                    hit[CONTIG], hit[RS], name_length, hit[MAPQ], _bin(hit[RS], hit[RE]), 2 if is_long else n_all_ops,
-                    flag, n_bases,
-                ),
+                out, at, hit[CONTIG], hit[RS], name_length, hit[MAPQ], _bin(hit[RS], hit[RE]),
+                2 if is_long else n_all_ops, flag, n_bases,
             )  # fmt: skip
             at = _put_name(out, at, names, name_offsets[read], name_offsets[read + 1])
             if is_long:
@@ -293,7 +258,7 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, m
                 at = _put_ops(out, at, these, first_op, n_ops, before, behind, clip)
             if n_bases > 0:
                 at = _put_bases(
-                    out, at, SequencedRead(letters, qualities, begin, length), from_base, from_base + n_bases,
+                    out, at, letters, qualities, begin, length, from_base, from_base + n_bases,
                     hit[REVERSE] != 0,
                 )  # fmt: skip
             at = _put_tag(out, at, 78, 77, hit[BLEN] - hit[MLEN] + hit[N_AMBI])  # NM
@@ -346,9 +311,9 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, m
         if first == end and switches[UNMAPPED]:
             out = grown(out, at + 512 + name_length + n_tags + 2 * length)
             record = at
-            at = _put_head(out, at, Head(-1, -1, name_length, 0, _UNMAPPED_BIN, 0, 4, length))
+            at = _put_head(out, at, -1, -1, name_length, 0, _UNMAPPED_BIN, 0, 4, length)
             at = _put_name(out, at, names, name_offsets[read], name_offsets[read + 1])
-            at = _put_bases(out, at, SequencedRead(letters, qualities, begin, length), 0, length, False)
+            at = _put_bases(out, at, letters, qualities, begin, length, 0, length, False)
             at = _put_rest(out, at, -1 if switches[NO_CHAINS] else rep_len[read], tags, tag_offsets[read], n_tags)
             put_integer(out, record, at - record - 4, 4)
             count = 1

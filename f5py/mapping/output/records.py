@@ -14,7 +14,7 @@ from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.threads.pool import WorkerPool, longest_first
 
-#: Tags of our own records, which are not taken over from the input.
+#: Tags that f5py writes, dropped from the input.
 OWN_TAGS = ("NM", "ms", "AS", "nn", "tp", "cm", "s1", "s2", "de", "zd", "SA", "MD", "cs", "rl", "CG")
 
 
@@ -30,7 +30,7 @@ class RecordStyle(NamedTuple):
     chains: bool = True  # tags of chains and of what minimap2 makes of scores: ms, cm, s1, s2, rl
 
     def switches(self) -> NDArray[np.int64]:
-        """As compiled code takes them."""
+        """Return the array for kernels."""
         return np.array(
             [
                 self.md, self.cs is not None, self.cs == "long", self.eqx, self.soft_clips, not self.secondary,
@@ -59,7 +59,7 @@ def records_of(
     """
     from f5py.mapping.output._records_numba import records_of_reads
 
-    return _made(records_of_reads, batch, index, names, style, pool)
+    return _format_reads(records_of_reads, batch, index, names, style, pool)
 
 
 def paf_lines_of(
@@ -68,15 +68,13 @@ def paf_lines_of(
     """Make the PAF lines of a batch; see `records_of`."""
     from f5py.mapping.output._paf_numba import lines_of_reads
 
-    return _made(lines_of_reads, batch, index, names, style, pool)
+    return _format_reads(lines_of_reads, batch, index, names, style, pool)
 
 
-def _made(
+def _format_reads(
     kernel: Any, batch: MappingBatch, index: ReferenceIndex, names: Names, style: RecordStyle, pool: WorkerPool
 ) -> tuple[NDArray[np.uint8], int]:
-    """Let threads make the bytes of reads, and put them together in the order of the reads."""
-    from f5py.mapping.output._records_numba import Made
-
+    """Format reads in threads, and concatenate the results in the order of the reads."""
     assert batch.hits is not None
     assert batch.anchors is not None
     n = len(batch)
@@ -85,9 +83,9 @@ def _made(
     sizes, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
     results: list[Any] = []
     reads = longest_first(batch.lengths, np.ones(n, np.bool_))
-    pool.run(collecting(kernel, results), reads, *given, Made(sizes, counts), order=batch.number)
+    pool.run(collecting(kernel, results), reads, *given, sizes, counts, order=batch.number)
     offsets = offsets_of(sizes)
     out = np.empty(offsets[-1], np.uint8)
-    for done, made in results:
-        copy_to_places(done, sizes, offsets, made, out)
+    for done, text in results:
+        copy_to_places(done, sizes, offsets, text, out)
     return out, int(counts.sum())
