@@ -1,4 +1,4 @@
-"""The sort whose order of equal keys decides ties, and arrays that grow."""
+"""Sort that decides ties as minimap2 does, and arrays that grow."""
 
 import numpy as np
 
@@ -30,14 +30,9 @@ def _insert(x, y, begin, end):
 
 @exact_inner
 def sort_pairs(x, y, begin, end, scratch):
-    """Sort ``x[begin:end]`` in place, `y` with it, in the order in which minimap2's radix sort leaves equal keys.
+    """Sort ``x[begin:end]`` in place, and `y` with it, with equal keys in the order of minimap2's radix sort.
 
-    Parameters
-    ----------
-    x : uint64
-    y : int64
-    begin, end : int
-    scratch : int64, shape (SORT_SCRATCH,)
+    `scratch` has `SORT_SCRATCH` int64 elements.
     """
     if end - begin <= _SMALL:
         _insert(x, y, begin, end)
@@ -112,15 +107,7 @@ def sort_pairs(x, y, begin, end, scratch):
 
 @exact_inner
 def sort_runs(x, y, n, scratch):
-    """Sort the first `n` keys, which are all different, and `y` with them; fast if they are a few ascending runs.
-
-    Parameters
-    ----------
-    x : uint64
-    y : int64
-    n : int
-    scratch : int64, shape (SORT_SCRATCH,)
-    """
+    """Sort the first `n` keys, all different, and `y` with them; fast if they are a few ascending runs."""
     n_runs = 1
     for i in range(1, n):
         if x[i] < x[i - 1]:
@@ -159,7 +146,7 @@ def sort_runs(x, y, n, scratch):
 
 @exact_kernel
 def sort_reads(queue, reads, x, y, offsets):
-    """Sort what each of some reads has, as `sort_pairs` does.
+    """Sort the pairs of each of some reads, as `sort_pairs` does.
 
     Parameters
     ----------
@@ -173,7 +160,7 @@ def sort_reads(queue, reads, x, y, offsets):
 
 @exact_inner
 def grown(array, n):
-    """`array`, or a copy with room for more than `n` elements."""
+    """Return an array, or a copy with room for more than `n` elements."""
     if n <= array.shape[0]:
         return array
     larger = np.empty(max(n, 2 * array.shape[0]), array.dtype)
@@ -184,7 +171,7 @@ def grown(array, n):
 
 @exact_inner
 def appended(array, n, value):
-    """`array`, or a larger copy, with a value behind its first `n` elements; and the new number of elements."""
+    """Return an array, or a larger copy, with a value behind its first `n` elements; and the new count."""
     array = grown(array, n + 1)
     array[n] = value
     return array, n + 1
@@ -192,7 +179,7 @@ def appended(array, n, value):
 
 @exact_inner
 def extended(array, n, values):
-    """`array`, or a larger copy, with some values behind its first `n` elements; and the new number of elements."""
+    """Return an array, or a larger copy, with values behind its first `n` elements; and the new count."""
     array = grown(array, n + values.shape[0])
     for i in range(values.shape[0]):
         array[n + i] = values[i]

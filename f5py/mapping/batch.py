@@ -1,4 +1,4 @@
-"""A batch of reads on the way from their bases to records of alignments."""
+"""Batch of reads on the way from bases to alignments."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Anchors(NamedTuple):
 
 
 class ChainedHits(NamedTuple):
-    """Places of reads on the reference as far as chains tell: they have not been aligned yet."""
+    """Hits from chains, before base alignment."""
 
     table: NDArray[np.int64]  # shape (offsets[-1], n_fields): columns: `f5py.mapping.hit_table`
     offsets: NDArray[np.int64]  # shape (n_reads + 1,)
@@ -52,7 +52,7 @@ class ChainedHits(NamedTuple):
 
 
 class Hits(NamedTuple):
-    """Places of reads on the reference."""
+    """Hits of reads on the reference."""
 
     table: NDArray[np.int64]  # shape (offsets[-1], n_fields): columns: `f5py.mapping.hit_table`. Best first.
     offsets: NDArray[np.int64]  # shape (n_reads + 1,)
@@ -60,7 +60,7 @@ class Hits(NamedTuple):
 
 
 class ReadColumns(NamedTuple):
-    """The columns of a `MappingBatch` that describe its reads."""
+    """Columns of the reads of a `MappingBatch`, for kernels."""
 
     letters: NDArray[np.uint8]  # shape (offsets[-1],)
     qualities: NDArray[np.uint8]  # shape (offsets[-1],)
@@ -73,7 +73,7 @@ class ReadColumns(NamedTuple):
 
 
 class ContigColumns(NamedTuple):
-    """Contigs that reads are mapped to."""
+    """Columns of the contigs, for kernels."""
 
     bases: tuple[NDArray, ...]  # `f5py.mapping.index.packed_bases.PackedBases`
     offsets: NDArray[np.int64]  # shape (n_contigs + 1,)
@@ -83,7 +83,7 @@ class ContigColumns(NamedTuple):
 
 @dataclass
 class MappingBatch(ReadRecords):
-    """Reads on the way from their bases to alignments."""
+    """Reads on the way from bases to alignments."""
 
     share_of_input: float | None = None  # how much of the reads comes up to its end, if that can be told
     # shape (offsets[-1],): 0 to 3, 4 for unknown bases

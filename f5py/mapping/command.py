@@ -14,7 +14,7 @@ from f5py.messages import console
 
 
 def run(options: MapOptions) -> MapCounts:
-    """Map the reads and write them. Raises `F5pyError` for anything wrong with the options, the input or the output."""
+    """Map the reads and write them. Raises `F5pyError` for bad options or inputs, or a failed output."""
     check_read_once(options.reads)
     check_outputs(options)
     if not options.is_paf and _is_fastq(options.reference):
@@ -28,7 +28,7 @@ def run(options: MapOptions) -> MapCounts:
 
 
 def _is_fastq(path: str) -> bool:
-    """Return whether a file that is there begins as FASTQ does."""
+    """Return whether a file exists and begins as FASTQ does."""
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as file:

@@ -1,1 +1,1 @@
-"""Mapping and overlaps as Darwin does them: a filter that counts seeds on diagonals, and alignment in tiles."""
+"""Mapping and overlaps as Darwin does them: seeds counted on diagonals, and alignment in tiles."""

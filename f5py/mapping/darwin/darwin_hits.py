@@ -1,9 +1,9 @@
-"""Choice of the alignments in tiles that are reported, and as what.
+"""Choose the alignments in tiles to report, and make hits of them.
 
-Extensions run on past the end of an overlap where the scores let random sequences score, and then a score says little:
-an alignment counts if it has enough columns, of which enough are equal. Of a read's alignments that share most of their
-stretches on read and reference one stays, that with the best score. Of the runs of two reads against each other, from
-either of them, the one with the most equal columns is written.
+Extensions run past the end of an overlap where the scores let random sequences score, so a score says little: an
+alignment counts if it has enough columns, of which enough are equal. Of a read's alignments that share most of their
+stretches on read and reference the one with the best score stays. Of the runs of two reads against each other, either
+one the query, the one with the most equal columns is written.
 """
 
 # mypy: disable-error-code="assignment,arg-type"
@@ -52,13 +52,9 @@ def is_good(results: NDArray[np.int64], integers: NDArray[np.int64]) -> NDArray[
 
 
 def best_of_pairs(table: NDArray[np.int64], results: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of the best run of every two reads, whichever of them was the query; in the order of queries and targets.
+    """Return the rows of the best run of every two reads, either one the query, ordered by query and target.
 
-    Parameters
-    ----------
-    table : int64, shape (n, N_CANDIDATE)
-        READ counts the same reads as TARGET.
-    results : int64, shape (n, N_RESULT)
+    ``table[:, READ]`` counts the same reads as ``table[:, TARGET]``.
     """
     one = np.minimum(table[:, READ], table[:, TARGET])
     other = np.maximum(table[:, READ], table[:, TARGET])
@@ -71,7 +67,7 @@ def best_of_pairs(table: NDArray[np.int64], results: NDArray[np.int64]) -> NDArr
 
 
 def best_of_reads(extensions: Extensions, integers: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows of each read's alignments that are reported, read by read, the best first."""
+    """Return the rows of each read's alignments to report, read by read, the best first."""
     table, results = extensions.table, extensions.results
     good = np.flatnonzero(is_good(results, integers))
     keys = [table[good, at] for at in (OFFSET, PLACE, REVERSE, TARGET)]
@@ -82,12 +78,12 @@ def best_of_reads(extensions: Extensions, integers: NDArray[np.int64]) -> NDArra
 
 
 def hits_of(extensions: Extensions, targets: Targets, parameters: Parameters | None) -> Hits:
-    """Make hits of alignments with paths, which are in the order of the reads, and the best of a read first.
+    """Make hits from alignments with paths, in the order of the reads, the best of a read first.
 
     Parameters
     ----------
     parameters : Parameters or None
-        Judge the hits of reads on a reference; else all are overlaps, each for itself.
+        Judge the hits of reads on a reference; None: overlaps, each for itself.
     """
     e = extensions
     n_runs = np.empty(len(e.table), np.int64)
@@ -115,14 +111,14 @@ def _shares(a_begin, a_end, b_begin, b_end):
 
 @exact_kernel
 def mark_repeats(order, table, results, is_repeat):
-    """Mark alignments that a better one of the same read has found as well.
+    """Mark alignments that repeat a better one of the same read.
 
     Parameters
     ----------
     order : int64
-        Rows, those of a read together, the best first.
+        Rows, grouped by read, the best first.
     table, results : int64
-        `f5py.mapping.darwin.extensions`.
+        See `f5py.mapping.darwin.extensions`.
     is_repeat : bool
         Filled.
     """
@@ -147,7 +143,7 @@ def mark_repeats(order, table, results, is_repeat):
 
 @exact_kernel
 def count_runs(ops, op_offsets, n_runs):
-    """Fill the numbers of operations that paths have as CIGAR strings.
+    """Count the CIGAR operations of paths.
 
     Parameters
     ----------
@@ -171,7 +167,7 @@ def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits
     Parameters
     ----------
     extensions, targets, target_offsets
-        As of `f5py.mapping.darwin.gact.extend_candidates`.
+        See `f5py.mapping.darwin.gact.extend_candidates`.
     run_offsets : int64, shape (n + 1,)
         Runs of equal columns of each alignment.
     is_overlap : bool
@@ -230,7 +226,7 @@ def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits
 
 @exact_kernel
 def judge_reads(hits, first, n_hits, integers, floats):
-    """Say which hits are secondary and how good the others are, read by read; move those that are kept to its front.
+    """Find secondary hits and mapping qualities read by read; move the remaining hits of a read to its front.
 
     Parameters
     ----------
@@ -238,9 +234,9 @@ def judge_reads(hits, first, n_hits, integers, floats):
         Those of a read from ``first[read]`` on, the best first.
     first : int64
     n_hits : int64
-        Their numbers; filled with those that are kept.
+        Their numbers; changed to those of the remaining hits.
     integers, floats
-        `f5py.mapping.settings.Parameters`.
+        See `f5py.mapping.settings.Parameters`.
     """
     scratch = np.empty(SORT_SCRATCH, np.int64)
     for read in range(first.shape[0]):

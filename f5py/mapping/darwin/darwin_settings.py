@@ -1,4 +1,4 @@
-"""Settings of D-SOFT and GACT: those of GPU Darwin, and what f5py has mended."""
+"""Settings of D-SOFT and GACT: those of GPU Darwin, and f5py's corrections."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ class DarwinSettings(NamedTuple):
 def darwin_integers(
     settings: DarwinSettings, k: int, scores: tuple[int, int, int, int], n_bases: int
 ) -> NDArray[np.int64]:
-    """Encode the settings for compiled code. Raises `UsageError` if scores do not fit.
+    """Encode the settings for kernels. Raises `UsageError` for scores that are too large.
 
     Parameters
     ----------
     scores : tuple of int
-        Match, mismatch, the first base of a gap, every further one.
+        Match, mismatch, first base of a gap, every further base.
     n_bases : int
-        Of all targets.
+        Bases of all targets.
     """
     s = settings
     if scores[0] > _MOST_MATCH:

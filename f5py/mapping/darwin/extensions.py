@@ -1,4 +1,4 @@
-"""Candidates of a batch of reads, and the alignments that they are extended to."""
+"""Candidates of a batch of reads, and their alignments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ N_RESULT = 8
 
 
 class ExtensionArrays(NamedTuple):
-    """The arrays of `Extensions`, as kernels take them."""
+    """Arrays of `Extensions` for kernels."""
 
     table: NDArray[np.int64]
     strands: NDArray[np.uint8]
@@ -37,7 +37,7 @@ class Targets(NamedTuple):
 
 @dataclass
 class Extensions:
-    """Candidates to be extended."""
+    """Candidates to extend, and their alignments."""
 
     # shape (2, offsets[-1]): codes of the reads, and of their reverse complements at the same places
     strands: NDArray[np.uint8]
@@ -54,7 +54,7 @@ class Extensions:
 
     @property
     def arrays(self) -> ExtensionArrays:
-        """All arrays."""
+        """Return the arrays for kernels."""
         return ExtensionArrays(self.table, self.strands, self.offsets, self.results, self.ops, self.op_offsets)
 
     @classmethod
@@ -62,13 +62,13 @@ class Extensions:
         cls, strands: NDArray[np.uint8], offsets: NDArray[np.int64], table: NDArray[np.int64], number: int = 0,
         share_of_input: float | None = None,
     ) -> Extensions:  # fmt: skip
-        """Candidates that are to be extended."""
+        """Make extensions of candidates, without paths."""
         n = len(table)
         results, no_ops = np.zeros((n, N_RESULT), np.int64), np.empty(0, np.uint8)
         return cls(strands, offsets, table, results, no_ops, np.zeros(n + 1, np.int64), number, share_of_input)
 
     def with_paths(self, chosen: NDArray[np.int64]) -> Extensions:
-        """Select some of them, which have been extended, to be extended again for their paths."""
+        """Select extended candidates, to be extended again for their paths."""
         from f5py.core.offsets import offsets_of
 
         results = self.results[chosen].copy()
@@ -79,7 +79,7 @@ class Extensions:
         )  # fmt: skip
 
     def work(self, target_lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Bases that the alignments may have at most."""
+        """Return the most bases of each alignment."""
         table = self.table
         lengths = np.diff(self.offsets)[table[:, READ]]
         before = np.minimum(table[:, OFFSET], table[:, PLACE])

@@ -97,16 +97,14 @@ def extend_all(
     extensions: Extensions, targets: Targets, integers: NDArray[np.int64], pool: WorkerPool, plain: bool = False,
     only: NDArray[np.int64] | None = None,
 ) -> float:  # fmt: skip
-    """Fill the results; return the seconds that all threads together have worked.
+    """Fill the results; return the seconds of work of all threads together.
 
     Parameters
     ----------
-    integers : int64
-        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
     plain : bool
         Fill tiles cell by cell, not by vectors.
     only : int64, optional
-        Rows; the others are left as they are.
+        Rows to extend.
     """
     if only is None:
         work = extensions.work(np.diff(targets.offsets))
@@ -266,7 +264,7 @@ def extend_candidates(queue, order, extensions, targets, target_offsets, plain, 
     Parameters
     ----------
     queue, order
-        Rows of `table`.
+        Rows of the table.
     extensions : f5py.mapping.darwin.extensions.ExtensionArrays
         Results are filled, and paths if there is room.
     targets : uint8, shape (target_offsets[-1],)
@@ -275,7 +273,7 @@ def extend_candidates(queue, order, extensions, targets, target_offsets, plain, 
     plain : bool
         Fill tiles cell by cell.
     integers : int64
-        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
+        See `f5py.mapping.darwin.darwin_settings.darwin_integers`.
     """
     table, strands, offsets, results, ops, op_offsets = extensions
     work = new_work()
@@ -313,7 +311,7 @@ def make_strands(queue, reads, codes, offsets, strands):
 
 @exact_inner
 def new_work():
-    """Arrays for `fill_tile`: bases; scores; cells."""
+    """Allocate arrays for `fill_tile`: bases, scores, cells."""
     return (
         np.empty((2, STRIDE), np.uint8),
         np.empty((7, STRIDE), np.int16),
@@ -323,9 +321,9 @@ def new_work():
 
 @exact_inner
 def take_bases(target, r, n, read, o, m, backwards, bases):
-    """Copy the bases of a tile: ``n`` of the target and ``m`` of the read, before ``(r, o)``, or behind it backwards.
+    """Copy the bases of a tile: `n` of the target and `m` of the read, before ``(r, o)``, or behind it backwards.
 
-    Those of the read are written the last first.
+    The read's bases are reversed.
     """
     for i in range(STRIDE):
         bases[0, i] = _NO_TARGET
@@ -350,7 +348,7 @@ def take_bases(target, r, n, read, o, m, backwards, bases):
 def fill_tile(n, m, integers, finds_best, work):
     """Fill the cells of a tile of `n` rows (target) and `m` columns (read); return the best score and its cell.
 
-    The best cell is looked for if `finds_best`; of equal ones it is that of the last row, and there of the last column.
+    With `finds_best` the best cell is that in the last row, and there in the last column, of equal ones.
     """
     bases, scores, cells = work
     target = bases[0]
@@ -424,7 +422,7 @@ def fill_tile(n, m, integers, finds_best, work):
 
 @exact_inner
 def fill_tile_plainly(n, m, integers, finds_best, work):
-    """Define `fill_tile`, cell by cell. Bases and cells lie as there."""
+    """Fill a tile cell by cell: the definition of `fill_tile`."""
     bases, scores, cells = work
     both = scores[0]
     on_read = scores[1]

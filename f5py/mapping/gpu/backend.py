@@ -1,4 +1,4 @@
-"""Mapping with a GPU, which finds seeds, scores chains and aligns stretches, and the CPU threads, which do all else."""
+"""Mapping with a GPU for seeds, chains and base alignment, and CPU threads for the rest."""
 
 from __future__ import annotations
 

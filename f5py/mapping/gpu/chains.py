@@ -1,11 +1,10 @@
-"""Chains of anchors on a GPU, with the CPU threads beside it.
+"""Scores of chains on a GPU, with the CPU threads beside it.
 
-The anchors of a batch are divided into segments that do not depend on each other (`f5py.mapping.chain.segments`). They
-go to the GPU, the longest first, in as many rounds as the arena's part needs. Where nothing stops the search for a
-predecessor, the kernels transform forward; else they look back and stop where the CPU stops. Then the anchors of a
-segment wait for each other, and the CPU threads meanwhile score the longest segments, if they end sooner with them than
-the GPU would; and those that do not fit into a part. All is done in whole numbers: who scores a segment does not show
-in the result.
+The anchors of a batch are divided into independent segments (`f5py.mapping.chain.segments`). They go to the GPU, the
+longest first, in as many rounds as the arena's part needs. Where nothing stops the search for a predecessor, the
+kernels transform forward; else they look back and stop where the CPU stops. Then the anchors of a segment wait for each
+other, and the CPU threads meanwhile score the longest segments, if they are faster than the GPU, and those that do not
+fit into a part. Arithmetic is in whole numbers, so the results are the same on both.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Joins of chains over long gaps on a GPU, for the hits that the CPU threads make of them.
+"""Scores of joins of chains over long gaps on a GPU.
 
-The CPU threads cut the first chains of a batch and sort the anchors of those that are worth joining
-(`f5py.mapping.chain.joins`). Their scores come from the GPU, a warp each for segments that do not depend on each other.
-Reads that it has no room for, and those in which a warp would take long, are left to the CPU threads. All is done in
-the same numbers: who scores a join does not show in the result.
+The CPU threads cut the first chains of a batch and sort the anchors of those worth joining
+(`f5py.mapping.chain.joins`). The GPU scores them, a warp each for independent segments. Reads that do not fit, or would
+take a warp long, are left to the CPU threads. Both compute the same numbers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Maximal exact matches on a GPU: the five stages of GPUseed, with what comes after them on the CPU threads.
+"""Maximal exact matches on a GPU: the five stages of GPUseed, with later stages on the CPU threads.
 
 The index of the reference is copied to the device once. The reads of a batch go there in as many rounds as the arena's
-part needs; matches, and the places of those that are always used, come back, and the CPU threads choose among them and
-make anchors, as they do of their own (`f5py.mapping.mem.mem_seeds`). Reads for which there is no room are searched by
-the CPU threads. All is done in whole numbers: who has searched does not show in the result.
+part needs. Matches, and the places of those that are always used, come back, and the CPU threads choose among them and
+make anchors, as for their own (`f5py.mapping.mem.mem_seeds`). The CPU threads search reads that do not fit. Arithmetic
+is in whole numbers, so the results are the same on both.
 """
 
 from __future__ import annotations

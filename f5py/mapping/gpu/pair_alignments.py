@@ -60,13 +60,7 @@ _SCORES = (MATCH, MISMATCH, Q, E, Q2, E2)
 
 
 class _Part(TransferredArrays):
-    """One part of the arena.
-
-    Attributes
-    ----------
-    n_bases, n_stretches, n_ops, n_slots, n_words, n_read : int
-        What there is room for: words of cells where a band is kept to; the last are the bases of a batch.
-    """
+    """Part of the arena, with room for bases, stretches, operations, slots, words of banded cells, and a batch."""
 
     def __init__(self, n_bases: int, n_slots: int, n_read: int, zero_copy: bool) -> None:
         self.n_read = n_read
@@ -89,24 +83,19 @@ class _Part(TransferredArrays):
 
 
 class GpuAlignments(GpuPartPool[_Part]):
-    """Aligns stretches.
+    """Aligner of stretches.
+
+    Raises `GpuUnavailableError` if memory is short, or the kernel does not compile or does not work.
 
     Parameters
     ----------
     memory : int
-        Bytes that may be taken.
-    device, max_bases, zero_copy
-        As for `f5py.mapping.gpu.mems.GpuMems`.
+        Most bytes of device memory.
 
     Attributes
     ----------
     n_aligned : int
-        Stretches that the kernel has aligned.
-
-    Raises
-    ------
-    GpuUnavailableError
-        There is too little memory, or the kernel does not compile or does not work.
+        Stretches aligned by the kernel.
     """
 
     def __init__(
@@ -125,7 +114,7 @@ class GpuAlignments(GpuPartPool[_Part]):
 
     @property
     def n_bytes(self) -> int:
-        """Bytes of the device's memory that are taken, about."""
+        """Approximate bytes of device memory in use."""
         each = (
             _SLOT * part.n_slots + part.n_bases + part.n_read + 104 * part.n_stretches + 4 * part.n_ops
             for part in self._parts
@@ -133,22 +122,13 @@ class GpuAlignments(GpuPartPool[_Part]):
         return sum(each)
 
     def keep_reference(self, index: ReferenceIndex) -> None:
-        """Copy the bases of a reference to the device, so that its stretches need not be packed.
-
-        Raises
-        ------
-        GpuFailure
-        """
+        """Copy the bases of a reference to the device, so that its stretches need no packing. Raises `GpuFailure`."""
         self._reference = index.bases, guarded(self.device.number, _unpacked, index)
 
     def check(self, parameters: Parameters, pool: WorkerPool) -> None:
-        """Align made-up stretches as well as the CPU threads do: no driver or device may change a number.
+        """Compare alignments of made-up stretches with those of the CPU threads.
 
-        Raises
-        ------
-        GpuFailure
-        GpuUnavailableError
-            The results differ.
+        Raises `GpuFailure`, or `GpuUnavailableError` if they differ.
         """
         stretches = made_stretches(pool)
         self.keep_reference(stretches.index)
@@ -161,12 +141,7 @@ class GpuAlignments(GpuPartPool[_Part]):
         self.n_aligned = 0
 
     def align(self, stretches: Stretches) -> tuple[NDArray, ...]:
-        """Align those stretches that suit the GPU; return what `align_hits` takes.
-
-        Raises
-        ------
-        GpuFailure
-        """
+        """Align the stretches that suit the GPU, for `align_hits`. Raises `GpuFailure`."""
         number = self.device.number
         all_ops: list[NDArray[np.uint32]] = []
         n_ops = 0
@@ -198,7 +173,7 @@ class GpuAlignments(GpuPartPool[_Part]):
         return stretches.keys, stretches.results, ops, stretches.offsets
 
     def _launch(self, part: _Part, some: _Round, sizes: tuple[int, int], reference: Any) -> None:
-        """Queue the copies and the kernels of a round; without a reference on the device the bases have been packed."""
+        """Queue the copies and the kernels of a round; bases are packed if the device has no reference."""
         n, n_whole = len(some.rows), some.n_whole
         part.upload("tasks", N_TASK * n)
         if reference is None:
@@ -233,7 +208,7 @@ class GpuAlignments(GpuPartPool[_Part]):
         super()._release()
 
     def _drop_unproven(self, stretches: Stretches, rows: NDArray[np.int64]) -> None:
-        """Drop the results of gaps that may have a better path outside of the band that they were aligned within.
+        """Drop the results of gaps that may have a better path outside of their band.
 
         See ``_most_beyond`` in `f5py.mapping.align._pair_alignment_numba`.
         """
@@ -262,7 +237,7 @@ def _unpacked(index: ReferenceIndex) -> Any:
 
 
 class _Round(NamedTuple):
-    """Stretches that are aligned at a time."""
+    """Stretches aligned at a time."""
 
     rows: NDArray[np.int64]
     n_whole: int  # the first ones; a warp aligns a whole one, and a block each of the others within its band
@@ -270,7 +245,7 @@ class _Round(NamedTuple):
 
 
 def _rounds_of(keys: NDArray[np.int64], part: _Part) -> Iterator[_Round]:
-    """Divide the stretches that the GPU aligns into rounds, those with most cells first."""
+    """Divide the stretches into rounds for the GPU, those with most cells first."""
     whole, others = np.empty((2, len(keys)), np.int64)
     n_whole, n_others = choose_whole(keys, _MOST_BASES, _CELLS_ROOM, _FEWEST_CELLS, whole, others)
     sizes = keys[:, 1] + keys[:, 3]
@@ -292,7 +267,7 @@ def _rounds_of(keys: NDArray[np.int64], part: _Part) -> Iterator[_Round]:
 
 
 def _banded(keys: NDArray[np.int64], rows: NDArray[np.int64], part: _Part) -> Iterator[tuple[NDArray[np.int64], int]]:
-    """Yield those rows in rounds that the GPU aligns within their bands, and the number of threads of a block."""
+    """Yield rounds of the rows to align within their bands, and the threads of a block."""
     keys = keys[rows]
     n, m, kind = keys[:, 1], keys[:, 3], keys[:, 4]
     widths, sizes = _widths(keys), n + m
@@ -312,25 +287,25 @@ def _banded(keys: NDArray[np.int64], rows: NDArray[np.int64], part: _Part) -> It
 
 
 def _widths(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Cells on both sides of the diagonal that stretches are aligned within."""
+    """Return the cells on both sides of the diagonal within which stretches are aligned."""
     return np.where(keys[:, 4] == GLOBAL, np.minimum(keys[:, 5], _GAP_BAND), keys[:, 5])
 
 
 def _words_of(keys: NDArray[np.int64], threads: int) -> NDArray[np.int64]:
-    """Words of cells of stretches that so many threads align within a band, and of what fills lines of memory up."""
+    """Return the words of cells of stretches aligned within a band by so many threads, in whole cache lines."""
     n, m = keys[:, 1], keys[:, 3]
     n_diagonals = np.minimum(n + m - 1, 2 * np.minimum(n, m) + _widths(keys) + 2)  # the band ends with the shorter one
     return -(-n_diagonals * np.minimum(threads, -(-n // _ROWS)) // LANES) * LANES
 
 
 def _fill_bands(bands: NDArray[np.int32], keys: NDArray[np.int64], threads: int) -> None:
-    """Fill the widths of the bands of stretches, and where their cells are."""
+    """Fill the band widths of stretches, and the offsets of their cells."""
     table = bands[: 2 * len(keys)].reshape(len(keys), 2)
     table[:, 0], table[:, 1] = _widths(keys), offsets_of(_words_of(keys, threads))[:-1]
 
 
 def made_stretches(pool: WorkerPool) -> Stretches:
-    """Stretches of a read with errors, the same ones every time."""
+    """Make stretches of a read with errors, the same ones every time."""
     from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS
 
     rng = np.random.default_rng(7)
@@ -360,7 +335,7 @@ def made_stretches(pool: WorkerPool) -> Stretches:
 
 
 def aligned_here(stretches: Stretches, made: tuple[NDArray, ...], parameters: Parameters) -> list[tuple]:
-    """Results of `align_pair` for stretches of one read, in this thread; `made` is what `align_hits` takes."""
+    """Align stretches of one read with `align_pair`, in this thread; `made` is as for `align_hits`."""
     from f5py.mapping.align._pair_alignment_numba import Made, Stretch, align_pair, new_room
 
     reference, read, room = stretches.index.bases, strands_of_one(stretches), new_room()
@@ -373,25 +348,25 @@ def aligned_here(stretches: Stretches, made: tuple[NDArray, ...], parameters: Pa
 
 
 def strands_of_one(stretches: Stretches) -> NDArray[np.uint8]:
-    """Both strands of the only read."""
+    """Return both strands of the only read."""
     codes = stretches.batch.codes
     return np.concatenate([codes, np.where(codes < 4, 3 - codes, 4)[::-1]]).astype(np.uint8)
 
 
 @exact_kernel
 def choose_whole(keys, most_bases, cells_room, fewest_cells, whole, others):
-    """Choose the stretches that a warp aligns as a whole, those with most cells first, about.
+    """Choose the stretches to align as a whole by a warp, roughly those with most cells first.
 
     Parameters
     ----------
     keys : int64, shape (n, N_KEYS)
         See `f5py.mapping.align._pair_alignment_numba.Made`.
     most_bases, cells_room : int
-        Longest stretches, and bytes of all cells of one.
+        Most bases of a stretch, and bytes of its cells.
     fewest_cells : int
-        Stretches with fewer are not chosen at all, nor empty ones.
+        Smaller and empty stretches are not chosen at all.
     whole, others : int64, shape (n,)
-        Filled with rows: the others are in their order.
+        Filled with rows, the others in their order.
 
     Returns
     -------
@@ -426,25 +401,20 @@ def choose_whole(keys, most_bases, cells_room, fewest_cells, whole, others):
 
 @exact_kernel
 def fill_tasks(keys, rows, read_of, offsets, room_of_ops, tasks, sources):
-    """Fill what the kernels are told of stretches whose bases stand one after another.
+    """Fill the kernels' tasks for stretches with concatenated bases; return the numbers of bases and operations.
 
     Parameters
     ----------
     keys, rows
-        The stretches, and which of them.
+        Stretches, and the chosen rows.
     read_of : int64
         The read of each stretch.
     offsets : int64, shape (n_reads + 1,)
         Of the reads' bases.
     room_of_ops : tuple of int
-        Bases for which there is room for an operation, and more operations of each stretch.
+        Bases for each operation, and further operations of each stretch.
     tasks : int32, shape (>= N_TASK * len(rows),)
     sources : int64, shape (>= N_SOURCE * len(rows),)
-
-    Returns
-    -------
-    n_bases, n_ops : int
-        What all take.
     """
     n_bases = 0
     n_ops = 0
@@ -482,7 +452,7 @@ def take_results(rows, tasks, found, first_op, results):
     rows, tasks
         See `fill_tasks`.
     found : int32, shape (>= N_TASK * len(rows),)
-        What the kernels have found; see map_align.cu.
+        Output of the kernels; see map_align.cu.
     first_op : int
         Operations of earlier rounds.
     results : int64, shape (n, 7)

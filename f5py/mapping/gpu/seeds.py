@@ -42,7 +42,7 @@ _N_FOUND = 5
 
 
 class _Part(TransferredArrays):
-    """One part of the arena, with room for so many bases, reads and anchors."""
+    """Part of the arena, with room for bases, reads and anchors."""
 
     def __init__(self, n_bases: int, zero_copy: bool) -> None:
         self.n_bases, self.n_reads, self.n_anchors = n_bases, n_bases // _BASES_OF_READ, n_bases // _BASES_OF_ANCHOR
@@ -81,26 +81,21 @@ class _Index(NamedTuple):
 
 
 class GpuSeeds(GpuPartPool[_Part]):
-    """Finds the anchors of a batch.
+    """Backend that finds the anchors of a batch.
+
+    Raises `GpuUnavailableError` if memory is short, or the kernels do not compile or differ from the CPU.
 
     Parameters
     ----------
     parameters : Parameters
         See `f5py.mapping.index.seeds.suits_gpu`.
     memory : int
-        Bytes that may be taken; see `has_room`.
-    device, max_bases, zero_copy
-        As for `f5py.mapping.gpu.mems.GpuMems`.
+        Most bytes of device memory; see `has_room`.
 
     Attributes
     ----------
     n_found : int
-        Reads whose anchors the kernels have found.
-
-    Raises
-    ------
-    GpuUnavailableError
-        There is too little memory, the kernels do not compile, or do not compute what the CPU does.
+        Reads with anchors found by the kernels.
     """
 
     def __init__(
@@ -123,7 +118,7 @@ class GpuSeeds(GpuPartPool[_Part]):
         return memory - _size_of(index) >= _N_PARTS * _BYTES_OF_BASE * _FEWEST_BASES
 
     def _check(self) -> None:
-        """Find seeds of made-up reads as well as the CPU threads do: no driver or device may change a number."""
+        """Compare the anchors of made-up reads with those of the CPU threads."""
         index, found = made_reads(self._parameters, self._pool)
         _, expected = made_reads(self._parameters, self._pool)
         find_anchors(expected, index, self._parameters, self._pool)
@@ -136,12 +131,7 @@ class GpuSeeds(GpuPartPool[_Part]):
             raise self._differs("finds other seeds than the CPU")
 
     def find(self, batch: MappingBatch) -> None:
-        """Fill the anchors of a batch that has codes. May be called from several threads.
-
-        Raises
-        ------
-        GpuFailure
-        """
+        """Fill the anchors of a batch that has codes; thread-safe. Raises `GpuFailure`."""
         if batch.offsets[-1] <= _FEW_BASES * self._pool.n_threads:
             find_anchors(batch, self._reference, self._parameters, self._pool)
         else:
@@ -176,7 +166,7 @@ class GpuSeeds(GpuPartPool[_Part]):
         self, part: _Part, batch: MappingBatch, some: tuple[int, int], index: _Index, sums: SeedSums,
         marks: tuple[NDArray[np.bool_], NDArray[np.bool_]], results: list[Any],
     ) -> None:  # fmt: skip
-        """Find the anchors of reads that there is room for; mark those left to the CPU threads, and left unsorted."""
+        """Find the anchors of some reads; mark those left to the CPU threads, and those left unsorted."""
         (first, end), (is_left, is_unsorted) = some, marks
         number, reads = self.device.number, slice(first, end)
         guarded(number, self._launch_find, part, batch, first, end, index)
@@ -195,7 +185,7 @@ class GpuSeeds(GpuPartPool[_Part]):
         self, part: _Part, chosen: NDArray[np.int64], first: int, found: NDArray[np.int64], index: _Index,
         results: list[Any], is_sorted: bool,
     ) -> NDArray[np.bool_]:  # fmt: skip
-        """Add the anchors of chosen reads of a round to the results; tell for which the order is not the CPU's."""
+        """Add the anchors of a round's reads to the results; return which have another order than the CPU's."""
         first_anchors, first_used = offsets_of(found[chosen, 2]), offsets_of(found[chosen, 1])
         guarded(self.device.number, self._launch_place, part, chosen, first_anchors, first_used, index, is_sorted)
         guarded(self.device.number, part.wait)
@@ -222,7 +212,7 @@ class GpuSeeds(GpuPartPool[_Part]):
         self, part: _Part, chosen: NDArray[np.int64], first_anchors: NDArray[np.int64], first_used: NDArray[np.int64],
         index: _Index, is_sorted: bool,
     ) -> None:  # fmt: skip
-        """Queue the kernels that write, and may sort, the anchors of chosen reads of a round, and the copies."""
+        """Queue the kernels that write, and may sort, the anchors of a round's reads, and the copies."""
         n = len(chosen)
         part.put("chosen", chosen)
         part.put("first_anchors", first_anchors)

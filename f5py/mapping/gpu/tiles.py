@@ -65,20 +65,14 @@ _MOST_LENGTH = 1 << 29
 
 
 class _Targets(NamedTuple):
-    """Targets on the device, and where they lie."""
+    """Targets on the device, and their offsets."""
 
     bases: Any
     offsets: NDArray[np.int64]
 
 
 class _Part(TransferredArrays):
-    """One part of the arena.
-
-    Attributes
-    ----------
-    n_candidates, n_bases, n_path_bytes : int
-        What there is room for.
-    """
+    """Part of the arena, with room for candidates, bases and paths."""
 
     def __init__(self, n_candidates: int, n_bases: int, zero_copy: bool) -> None:
         self.n_candidates, self.n_bases = n_candidates, n_bases
@@ -96,25 +90,14 @@ class _Part(TransferredArrays):
 
 
 class GpuTiles(GpuPartPool[_Part]):
-    """Extends the candidates of a batch; see `f5py.compute.gpu.selection.DeviceBackend`.
+    """Backend that extends the candidates of a batch against the targets of an index.
 
-    Parameters
-    ----------
-    targets : Targets
-    integers : int64
-        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
-    device, max_bases, mem_frac, zero_copy
-        As for `f5py.mapping.gpu.mems.GpuMems`.
+    Raises `GpuUnavailableError` if memory is short, or the kernel does not compile or differs from the CPU.
 
     Attributes
     ----------
     n_extended : int
-        Candidates that the kernel has extended.
-
-    Raises
-    ------
-    GpuUnavailableError
-        There is too little memory, the kernel does not compile, or does not compute what the CPU does.
+        Candidates extended by the kernel.
     """
 
     def __init__(
@@ -148,7 +131,7 @@ class GpuTiles(GpuPartPool[_Part]):
         self._targets = _Targets(copy_to_device(self._all.bases)[0], self._all.offsets)
 
     def _check(self) -> None:
-        """Extend made-up candidates as well as the CPU threads do: no driver or device may change a number."""
+        """Compare the alignments of made-up candidates with those of the CPU threads."""
 
         expected, few = made_extensions()
         extend_all(expected, few, self._integers, self._pool)
@@ -165,7 +148,7 @@ class GpuTiles(GpuPartPool[_Part]):
             raise self._differs("aligns tiles in another way than the CPU")
 
     def compute(self, extensions: Extensions) -> None:
-        """Fill the results and paths of a batch. May be called from several threads."""
+        """Fill the results and paths of a batch; thread-safe."""
         e = extensions
         part = self._parts[0] if self._parts else None
         lengths = np.diff(e.offsets)
@@ -238,7 +221,7 @@ def _fill(
 
 
 def made_extensions() -> tuple[Extensions, Targets]:
-    """Candidates of reads with errors, some of them wrong, the same ones every time; and their targets."""
+    """Make candidates of reads with errors, some wrong, the same ones every time; and their targets."""
     rng = np.random.default_rng(5)
     n, length = 4, 900
     genome = rng.integers(0, 4, 2000).astype(np.uint8)

@@ -1,4 +1,4 @@
-"""Jitted loops that make PAF lines of hits; see `f5py.mapping.output.records`."""
+"""PAF lines of hits; see `f5py.mapping.output.records`."""
 
 # mypy: disable-error-code="assignment,arg-type"
 import numpy as np

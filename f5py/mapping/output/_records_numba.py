@@ -1,4 +1,4 @@
-"""Jitted loops that make BAM records of hits; see `f5py.mapping.output.records`."""
+"""BAM records of hits; see `f5py.mapping.output.records`."""
 
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jitted pieces of records of alignments: MD and cs strings, divergence, places of other hits."""
+"""Tags of alignments: MD and cs strings, divergence, other hits."""
 
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
@@ -43,7 +43,7 @@ _SPLITTER = 134217729.0
 
 @exact_inner
 def both_strands(codes, room):
-    """Return the codes of a read's bases and, behind them, of its other strand's; in `room` if that is long enough."""
+    """Return both strands of a read's codes, one behind the other, in `room` if that is long enough."""
     n = 2 * codes.shape[0]
     if room.shape[0] < n:
         room = np.empty(n, np.uint8)
@@ -75,14 +75,14 @@ def ten_thousandths(value):
 
 @exact_inner
 def divergence_of(hit):
-    """Share of columns that differ, a gap counted once."""
+    """Return the share of differing columns, with gaps counted once."""
     columns = hit[BLEN] + hit[N_AMBI] - hit[N_GAP] + hit[N_GAPOPEN]
     return 1.0 - hit[MLEN] / columns
 
 
 @exact_inner
 def length_of_md(hit, ops):
-    """Bytes that MD or cs strings of a hit have at most."""
+    """Return the most bytes of the MD or cs string of a hit."""
     n = 32
     for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
         n += 24 + (ops[k] >> 4) if 0 < ops[k] & 15 < 3 else 24
@@ -126,7 +126,7 @@ def append_md(out, at, hit, ops, reference, r, strand, s):
 
 
 class Strands(NamedTuple):
-    """Bases opposite to each other."""
+    """Aligned bases."""
 
     reference: PackedBases  # of the contigs
     r: int  # the hit's first base among them
@@ -196,7 +196,7 @@ def _append_small(out, at, bases, first):
 
 
 class TextColumn(NamedTuple):
-    """Texts one after the other."""
+    """Concatenated texts."""
 
     text: NDArray[np.uint8]  # shape (offsets[-1],)
     offsets: NDArray[np.int64]  # shape (n + 1,)
@@ -237,7 +237,7 @@ def append_other_hits(out, at, hits, first, end, h, read_length, contigs):
 
 @exact_inner
 def _append_op(out, at, length, letter):
-    """Write an operation of a CIGAR string unless it has no length."""
+    """Write an operation of a CIGAR string unless it is empty."""
     if length > 0:
         at = append_int(out, at, length)
         out[at] = letter

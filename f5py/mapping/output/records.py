@@ -19,7 +19,7 @@ OWN_TAGS = ("NM", "ms", "AS", "nn", "tp", "cm", "s1", "s2", "de", "zd", "SA", "M
 
 
 class RecordStyle(NamedTuple):
-    """Contents of records besides the alignment."""
+    """Options of records."""
 
     md: bool = True  # tag MD
     cs: str | None = None  # tag cs, "short" or "long"
@@ -43,20 +43,7 @@ class RecordStyle(NamedTuple):
 def records_of(
     batch: MappingBatch, index: ReferenceIndex, names: Names, style: RecordStyle, pool: WorkerPool
 ) -> tuple[NDArray[np.uint8], int]:
-    """Make the BAM records of a batch, in the order of the reads.
-
-    Parameters
-    ----------
-    batch : MappingBatch
-        With hits.
-    names : Names
-        Of the contigs.
-
-    Returns
-    -------
-    records : uint8
-    n_records : int
-    """
+    """Format the BAM records of a batch with hits, in the order of the reads; return them and their number."""
     from f5py.mapping.output._records_numba import records_of_reads
 
     return _format_reads(records_of_reads, batch, index, names, style, pool)
@@ -65,7 +52,7 @@ def records_of(
 def paf_lines_of(
     batch: MappingBatch, index: ReferenceIndex, names: Names, style: RecordStyle, pool: WorkerPool
 ) -> tuple[NDArray[np.uint8], int]:
-    """Make the PAF lines of a batch; see `records_of`."""
+    """Format the PAF lines of a batch with hits, in the order of the reads; return them and their number."""
     from f5py.mapping.output._paf_numba import lines_of_reads
 
     return _format_reads(lines_of_reads, batch, index, names, style, pool)

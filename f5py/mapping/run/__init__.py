@@ -1,1 +1,1 @@
-"""A whole run of the mapper: its stages, its course, its report."""
+"""Runs of the mapper: stages, flow and report."""

@@ -1,4 +1,4 @@
-"""Stages of the mapper, by calls that compile them."""
+"""Stages of the mapper that a first run compiles ahead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stages that map a batch of reads, or find the overlaps of reads among themselves, as Darwin does."""
+"""Mapping, and overlaps of reads, as Darwin does them."""
 
 from __future__ import annotations
 

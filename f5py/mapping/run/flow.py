@@ -1,4 +1,4 @@
-"""Reads on their way through ``f5py map``: read, mapped and written at the same time."""
+"""Read, map and write batches of reads at the same time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads are mapped to a reference: all that ``f5py map`` does but to check its options."""
+"""Map reads to a reference, from checked options to files."""
 
 from __future__ import annotations
 

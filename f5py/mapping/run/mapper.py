@@ -1,4 +1,4 @@
-"""The stage that maps a batch of reads."""
+"""Map batches of reads, on CPU threads and GPUs."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ _MOST_CONTIGS = 24
 
 @dataclass(frozen=True)
 class _Basis:
-    """Basis of the alignments of a run; nothing in it depends on threads, batches or GPUs."""
+    """Settings behind the alignments of a run, without threads, batches or GPUs."""
 
     preset: str
     settings: MapSettings
@@ -62,18 +62,13 @@ def write_map_reports(
     seconds: dict[str, float],
     warnings: list[str],
 ) -> None:
-    """Write the reports of a run that has come to its end.
+    """Write the reports of a finished run. Raises `OutputFileError` if a file cannot be written.
 
     Parameters
     ----------
     of_run : (MapSettings, ReferenceIndex)
     seconds : dict of str to float
-        What the stages have taken, and ``total``.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written.
+        Seconds of the stages, and ``total``.
     """
     settings, index = of_run
     rates = {
@@ -103,7 +98,7 @@ def write_map_reports(
 
 
 def _distributions(statistics: MapStatistics, names: list[str], lengths: NDArray[np.int64]) -> dict[str, Any]:
-    """Return what the report shows as figures; contigs without a read are left out."""
+    """Return the data of the figures; contigs without a read are left out."""
     return {
         "read_lengths": {
             "from": [round(float(edge)) for edge in LENGTH_EDGES[:-1]],

@@ -1,4 +1,4 @@
-"""Statistics for the report of ``f5py map`` besides the counts: distributions, and sums by contig."""
+"""Distributions and sums by contig for the report of ``f5py map``."""
 
 from __future__ import annotations
 
