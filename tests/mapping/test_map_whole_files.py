@@ -131,6 +131,7 @@ def test_the_mapper_is_closed_while_records_are_sorted(made: ReadSet, tmp_path: 
 
 SLOWLY = """
 import os, time
+from f5py.mapping.sorting import sorted_bam
 make = sorted_bam.bgzf_block
 def make_slowly(text):
     while not os.path.exists({sign!r}):

@@ -253,6 +253,7 @@ sys.path[:0] = {path!r}
 import tests.mapping.test_sorted_bam as tests
 from contextlib import ExitStack
 from pathlib import Path
+from f5py.errors import OutputFileError
 unsorted = tests.Unsorted(Path({other!r}), [5_000_000, 500])
 tests.sorted_bam._MEGABYTES = {megabytes}
 try:

@@ -65,6 +65,7 @@ def test_an_empty_file(file: Path):
 def test_a_file_that_becomes_shorter_ends_the_process_with_one_line(file: Path, where: str):
     program = f"""
 import os, threading
+from f5py.io.files.mapped_file import MappedFile
 from f5py.messages import console
 mapped = MappedFile({str(file)!r})
 def read():

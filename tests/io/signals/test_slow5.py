@@ -712,6 +712,7 @@ def test_random_damage_never_ends_the_process(tmp_path, reads):
     code = """
 import sys
 from f5py.errors import F5pyError
+from f5py.io.signals.slow5.blow5_writer import Blow5Writer
 from f5py.io.signals.slow5.reader import Slow5Source
 for path in sys.argv[1:]:
     try:
