@@ -145,6 +145,8 @@ f5py.frequencies(["a", "b"], returns="pandas")  # Pandas
 f5py.frequencies(f5py.iter_calls(bam="b", genome="g"))  # Arrow
 f5py.merge_frequencies(["a", "b"])  # Arrow
 f5py.compare("a", "b", output="x")  # Arrow
+f5py.extract("a.bam", returns="pandas")  # Pandas
+f5py.regions("a.bed", ["a", "b"])  # Arrow
 f5py.fast5_check(reads="r")  # Arrow
 f5py.fast5_check(reads="r", output="x")  # tuple[int, int]
 f5py.index("r", slow5=["a", "b"])  # IndexSummary

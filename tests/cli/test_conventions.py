@@ -75,6 +75,7 @@ def test_help_fits_on_a_screen(name: str, capfd: pytest.CaptureFixture[str], mon
 #: What descriptions say of options of other commands and programs.
 _OF_OTHERS = {
     ("train", "--meth-model"), ("summary", "--accurate"), ("validate", "--accurate"), ("plot-region", "--modbam"),
+    ("extract", "--modbam"),
     ("run-part", "--plan"), ("run-part", "--partitions"), ("plan", "--plan"), ("eventalign", "--min_segment_count"),
     ("eventalign", "--readcount_max"), ("simulate", "--unlabeled"),
 }  # fmt: skip

@@ -173,10 +173,7 @@ _TREES = {"load_balance_advisor": balance_load, "memory_balance_advisor": balanc
 
 
 class GpuAdvisor:
-    """Judges the batches in which a GPU takes part, and suggests options at the end of the run.
-
-    `capacity` is that of the GPU's memory for one batch; `options` have the sizes that batches have by default.
-    """
+    """Judge batches by `capacity`, the GPU's memory for one, and `options` with default sizes; suggest options."""
 
     def __init__(self, capacity: ArenaSize, options: Any) -> None:
         self._capacity, self._options = capacity, options
