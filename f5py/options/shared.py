@@ -112,7 +112,7 @@ class InputOptions(Options):
         "on the command line, they need no index, and can be BAM.")  # fmt: skip
     bam: str = alignments()
     genome: str = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED, beside=BESIDE_REFERENCE,
-        url="file", brief="Reference: FASTA, or the index of f5py map -d",
+        url="file", brief="Reference: FASTA or index of map -d",
         help="Reference in FASTA format, of which a missing .fai is made; or the index of f5py map -d.")  # fmt: skip
 
 

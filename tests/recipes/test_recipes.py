@@ -146,8 +146,8 @@ def test_methylartist(copy: Path):
     assert (copy / "locus.png").stat().st_size > 20_000
 
 
-def test_dss_and_methylkit(copy: Path):
-    run(copy, blocks("DSS and methylKit")[0])
+def test_dss_methylkit_and_bsseq(copy: Path):
+    run(copy, blocks("DSS, methylKit and bsseq")[0])
     sites = frequencies(copy)
     dss, methylkit = rows(copy / "dss.tsv"), rows(copy / "methylkit.tsv")
     assert [(int(row[1]) - 1, (int(row[2]), int(row[3]))) for row in dss] == list(sites.items())
