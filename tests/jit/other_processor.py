@@ -23,7 +23,7 @@ def kernel_modules() -> list[str]:
     import f5py
 
     package = Path(f5py.__file__).parent
-    paths = sorted(package.rglob("_*_numba.py"))
+    paths = sorted(path for path in package.rglob("*.py") if "from f5py.jit.kernel import" in path.read_text())
     return [".".join(path.relative_to(package.parent).with_suffix("").parts) for path in paths]
 
 

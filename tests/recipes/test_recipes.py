@@ -154,7 +154,7 @@ def test_dss_methylkit_and_bsseq(copy: Path):
     for row in methylkit:
         assert row[0] == f"{row[1]}.{row[2]}"
         assert float(row[5]) + float(row[6]) == pytest.approx(100)
-    assert len(methylkit) == len(dss) > 100
+    assert 100 < len(dss) <= len(methylkit) <= 2 * len(dss)  # methylKit's table has the strands apart
 
 
 def test_parallel(copy: Path):

@@ -22,8 +22,11 @@ def is_large_fasta(path: str) -> bool:
     """Return whether a file is FASTA without compression, and of a size that pays for `scan_fasta`."""
     if not os.path.isfile(path) or os.path.getsize(path) < LARGE_FILE:
         return False
-    with open(path, "rb") as file:
-        return file.read(1) == b">"
+    try:
+        with open(path, "rb") as file:
+            return file.read(1) == b">"
+    except OSError:  # the reader of other files reports it
+        return False
 
 
 def scan_fasta(file: MappedFile, pool: WorkerPool | CallingThread) -> FastaIndex | None:
