@@ -113,7 +113,7 @@ class InputOptions(Options):
     bam: str = alignments()
     genome: str = option("-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED, beside=BESIDE_REFERENCE,
         url="file", brief="Reference: FASTA or index of map -d",
-        help="Reference in FASTA format, of which a missing .fai is made; or the index of f5py map -d.")  # fmt: skip
+        help="Reference in FASTA format; or the index of f5py map -d. A missing .fai is made.")  # fmt: skip
 
 
 @options_class
