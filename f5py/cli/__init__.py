@@ -32,8 +32,8 @@ _ELSEWHERE = {
 }
 
 
-#: Objects made before garbage is collected: imported modules, of which a small run makes most, leave none. See
-#: docs/design.md, "Python and the C library".
+#: Objects made before unreachable ones are looked for. With Python's 700 a tenth of the time that a run takes to start
+#: goes there, for imported modules have none.
 _GARBAGE_THRESHOLD = 200_000
 #: What the process is to end with.
 _statuses: list[int] = []

@@ -19,7 +19,7 @@ from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.shared import AlignmentOptions
 from f5py.threads.pipeline import run_pipeline
-from f5py.threads.pool import FEW_THREADS
+from f5py.threads.pool import FEW_THREADS, kept_memory
 
 #: With more CPU threads than this two batches more are in flight where they compute alone, but for single sites, which
 #: take more memory.
@@ -65,7 +65,7 @@ def process(
     n_lanes = lanes_of(options, stage)
     tells_batches = options.verbose > 0 or not console.is_terminal()  # where the bar would be torn by the lines
     n_loaded = 0
-    with progress("bases") as bar, recycling():
+    with progress("bases") as bar, kept_memory(), recycling():
 
         def part_of(batch: ReadBatch) -> int:
             return _n_bases(batch) // (stage.n_parts + 1)

@@ -28,6 +28,7 @@ from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe, run_parts
+from f5py.threads.pool import keep_freed_memory
 
 _WHO = "engine"
 #: How often a part is tried again, on the same or another worker.
@@ -244,6 +245,7 @@ def _take_parts(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], cl
 
 
 def _in_worker(recipe: MappedReadsRecipe, folder: str, free: dict[str, Any], work: Callable[[Plan, Any], None]) -> str:
+    keep_freed_memory()  # dask starts its workers with small limits
     # dask lists the frames of all threads for its profile. If Python 3.11.7 collects garbage meanwhile, and that closes
     # a mapped file, the process stops for ever (gh-106883).
     collects_garbage = gc.isenabled()

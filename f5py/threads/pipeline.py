@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any, Generic, TypeVar
 
 from f5py.threads.interrupts import wait_for_event
@@ -22,11 +23,26 @@ _MOST_BEHIND = 2
 #: After an error the loader, and after an interrupt the writer too, are waited for no longer than this: they may be
 #: in a library call that does not return, such as reading from or writing to a pipe that nobody serves.
 _PATIENCE_SECONDS = 0.8
+#: Threads that come back from compiled code wait so long for the interpreter, if another thread has it: many are there
+#: for short.
+_SWITCH_SECONDS = 5e-4
 #: How the names of this module's threads begin.
 THREAD_PREFIX = "f5py-stage-"
 _WRITER = f"{THREAD_PREFIX}writer"
 
 
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Shorten the interpreter's switch interval."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+@_short_turns()
 def run_pipeline(
     load: Iterable[T],
     compute: Callable[[T], object],

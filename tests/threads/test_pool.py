@@ -244,6 +244,44 @@ def test_longest_first_takes_the_wanted_reads_by_work():
 
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+@pytest.mark.parametrize("keeps", [False, True])
+def test_freed_memory_is_kept_where_the_environment_says_otherwise(keeps: bool):
+    """By the number of pages that arrays get from the system again."""
+    script = (
+        "import resource\n"
+        "import numpy as np\n"
+        "from f5py.threads.pool import keep_freed_memory\n"
+        f"{'keep_freed_memory()' if keeps else ''}\n"
+        "def faults():\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "np.ones(1 << 17, np.int64)\n"
+        "before = faults()\n"
+        "for _ in range(40):\n"
+        "    np.ones(1 << 17, np.int64)\n"
+        "print(faults() - before)\n"
+    )
+    environment = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}
+    ran = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert (int(ran.stdout) < 1000) == keeps
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+@pytest.mark.parametrize("keeps", [False, True])
+def test_arrays_of_threads_are_made_of_earlier_ones_during_a_run(keeps: bool):
+    """And all is given back after it."""
+    n_faults, given_back = _in_threads(keeps, "[np.ones(12 << 20, np.uint8) for _ in range(8)]")
+    assert (n_faults < 500) == keeps
+    assert (given_back > 90 << 20) == keeps
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+def test_large_arrays_are_given_back_at_once_during_a_run():
+    n_faults, given_back = _in_threads(True, "np.ones(80 << 20, np.uint8)")
+    assert n_faults > 10_000
+    assert given_back < 10 << 20
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
 def test_all_threads_of_a_run_share_one_heap(made: ReadSet, tmp_path: Path):
     """Those too that begin before the worker threads."""
     script = (
@@ -273,3 +311,34 @@ def test_all_threads_of_a_run_share_one_heap(made: ReadSet, tmp_path: Path):
     environment = {name: value for name, value in os.environ.items() if name != "MALLOC_ARENA_MAX"}
     subprocess.run(command, env=environment, capture_output=True, check=True)
     assert heaps.read_text().count("<heap nr=") == 1
+
+
+def _in_threads(keeps: bool, make: str) -> tuple[int, int]:
+    """Make arrays in one thread after the other; count pages from the system, and bytes that it gets at the end."""
+    script = (
+        "import resource, threading\n"
+        "from contextlib import nullcontext\n"
+        "import numpy as np\n"
+        "from f5py.threads.pool import WorkerPool, kept_memory\n"
+        "WorkerPool(2).close()\n"
+        "def faults():\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "def in_use():\n"
+        "    return int(open('/proc/self/statm').read().split()[1]) * resource.getpagesize()\n"
+        "def in_thread():\n"
+        f"    thread = threading.Thread(target=lambda: {make})\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        f"with {'kept_memory()' if keeps else 'nullcontext()'}:\n"
+        "    in_thread()\n"
+        "    before = faults()\n"
+        "    for _ in range(10):\n"
+        "        in_thread()\n"
+        "    print(faults() - before)\n"
+        "    held = in_use()\n"
+        "print(held - in_use())\n"
+    )
+    environment = os.environ | {"NUMPY_MADVISE_HUGEPAGE": "0"}
+    ran = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    n_faults, given_back = map(int, ran.stdout.split())
+    return n_faults, given_back

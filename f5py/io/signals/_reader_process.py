@@ -13,6 +13,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from f5py.errors import F5pyError, SignalError
 from f5py.io.signals.helper_process import send
+from f5py.threads.pool import keep_freed_memory
 
 #: Larger memory shrinks when a quarter of it suffices.
 _MOST_KEPT = 64 << 20
@@ -72,6 +73,7 @@ def serve(connection: Connection, memory: str, module: str, reader_class: str) -
     the run's metadata. Answers to the first kind are an exception for the parent to raise, or ``(offsets, calibration,
     problems)`` with the samples in shared memory until the next request. `memory` is the descriptor's number.
     """
+    keep_freed_memory()
     shared = SharedSamples(int(memory))
     reader = getattr(import_module(module), reader_class)()
     try:

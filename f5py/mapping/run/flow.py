@@ -33,7 +33,7 @@ from f5py.mapping.sorting.sorted_bam import SortedRecords
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.threads.pipeline import run_pipeline
-from f5py.threads.pool import FEW_THREADS, part_of_threads
+from f5py.threads.pool import FEW_THREADS, kept_memory, part_of_threads
 
 if TYPE_CHECKING:
     import pysam
@@ -167,7 +167,7 @@ def map_all(
         finally:
             times.begin("")
 
-    with Outputs() as outputs:
+    with Outputs() as outputs, kept_memory():
         bar = outputs.enter_context(progress("bytes", n_bytes))
 
         def advance(size: int) -> None:
