@@ -54,11 +54,17 @@ _MOST_BASES, _MOST_WINDOW = 28, 255
 
 
 def is_index_file(path: str) -> bool:
-    """Return whether a file is an index. Raises `InputFileError` if it is one of another version or program."""
+    """Return whether a file is an index.
+
+    Raises `InputFileError` if it is one of another version or program, or cannot be read.
+    """
     if not os.path.isfile(path):
         return False
-    with open(path, "rb") as file:
-        beginning = file.read(len(_MAGIC))
+    try:
+        with open(path, "rb") as file:
+            beginning = file.read(len(_MAGIC))
+    except OSError as problem:
+        raise InputFileError(f"{path}: cannot read the reference: {problem.strerror}") from None
     if beginning != _MAGIC and beginning.startswith(_ANY_VERSION):
         raise InputFileError(f"{path}: is an index of another version of f5py; write the index again with -d")
     if beginning.startswith(_MINIMAP2_MAGIC):

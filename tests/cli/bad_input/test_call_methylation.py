@@ -60,7 +60,7 @@ def test_the_builtin_models_from_files_change_nothing(
 @pytest.mark.shared
 @pytest.mark.parametrize(
     ("name", "methylation", "words"),
-    [("rna002_sequin", "cpg", "for RNA use eventalign"), ("r10_wga", "gpc", "give one with --meth-model")],
+    [("rna002_sequin", "cpg", "for RNA use eventalign"), ("r10_wga", "gpc", "give a model with --meth-model")],
 )
 def test_methylation_cannot_be_called_in_it(
     slow5_set, tmp_path: Path, capfd, name: str, methylation: str, words: str
