@@ -46,9 +46,19 @@ def open_index_bases(path: str, n_threads: int) -> SequenceSource | None:
 
     Raises `InputFileError` if it is damaged, or an index of another version or program.
     """
-    from f5py.mapping.index_file import IndexBases, is_index_file
+    from f5py.mapping.index_file import IndexBases
 
-    return IndexBases(path, n_threads) if is_index_file(path) else None
+    return IndexBases(path, n_threads) if is_index(path) else None
+
+
+def is_index(path: str) -> bool:
+    """Return whether a file is an index that ``f5py map -d`` has written, as its beginning says.
+
+    Raises `InputFileError` if it is one of another version or program.
+    """
+    from f5py.mapping.index_file import is_index_file
+
+    return is_index_file(path)
 
 
 def compiled_stages() -> dict[str, Callable[[], object]]:

@@ -12,7 +12,7 @@ from f5py.compute.chemistry import chemistry_of
 from f5py.compute.diagnosis import RunCounts
 from f5py.errors import UsageError
 from f5py.io.files.disk import temporary_folder
-from f5py.mapping import MapOptions, map_reads, open_index_bases
+from f5py.mapping import MapOptions, is_index, map_reads
 from f5py.messages import console
 from f5py.options.shared import MappingOptions
 from f5py.pipeline.inputs import READS_FOR_RUN_INFO, open_signals_of, with_local_inputs
@@ -58,8 +58,7 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, on_table: Tabl
     if options.reads == "-":
         raise UsageError("-r -: reads that are mapped in the same run are read twice; name a file, or map them first")
     resolved = recipe.resolved(options, on_table is not None)  # mistakes come first
-    if (index := open_index_bases(options.genome, options.threads)) is not None:
-        index.close()
+    is_index(options.genome)  # raises for an index of another version or program
     with ExitStack() as inputs:
         folder = inputs.enter_context(temporary_folder("f5py-mapped-"))
         bam = options.keep_bam or os.path.join(folder, f"{Path(options.reads).stem}.bam")
