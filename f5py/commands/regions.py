@@ -73,7 +73,7 @@ def _frequencies(path: str, options: RegionsOptions) -> Any:
         tables=(path,), threshold=options.threshold, split_groups=True, methylation=options.methylation,
         motif=options.motif, mod_code=options.mod_code, genome=options.genome,
     )  # fmt: skip
-    inputs = Inputs.of([path])
+    inputs = Inputs.of([path], "regions")
     return frequencies_of(inputs, chosen_motif(given), given, are_counted=True).covered(options.min_coverage)
 
 
