@@ -22,7 +22,7 @@ from f5py import cli
 from f5py.api.call import FUNCTIONS
 from f5py.api.documentation import is_result, shown_options
 from f5py.cli.commands import COMMANDS, GROUPS
-from f5py.cli.doors import options_of
+from f5py.cli.options import options_of
 from f5py.options import Group, Kind, Option, declarations
 from f5py.options.declaration import REQUIRED
 

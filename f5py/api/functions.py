@@ -8,14 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from f5py.api.call import Call, function
 from f5py.mapping import MapOptions
 from f5py.options.frequency_commands import ExtractOptions, FrequencyOptions, MergeOptions, RegionsOptions
-from f5py.options.part_commands import FinishOptions, JoinOptions, PlanOptions, RunPartOptions
 from f5py.options.plot_commands import PlotOptions, PlotRegionOptions
 from f5py.options.signal_commands import (
     CallOptions,
     CheckOptions,
     CompareOptions,
     EventalignOptions,
+    FinishOptions,
+    JoinOptions,
+    PlanOptions,
     ResquiggleOptions,
+    RunPartOptions,
     TrainOptions,
 )
 from f5py.options.table_commands import IndexOptions, SimulateOptions, SummaryOptions, ValidateOptions

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Command(NamedTuple):
-    """Name and help of a command; `f5py.cli.doors` has its function."""
+    """Name and help of a command; `f5py.cli.options` has its function."""
 
     name: str
     title: str  # its line in the help of all commands

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from f5py.io.files.disk import temporary_folder
 from f5py.messages import console
-from f5py.options.machine_commands import CompileOptions
+from f5py.options.table_commands import CompileOptions
 
 _SIZE = "--genome-length 3K -n 6 --median-length 1K --haplotypes"
 

@@ -1,4 +1,7 @@
-"""Options classes as click commands: parsing, help by groups, profiles."""
+"""Options classes as click commands: their functions, parsing as by getopt, and help by groups.
+
+As with getopt, names may be abbreviated, and some options have an optional value.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ import resource
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import fields
 from typing import Any
@@ -15,17 +18,62 @@ from typing import Any
 import click
 
 from f5py import __version__
+from f5py.api import functions
+from f5py.api.call import FUNCTIONS, function
 from f5py.cli.commands import COMMANDS, Command
-from f5py.cli.doors import DOORS, options_of
-from f5py.cli.words import expand
-from f5py.cli.wrong_usage import WORDS
-from f5py.errors import F5pyError, OutputFileError
+from f5py.errors import F5pyError, OutputFileError, UsageError
 from f5py.messages import console
-from f5py.options import Group, Kind, Option, declarations
+from f5py.options import Group, Kind, Option, Options, declarations
 from f5py.options.declaration import REQUIRED, base_count
+from f5py.options.table_commands import CompileOptions, DemoOptions, GpuCheckOptions
 
 #: Less address space is not enough for the libraries: NumPy's import fails with a traceback, and LLVM ends the process.
 _LEAST_ADDRESS_SPACE = 512 << 20
+#: Key of a context's `meta`: the words after the name of the command.
+WORDS = "f5py.words"
+#: Options of every command.
+COMMON = ("-h", "--help", "-V", "--version", "--help-all", "--quiet", "--log-file")
+#: Those that are never abbreviated.
+_OF_MESSAGES = ("--help-all", "--quiet", "--log-file")
+
+
+@function(DemoOptions, has_progress=False)
+def _demo(*, step: Callable[[str, list[str]], None], **options: Any) -> None:
+    from f5py.cli import demo
+
+    demo.run(DemoOptions(**options), step)
+
+
+@function(GpuCheckOptions, has_progress=False)
+def _gpu_check(**options: Any) -> None:
+    from f5py.commands import gpu_check
+
+    gpu_check.run(GpuCheckOptions(**options))
+
+
+@function(CompileOptions, has_progress=False)
+def _compile(*, step: Callable[[str, list[str]], None], **options: Any) -> None:
+    from f5py.cli import compile
+
+    compile.run(CompileOptions(**options), step)
+
+
+#: By the names of the commands.
+DOORS: dict[str, Callable[..., object]] = {
+    "index": functions.index, "map": functions.map_reads, "call-methylation": functions.call_methylation,
+    "meth-freq": functions.frequencies, "eventalign": functions.eventalign, "resquiggle": functions.resquiggle,
+    "freq-merge": functions.merge_frequencies, "extract": functions.extract, "regions": functions.regions,
+    "summary": functions.summary, "validate": functions.validate,
+    "compare": functions.compare, "train": functions.train, "fast5-check": functions.fast5_check,
+    "plot": functions.plot, "plot-region": functions.plot_region, "simulate": functions.simulate,
+    "run-part": functions.run_part, "plan": functions.plan, "finish": functions.finish, "merge": functions.merge,
+    "demo": _demo, "gpu-check": _gpu_check, "compile": _compile,
+}  # fmt: skip
+
+
+def options_of(name: str) -> type[Options]:
+    """Return the class of a command's options."""
+    return FUNCTIONS[DOORS[name].__name__]
 
 
 class YesNo(click.ParamType):
@@ -269,6 +317,120 @@ _TYPES = {
     Kind.YES_NO: YesNo(), Kind.BASES: BaseCount(), Kind.INTEGER: click.INT, Kind.NUMBER: click.FLOAT,
     Kind.TEXT: click.STRING, Kind.FILE: _FileName(), Kind.PATH: _FileName(),
 }  # fmt: skip
+
+
+def expand(words: list[str], options: Iterable[Option]) -> list[str]:
+    """Write every option out: long names whole, and a value where one may be missing and is.
+
+    Raises `UsageError` if an abbreviation stands for several options, or an option with one value is given twice. What
+    the parser, which knows whole names only, does not understand is left as it is.
+
+    Parameters
+    ----------
+    words : list of str
+        What stands after the name of the command.
+    """
+    by_name: dict[str, Option | None] = {name: None for name in COMMON}
+    for option in options:
+        by_name.update(dict.fromkeys(option.spellings, option))
+    given: dict[str, str] = {}
+    expanded: list[str] = []
+    rest = iter(words)
+    pending: list[str] = []
+    while (word := pending.pop() if pending else next(rest, None)) is not None:
+        if word == "--":
+            expanded += [word, *rest]
+            break
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            name = _whole_name(name, by_name)
+            option_or_none = by_name.get(name)
+            takes_next = option_or_none is not None and option_or_none.kind is not Kind.FLAG and not equals
+            _check_once(name, option_or_none, given)
+            expanded.append(name + equals + value)
+        elif word.startswith("-") and len(word) > 1:
+            cluster = _in_cluster(word, by_name)
+            for name, option in cluster:
+                _check_once(name, option, given)
+            option_or_none = cluster[-1][1] if cluster else None
+            is_last = len(cluster) == len(word) - 1
+            takes_next = option_or_none is not None and option_or_none.kind is not Kind.FLAG and is_last
+            expanded.append(word)
+        else:
+            expanded.append(word)
+            continue
+        if not takes_next or option_or_none is None:
+            continue
+        value_word = next(rest, None)
+        if option_or_none.value_may_lack is not None and not _is_value(value_word, option_or_none):
+            expanded.append(str(option_or_none.value_may_lack))
+            if value_word is not None:
+                pending.append(value_word)
+        elif value_word is not None:
+            expanded.append(value_word)
+    return expanded
+
+
+def _whole_name(name: str, by_name: dict[str, Option | None]) -> str:
+    """Complete an abbreviated long name; return `name` itself if it is none."""
+    if name in by_name:
+        return name
+    candidates = {
+        known: option
+        for known, option in by_name.items()
+        if known.startswith(name) and known.startswith("--") and known not in _OF_MESSAGES
+        if option is None or known not in option.foreign
+    }
+    old = {known: option for known, option in candidates.items() if option is None or not option.ours}
+    candidates = old or candidates  # what f5c understands stays what it was
+    if len({known if option is None else option.names[-1] for known, option in candidates.items()}) > 1:
+        raise UsageError(f"option {name} is ambiguous: it could be {', '.join(sorted(candidates))}")
+    return next(iter(candidates), name)
+
+
+def _in_cluster(word: str, by_name: dict[str, Option | None]) -> list[tuple[str, Option]]:
+    """List the options of a word of short ones, up to one that takes a value or is not known."""
+    found = []
+    for letter in word[1:]:
+        option = by_name.get(f"-{letter}")
+        if option is None:
+            break
+        found.append((f"-{letter}", option))
+        if option.kind is not Kind.FLAG:
+            break
+    return found
+
+
+def _check_once(name: str, option: Option | None, given: dict[str, str]) -> None:
+    """Raise `UsageError` if an option that takes one value has been given before.
+
+    Parameters
+    ----------
+    name : str
+        As it is written this time.
+    option : Option or None
+        None for those of every command.
+    given : dict of str to str
+        How the options before are written, by their spelling; added to.
+    """
+    if option is None and name not in _OF_MESSAGES:
+        return
+    if option is not None and (option.repeated or option.refused is not None):
+        return
+    key = name if option is None else option.spelling
+    if key not in given:
+        given[key] = name
+        return
+    which = f"{name} is given twice" if given[key] == name else f"{given[key]} and {name} are one option, given twice"
+    commas = option is not None and option.listed
+    raise UsageError(f"{which}; {'write several values with commas' if commas else 'leave one out'}")
+
+
+def _is_value(word: str | None, option: Option) -> bool:
+    """Return whether a word is the value of an option that may lack one: a choice, or else a number."""
+    if word is None:
+        return False
+    return word in option.choices if option.choices else word.isascii() and word.isdigit()
 
 
 def _check_address_space() -> None:

@@ -11,11 +11,9 @@ from typing import Any
 import click
 
 from f5py.cli.commands import COMMANDS
-from f5py.cli.doors import options_of
+from f5py.cli.options import WORDS, options_of
 from f5py.options import Kind, Option, declarations
 
-#: Key of a context's `meta`: the words after the name of the command.
-WORDS = "f5py.words"
 _VALUES = {"a valid integer": "a whole number", "a valid float": "a number"}
 
 

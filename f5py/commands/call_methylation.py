@@ -14,7 +14,7 @@ from f5py.compute.statistics import RunStatistics
 from f5py.errors import UsageError
 from f5py.io.bam.program_line import header_with_program
 from f5py.io.output_checks import check_outputs
-from f5py.messages.strict import obeys_strict
+from f5py.messages.console import obeys_strict
 from f5py.options.output_names import OF_SITES, kind_among
 from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow

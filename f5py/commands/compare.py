@@ -15,8 +15,8 @@ from f5py.io.arrow.text_input import check_read_once, size_of
 from f5py.io.files.output import display_output
 from f5py.io.output_checks import check_outputs
 from f5py.messages import console
+from f5py.messages.console import input_warning, obeys_strict
 from f5py.messages.progress import progress
-from f5py.messages.strict import input_warning, obeys_strict
 from f5py.options.declaration import declarations
 from f5py.options.output_names import is_alignments, kind_among
 from f5py.options.shared import LimitOptions

@@ -16,8 +16,8 @@ from f5py.io.arrow.text_input import beginning_of_input, display_name, open_byte
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts
 from f5py.messages import console
+from f5py.messages.console import input_warning
 from f5py.messages.progress import progress
-from f5py.messages.strict import input_warning
 from f5py.options.cores import usable_cores
 from f5py.options.frequency_commands import FrequencyOptions
 from f5py.options.output_names import FOR_R, is_alignments

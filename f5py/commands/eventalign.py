@@ -18,7 +18,7 @@ from f5py.errors import InputFileError, UsageError
 from f5py.io.bam.program_line import header_with_program
 from f5py.io.output_checks import check_outputs
 from f5py.messages import console
-from f5py.messages.strict import obeys_strict
+from f5py.messages.console import obeys_strict
 from f5py.options.output_names import kind_among
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.options.signal_commands import EventalignOptions

@@ -27,8 +27,8 @@ from f5py.io.files.output import display_output
 from f5py.io.files.table_output import complete_table
 from f5py.io.reads.read_list import ReadList
 from f5py.messages import console
+from f5py.messages.console import input_warning, obeys_strict
 from f5py.messages.progress import progress
-from f5py.messages.strict import input_warning, obeys_strict
 from f5py.options.cores import usable_cores
 from f5py.options.frequency_commands import ExtractOptions
 from f5py.options.output_names import kind_among

@@ -11,8 +11,8 @@ from f5py.core.batch import ReadBatch
 from f5py.errors import F5pyError
 from f5py.mapping import gpu_checks
 from f5py.options.cores import usable_cores
-from f5py.options.gpu import device_numbers
-from f5py.options.machine_commands import GpuCheckOptions
+from f5py.options.shared import device_numbers
+from f5py.options.table_commands import GpuCheckOptions
 from f5py.threads.pool import WorkerPool
 
 #: Most bases of what is computed for a trial; the memory that is taken follows from it.

@@ -19,8 +19,8 @@ from f5py.io.signals.fast5.fast5_scan import list_fast5, report_skipped, scan_fa
 from f5py.io.signals.scan_journal import Found, ScanJournal
 from f5py.io.signals.sequencing_summary import read_summary_list, reads_by_file
 from f5py.messages import console
+from f5py.messages.console import input_warning, obeys_strict
 from f5py.messages.progress import progress
-from f5py.messages.strict import input_warning, obeys_strict
 from f5py.options.table_commands import IndexOptions
 
 #: The share of reads without a signal file that needs no warning.

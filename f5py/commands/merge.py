@@ -11,7 +11,7 @@ from f5py.io.files.output import display_output
 from f5py.io.output_checks import check_outputs
 from f5py.messages import console
 from f5py.options.output_names import OF_SITES, kind_of_name, kind_of_output
-from f5py.options.part_commands import JoinOptions
+from f5py.options.signal_commands import JoinOptions
 from f5py.outputs.merge.merged_modbam import merge_modbams
 from f5py.outputs.merge.merged_tables import merge_bedmethyls, merge_parquets, merge_texts
 

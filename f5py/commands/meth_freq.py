@@ -18,8 +18,8 @@ from f5py.io.files.inputs_in_use import inputs_in_use
 from f5py.io.files.output import display_output
 from f5py.io.files.table_output import complete_table
 from f5py.messages import console
+from f5py.messages.console import input_warning, obeys_strict
 from f5py.messages.progress import progress
-from f5py.messages.strict import input_warning, obeys_strict
 from f5py.options.frequency_commands import ExtractOptions, FrequencyOptions, MergeOptions
 from f5py.options.output_names import FOR_R, OF_SITES, TABLE, check_name, kind_among, kind_of_output
 from f5py.options.shared import METHYLATION

@@ -8,7 +8,7 @@ from f5py.commands.call_methylation import CALL_METHYLATION
 from f5py.commands.eventalign import EVENTALIGN
 from f5py.compute.diagnosis import RunCounts
 from f5py.io.files.disk import working_folder
-from f5py.options.part_commands import FinishOptions, RunPartOptions
+from f5py.options.signal_commands import FinishOptions, RunPartOptions
 from f5py.runs import in_parts
 from f5py.runs.finish import finish as finish_plan
 from f5py.runs.parts.plan import Plan

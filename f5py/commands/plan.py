@@ -14,7 +14,7 @@ from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import fixed_numbers
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.disk import working_folder
-from f5py.options.part_commands import PlanOptions
+from f5py.options.signal_commands import PlanOptions
 from f5py.runs.clusters.slurm import slurm_script
 from f5py.runs.parts.done_part import read_part
 from f5py.runs.parts.plan import Plan

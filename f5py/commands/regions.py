@@ -20,7 +20,7 @@ from f5py.io.arrow.text_input import check_read_once, display_name
 from f5py.io.files.inputs_in_use import inputs_in_use
 from f5py.io.files.output import display_output
 from f5py.messages import console
-from f5py.messages.strict import input_warning, obeys_strict
+from f5py.messages.console import input_warning, obeys_strict
 from f5py.options.frequency_commands import FrequencyOptions, RegionsOptions
 from f5py.options.output_names import kind_among, packed_ending
 from f5py.site_frequencies.region_sums import RegionSums, sums_of_regions

@@ -22,7 +22,7 @@ from f5py.io.output_checks import check_outputs
 from f5py.io.reads.read_list import ReadList
 from f5py.io.signals import open_any
 from f5py.messages import console
-from f5py.messages.strict import obeys_strict
+from f5py.messages.console import obeys_strict
 from f5py.options.output_names import MOVES, check_name, is_csv_name
 from f5py.options.signal_commands import ResquiggleOptions
 from f5py.outputs.formatted_text import FormattedText

@@ -14,8 +14,8 @@ from f5py.evaluation.summary import N_READ_BINS, WANTED, CallSummary
 from f5py.evaluation.threshold_advice import ErrorEstimates, advise
 from f5py.io.arrow.text_input import check_read_once, display_name, size_of
 from f5py.messages import console
+from f5py.messages.console import obeys_strict
 from f5py.messages.progress import progress
-from f5py.messages.strict import obeys_strict
 from f5py.options.table_commands import SummaryOptions
 from f5py.reports.evaluation_report import check_reports, write_reports
 from f5py.reports.summary_report import charts_of, text_of

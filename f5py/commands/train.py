@@ -24,7 +24,7 @@ from f5py.io.files.complete_file import complete_output, complete_text_output
 from f5py.io.output_checks import check_outputs
 from f5py.io.signals import SignalSource
 from f5py.messages import console
-from f5py.messages.strict import obeys_strict
+from f5py.messages.console import obeys_strict
 from f5py.options.output_names import MODEL, check_name
 from f5py.options.shared import MappedReadsOptions
 from f5py.options.signal_commands import CallOptions, TrainOptions

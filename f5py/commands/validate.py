@@ -21,8 +21,8 @@ from f5py.evaluation.truth import MIXED, READ_TRUTH_HEADER, UNKNOWN, KnownStates
 from f5py.io.arrow.text_input import open_bytes
 from f5py.io.bam.modifications.modified_sites import TagCounts
 from f5py.messages import console
+from f5py.messages.console import obeys_strict
 from f5py.messages.progress import progress
-from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import is_alignments
 from f5py.options.table_commands import ValidateOptions
 from f5py.reports.evaluation_report import check_reports, write_reports

@@ -11,16 +11,14 @@ from f5py.abea.align import AlignmentLimits
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.diagnosis import FitCheck, RunCounts
-from f5py.compute.gpu.device import DeviceBackend, load_early, n_devices_likely, open_device, open_gpus
+from f5py.compute.gpu.device import DeviceBackend, load_early, may_use_gpus, n_devices_likely, open_device, open_gpus
 from f5py.compute.gpu.expected_work import is_worth_a_start, seconds_of_threads, starts_gpu_at_once
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import AutoGpuScheduler, BatchSource, may_use_gpus
-from f5py.compute.provenance import Provenance
+from f5py.compute.gpu.selection import AutoGpuScheduler, BatchSource
+from f5py.compute.provenance import Provenance, effective, in_words
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
-from f5py.options.effective import effective, in_words
-from f5py.options.gpu import device_numbers
-from f5py.options.shared import AlignmentOptions
+from f5py.options.shared import AlignmentOptions, device_numbers
 from f5py.pore_model.model import PoreModel
 from f5py.signal.scaling import QualityLimits
 from f5py.threads.pool import WorkerPool, part_of_threads

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from f5py.errors import F5pyError, UnsupportedDataError
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.pore_model import PoreModel, builtin, named_model, read_model
 from f5py.signal.events import DNA, RNA, EventParameters
 

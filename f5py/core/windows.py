@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError, InputFileError
-from f5py.messages.strict import NO_LAST_LINE_END, input_warning
+from f5py.messages.console import NO_LAST_LINE_END, input_warning
 
 _END = 2**31 - 1
 

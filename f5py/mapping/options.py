@@ -8,9 +8,8 @@ from typing import Any
 
 from f5py.errors import UsageError
 from f5py.options.declaration import Group, Kind, argument, flag, option, options_class, refused
-from f5py.options.gpu import GpuOptions
 from f5py.options.output_names import PAF, REPORT, check_name, kind_of_alignments
-from f5py.options.shared import output_file, threads
+from f5py.options.shared import GpuOptions, output_file, threads
 
 _SEEDS = "of the preset"
 #: One or two whole numbers.

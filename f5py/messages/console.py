@@ -6,6 +6,7 @@ A message is ``[who::LEVEL] text`` (in colour on a terminal) or, for plain notes
 
 from __future__ import annotations
 
+import functools
 import os
 import re
 import sys
@@ -14,8 +15,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TextIO
+from typing import Any, TextIO, TypeVar
 
+from f5py.errors import InputFileError
+
+_Result = TypeVar("_Result")
+#: Problem of text that may have been cut.
+NO_LAST_LINE_END = "its last line has no end; if the file was cut short, copy or make it again"
+#: Commands at work that were given ``--strict``; in a program that runs several at the same time all obey it.
+_n_strict = 0
 #: Characters that terminals take for orders; a tab and a line end are none.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
@@ -188,6 +196,36 @@ def warning(who: str, text: str, kind: str | None = None) -> None:
         if _said[kind] == _MOST_OF_A_KIND:
             text += f" (no more warnings of this kind are shown: {kind})"
     _message("WARNING", who, text, kind)
+
+
+def input_warning(who: str, text: str, kind: str | None = None) -> None:
+    """Print a warning about input that is damaged, incomplete or does not fit together.
+
+    Raises `InputFileError` if the command that is at work was given ``--strict``.
+
+    Parameters
+    ----------
+    kind : str, optional
+        What such warnings are about, if there may be many of them; see `warning`.
+    """
+    if _n_strict:
+        raise InputFileError(f"{text} (--strict)")
+    warning(who, text, kind)
+
+
+def obeys_strict(run: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Let a command's function, whose first argument are its options, obey the one called `strict`."""
+
+    @functools.wraps(run)
+    def obedient(options: Any, *more: Any) -> _Result:
+        global _n_strict
+        _n_strict += bool(options.strict)
+        try:
+            return run(options, *more)
+        finally:
+            _n_strict -= bool(options.strict)
+
+    return obedient
 
 
 def error(who: str, text: str) -> None:

@@ -13,7 +13,7 @@ from f5py.core.windows import other_spelling
 from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.text_input import open_bytes
 from f5py.io.bytes.byte_pieces import whole_lines
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.plotting.packing import pack_rows
 
 _PIECE = 16 << 20

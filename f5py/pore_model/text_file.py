@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from f5py.core.noise import GAUSSIAN, MOST_CORRELATED, STUDENT, Noise
 from f5py.errors import PoreModelError
-from f5py.messages.strict import NO_LAST_LINE_END, input_warning
+from f5py.messages.console import NO_LAST_LINE_END, input_warning
 from f5py.pore_model.levels import like_builtin, rank_levels
 from f5py.pore_model.model import MAX_K, NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel
 from f5py.pore_model.npz_file import MAGIC, read_npz

@@ -12,7 +12,7 @@ from f5py.core.batch import Cause
 from f5py.errors import FailedRunError, OutputFileError
 from f5py.io.files.output import display_output
 from f5py.messages import console
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.options import Group, Kind, declarations
 from f5py.options.cores import usable_cores
 from f5py.options.shared import CALL_THRESHOLD, METHYLATION, AlignmentOptions, MappedReadsOptions

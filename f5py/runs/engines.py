@@ -22,12 +22,12 @@ from f5py.messages.progress import progress
 from f5py.options import Group, declarations
 from f5py.runs.clusters.dask_cluster import Cluster
 from f5py.runs.clusters.slurm import slurm_script
-from f5py.runs.gpu_workers import GpuWorkers, options_of_workers
+from f5py.runs.gpu_workers import GpuWorkers
 from f5py.runs.parts.done_part import check_early
 from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
-from f5py.runs.recipe import MappedReadsRecipe, run_parts
+from f5py.runs.recipe import MappedReadsRecipe, options_of_workers, run_parts
 from f5py.threads.pool import keep_freed_memory
 
 _WHO = "engine"

@@ -13,8 +13,8 @@ from f5py.io.bam.alignments import RecordCounts
 from f5py.io.files.inputs_in_use import inputs_in_use
 from f5py.io.files.open_outputs import Outputs
 from f5py.messages import console
+from f5py.messages.console import obeys_strict
 from f5py.messages.progress import progress
-from f5py.messages.strict import obeys_strict
 from f5py.options.declaration import paths_read
 from f5py.outputs.failed_reads import UltraReads
 from f5py.outputs.sink import Sink, Sinks

@@ -5,32 +5,23 @@ The interpreter of one process is slower than a GPU: so each GPU has a process, 
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from f5py.compute.alignment import begin_gpu
-from f5py.compute.gpu.device import may_be_there, n_devices_likely
-from f5py.compute.gpu.expected_work import expected_bases
-from f5py.errors import F5pyError, MissingDependencyError, UsageError
+from f5py.errors import F5pyError, MissingDependencyError
 from f5py.io.signals.helper_process import HUNG_UP, HelperProcess, send
 from f5py.messages import console
 from f5py.messages.progress import progress
-from f5py.options.gpu import device_numbers
-from f5py.options.input_names import SEQUENCE_SUFFIX
-from f5py.pipeline.inputs import urls
 from f5py.runs.parts.early_text import EarlyText
 from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe, run_parts
 
 _WHO = "gpu"
-#: Another GPU is used for every so many bases: with fewer its start takes longer than it saves.
-BASES_PER_GPU = 400e6
 #: So that the workers end together.
 _PARTS_PER_GPU = 12
 #: Besides warnings, the notes of workers that are passed on: those on GPUs, and those on the whole run.
@@ -39,48 +30,6 @@ _NOTED = ("init_cuda",)
 _LOOK_SECONDS = 0.1
 #: How long the end of a process that has hung up is waited for.
 _END_SECONDS = 0.5
-
-
-def options_of_workers(recipe: MappedReadsRecipe, options: Any) -> list[Any]:
-    """Return the options of a run, or those of a worker for each GPU if that pays.
-
-    Inputs that only one process can read, and runs that cannot take parts one by one, have one process for all GPUs.
-    """
-    if not may_be_there(options):
-        return [options]
-    numbers = device_numbers(options.cuda_dev_id)
-    numbers = list(range(n_devices_likely())) if numbers is None else numbers
-    can_have_parts = recipe.can_take_parts(options) and _can_be_planned(options)
-    if len(numbers) < 2 or not can_have_parts or not _can_be_opened_twice(options):
-        return [options]
-    bases = expected_bases(options)
-    if bases is not None:
-        numbers = numbers[: max(int(bases / BASES_PER_GPU), 1)]
-    elif options.gpu_use != "on":
-        return [options]
-    if len(numbers) == 1:
-        return [replace(options, cuda_dev_id=str(numbers[0]))]
-    share, left = divmod(options.threads, len(numbers))
-    return [
-        replace(options, cuda_dev_id=str(n), threads=max(share + (i < left), 1), gpu="on", disable_cuda=None)
-        for i, n in enumerate(numbers)
-    ]
-
-
-def _can_be_planned(options: Any) -> bool:
-    """Return whether no option excludes a plan."""
-    try:
-        replace(options, plan=options.plan or "parts", resume=False)
-    except UsageError:
-        return False
-    return True
-
-
-def _can_be_opened_twice(options: Any) -> bool:
-    """Return whether the inputs are files that several processes can read, none held in memory."""
-    if urls(options) or not os.path.isfile(options.bam) or getattr(options, "read_ids", None) == "-":
-        return False
-    return options.reads is None or os.path.exists(options.reads + SEQUENCE_SUFFIX)
 
 
 class GpuWorkers:

@@ -19,7 +19,7 @@ from f5py.io.remote import is_url
 from f5py.messages import console
 from f5py.options import declarations
 from f5py.options.declaration import Kind
-from f5py.options.part_commands import PartOptions, RunPartOptions
+from f5py.options.signal_commands import PartOptions, RunPartOptions
 from f5py.pipeline.inputs import open_alignments, with_local_inputs
 from f5py.runs.clusters.dask_cluster import Cluster, n_local_workers
 from f5py.runs.engines import work_on, work_on_here

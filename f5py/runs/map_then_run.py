@@ -16,8 +16,7 @@ from f5py.mapping import MapOptions, is_index, map_reads
 from f5py.messages import console
 from f5py.options.shared import MappingOptions
 from f5py.pipeline.inputs import READS_FOR_RUN_INFO, open_signals_of, with_local_inputs
-from f5py.runs.gpu_workers import options_of_workers
-from f5py.runs.recipe import MappedOptions, MappedReadsRecipe, TableCallback, run_whole
+from f5py.runs.recipe import MappedOptions, MappedReadsRecipe, TableCallback, options_of_workers, run_whole
 
 _WHO = "map"
 

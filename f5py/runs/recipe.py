@@ -6,28 +6,32 @@ independent of the command.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Generic, TypeVar
 
 from f5py.compute.alignment import AlignmentStage, begin_gpu
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.diagnosis import RunCounts
+from f5py.compute.gpu.device import may_be_there, n_devices_likely
+from f5py.compute.gpu.expected_work import expected_bases
 from f5py.compute.statistics import RunStatistics
-from f5py.errors import F5pyError, OutputFileError
+from f5py.errors import F5pyError, OutputFileError, UsageError
 from f5py.io.files.open_outputs import Outputs
 from f5py.jit.warm_up import warm_up
 from f5py.mapping import open_index_bases
 from f5py.messages import console
-from f5py.messages.strict import obeys_strict
-from f5py.options.shared import AlignmentOptions, MappedReadsOptions
+from f5py.messages.console import obeys_strict
+from f5py.options.input_names import SEQUENCE_SUFFIX
+from f5py.options.shared import AlignmentOptions, MappedReadsOptions, device_numbers
 from f5py.outputs.failed_reads import FailedReads
 from f5py.outputs.sink import Sink, Sinks
 from f5py.pipeline.flow import BatchLoader, process
-from f5py.pipeline.inputs import open_inputs, paths_of_inputs
+from f5py.pipeline.inputs import open_inputs, paths_of_inputs, urls
 from f5py.pipeline.loader import Loader
 from f5py.runs.compiled_stages import OF_SIGNALS, STAGES
 from f5py.runs.outcome import Outcome, RunContext
@@ -41,6 +45,8 @@ LoaderOfRun = TypeVar("LoaderOfRun", bound=BatchLoader)
 StageOfRun = TypeVar("StageOfRun", bound=AlignmentStage)
 #: Consumer of the rows of a table, as a pyarrow.Table.
 TableCallback = Callable[[Any], None]
+#: Another GPU is used for every so many bases: with fewer its start takes longer than it saves.
+BASES_PER_GPU = 400e6
 
 
 def run_whole(recipe: Recipe, options: Any, on_table: TableCallback | None = None) -> RunCounts:
@@ -293,3 +299,45 @@ def failed_reads(options: AlignmentOptions) -> Iterator[Sink]:
     """Yield the requested list of failed reads."""
     if options.failed_reads is not None:
         yield FailedReads(options.failed_reads, options)
+
+
+def options_of_workers(recipe: MappedReadsRecipe, options: Any) -> list[Any]:
+    """Return the options of a run, or those of a worker for each GPU if that pays.
+
+    Inputs that only one process can read, and runs that cannot take parts one by one, have one process for all GPUs.
+    """
+    if not may_be_there(options):
+        return [options]
+    numbers = device_numbers(options.cuda_dev_id)
+    numbers = list(range(n_devices_likely())) if numbers is None else numbers
+    can_have_parts = recipe.can_take_parts(options) and _can_be_planned(options)
+    if len(numbers) < 2 or not can_have_parts or not _can_be_opened_twice(options):
+        return [options]
+    bases = expected_bases(options)
+    if bases is not None:
+        numbers = numbers[: max(int(bases / BASES_PER_GPU), 1)]
+    elif options.gpu_use != "on":
+        return [options]
+    if len(numbers) == 1:
+        return [replace(options, cuda_dev_id=str(numbers[0]))]
+    share, left = divmod(options.threads, len(numbers))
+    return [
+        replace(options, cuda_dev_id=str(n), threads=max(share + (i < left), 1), gpu="on", disable_cuda=None)
+        for i, n in enumerate(numbers)
+    ]
+
+
+def _can_be_planned(options: Any) -> bool:
+    """Return whether no option excludes a plan."""
+    try:
+        replace(options, plan=options.plan or "parts", resume=False)
+    except UsageError:
+        return False
+    return True
+
+
+def _can_be_opened_twice(options: Any) -> bool:
+    """Return whether the inputs are files that several processes can read, none held in memory."""
+    if urls(options) or not os.path.isfile(options.bam) or getattr(options, "read_ids", None) == "-":
+        return False
+    return options.reads is None or os.path.exists(options.reads + SEQUENCE_SUFFIX)

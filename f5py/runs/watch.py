@@ -26,9 +26,9 @@ from f5py.io.files.signal_format import Kind
 from f5py.io.signals.run_folder import FinishedFiles, RunFolder
 from f5py.mapping import MapOptions, load_reference, map_reads
 from f5py.messages import console
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.options import declarations
-from f5py.options.part_commands import WatchOptions
+from f5py.options.signal_commands import WatchOptions
 from f5py.pipeline.inputs import urls
 from f5py.runs.finish import PlannedPart, join_parts
 from f5py.runs.in_parts import as_one_run

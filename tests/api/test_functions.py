@@ -22,7 +22,7 @@ import pytest
 import f5py
 from f5py.api.call import FUNCTIONS
 from f5py.cli.commands import COMMANDS
-from f5py.cli.doors import DOORS
+from f5py.cli.options import DOORS
 from f5py.errors import InputFileError, OutputFileError
 from f5py.options import declarations
 

@@ -9,9 +9,7 @@ import pytest
 
 from f5py.cli import f5py
 from f5py.cli.commands import COMMANDS
-from f5py.cli.doors import options_of
-from f5py.cli.options import OptionsCommand
-from f5py.cli.words import COMMON
+from f5py.cli.options import COMMON, OptionsCommand, options_of
 from f5py.errors import UsageError
 from f5py.messages import console
 from f5py.options import cores, declarations

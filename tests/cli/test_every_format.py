@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from f5py.cli.commands import COMMANDS
-from f5py.cli.doors import options_of
+from f5py.cli.options import options_of
 from f5py.commands import train
 from f5py.io.signals.source import CALIBRATION
 from f5py.options import Kind, declarations

@@ -17,7 +17,7 @@ from f5py.compute.gpu import selection
 from f5py.compute.gpu.results.site_scores import GpuSites
 from f5py.io.signals.slow5.reader import PackedSignals
 from f5py.pipeline import inputs
-from f5py.runs import gpu_workers, map_then_run
+from f5py.runs import map_then_run, recipe
 
 from ..made_data import N_READS, ReadSet, last_of_each, rows_by_read, run_command, run_main
 
@@ -27,7 +27,7 @@ def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     """Return a function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(backend_module, "_SMALL_RATIO", 0.0)
     monkeypatch.setattr(opening, "is_starting", _wait_for_starts)
-    monkeypatch.setattr(gpu_workers, "may_be_there", lambda _: False)  # other processes would not have what is played
+    monkeypatch.setattr(recipe, "may_be_there", lambda _: False)  # other processes would not have what is played
 
     def set_up(**variables: object) -> None:
         played_machine(**variables)

@@ -9,8 +9,7 @@ import pytest
 
 import f5py
 from f5py.cli.commands import COMMANDS
-from f5py.cli.doors import options_of
-from f5py.cli.words import expand
+from f5py.cli.options import expand, options_of
 from f5py.errors import UsageError
 from f5py.options import Kind, Option, declarations
 

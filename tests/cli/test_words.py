@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from f5py.cli.words import expand
+from f5py.cli.options import expand
 from f5py.errors import UsageError
 from f5py.options import declarations
 from f5py.options.signal_commands import CallOptions, EventalignOptions

@@ -9,10 +9,9 @@ import pytest
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import chemistry_of
 from f5py.compute.methylation import MethylationStage
-from f5py.compute.provenance import metadata_in_common
+from f5py.compute.provenance import _ONLY_WITH, _WORDS_ARE_VALUES, effective, in_words, metadata_in_common
 from f5py.options import declarations
 from f5py.options.declaration import Group, Kind
-from f5py.options.effective import _ONLY_WITH, _WORDS_ARE_VALUES, effective, in_words
 from f5py.options.signal_commands import CallOptions, EventalignOptions, ResquiggleOptions
 
 INPUTS = {"bam": "b", "genome": "g"}

@@ -15,8 +15,8 @@ from f5py.commands.call_methylation import CALL_METHYLATION
 from f5py.commands.eventalign import EVENTALIGN
 from f5py.compute.gpu import device as opening
 from f5py.options.signal_commands import CallOptions, EventalignOptions
-from f5py.runs import gpu_workers, map_then_run
-from f5py.runs.gpu_workers import GpuWorkers, options_of_workers
+from f5py.runs import map_then_run, recipe
+from f5py.runs.gpu_workers import GpuWorkers
 from f5py.runs.parts.resume import unfinished_folder
 
 from ..made_data import ReadSet, run_command, run_main
@@ -155,15 +155,15 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> Callable[[int, float | None], No
     def have(n: int, bases: float | None = 1e12) -> None:
         monkeypatch.setattr(opening, "is_present", lambda: n > 0)
         monkeypatch.setattr(opening.importlib.util, "find_spec", lambda name: name)
-        monkeypatch.setattr(gpu_workers, "n_devices_likely", lambda: n)
-        monkeypatch.setattr(gpu_workers, "expected_bases", lambda options: bases)
+        monkeypatch.setattr(recipe, "n_devices_likely", lambda: n)
+        monkeypatch.setattr(recipe, "expected_bases", lambda options: bases)
 
     return have
 
 
 def _chosen(made: ReadSet, **options: Any) -> list[tuple[str, int, str | None]]:
     given = {"bam": str(made.bam), "genome": str(made.genome), "reads": str(made.reads), "threads": 7}
-    found = options_of_workers(CALL_METHYLATION, CallOptions(**{**given, **options}))
+    found = recipe.options_of_workers(CALL_METHYLATION, CallOptions(**{**given, **options}))
     return [(one.cuda_dev_id, one.threads, one.gpu) for one in found]
 
 
@@ -173,7 +173,7 @@ def test_each_gpu_gets_a_process_and_its_share_of_the_threads(made: ReadSet, mac
     assert _chosen(made, cuda_dev_id="0,2") == [("0", 4, "on"), ("2", 3, "on")]
     assert _chosen(made, cuda_dev_id="2,0,1", threads=1) == [("2", 1, "on"), ("0", 1, "on"), ("1", 1, "on")]
     given = EventalignOptions(bam=str(made.bam), genome=str(made.genome), cuda_dev_id="all", disable_cuda=False)
-    assert [one.gpu_use for one in options_of_workers(EVENTALIGN, given)] == ["on"] * 3
+    assert [one.gpu_use for one in recipe.options_of_workers(EVENTALIGN, given)] == ["on"] * 3
 
 
 @pytest.mark.parametrize(("bases", "n"), [(308e6, 1), (925e6, 2), (3e9, 3)])

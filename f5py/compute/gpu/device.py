@@ -17,7 +17,7 @@ from f5py.compute.gpu.arena import reclaimable_memory
 from f5py.compute.gpu.placement import Backend
 from f5py.errors import F5pyError, pip_install
 from f5py.messages import console
-from f5py.options.gpu import GpuOptions, device_numbers
+from f5py.options.shared import GpuOptions, device_numbers
 
 _PIP = f"{pip_install('cuda12')}, or 13 for both, as nvidia-smi says"
 NO_CUPY = f"cupy is not installed ({_PIP})"
@@ -155,6 +155,23 @@ def is_starting() -> bool:
 def may_be_there(options: GpuOptions) -> bool:
     """Return whether GPUs are allowed and seem present, without loading their libraries."""
     return options.gpu_use != "off" and is_present() and importlib.util.find_spec("cupy") is not None
+
+
+def may_use_gpus(use: str) -> bool:
+    """Return whether ``--gpu`` allows GPUs and CuPy is installed; report a missing one."""
+    if use == "off":
+        return False
+    if importlib.util.find_spec("cupy") is None:
+        if use == "on" or is_present():
+            report_unavailable(NoGpuError(NO_CUPY), use == "on")
+        return False
+    return True
+
+
+def report_unavailable(problem: Exception, is_asked_for: bool) -> None:
+    """Report why a GPU is not used; a missing one is a warning only if requested."""
+    say = console.info if isinstance(problem, NoGpuError) and not is_asked_for else console.warning
+    say(WHO, f"no GPU is used: {remedy(problem)}; the CPU threads compute all")
 
 
 def load_early(options: GpuOptions, is_wanted: Callable[[], bool]) -> bool:

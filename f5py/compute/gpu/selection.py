@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import threading
 import time
@@ -11,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from f5py.compute.gpu.device import NO_CUPY, START_THREAD, WHO, DeviceBackend, NoGpuError, close_gpu, is_present, remedy
+from f5py.compute.gpu.device import START_THREAD, WHO, DeviceBackend, close_gpu, report_unavailable
 from f5py.compute.gpu.placement import Backend
 from f5py.messages import console
 
@@ -73,23 +72,6 @@ class _Lane:
         self.n_under_way -= 1
         rate = seconds / max(ahead + samples, 1)
         self.rate = rate if self.rate is None else self.rate + _WEIGHT * (rate - self.rate)
-
-
-def may_use_gpus(use: str) -> bool:
-    """Return whether ``--gpu`` allows GPUs and CuPy is installed; report a missing one."""
-    if use == "off":
-        return False
-    if importlib.util.find_spec("cupy") is None:
-        if use == "on" or is_present():
-            report_unavailable(NoGpuError(NO_CUPY), use == "on")
-        return False
-    return True
-
-
-def report_unavailable(problem: Exception, is_asked_for: bool) -> None:
-    """Report why a GPU is not used; a missing one is a warning only if requested."""
-    say = console.info if isinstance(problem, NoGpuError) and not is_asked_for else console.warning
-    say(WHO, f"no GPU is used: {remedy(problem)}; the CPU threads compute all")
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from f5py.io.arrow.parquet_text import ParquetText
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, GZIP_MAGIC, HEADER_START, is_bgzf
 from f5py.io.bytes.byte_pieces import BytePieces
 from f5py.io.bytes.file_state import FileState
-from f5py.messages.strict import NO_LAST_LINE_END, input_warning
+from f5py.messages.console import NO_LAST_LINE_END, input_warning
 
 _BZIP2_MAGIC, _XZ_MAGIC, _ZSTD_MAGIC = b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd"
 #: Written by some editors before UTF-8.

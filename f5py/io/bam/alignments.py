@@ -26,7 +26,7 @@ from f5py.io.bytes.file_state import FileState, changed_file_error
 from f5py.io.bytes.watched_pipe import WatchedPipe
 from f5py.io.reads.read_list import ReadList
 from f5py.io.remote import ranged_file
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:

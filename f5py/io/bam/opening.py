@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from f5py.io.bam.bam_index import find_index
 from f5py.io.bytes.bgzf_blocks import GZIP_MAGIC, MAX_BLOCK, is_bgzf
 from f5py.io.bytes.watched_pipe import WatchedPipe
-from f5py.messages.strict import NO_LAST_LINE_END, input_warning
+from f5py.messages.console import NO_LAST_LINE_END, input_warning
 
 if TYPE_CHECKING:
     import pysam

@@ -19,7 +19,7 @@ from f5py.errors import InputFileError, blamed_on
 from f5py.io.files.mapped_file import MappedFile
 from f5py.io.remote import is_url
 from f5py.messages import console
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.options.input_names import FAI_SUFFIX, READDB_SUFFIX
 
 #: Name that stands for all reads, as in nanopolish.

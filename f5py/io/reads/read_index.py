@@ -15,7 +15,7 @@ from f5py.core.names import Names
 from f5py.errors import InputFileError
 from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MemoryText
 from f5py.io.remote import is_url
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, SEQUENCE_SUFFIX
 from f5py.threads.pool import WorkerPool
 

@@ -11,7 +11,7 @@ from f5py.core.names import Names
 from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import display_name, open_bytes
 from f5py.io.reads.indexed_fasta import FastaIndex
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 
 
 class ReadList:

@@ -26,7 +26,7 @@ from f5py.io.reads.indexed_fasta import (
 from f5py.io.reads.reference_errors import explain_reference_error
 from f5py.jit.cache_folder import cache_folder
 from f5py.messages import console
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.options.cores import usable_cores
 from f5py.threads.pool import WorkerPool
 

@@ -17,8 +17,8 @@ from f5py.io.files.atomic_write import AtomicFile, temporary_name
 from f5py.io.reads.read_files import ALL_READS
 from f5py.io.sequences.read_block_writer import ReadBlockWriter
 from f5py.io.sequences.read_records import Sequences, sequence_batches
+from f5py.messages.console import input_warning
 from f5py.messages.progress import progress
-from f5py.messages.strict import input_warning
 from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX
 from f5py.threads.pool import WorkerPool
 

@@ -22,7 +22,7 @@ from f5py.io.bam.record_layout import LONGEST_NAME
 from f5py.io.bytes.file_state import FileState
 from f5py.io.reads.read_index import ReadIndex, reads_in_memory
 from f5py.messages import console
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.text.encoding import undecoded
 
 #: BAM records, their offsets, and their number.

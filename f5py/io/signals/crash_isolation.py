@@ -16,7 +16,7 @@ from f5py.io.files.signal_format import Kind
 from f5py.io.signals.helper_process import CPU_SECONDS
 from f5py.io.signals.processes import ParallelSource, ReaderDiedError
 from f5py.io.signals.source import FIELDS, FileReader, IndexedSource, SignalBlock, merge_blocks, paths_of
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 
 #: Faulty reads after which a file is blocked.
 _MOST_DEADLY_READS = 3

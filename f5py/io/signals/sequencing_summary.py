@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import open_bytes
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 
 #: Limit of reads per file when too few files agree.
 _USUAL_READS_PER_FILE = 4000

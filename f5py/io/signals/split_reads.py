@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.io.signals.source import SignalBlock, SignalSource
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.threads.pool import CallingThread
 
 #: The tag sp is missing.

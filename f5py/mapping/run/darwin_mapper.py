@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.device import DeviceBackend, open_device, open_gpus
+from f5py.compute.gpu.device import DeviceBackend, may_use_gpus, open_device, open_gpus
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork, may_use_gpus
+from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork
 from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.darwin.darwin_hits import best_of_pairs, best_of_reads, hits_of, is_good
 from f5py.mapping.darwin.darwin_settings import darwin_integers
@@ -19,7 +19,7 @@ from f5py.mapping.darwin.extensions import N_CANDIDATE, N_RESULT, READ, Extensio
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.settings import MapSettings, Parameters, parameters
-from f5py.options.gpu import GpuOptions, device_numbers
+from f5py.options.shared import GpuOptions, device_numbers
 from f5py.threads.pool import WorkerPool
 
 

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.device import DeviceBackend, load_early, open_device, open_gpus
+from f5py.compute.gpu.device import DeviceBackend, load_early, may_use_gpus, open_device, open_gpus
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork, may_use_gpus
+from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
@@ -22,7 +22,7 @@ from f5py.mapping.mem.fm_index import FmIndex
 from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
 from f5py.mapping.settings import AVA, SPLICED, MapSettings, Parameters, parameters
 from f5py.messages import console
-from f5py.options.gpu import GpuOptions, device_numbers
+from f5py.options.shared import GpuOptions, device_numbers
 from f5py.threads.pool import WorkerPool
 
 #: Batches that the CPU threads map at a time while a GPU is started. With more, that takes longer, and those that the

@@ -31,9 +31,8 @@ from f5py.io.files.open_below import check_own_folder, is_folder, read_below
 from f5py.messages import console
 from f5py.options import Option, declarations
 from f5py.options.declaration import Kind
-from f5py.options.part_commands import MOST_PARTS
 from f5py.options.shared import AlignmentOptions
-from f5py.options.signal_commands import CallOptions, EventalignOptions, ResquiggleOptions
+from f5py.options.signal_commands import MOST_PARTS, CallOptions, EventalignOptions, ResquiggleOptions
 from f5py.runs.parts.fingerprint import check_unchanged, fingerprints
 from f5py.runs.parts.text_chain import CHAINS, Extent
 

@@ -17,7 +17,7 @@ import pytest
 import f5py
 from f5py.cli import commands
 from f5py.cli.commands import Command
-from f5py.cli.doors import DOORS, options_of
+from f5py.cli.options import DOORS, options_of
 from f5py.errors import F5pyError
 from f5py.options import declarations
 from f5py.options.declaration import Group, Kind, Option

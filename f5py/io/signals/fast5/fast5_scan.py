@@ -13,7 +13,7 @@ from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, answer_eac
 from f5py.io.signals.scan_journal import Found, ScanJournal
 from f5py.io.signals.search import list_files
 from f5py.messages import console
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 
 #: Files per request; few, for quick interrupts.
 _MOST_FILES_PER_CHUNK = 64

@@ -16,7 +16,7 @@ from f5py.io.signals.lru_cache import LruCache, close_file, most_open, reraise_s
 from f5py.io.signals.pod5.uuids import keys_of_names, names_of_keys
 from f5py.io.signals.search import list_files
 from f5py.io.signals.source import NO_FILE, BlockBuilder, FileReader, FileSource, Room, SignalBlock, UnreadableError
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 
 if TYPE_CHECKING:
     from f5py.io.signals.pod5._pod5_file import Pod5File, ReadEntries, StoredRead

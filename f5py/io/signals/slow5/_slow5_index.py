@@ -20,7 +20,7 @@ from f5py.io.remote import fetch_ranges
 from f5py.io.signals.slow5._slow5_functions import CodecFunctions, functions
 from f5py.io.signals.slow5._slow5_numba import CANNOT_DECOMPRESS, CANNOT_READ, GOOD, NOT_FOUND, SHORTER
 from f5py.messages import console
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.threads.pool import WorkerPool
 
 SUFFIX = ".idx"

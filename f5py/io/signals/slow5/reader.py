@@ -21,7 +21,7 @@ from f5py.errors import SignalError
 from f5py.io.files.signal_format import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
 from f5py.io.remote import ranged_file
 from f5py.io.signals.source import FIELDS, PackedSignals, SignalBlock, SignalSource
-from f5py.messages.strict import input_warning
+from f5py.messages.console import input_warning
 from f5py.threads.pool import BorrowedPool, WorkerPool
 
 if TYPE_CHECKING:
