@@ -154,6 +154,7 @@ class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions, tota
     pod5: Paths | None
     fast5: Paths | None
     output: File | None
+    report: Files | None
     by: Literal["position", "kmer"]
     min_coverage: int
     window: Region | Iterable[Region] | None

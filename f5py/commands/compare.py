@@ -11,7 +11,7 @@ from f5py.comparison.samples import compare_samples
 from f5py.errors import F5pyError, UsageError
 from f5py.io.arrow.arrow import import_arrow
 from f5py.io.arrow.table_file import write_table
-from f5py.io.arrow.text_input import check_read_once, size_of
+from f5py.io.arrow.text_input import check_read_once, display_name, size_of
 from f5py.io.files.output import display_output
 from f5py.io.output_checks import check_outputs
 from f5py.messages import console
@@ -21,6 +21,8 @@ from f5py.options.declaration import declarations
 from f5py.options.output_names import is_alignments, kind_among
 from f5py.options.shared import LimitOptions
 from f5py.options.signal_commands import CompareOptions, EventalignOptions
+from f5py.reports.charts import check_can_draw, report_kind
+from f5py.reports.comparison_report import write_comparison
 from f5py.threads.pool import WorkerPool
 
 _OF_READS = ("reads", "slow5", "pod5", "fast5")
@@ -53,6 +55,7 @@ def run(options: CompareOptions) -> Any:
             "--min-coverage"
         )
     write_table(table, options.output, options.threads)
+    write_comparison(options.report, (display_name(options.a), display_name(options.b)), columns)
     least = columns["KS_intensity_qvalue"].min()
     console.result(
         "compare",
@@ -77,6 +80,7 @@ def _check(options: CompareOptions) -> None:
             raise UsageError(f"--{name}: give it once for both samples, or twice, for A and for B")
     check_read_once([options.a, options.b])
     check_outputs(options)
+    check_can_draw([report_kind(path) for path in options.report])
     kind_among(options.output, "a table is written", ("tsv", "csv", "parquet"))
 
 

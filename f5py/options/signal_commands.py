@@ -423,6 +423,10 @@ class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions):
     output: str = output_file(
         help="Output table: Parquet if the name ends in .parquet, else text, compressed (bgzip) if it ends in "
         ".gz.")  # fmt: skip
+    report: tuple[str, ...] = option("--report", "--plot", kind=Kind.FILE, group=Group.OUTPUT, repeated=True,
+        default=(), see="usage/f5py-compare.md#the-picture",
+        help="Draw the levels of both samples against each other with the most different places marked: a picture "
+        "(.png, .svg, .pdf), a page (.html) or the figures (.json). Repeatable.")  # fmt: skip
     by: str = option("--by", group=Group.OUTPUT, choices=("position", "kmer"), default="position",
         help="Compare every position and strand of the reference, or every k-mer.")  # fmt: skip
     min_coverage: int = option("--min-coverage", group=Group.SELECTION, default=10, at_least=1,

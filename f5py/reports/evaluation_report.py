@@ -1,4 +1,4 @@
-"""Reports of `f5py summary` and `validate`: text, JSON, a page or a figure."""
+"""Reports of `f5py summary`, `validate` and `compare`: text, JSON, a page or a figure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from f5py.io.files.complete_file import complete_output
 from f5py.io.output_checks import check_outputs
 from f5py.options.table_commands import EvaluationOptions
-from f5py.reports.charts import Chart, check_can_draw, report_kind, write_charts
+from f5py.reports.charts import Chart, Scatter, check_can_draw, report_kind, write_charts
 from f5py.reports.html_report import page, section
 
 #: Gap between columns of a table.
@@ -29,8 +29,16 @@ def write_reports(
     options: EvaluationOptions, title: str, lines: Sequence[str], data: dict[str, Any], charts: Sequence[Chart]
 ) -> None:
     """Write the text, and every report in the format of its name."""
-    text = "\n".join(lines) + "\n"
-    for path in options.report:
+    write_report_files(options.report, title, lines, data, charts)
+    with complete_output(options.output) as out:
+        out.write(("\n".join(lines) + "\n").encode())
+
+
+def write_report_files(
+    paths: Sequence[str], title: str, lines: Sequence[str], data: dict[str, Any], charts: Sequence[Chart | Scatter]
+) -> None:
+    """Write reports, each in the format of its name."""
+    for path in paths:
         kind = report_kind(path)
         with complete_output(path) as file:
             if kind == "json":
@@ -40,19 +48,17 @@ def write_reports(
                 blocks = [
                     f"<h1>{escape(title)}</h1>",
                     f'<div class="grid">{drawn}</div>',
-                    f'<div class="grid">{section("Figures", _paragraphs(text))}</div>',
+                    f'<div class="grid">{section("Figures", _paragraphs(lines))}</div>',
                 ]
                 file.write(page(title, blocks).encode())
             else:
                 write_charts(charts, file, kind, title)
-    with complete_output(options.output) as out:
-        out.write(text.encode())
 
 
-def _paragraphs(text: str) -> str:
+def _paragraphs(lines: Sequence[str]) -> str:
     """Format tables, which are scrolled, and sentences, which are wrapped."""
-    groups = groupby(text.splitlines(), lambda line: line and ("columns" if _COLUMNS.search(line) else "lines"))
-    return "".join(f'<pre class="{kind}">{escape(chr(10).join(lines))}</pre>' for kind, lines in groups if kind)
+    groups = groupby(lines, lambda line: line and ("columns" if _COLUMNS.search(line) else "lines"))
+    return "".join(f'<pre class="{kind}">{escape(chr(10).join(some))}</pre>' for kind, some in groups if kind)
 
 
 def percent(value: float | None) -> str:

@@ -21,6 +21,8 @@ IDEAL = "ideal"
 _LONGEST = 20
 #: Most visible points of a line; more only have tooltips.
 _MOST_POINTS = 40
+#: Points of a scatter that differ by less, in pixels, are drawn once.
+_POINT_GRID = 2
 
 
 def bar_chart(
@@ -101,12 +103,50 @@ def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], across
         ]
     ticks = [(_x(one, least, most), text) for one, text in across.ticks(least, most)]
     drawn = _framed("".join(parts), ticks, (low, high), across.name, axis)
-    if len(series) < 2:
-        return drawn
-    keys = "".join(
-        f'<span><i class="k{which}"></i>{escape(name)}</span>' for which, name in zip(classes, series, strict=True)
-    )
-    return f'{drawn}<p class="keys">{keys}</p>'
+    return drawn if len(series) < 2 else drawn + _keys(classes, list(series))
+
+
+def scatter_chart(
+    points: Mapping[str, Sequence[tuple[float, float]]], marked: Sequence[tuple[float, float, str]],
+    across: Axis, axis: Axis,
+) -> str:  # fmt: skip
+    """Draw points of several series, a line of equal values, and a legend; marked ones have numbers and tooltips."""
+    every = [value for one in points.values() for point in one for value in point]
+    low, high = across.limits(every)
+    diagonal = " ".join(f"{_x(one, low, high):.1f},{_y(one, low, high):.1f}" for one in (low, high))
+    parts = [f'<polyline class="l-ideal" points="{diagonal}"/>']
+    for which, series in enumerate(points.values()):
+        cells = {
+            tuple(round(one / _POINT_GRID) for one in (_x(x, low, high), _y(y, low, high)))
+            for x, y in series
+            if isfinite(x) and isfinite(y)
+        }
+        parts += [f'<circle class="s{which}" cx="{x * _POINT_GRID}" cy="{y * _POINT_GRID}" r="1.2"/>'
+                  for x, y in sorted(cells)]  # fmt: skip
+    sides = sides_of_labels([mark[:2] for mark in marked], (high - low) / 15)
+    for i, ((x, y, title), (across_side, up_side)) in enumerate(zip(marked, sides, strict=True)):
+        right, down = _x(x, low, high), _y(y, low, high)
+        parts.append(
+            f'<g><title>{escape(title)}</title><circle class="mark" cx="{right:.1f}" cy="{down:.1f}" r="3.5"/>'
+            f'<text x="{right + 5 * across_side:.1f}" y="{down + 4 - 8 * up_side:.1f}" '
+            f'text-anchor="{"start" if across_side > 0 else "end"}">{i + 1}</text></g>'
+        )
+    ticks = [(_x(one, low, high), text) for one, text in across.ticks(low, high)]
+    keys = _keys([str(i) for i in range(len(points))], list(points))
+    return _framed("".join(parts), ticks, (low, high), across.name, axis) + keys
+
+
+def sides_of_labels(points: Sequence[tuple[float, float]], near: float) -> list[tuple[int, int]]:
+    """Choose the sides of points for their labels, others for points near earlier ones: right or left, up or down."""
+    sides = ((1, 1), (-1, 1), (1, -1), (-1, -1))
+    n_near = [sum(abs(x - u) < near and abs(y - v) < near for u, v in points[:i]) for i, (x, y) in enumerate(points)]
+    return [sides[n % len(sides)] for n in n_near]
+
+
+def _keys(classes: Sequence[str], names: Sequence[str]) -> str:
+    """Make a legend."""
+    spans = (f'<span><i class="k{which}"></i>{escape(name)}</span>' for which, name in zip(classes, names, strict=True))
+    return f'<p class="keys">{"".join(spans)}</p>'
 
 
 def _with_room(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:

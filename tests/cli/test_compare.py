@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
+import xml.etree.ElementTree as ET
 from pathlib import Path
 
 import numpy as np
@@ -198,6 +201,44 @@ def test_by_kmer(folder: Path):
     assert {reverse_complement(kmer) for kmer in kmers} & kmers
 
 
+@pytest.mark.parametrize("by", ["position", "kmer"])
+def test_picture_marks_the_most_different_places(folder: Path, tmp_path: Path, by: str):
+    reports = [tmp_path / f"x.{kind}" for kind in ("json", "html", "svg", "png")]
+    found = compared(folder, folder / "a.tsv", folder / "b.tsv", min_coverage=8, by=by, report=reports)
+    data = json.loads(reports[0].read_text())
+    assert data["compared"] == len(found)
+    assert data["significant"] == (found["KS_intensity_qvalue"] < 0.01).sum() > 10
+    ordered = found.sort_values(["KS_intensity_pvalue", "KS_intensity_statistic"], ascending=[True, False])
+    if by == "position":
+        kept: list = []
+        for row in ordered.itertuples():
+            if all((row.strand != one.strand) | (abs(row.position - one.position) >= 6) for one in kept):
+                kept.append(row)
+        expected = [f"{row.contig}:{row.position + 1:,} {row.strand} {row.kmer}" for row in kept[:10]]
+    else:
+        expected = ordered["kmer"].tolist()[:10]
+    assert [one["name"] for one in data["top"]] == expected
+    page = reports[1].read_text()
+    for name, one in zip(expected, data["top"], strict=True):
+        assert f"<title>{name}, q {one['KS_intensity_qvalue']:.2g}</title>" in page
+    assert page.count('<circle class="mark"') == 10
+    n_points = [len(re.findall(f'<circle class="s{i}"', page)) for i in (0, 1)]
+    assert 10 < n_points[1] <= data["significant"]
+    assert n_points[0] <= len(found) - data["significant"]
+    assert ET.parse(reports[2]).getroot().tag.endswith("svg")
+    assert reports[3].read_bytes().startswith(b"\x89PNG")
+    again = tmp_path / "again.svg"
+    compared(folder, folder / "a.tsv", folder / "b.tsv", min_coverage=8, by=by, report=again)
+    assert again.read_bytes() == reports[2].read_bytes()
+
+
+def test_picture_of_samples_that_do_not_differ(folder: Path, tmp_path: Path):
+    reports = [tmp_path / f"x.{kind}" for kind in ("json", "html", "png")]
+    compared(folder, folder / "a.few.tsv", folder / "a.few.tsv", min_coverage=1, report=reports)
+    assert json.loads(reports[0].read_text())["significant"] == 0
+    assert '<circle class="s1"' not in reports[1].read_text()
+
+
 def test_wrong_use(folder: Path, tmp_path: Path):
     a, b = folder / "a.tsv", folder / "b.tsv"
     bam = folder / "a" / "reads.bam"
@@ -211,6 +252,8 @@ def test_wrong_use(folder: Path, tmp_path: Path):
         (UsageError, "only once", ("-", "-"), {}),
         (UsageError, "twice, for A and for B", (bam, b), {"genome": "x.fa", "slow5": ["a", "b", "c"]}),
         (UsageError, "Parquet is compressed already", (a, b), {"output": tmp_path / "out.parquet.gz"}),
+        (UsageError, "--report x.gif: does not end in", (a, b), {"report": "x.gif"}),
+        (UsageError, "give two names", (a, b), {"report": tmp_path / "out.tsv"}),
         (InputFileError, "has no column reference_kmer", (tmp_path / "other.tsv", b), {}),
         (InputFileError, r"cut\.tsv: CSV parse error: Expected 13 columns, got 2", (tmp_path / "cut.tsv", b), {}),
         (InputFileError, r"cut\.parquet: damaged or no Parquet table", (tmp_path / "cut.parquet", b), {}),
