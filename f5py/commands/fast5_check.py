@@ -35,8 +35,9 @@ def run(options: CheckOptions) -> tuple[int, int]:
     n_usable = 0
     with ExitStack() as files:
         reads = files.enter_context(ReadIndex.open(options.reads))
-        named = options.slow5, options.pod5, options.fast5
-        signals = open_signals(options.reads, *named, n_processes=options.iop, n_threads=options.threads)
+        signals = open_signals(
+            options.reads, **options.signal_paths, n_processes=options.iop, n_threads=options.threads
+        )
         files.callback(signals.close)
         out = files.enter_context(open_table(options.output))
         out.write(_HEADER)

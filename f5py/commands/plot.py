@@ -234,7 +234,7 @@ def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
 
 def _open_signals(options: PlotOptions, files: ExitStack, *others: str) -> tuple[SignalSource, Chemistry]:
     """Open the signals, and decide on the chemistry by the metadata of the read, or else of other reads."""
-    signals = open_signals(options.reads or None, options.slow5, options.pod5, options.fast5)
+    signals = open_signals(options.reads or None, **options.signal_paths)
     files.callback(signals.close)
     run_info = signals.run_info([options.read, *others])
     return signals, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)

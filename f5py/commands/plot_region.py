@@ -23,6 +23,7 @@ from f5py.io.output_checks import check_outputs
 from f5py.io.reads.read_list import ReadList
 from f5py.messages import console
 from f5py.options.plot_commands import PlotRegionOptions
+from f5py.options.shared import SIGNALS
 from f5py.options.signal_commands import EventalignOptions
 from f5py.pipeline.inputs import open_inputs
 from f5py.plotting import format_of
@@ -44,7 +45,7 @@ _PAGE_HEIGHT = 640
 #: Most bases of a picture of signals.
 _MOST_SIGNAL_BASES = 1000
 #: Options of the alignment of signals.
-_OF_SIGNALS = ("reads", "slow5", "pod5", "fast5", "pore", "rna", "kmer_model")
+_OF_SIGNALS = ("reads", *SIGNALS, "pore", "rna", "kmer_model")
 
 
 def run(options: PlotRegionOptions) -> None:

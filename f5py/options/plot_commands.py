@@ -8,6 +8,7 @@ from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, o
 from f5py.options.input_names import BESIDE_READS
 from f5py.options.shared import (
     CALL_THRESHOLD,
+    SIGNALS,
     LimitOptions,
     ModelOptions,
     RnaOptions,
@@ -121,6 +122,6 @@ class PlotRegionOptions(RnaOptions, ModelOptions, SignalOptions, Options):
         of_calls = ("genes", "code", "min_coverage", "smooth", "read_order")
         yield from self.not_with(self.given("signals"), *of_calls, advice="it is for calls of methylation")
         if self.signals is None:
-            yield from self.only_with("--signals", "reads", "slow5", "pod5", "fast5", "pore", "kmer_model", "rna")
+            yield from self.only_with("--signals", "reads", *SIGNALS, "pore", "kmer_model", "rna")
         elif self.genome is None:
             yield from self.only_with("--genome", "signals", advice="the signals are drawn over its bases")

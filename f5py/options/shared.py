@@ -12,6 +12,7 @@ from f5py.options.declaration import (
     Group,
     Kind,
     Options,
+    declarations,
     flag,
     option,
     options_class,
@@ -175,6 +176,15 @@ class SignalOptions(Options):
         default=(), see="usage/common.md#signals", brief="Signals: fast5, file or folder",
         help="Signals in a fast5 file or a folder of fast5 files, which is searched at the start of the run. "
         "Repeatable.")  # fmt: skip
+
+    @property
+    def signal_paths(self) -> dict[str, Any]:
+        """Files and folders of signals by the option that names them."""
+        return {name: getattr(self, name) for name in SIGNALS}
+
+
+#: Options that name signals; each is also the name of its format.
+SIGNALS = tuple(declarations(SignalOptions))
 
 
 @options_class

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import chain
 from typing import Any, TypeVar
 
 from f5py.compute.chemistry import Chemistry, chemistry_of
@@ -40,12 +41,7 @@ READS_FOR_RUN_INFO = 16
 def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSource:
     """Open the signals, to be closed by `inputs`."""
     signals = open_signals(
-        options.reads,
-        options.slow5,
-        options.pod5,
-        options.fast5,
-        **_how_to_read(options),
-        n_at_once=batches_ahead(options),
+        options.reads, **options.signal_paths, **_how_to_read(options), n_at_once=batches_ahead(options)
     )
     inputs.callback(signals.close)
     return signals
@@ -200,7 +196,7 @@ def open_reads(
     options: MappedReadsOptions | PlotOptions, alignments: AlignmentFile, n_threads: int = 1
 ) -> ReadIndex | RecordReads:
     """Open the source of the reads' bases: an index, a file held in memory, or the alignments."""
-    names_signals = options.slow5 or options.pod5 or options.fast5
+    names_signals = any(options.signal_paths.values())
     if not options.reads:
         if not names_signals:
             raise UsageError(
@@ -228,6 +224,6 @@ def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[st
     """Return the paths of all input files and their indices."""
     indices = [] if options.reads is None else [f"{options.reads}{suffix}" for suffix in BESIDE_READS]
     return [
-        options.reads, options.bam, options.genome, *options.slow5, *options.pod5, *options.fast5, options.kmer_model,
+        options.reads, options.bam, options.genome, *chain(*options.signal_paths.values()), options.kmer_model,
         *options.window, getattr(options, "read_ids", None), *indices, f"{options.genome}.fai", *others,
     ]  # fmt: skip

@@ -19,6 +19,7 @@ from f5py.io.remote import is_url
 from f5py.messages import console
 from f5py.options import declarations
 from f5py.options.declaration import Kind
+from f5py.options.shared import SIGNALS
 from f5py.options.signal_commands import PartOptions, RunPartOptions
 from f5py.pipeline.inputs import open_alignments, with_local_inputs
 from f5py.runs.clusters.dask_cluster import Cluster, n_local_workers
@@ -126,7 +127,7 @@ def make_plan(recipe: MappedReadsRecipe, options: Any, folder: str, n_parts: int
     """Divide the alignments, and write the plan."""
     with ExitStack() as files:
         # the others are not needed for a plan
-        local = with_local_inputs(replace(options, reads=None, slow5=(), pod5=(), fast5=()), files)
+        local = with_local_inputs(replace(options, reads=None, **dict.fromkeys(SIGNALS, ())), files)
         alignments = open_alignments(local)
         files.callback(alignments.close)
         windows = Windows.parse(options.window, alignments.contigs) if options.window else None

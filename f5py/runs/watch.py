@@ -28,6 +28,7 @@ from f5py.mapping import MapOptions, load_reference, map_reads
 from f5py.messages import console
 from f5py.messages.console import input_warning
 from f5py.options import declarations
+from f5py.options.shared import SIGNALS
 from f5py.options.signal_commands import WatchOptions
 from f5py.pipeline.inputs import urls
 from f5py.runs.finish import PlannedPart, join_parts
@@ -276,13 +277,13 @@ class _Watch:
 
     @property
     def _has_own_signals(self) -> bool:
-        return bool(self._options.pod5 or self._options.slow5 or self._options.fast5)
+        return any(self._options.signal_paths.values())
 
     def _signals(self) -> dict[str, Any]:
         """Return the options for the signals."""
         if self._has_own_signals:
             return {}
-        folders = [self._folder / _SIGNALS / kind for kind in ("pod5", "fast5", "slow5")]
+        folders = [self._folder / _SIGNALS / kind for kind in SIGNALS]
         return {folder.name: (str(folder),) for folder in folders if folder.is_dir() and any(folder.iterdir())}
 
     def _gather_signals(self, files: Sequence[tuple[str, Kind]]) -> None:

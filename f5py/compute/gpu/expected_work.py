@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from f5py.io.signals.search import walk_folder
-from f5py.options.shared import AlignmentOptions
+from f5py.options.shared import SIGNALS, AlignmentOptions
 
 _Rates = dict[tuple[str, ...], float]
 #: Bases per byte of a file, at most, by the ends of its name. Compressed reads have qualities, or not, and those that
@@ -15,7 +15,6 @@ _OF_READS: _Rates = {
     (".sam",): 0.5, ("",): 1.0,
 }  # fmt: skip
 _OF_SIGNALS: _Rates = {(".fast5",): 0.12, (".slow5",): 0.03, ("",): 0.16}
-_SIGNALS = ("slow5", "pod5", "fast5")
 #: Seconds that a core takes for a base.
 _CORE_SECONDS = 0.5e-6
 #: Of that, what a run for the calls of single sites takes.
@@ -57,7 +56,7 @@ def expected_bases(options: AlignmentOptions) -> float | None:
     if getattr(options, "window", ()):
         return None
     found = [_bases(getattr(options, name, None), _OF_READS) for name in ("reads", "bam")]
-    signals = [_bases(path, _OF_SIGNALS) for name in _SIGNALS for path in getattr(options, name, ())]
+    signals = [_bases(path, _OF_SIGNALS) for name in SIGNALS for path in getattr(options, name, ())]
     if None not in signals:
         found.append(sum(bases for bases in signals if bases is not None) if signals else None)
     told = [bases for bases in found if bases is not None]

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from f5py.errors import MissingDependencyError, SignalError, UsageError
-from f5py.io.files.signal_format import Kind
+from f5py.io.files.signal_format import KIND_NAMES, Kind
 from f5py.io.remote import is_remote
 from f5py.io.signals.joined_source import JoinedSource
 from f5py.io.signals.search import check_kind, kind_of_file, kind_of_folder, slow5_files
@@ -176,7 +176,7 @@ def open_any(paths: Sequence[str], n_processes: int | None = 1, n_threads: int =
 
     Raises `SignalError` if a path has no signals or is damaged, `MissingDependencyError` if it needs a package.
     """
-    named: dict[Kind, list[str]] = {"slow5": [], "pod5": [], "fast5": []}
+    named: dict[Kind, list[str]] = {kind: [] for kind in KIND_NAMES}
     for path in paths:
         named[kind_of_folder(path) if os.path.isdir(path) else kind_of_file(path)].append(path)
     return _open_named(named, n_processes, n_threads, n_at_once)
