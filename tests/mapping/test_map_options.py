@@ -40,6 +40,18 @@ def test_options_without_effect(options: list[str], files: Path):
     assert lines(files, *options) == lines(files)
 
 
+@pytest.mark.parametrize(
+    ("preset", "options"),
+    [
+        ("rna", ["-k", 14]),
+        ("lr:hq", ["-k", 19, "-w", 19, "-U", "50,500", "-g", "10k"]),
+        ("cdna", ["-x", "splice"]),
+    ],
+)  # fmt: skip
+def test_presets_are_short_for_options(preset: str, options: list, files: Path):
+    assert lines(files, "-x", preset) == lines(files, *options)
+
+
 def test_cs_without_a_value_is_the_short_form(files: Path):
     short = lines(files, "--cs", "short")
     assert "\tcs:Z:" in short[0]
