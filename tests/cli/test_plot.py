@@ -473,8 +473,8 @@ def test_split_read_without_its_part_of_the_parent(
 def test_signal_is_read_once(made: ReadSet, monkeypatch: pytest.MonkeyPatch):
     asked: list[list[str]] = []
 
-    def opened(*arguments: Any) -> SignalSource:
-        source = open_signals(*arguments)
+    def opened(*arguments: Any, **named: Any) -> SignalSource:
+        source = open_signals(*arguments, **named)
         fetch = source.fetch
         monkeypatch.setattr(source, "fetch", lambda names: (asked.append(list(names)), fetch(names))[1])
         return source

@@ -44,7 +44,6 @@ def test_options_without_effect(options: list[str], files: Path):
     ("preset", "options"),
     [
         ("rna", ["-k", 14]),
-        ("lr:hq", ["-k", 19, "-w", 19, "-U", "50,500", "-g", "10k"]),
         ("cdna", ["-x", "splice"]),
     ],
 )  # fmt: skip
