@@ -18,14 +18,16 @@ from f5py.messages.console import obeys_strict
 from f5py.options.output_names import OF_SITES, kind_among
 from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
-from f5py.outputs.calls.calls_sinks import CallsTable, ModbamTags, SitesOfCalls
+from f5py.outputs.calls.calls_table import CallsTable
+from f5py.outputs.calls.modbam import ModbamTags
 from f5py.outputs.column_sinks import CallbackSink, ParquetSink
 from f5py.outputs.sink import Sink
-from f5py.outputs.sites.bedmethyl import check_can_write
+from f5py.outputs.sites.bedmethyl import BedMethylOutput, check_can_write
 from f5py.pipeline.inputs import paths_of_inputs
 from f5py.pipeline.loader import Loader
 from f5py.runs.map_then_run import run_of_alignments
 from f5py.runs.recipe import MappedReadsRecipe, Run, TableCallback, failed_reads
+from f5py.site_frequencies.site_counts import SiteCounts
 
 
 @obeys_strict
@@ -112,7 +114,9 @@ class CallMethylation(MappedReadsRecipe[CallOptions, MethylationStage]):
         if options.bedmethyl is not None:
             contigs = dict(zip(alignments.contigs, alignments.contig_lengths, strict=True))
             partitions = None if options.partition_tag is None else loader.partitions
-            yield SitesOfCalls(options.bedmethyl, options, caller.motifs[0], contigs, partitions, loader.windows)
+            counts = SiteCounts(options.threshold, options.threshold_per_site, options.combine_strands)
+            given = (contigs, counts, partitions, loader.windows, options.threads)
+            yield BedMethylOutput(options.bedmethyl, caller.motifs[0], *given)
         yield from failed_reads(options)
 
     def state_after_error(self, options: CallOptions) -> str:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.io.files.output import TextOutput
 from f5py.io.files.table_output import open_table
-from f5py.jit.kernel import kernel
+from f5py.jit.kernel import exact_inner, kernel
 from f5py.options.shared import AlignmentOptions
 from f5py.outputs.sink import FinishedPart, PartFiles, Sink
 from f5py.text._format_numba import COMMA, MAX_NUMBER, NEWLINE, TAB, append_fixed, append_int
@@ -33,6 +33,13 @@ _Piece: TypeAlias = "tuple[TextOutput, Any, Exception | None]"
 _OPEN = np.uint8(ord("{"))
 _CLOSE = np.uint8(ord("}"))
 _DECIMALS = 6
+
+
+@exact_inner
+def append_cell(out, at, value):
+    """Append a tab and an integer."""
+    out[at] = TAB
+    return append_int(out, at + 1, value)
 
 
 @kernel

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -73,9 +72,9 @@ def _calls(per_site: bool, correlated: bool) -> None:
 
 
 def _calls_table() -> None:
-    from f5py.outputs.calls.calls_sinks import CallsWriter
+    from f5py.outputs.calls.calls_table import CallsText
 
-    CallsWriter(io.BytesIO(), 2, [], 6).format(_no_reads())
+    CallsText(2, [], 6).format(_no_reads(), 0, 0)
 
 
 def _event_rows() -> None:

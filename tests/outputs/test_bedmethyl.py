@@ -14,9 +14,8 @@ import pytest
 
 from f5py.cli import command_of
 from f5py.core.batch import Alignments, Calls
-from f5py.core.motifs import motif_named, parse_motif
+from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.errors import F5pyError, OutputFileError
-from f5py.outputs.calls.calls_sinks import CallsWriter
 from f5py.outputs.sites.bedmethyl import BedMethylOutput, partition_path, write_bedmethyl
 from f5py.site_frequencies.site_counts import SiteCounts
 
@@ -183,9 +182,15 @@ def _batch(partition: list[int]) -> Any:
     )  # fmt: skip
 
 
+def _opened(path: Path, motif: Motif = _CPG, counts: SiteCounts | None = None, **options: Any) -> BedMethylOutput:
+    output = BedMethylOutput(str(path), motif, {"c": 1000}, SiteCounts() if counts is None else counts, **options)
+    output.open()
+    return output
+
+
 def test_one_file_per_value_of_a_tag(tmp_path: Path) -> None:
     values = ["1"]
-    output = BedMethylOutput(str(tmp_path / "out.bed"), _CPG, {"c": 1000}, SiteCounts(), partitions=values)
+    output = _opened(tmp_path / "out.bed", partitions=values)
     output.write(_batch([0, -1, 0]))
     values.append("2")
     output.write(_batch([1, 0, 1, 0]))
@@ -196,18 +201,18 @@ def test_one_file_per_value_of_a_tag(tmp_path: Path) -> None:
 
 
 def test_without_ungrouped_reads_there_is_no_such_file(tmp_path: Path) -> None:
-    output = BedMethylOutput(str(tmp_path / "out.bed"), _CPG, {"c": 1000}, SiteCounts(), partitions=["1"])
+    output = _opened(tmp_path / "out.bed", partitions=["1"])
     output.write(_batch([0]))
     output.finish()
     assert os.listdir(tmp_path) == ["out.1.bed"]
-    nothing = BedMethylOutput(str(tmp_path / "none.bed"), _CPG, {"c": 1000}, SiteCounts(), partitions=[])
+    nothing = _opened(tmp_path / "none.bed", partitions=[])
     nothing.finish()
     assert (tmp_path / "none.ungrouped.bed").read_bytes() == b""
 
 
 def test_a_tag_with_very_many_values_is_refused(tmp_path: Path) -> None:
     values = [str(i) for i in range(1000)]
-    output = BedMethylOutput(str(tmp_path / "out.bed"), _CPG, {"c": 1000}, SiteCounts(), partitions=values)
+    output = _opened(tmp_path / "out.bed", partitions=values)
     output.write(_batch([0, 999]))
     values.append("one more")
     for action in (lambda: output.write(_batch([1000])), output.finish):
@@ -225,7 +230,7 @@ def test_sites_are_sorted_once_for_all_partitions(tmp_path: Path, monkeypatch: p
     sorts = []
     lexsort = np.lexsort
     monkeypatch.setattr(np, "lexsort", lambda keys: sorts.append(len(keys[0])) or lexsort(keys))
-    output = BedMethylOutput(str(tmp_path / "out.bed"), _CPG, {"c": 1000}, SiteCounts(), partitions=["1", "2", "3"])
+    output = _opened(tmp_path / "out.bed", partitions=["1", "2", "3"])
     output.write(_batch([0, 1, -1, 2]))
     output.finish()
     assert sorts == [4]
@@ -249,7 +254,7 @@ def test_threads_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         write_bedmethyl(str(path), counts, _NAMES, motif_named("cpg"), n_threads)
         files.append(path.read_bytes())
     assert files[0] == files[1]
-    output = BedMethylOutput(str(path), _CPG, {"c": 1000}, SiteCounts(), n_threads=7)
+    output = _opened(path, n_threads=7)
     output.write(_batch([0]))
     output.finish()
     assert asked == [1, 5, 7]
@@ -257,41 +262,23 @@ def test_threads_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_outputs_that_cannot_be_written_are_noticed_at_once(tmp_path: Path) -> None:
     with pytest.raises(OutputFileError, match="there is no such folder"):
-        BedMethylOutput(str(tmp_path / "no" / "out.bed"), _CPG, {"c": 1000}, SiteCounts())
+        _opened(tmp_path / "no" / "out.bed")
     with pytest.raises(OutputFileError, match="is a folder"):
-        BedMethylOutput(str(tmp_path), _CPG, {"c": 1000}, SiteCounts())
+        _opened(tmp_path)
     with pytest.raises(F5pyError, match="cannot be combined"):
-        BedMethylOutput(str(tmp_path / "out.bed"), parse_motif("CHH:0"), {"c": 1000}, SiteCounts(combine_strands=True))
+        _opened(tmp_path / "out.bed", parse_motif("CHH:0"), SiteCounts(combine_strands=True))
 
 
 @pytest.mark.shared
 @pytest.mark.parametrize("region", [None, "NC_000913.3_500001_760000:20,001-60,000"])
+@pytest.mark.parametrize("options", [[], ["--combine-strands", "--threshold-per-site"]])
 def test_real_calls_give_the_same_bytes_straight_and_from_the_table(
-    call_ecoli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, region: str | None
+    call_ecoli, tmp_path: Path, region: str | None, options: list[str]
 ) -> None:
-    plain_write = CallsWriter.write
-    straight: dict[str, BedMethylOutput] = {}
-
-    def write(self: CallsWriter, batch: Any) -> None:
-        contigs = dict.fromkeys(self._contigs, 10**7)
-        if not straight:
-            for name, combine, per_site in (("a", False, False), ("b", True, True)):
-                path = str(tmp_path / f"{name}.bed.gz")
-                straight[name] = BedMethylOutput(
-                    path, motif_named("cpg"), contigs, SiteCounts(2.0, per_site, combine), None, self._windows
-                )
-        for output in straight.values():
-            output.write(batch)
-        plain_write(self, batch)
-
-    monkeypatch.setattr(CallsWriter, "write", write)
-    calls = tmp_path / "calls.tsv"
-    calls.write_bytes(call_ecoli("reads.bam", *(["-w", region] if region else [])))
-    for name, options in (("a", []), ("b", ["--combine-strands", "--threshold-per-site"])):
-        straight[name].finish()
-        table = tmp_path / f"{name}.table.bed.gz"
-        arguments = ["--bedmethyl", "-c", "2", "-i", str(calls), "-o", str(table), *options]
-        command.main(arguments, standalone_mode=False)
-        written = (tmp_path / f"{name}.bed.gz").read_bytes()
-        assert written == table.read_bytes()
-        assert len(gzip.decompress(written).splitlines()) > (500 if region else 2000)
+    straight, calls, table = (tmp_path / name for name in ("a.bed.gz", "calls.tsv", "table.bed.gz"))
+    where = ["-w", region] if region else []
+    calls.write_bytes(call_ecoli("reads.bam", *where, "--bedmethyl", str(straight), "--call-threshold", "2", *options))
+    arguments = ["--bedmethyl", "-c", "2", "-i", str(calls), "-o", str(table), *options]
+    command.main(arguments, standalone_mode=False)
+    assert straight.read_bytes() == table.read_bytes()
+    assert len(gzip.decompress(straight.read_bytes()).splitlines()) > (500 if region else 2000)

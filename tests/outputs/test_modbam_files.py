@@ -5,7 +5,6 @@ from __future__ import annotations
 import array
 import os
 import subprocess
-from pathlib import Path
 
 import pysam
 import pytest
@@ -13,9 +12,11 @@ import pytest
 from f5py import __version__
 from f5py.core.motifs import motif_named
 from f5py.errors import OutputFileError
+from f5py.io.bam.joined_bam import JoinedBam
 from f5py.io.bam.program_line import header_with_program
-from f5py.io.files.complete_file import complete_output
-from f5py.outputs.calls.modbam import ModbamWriter, TagOptions
+from f5py.options.signal_commands import CallOptions
+from f5py.outputs.calls.modbam import ModbamTags
+from f5py.outputs.sink import Sinks
 
 from .made_modbam import GENOME, HEADER, REVERSE, SECONDARY, SUPPLEMENTARY, made_batch, made_record
 from .modbam_parser import modified_bases
@@ -23,16 +24,18 @@ from .modbam_parser import modified_bases
 CPG = motif_named("cpg")
 
 
-def written(tmp_path, batches, motif=CPG, style="read", replace_tags=False, name="out.bam", windows=None, **options):
-    """Read the records of the file that a writer makes of the batches, and its header."""
+def opened(path, motif=CPG, header=HEADER, windows=None, reference=None, **options):
+    options = CallOptions(reads="-", bam="-", genome="-", threads=2, modbam=str(path), **options)
+    return Sinks([ModbamTags(str(path), options, header_with_program(header, "f5py x"), [motif], windows, reference)])
+
+
+def written(tmp_path, batches, motif=CPG, name="out.bam", **options):
+    """Read the records of the file that a sink makes of the batches, and its header."""
     path = tmp_path / name
-    tagging = TagOptions(style=style, others="replace" if replace_tags else "keep", windows=windows)
-    with (
-        complete_output(str(path)) as file,
-        ModbamWriter(file, str(path), header_with_program(HEADER, "f5py x"), [motif], tagging, 2, **options) as writer,
-    ):
-        for batch in batches:
-            writer.write(batch)
+    sinks = opened(path, motif, **options)
+    for batch in batches:
+        sinks.write(batch)
+    sinks.finish()
     with pysam.AlignmentFile(str(path), check_sq=False) as file:
         return list(file.fetch(until_eof=True)), file.header
 
@@ -46,11 +49,7 @@ def test_a_pipe_that_is_not_read_to_its_end_is_no_failure():
     reader, end = os.pipe()
     os.close(reader)
     header = header_with_program(HEADER, "f5py x")
-    with (
-        os.fdopen(end, "wb") as file,
-        pytest.raises(BrokenPipeError),
-        ModbamWriter(file, "-", header, [CPG], TagOptions(style="read", others="keep", windows=None), 2),
-    ):
+    with os.fdopen(end, "wb") as file, pytest.raises(BrokenPipeError), JoinedBam(file, "-", header):
         pass
 
 
@@ -89,7 +88,7 @@ def test_the_formats_hold_the_same_records(tmp_path, style):
     genome.write_text(f">chr1\n{GENOME + 'A' * (5000 - len(GENOME))}\n")
     batch = made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 7, 2, 0.0)]])
     made = [
-        lines(written(tmp_path, [batch], style=style, name=f"out{end}", reference_path=str(genome))[0])
+        lines(written(tmp_path, [batch], modbam_style=style, name=f"out{end}", reference=str(genome))[0])
         for end in (".bam", ".sam", ".cram")
     ]
     assert made[0] == made[1]
@@ -106,11 +105,6 @@ def test_cram_without_the_reference_is_refused(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_unknown_style_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="style 'both'"):
-        written(tmp_path, [], style="both")
-
-
 def test_reference_style_shows_the_reference(tmp_path):
     sequence = GENOME[3:7] + "TTT" + GENOME[9:22]
     reads = [
@@ -118,7 +112,7 @@ def test_reference_style_shows_the_reference(tmp_path):
         for flag in (0, REVERSE, REVERSE + SUPPLEMENTARY, SECONDARY, 1024)
     ]
     calls = [[(7, 11, 2, 0.0), (16, 16, 1, 3.0)]] * len(reads)
-    records, _ = written(tmp_path, [made_batch(GENOME, reads, calls)], style="reference")
+    records, _ = written(tmp_path, [made_batch(GENOME, reads, calls)], modbam_style="reference")
     for old, new in zip(reads, records, strict=True):
         assert new.flag == old.flag
         assert new.query_sequence == GENOME[3:22]
@@ -145,7 +139,7 @@ def test_other_programs_tags_are_kept_unless_asked(tmp_path, capsys, style):
     calls = [[(2, 2, 1, 0.0)]] * 3 + [[]]
     left_out = made_record(GENOME, "28M", name="left", **OTHER)
 
-    kept, _ = written(tmp_path, [made_batch(GENOME, reads, calls, [(1, left_out)])], style=style)
+    kept, _ = written(tmp_path, [made_batch(GENOME, reads, calls, [(1, left_out)])], modbam_style=style)
     assert lines(kept[:3]) == lines([reads[0], left_out, reads[1]])
     assert kept[3].get_tag("MM") == "C+m?,0;"
     assert lines(kept[4:]) == lines(reads[3:])
@@ -155,7 +149,7 @@ def test_other_programs_tags_are_kept_unless_asked(tmp_path, capsys, style):
     assert "--replace-tags" in message
 
     batch = made_batch(GENOME, reads, calls, [(1, left_out)])
-    replaced, _ = written(tmp_path, [batch], style=style, replace_tags=True)
+    replaced, _ = written(tmp_path, [batch], modbam_style=style, replace_tags=True)
     for record in (replaced[0], replaced[2], replaced[3]):
         tags = dict(record.get_tags())
         assert (tags["MM"], list(tags["ML"]), tags["MN"]) == ("C+m?,0;", [128], 28)
@@ -176,29 +170,12 @@ def test_a_lone_length_tag_is_no_modification(tmp_path):
     assert modified_bases(record)
 
 
-def test_the_file_appears_only_when_it_is_complete(tmp_path):
-    with pytest.raises(RuntimeError, match="the run failed"):
-        fail_after_a_batch(tmp_path / "out.bam")
-    assert list(tmp_path.iterdir()) == []
-
-
-def fail_after_a_batch(path: Path):
-    with (
-        complete_output(str(path)) as file,
-        ModbamWriter(file, str(path), HEADER, [CPG], TagOptions(), 1) as writer,
-    ):
-        writer.write(made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0)]]))
-        raise RuntimeError("the run failed")
-
-
 def test_a_full_disk_is_reported():
-    with pytest.raises(OutputFileError, match="/dev/full: cannot write"):
-        fill_the_disk()
-
-
-def fill_the_disk():
-    with open("/dev/full", "wb") as file, ModbamWriter(file, "/dev/full", HEADER, [CPG], TagOptions(), 1) as writer:
-        writer.write(made_batch(GENOME, [], [], [(0, made_record(GENOME, "28M"))] * 3000))
+    sinks = opened("/dev/full")
+    batch = made_batch(GENOME, [], [], [(0, made_record(GENOME, "28M"))] * 3000)
+    with pytest.raises(OutputFileError, match="/dev/full: cannot write"):  # noqa: PT012 - then or at the end
+        sinks.write(batch)
+        sinks.finish()
 
 
 # -- header
@@ -249,10 +226,6 @@ def test_a_header_that_is_not_utf8_stays_as_it_is(tmp_path):
     with pysam.AlignmentFile(str(raw)) as file:
         header = file.header
     path = tmp_path / "out.sam"
-    with (
-        complete_output(str(path)) as file,
-        ModbamWriter(file, str(path), header_with_program(header, "f5py x"), [CPG], TagOptions(), 1),
-    ):
-        pass
+    opened(path, header=header).finish()
     assert b"@CO\tM\xfcller\n" in path.read_bytes()
     assert b"@PG\tID:f5py" in path.read_bytes()

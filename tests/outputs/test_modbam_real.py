@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import subprocess
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,8 @@ import pytest
 
 from f5py.compute.methylation import MethylationStage
 from f5py.core.motifs import motif_named
-from f5py.io.files.complete_file import complete_output
 from f5py.options.signal_commands import CallOptions
-from f5py.outputs.calls.modbam import ModbamWriter, TagOptions
+from f5py.outputs.calls.modbam import ModbamTags
 from f5py.pipeline.inputs import open_inputs
 
 from .modbam_parser import modified_bases
@@ -30,7 +30,7 @@ class CalledReads:
     """Batches of an alignment file, called for a motif."""
 
     def __init__(self, bam: Path, reads: Path, genome: Path, motif: str, hard_clips: bool = True) -> None:
-        options = CallOptions(
+        self.options = options = CallOptions(
             reads=str(reads),
             bam=str(bam),
             genome=str(genome),
@@ -53,12 +53,11 @@ class CalledReads:
             caller.close()
 
     def write(self, path: Path, style: str = "read") -> list[pysam.AlignedSegment]:
-        with (
-            complete_output(str(path)) as file,
-            ModbamWriter(file, str(path), self.header, [self.motif], TagOptions(style=style), 2) as writer,
-        ):
-            for batch in self.batches:
-                writer.write(batch)
+        sink = ModbamTags(str(path), replace(self.options, modbam_style=style), self.header, [self.motif])
+        sink.open()
+        for batch in self.batches:
+            sink.write(batch)
+        sink.finish()
         subprocess.run(["samtools", "quickcheck", str(path)], check=True)
         return records_of(path)
 

@@ -9,9 +9,10 @@ from f5py.io.bam._bam_numba import (
     POSITION,
     cigar_of,
     find_tag,
+    put_integer,
     reference_span,
     signed32,
-    size_of_value,
+    tag_end,
     tags_begin,
     unsigned16,
 )
@@ -113,10 +114,8 @@ def change_tags(data, starts, n, tags, texts, text_offsets, out, out_starts):
         out_starts[i] = begin
         done = starts[i]
         at = tags_begin(data, starts[i])
-        while at + 3 <= end:
-            size = 3 + size_of_value(data, at + 3, data[at + 2], end)
-            if size < 3 or at + size > end:
-                break
+        stop = tag_end(data, at, end)
+        while stop > 0:
             if data[at + 2] == 90:  # Z
                 for change in range(tags.shape[0]):
                     first, middle, last = (
@@ -133,13 +132,11 @@ def change_tags(data, starts, n, tags, texts, text_offsets, out, out_starts):
                         to += at + 3 - done + last - middle
                         done = at + 3 + middle - first  # the NUL is copied with the rest
                         break
-            at += size
+            at, stop = stop, tag_end(data, stop, end)
         if writes:
             for j in range(done, end):
                 out[to + j - done] = data[j]
         to += end - done
         if writes:
-            size = to - begin - 4
-            for j in range(4):
-                out[begin + j] = (size >> (8 * j)) & 255
+            put_integer(out, begin, to - begin - 4, 4)
     out_starts[n] = to

@@ -22,6 +22,8 @@ KEPT, UNMAPPED, LOW_MAPQ, SECONDARY, SUPPLEMENTARY, NO_BASES, ULTRA, UNMAPPED_LO
 #: Offsets of its fields.
 CONTIG, POSITION, NAME_LENGTH, MAPQ, BIN, N_CIGAR, FLAGS, N_BASES = 4, 8, 12, 13, 14, 16, 18, 20
 IS_UNMAPPED, IS_REVERSE, IS_SECONDARY, IS_SUPPLEMENTARY = 4, 16, 256, 2048
+#: Letters by their four-bit codes.
+LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
 #: Tags of split reads: parent and position in it.
 _PARENT, _CG = (np.uint16(a + 256 * b) for a, b in (b"pi", b"CG"))
 _SPLIT = np.array([a + 256 * b for a, b in (b"sp", b"ns")], np.uint16)
@@ -206,15 +208,22 @@ def size_of_value(data, at, kind, end):
 
 
 @exact_inner
+def tag_end(data, at, end):
+    """Return the end of the tag at `at` of a record that ends at `end`, or -1 if there is no valid one."""
+    if at + 3 > end:
+        return np.int64(-1)
+    size = size_of_value(data, at + 3, data[at + 2], end)
+    return np.int64(-1) if size < 0 or at + 3 + size > end else np.int64(at + 3 + size)
+
+
+@exact_inner
 def find_tag(data, at, end, tag):
     """Find a tag in ``data[at:end]``; return the offset of its type and its end, or -1, -1."""
-    while at + 3 <= end:
-        size = size_of_value(data, at + 3, data[at + 2], end)
-        if size < 0 or at + 3 + size > end:
-            return np.int64(-1), np.int64(-1)
+    stop = tag_end(data, at, end)
+    while stop > 0:
         if unsigned16(data, at) == tag:
-            return at + 2, at + 3 + size
-        at += 3 + size
+            return at + 2, stop
+        at, stop = stop, tag_end(data, stop, end)
     return np.int64(-1), np.int64(-1)
 
 

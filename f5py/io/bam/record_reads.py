@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from f5py.core.cigar import HARD_CLIP, OF_READ
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.io.bam._bam_numba import FLAGS, IS_REVERSE, N_BASES, cigar_of, sequence_begins, signed32, unsigned16
+from f5py.io.bam._bam_numba import FLAGS, IS_REVERSE, LETTERS, N_BASES, cigar_of, sequence_begins, signed32, unsigned16
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_records import fixed_numbers, record_names
@@ -21,10 +21,8 @@ from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.messages import console
 from f5py.threads.pool import CallingThread, WorkerPool
 
-#: Letters by their four-bit codes.
-_LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
 #: Reversed bits code the complement.
-_COMPLEMENT_LETTERS = _LETTERS[[int(f"{i:04b}"[::-1], 2) for i in range(16)]]
+_COMPLEMENT_LETTERS = LETTERS[[int(f"{i:04b}"[::-1], 2) for i in range(16)]]
 #: Set in all letters but "=".
 _BIT_OF_BASES = np.uint8(0x40)
 
@@ -32,7 +30,7 @@ _BIT_OF_BASES = np.uint8(0x40)
 def _bits_of_letters() -> NDArray[np.uint8]:
     """Make a table of htslib's four-bit codes of letters and of their complements; shape (2, 256)."""
     bits = np.full(256, 15, np.uint8)
-    for code, letter in enumerate(_LETTERS.tolist()[1:], 1):
+    for code, letter in enumerate(LETTERS.tolist()[1:], 1):
         bits[[letter, letter + 32]] = code
     bits[list(b"Uu")] = bits[ord("T")]
     return np.stack([bits, np.array([int(f"{code:04b}"[::-1], 2) for code in bits], np.uint8)])
@@ -107,7 +105,7 @@ def copy_sequences(queue, reads, data, starts, chosen, held, made):
         at = starts[chosen[i]]
         begin = sequence_begins(data, at)
         reverse = unsigned16(data, at + FLAGS) & IS_REVERSE != 0
-        letters = _COMPLEMENT_LETTERS if reverse else _LETTERS
+        letters = _COMPLEMENT_LETTERS if reverse else LETTERS
         place = to + size - 1 if reverse else to
         step = -1 if reverse else 1
         for j in range(size >> 1):

@@ -9,11 +9,12 @@ from f5py.io.bam._bam_numba import (
     N_BASES,
     sequence_begins,
     signed32,
-    size_of_value,
+    tag_end,
     tags_begin,
     unsigned16,
 )
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.text._format_numba import append_bytes
 
 #: Problems of a file.
 SOUND, NOT_A_RECORD, CUT, NO_NAME, NO_TEXT = range(5)
@@ -212,18 +213,13 @@ def copy_tags(data, starts, chosen, dropped, out, offsets):
     for i in range(chosen.shape[0]):
         at = tags_begin(data, starts[chosen[i]])
         end = starts[chosen[i] + 1]
-        while at + 3 <= end:
-            name = unsigned16(data, at)
-            size = 3 + size_of_value(data, at + 3, data[at + 2], end)
-            if size < 3 or at + size > end:
-                break
+        stop = tag_end(data, at, end)
+        while stop > 0:
             keep = True
             for d in range(dropped.shape[0]):
-                keep = keep and dropped[d] != name
+                keep = keep and dropped[d] != unsigned16(data, at)
             if keep:
-                for j in range(size):
-                    out[n + j] = data[at + j]
-                n += size
-            at += size
+                n = append_bytes(out, n, data[at:stop])
+            at, stop = stop, tag_end(data, stop, end)
         offsets[i + 1] = n
     return n

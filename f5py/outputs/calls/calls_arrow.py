@@ -44,7 +44,7 @@ class CallsArrow(AbstractContextManager["CallsArrow"]):
     out : binary file, or function of a pyarrow.Table
         The Parquet file, complete once the context is left without an error; or a consumer of tables.
     contigs, k, windows, motifs
-        As for `f5py.outputs.calls.calls_sinks.CallsWriter`.
+        As for `f5py.outputs.calls.calls_table.CallsWriter`.
     """
 
     def __init__(

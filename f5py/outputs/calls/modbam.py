@@ -7,56 +7,51 @@ Tags MM, ML and MN are those of the SAM optional fields specification. Bases tha
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, BinaryIO
+from dataclasses import replace
 
 import numpy as np
+import pysam
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
+from f5py.core.cigar import ALIGNED, OF_RECORD, OF_REFERENCE
 from f5py.core.motifs import Motif, reverse_complement
 from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
-from f5py.io.bam.bam_records import RawRecords
-from f5py.io.bam.joined_bam import JoinedBam
-from f5py.messages import console
-from f5py.outputs.calls.tag_merging import ModificationTags, no_tags, tags_of_motifs, tags_with_those_of_records
-from f5py.site_frequencies.site_counts import calls_inside
-
-if TYPE_CHECKING:
-    import pysam
-
-from f5py.core.cigar import ALIGNED, OF_RECORD, OF_REFERENCE
 from f5py.io.bam._bam_numba import (
     BIN,
+    LETTERS,
     N_BASES,
     N_CIGAR,
     NAME_LENGTH,
     POSITION,
+    put_integer,
     sequence_begins,
     signed32,
-    size_of_value,
+    tag_end,
     tags_begin,
     unsigned16,
 )
+from f5py.io.bam.bam_records import RawRecords, fixed_numbers
+from f5py.io.bam.indexed_output import indexed_output
+from f5py.io.bam.joined_bam import JoinedBam
 from f5py.io.bam.record_layout import FIXED_SIZE
+from f5py.io.files.complete_file import complete_output
 from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.messages import console
 from f5py.methylation._groups_numba import is_site
+from f5py.options.signal_commands import CallOptions
+from f5py.outputs.calls.tag_merging import ModificationTags, no_tags, tags_of_motifs, tags_with_those_of_records
+from f5py.outputs.sink import FinishedPart, PartFiles, Sink
+from f5py.site_frequencies.site_counts import calls_inside
 from f5py.text._format_numba import COMMA, append_bytes, append_int
 
-#: What the sequence of a written record is: the read's, or the reference's under it.
-STYLES = ("read", "reference")
 #: A comma and the digits of a 32-bit number.
 _MAX_STEP = 11
-
-
 _SEMICOLON = np.uint8(ord(";"))
-#: Letters of the four-bit codes of BAM, and the codes of letters.
-_LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
+#: Four-bit codes of letters.
 _CODES = np.full(256, 15, np.uint8)
-_CODES[_LETTERS] = np.arange(16)
+_CODES[LETTERS] = np.arange(16)
 _REFERENCE_QUALITY = np.uint8(30)
 _TAGS, _MARKING_TAGS, _TAGS_OF_THE_READ = (
     tuple(np.uint16(name[0] + 256 * name[1]) for name in names)
@@ -192,30 +187,14 @@ def fill_tags(wanted, sequences, alignments, calls, inside, modification, odds, 
 
 
 @exact_kernel
-def sequence_lengths(data, starts, read, wanted, length):
-    """Fill the number of bases in the record of every wanted read; others stay.
+def decode_sequences(data, starts, read, wanted, sequence, offsets):
+    """Decode the letters of the wanted reads' records.
 
     Parameters
     ----------
     data, starts, read
         See `f5py.io.bam.bam_records.RawRecords`.
     wanted : bool, shape (n_reads,)
-    length : int64, shape (n_reads,)
-        Filled.
-    """
-    for i in range(read.shape[0]):
-        if read[i] >= 0 and wanted[read[i]]:
-            length[read[i]] = signed32(data, starts[i] + N_BASES)
-
-
-@exact_kernel
-def decode_sequences(data, starts, read, wanted, sequence, offsets):
-    """Decode the letters of the wanted reads' records.
-
-    Parameters
-    ----------
-    data, starts, read, wanted
-        See `sequence_lengths`.
     sequence : uint8, shape (offsets[-1],)
         Filled.
     offsets : int64, shape (n_reads + 1,)
@@ -226,7 +205,7 @@ def decode_sequences(data, starts, read, wanted, sequence, offsets):
             to = offsets[read[i]]
             for j in range(offsets[read[i] + 1] - to):
                 pair = np.int64(data[packed + (j >> 1)])
-                sequence[to + j] = _LETTERS[pair & 15 if j & 1 else pair >> 4]
+                sequence[to + j] = LETTERS[pair & 15 if j & 1 else pair >> 4]
 
 
 @exact_inner
@@ -271,17 +250,15 @@ def tagged_sizes(data, starts, read, tags, replace, shows_reference, has_other, 
         kept = np.int64(0)
         has_other[i] = False
         tag = tags_begin(data, at)
-        while tag + 3 <= end:
-            n = size_of_value(data, tag + 3, data[tag + 2], end)
-            if n < 0 or tag + 3 + n > end:
-                break
+        stop = tag_end(data, tag, end)
+        while stop > 0:
             if _is_one_of(data, tag, _TAGS):
-                dropped += 3 + n
+                dropped += stop - tag
             if _is_one_of(data, tag, _MARKING_TAGS):
                 has_other[i] = True
             if _is_one_of(data, tag, _TAGS_OF_THE_READ):
-                kept += 3 + n
-            tag += 3 + n
+                kept += stop - tag
+            tag, stop = stop, tag_end(data, stop, end)
         new = np.int64(0)
         if read[i] >= 0 and (replace or not has_other[i]):
             new = _tags_of(tags, read[i])
@@ -297,13 +274,6 @@ def tagged_sizes(data, starts, read, tags, replace, shows_reference, has_other, 
 
 
 @exact_inner
-def _put32(out, at, value):
-    for i in range(4):
-        out[at + i] = np.uint8((value >> (8 * i)) & 255)
-    return at + 4
-
-
-@exact_inner
 def _put_tag_name(out, at, first, second, kind):
     out[at] = first
     out[at + 1] = second
@@ -315,19 +285,16 @@ def _put_tag_name(out, at, first, second, kind):
 def _put_tags(out, at, tags, read):
     """Write MM, ML and MN of a read; return the end."""
     at = _put_tag_name(out, at, _M, _M, _TEXT)
-    for i in range(tags.text_offsets[read], tags.text_offsets[read + 1]):
-        out[at] = tags.text[i]
-        at += 1
+    at = append_bytes(out, at, tags.text[tags.text_offsets[read] : tags.text_offsets[read + 1]])
     out[at] = 0
     at = _put_tag_name(out, at + 1, _M, _L, _ARRAY)
     first = tags.probability_offsets[read]
     n_calls = tags.probability_offsets[read + 1] - first
     out[at] = _BYTE
-    at = _put32(out, at + 1, n_calls)
-    for i in range(n_calls):
-        out[at + i] = tags.probability[first + i]
-    at = _put_tag_name(out, at + n_calls, _M, _UPPER_N, _INTEGER)
-    return _put32(out, at, tags.length[read])
+    at = put_integer(out, at + 1, n_calls, 4)
+    at = append_bytes(out, at, tags.probability[first : first + n_calls])
+    at = _put_tag_name(out, at, _M, _UPPER_N, _INTEGER)
+    return put_integer(out, at, tags.length[read], 4)
 
 
 @exact_inner
@@ -342,22 +309,13 @@ def _bin(begin, end):
 
 
 @exact_inner
-def _copy(data, begin, end, out, at):
-    for i in range(end - begin):
-        out[at + i] = data[begin + i]
-    return at + end - begin
-
-
-@exact_inner
 def _copy_tags(data, begin, end, out, at, names, wanted):
     """Copy the tags in `names`, or all others."""
-    while begin + 3 <= end:
-        n = size_of_value(data, begin + 3, data[begin + 2], end)
-        if n < 0 or begin + 3 + n > end:
-            break
+    stop = tag_end(data, begin, end)
+    while stop > 0:
         if _is_one_of(data, begin, names) == wanted:
-            at = _copy(data, begin, begin + 3 + n, out, at)
-        begin += 3 + n
+            at = append_bytes(out, at, data[begin:stop])
+        begin, stop = stop, tag_end(data, stop, end)
     return at
 
 
@@ -368,14 +326,11 @@ def _put_reference(data, start, letters, out, at):
     name_end = start + FIXED_SIZE + np.int64(data[start + NAME_LENGTH])
     position = signed32(data, start + POSITION)
     begin = at
-    at = _copy(data, start, name_end, out, at)
-    number = _bin(position, position + n_bases)
-    out[begin + BIN] = np.uint8(number & 255)
-    out[begin + BIN + 1] = np.uint8(number >> 8)
-    out[begin + N_CIGAR] = 1
-    out[begin + N_CIGAR + 1] = 0
-    _put32(out, begin + N_BASES, n_bases)
-    at = _put32(out, at, n_bases << 4)
+    at = append_bytes(out, at, data[start:name_end])
+    put_integer(out, begin + BIN, _bin(position, position + n_bases), 2)
+    put_integer(out, begin + N_CIGAR, np.int64(1), 2)
+    put_integer(out, begin + N_BASES, n_bases, 4)
+    at = put_integer(out, at, n_bases << 4, 4)
     for j in range(0, n_bases, 2):
         second = _CODES[letters[j + 1]] if j + 1 < n_bases else np.uint8(0)
         out[at] = _CODES[letters[j]] << 4 | second
@@ -405,7 +360,7 @@ def tag_records(data, starts, read, tags, replace, shown, out, offsets):
         end = starts[i + 1]
         at = offsets[i]
         if read[i] < 0 or has_other[i] or _tags_of(tags, read[i]) == 0:
-            _copy(data, start, end, out, at)
+            append_bytes(out, at, data[start:end])
             continue
         begin = tags_begin(data, start)
         if shows_reference:
@@ -413,10 +368,10 @@ def tag_records(data, starts, read, tags, replace, shown, out, offsets):
             at = _put_reference(data, start, reference[first : first + tags.length[read[i]]], out, at)
             at = _copy_tags(data, begin, end, out, at, _TAGS_OF_THE_READ, True)
         else:
-            at = _copy(data, start, begin, out, at)
+            at = append_bytes(out, at, data[start:begin])
             at = _copy_tags(data, begin, end, out, at, _TAGS, False)
         _put_tags(out, at, tags, read[i])
-        _put32(out, offsets[i], offsets[i + 1] - offsets[i] - 4)
+        put_integer(out, offsets[i], offsets[i + 1] - offsets[i] - 4, 4)
 
 
 def modification_tags(
@@ -473,108 +428,85 @@ def modification_tags(
     return ModificationTags(text[: text_offsets[-1]], text_offsets, probability, probability_offsets, length)
 
 
-@dataclass(frozen=True, kw_only=True)
-class TagOptions:
-    """Options of modification tags."""
+class ModbamTags(Sink):
+    """Alignments with the calls as base modification tags, records without calls included and unchanged.
 
-    # "read" or "reference": keep each called record's sequence, or show the reference's bases from its start to its end
-    # instead, without gaps and with a constant base quality; ambiguity codes of the reference are resolved as for
-    # calling
-    style: str = "read"
-    # "keep", "replace", "merge": what becomes of called records that have tags already: they stay as they are, lose
-    # these tags, or keep what they say of other modifications
-    others: str = "keep"
-    prior: float = 0.5  # probability of methylation before the signal is seen
-    calibration: float = 1.0  # factor of the log-likelihood ratios
-    windows: Windows | None = None  # only calls of groups inside of a window are listed, as in the table of calls
-
-
-class ModbamWriter(AbstractContextManager["ModbamWriter"]):
-    """Write the input's records with the calls as base modification tags; a context manager.
-
-    Records without calls stay unchanged. `TagOptions.others` decides on called records with tags of another program;
-    those that keep theirs are counted and reported at the end. Raises `OutputFileError` on failed writes.
+    The options decide on called records with tags of another program: they stay as they are, lose these tags, or keep
+    those of other modifications. Records that keep theirs are counted and reported at the end.
 
     Parameters
     ----------
-    file : binary file
-        Must have a file descriptor. It is not closed.
-    path : str
-        Its name; .sam and .cram select these formats, any other name BAM.
     header : pysam.AlignmentHeader
-        Of the output, with the contigs of the input.
-    motifs : sequence of Motif
+        With the @PG line of the run.
+    motifs : list of Motif
         For calls of several, see `f5py.core.batch.ReadBatch.by_motif`.
-    reference_path : str, optional
-        FASTA file, needed for CRAM.
+    windows : Windows or None
+        List only calls of groups inside of a window.
+    reference : str or None
+        Path of the reference, for CRAM.
+    calibration : float
+        Factor of the ratios; see `f5py.core.noise.CALIBRATION`.
     """
 
+    part_name = "modbam.bam"
+    accepts_empty = True
+
     def __init__(
-        self,
-        file: BinaryIO,
-        path: str,
-        header: pysam.AlignmentHeader,
-        motifs: Sequence[Motif],
-        options: TagOptions,
-        n_threads: int,
-        reference_path: str | None = None,
-    ) -> None:
-        if options.style not in STYLES:
-            raise ValueError(f"style {options.style!r} is not one of {', '.join(STYLES)}")
-        self._motifs = tuple(motifs)
-        self._options = options
+        self, path: str, options: CallOptions, header: pysam.AlignmentHeader, motifs: list[Motif],
+        windows: Windows | None = None, reference: str | None = None, calibration: float = 1.0,
+    ) -> None:  # fmt: skip
+        super().__init__(path)
+        self._header = header
+        self._motifs = motifs
+        self._how = options.modbam_style, windows, 0.5 if options.prior is None else options.prior, calibration
+        self._others = "replace" if options.replace_tags else "merge" if options.merge_tags else "keep"
+        self._n_threads, self._reference = options.threads, reference
         self._n_with_other_tags = 0
-        self._records = JoinedBam(file, path, header, n_threads, reference_path)
+
+    def _open(self, part: PartFiles | None) -> None:
+        indexed = indexed_output(self.path, self._header, self._n_threads)
+        file = self.files.enter_context(indexed if part is None else complete_output(self.path))
+        self.files.push(self._report)
+        records = JoinedBam(file, self.path, self._header, self._n_threads, self._reference)
+        self._records = self.files.enter_context(records)
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the records of a batch in input order, skipped ones included. The batch is not changed."""
+        """Write the records of a batch in input order, skipped ones included."""
         records = batch.records
         tags = self._tags(batch)
-        replaces = self._options.others != "keep"
         has_other = np.zeros(len(records), np.bool_)
         size = np.zeros(len(records), np.int64)
-        shows_reference = self._options.style == "reference"
-        given = (records.data, records.starts, records.read)
-        tagged_sizes(*given, tags, replaces, shows_reference, has_other, size)
+        shows_reference = self._how[0] == "reference"
+        given = (records.data, records.starts, records.read, tags, self._others != "keep")
+        tagged_sizes(*given, shows_reference, has_other, size)
         offsets = offsets_of(size)
         out = np.empty(offsets[-1], np.uint8)
-        tag_records(
-            records.data, records.starts, records.read, tags, replaces,
-            (shows_reference, has_other, batch.reference, batch.reference_offsets), out, offsets,
-        )  # fmt: skip
+        tag_records(*given, (shows_reference, has_other, batch.reference, batch.reference_offsets), out, offsets)
         self._n_with_other_tags += int(has_other.sum())
         self._records.write(out)
 
-    def append(self, file: BinaryIO) -> None:
-        """Write the records of a BAM file of a part of the input."""
-        self._records.append(file)
+    def append(self, part: FinishedPart) -> None:
+        with part.open(self.part_name) as file:
+            self._records.append(file)
 
     def _tags(self, batch: ReadBatch) -> ModificationTags:
         if len(batch) == 0:
             return no_tags()
-        options = self._options
-        how = options.style, options.windows, options.prior, options.calibration
-        if len(self._motifs) == 1:
-            tags = modification_tags(batch, self._motifs[0], *how)
-        else:
-            of_motifs = []
-            for motif, calls in zip(self._motifs, batch.by_motif, strict=True):
-                of_motifs.append(modification_tags(replace(batch, calls=calls), motif, *how))
-            tags = of_motifs[0]
-            for more in of_motifs[1:]:
-                tags = tags_of_motifs(tags, more)
-        if self._options.others == "merge" and batch.records is not None:
-            tags = tags_with_those_of_records(tags, batch.records)
-        return tags
+        of_motifs = [batch.calls] if len(self._motifs) == 1 else batch.by_motif
+        tags: ModificationTags | None = None
+        for motif, calls in zip(self._motifs, of_motifs, strict=True):
+            more = modification_tags(replace(batch, calls=calls), motif, *self._how)
+            tags = more if tags is None else tags_of_motifs(tags, more)
+        assert tags is not None
+        return tags_with_those_of_records(tags, batch.records) if self._others == "merge" else tags
 
-    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
-        self._records.__exit__(kind, *details)
+    def _report(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None and self._n_with_other_tags:
             why = {
                 "keep": "and got no new ones; with --replace-tags they would be replaced, with --merge-tags added to",
                 "replace": "because they have no calls of this run",
                 "merge": "because they have no calls of this run, or their tags are damaged or of another sequence",
-            }[self._options.others]
+            }[self._others]
             console.warning(
                 "modbam", f"{self._n_with_other_tags} records keep the base modification tags that they had, {why}"
             )
@@ -585,8 +517,9 @@ def sequences_of(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Decode the sequences of n reads' records; return letters and offsets, empty for reads not `wanted`."""
     length = np.zeros(n_reads, np.int64)
-    sequence_lengths(records.data, records.starts, records.read, wanted, length)
-    offsets = offsets_of(length)
+    chosen = np.flatnonzero(records.read >= 0)
+    length[records.read[chosen]] = fixed_numbers(records.data, records.starts[chosen], N_BASES, np.int32)
+    offsets = offsets_of(np.where(wanted, length, 0))
     sequence = np.empty(offsets[-1], np.uint8)
     decode_sequences(records.data, records.starts, records.read, wanted, sequence, offsets)
     return sequence, offsets

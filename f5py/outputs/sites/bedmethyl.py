@@ -18,7 +18,7 @@ import os
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,20 +34,12 @@ from f5py.io.files.json_values import JsonObject
 from f5py.io.files.output import TextOutput
 from f5py.messages import console
 from f5py.options.output_names import kind_of_name, packed_ending
-from f5py.outputs.sites.site_tracks import (
-    format_sites,
-    import_bigwig,
-    write_bedgraph,
-    write_bigwig,
-    write_rows,
-    write_table_for_r,
-)
+from f5py.outputs.sink import FinishedPart, PartFiles, Sink
+from f5py.outputs.sites.site_tracks import import_bigwig, write_bigwig, write_rows
 from f5py.site_frequencies.frequency import check_combinable
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts, SiteTotals, expand_calls
 from f5py.text.encoding import encoded
 
-#: More than the numbers and separators of a row need.
-_FIXED_COLUMNS = 10 * 20 + 40
 #: Positions from here on do not fit into a .tbi index.
 _TBI_END = 1 << 29
 _UNGROUPED = "ungrouped"
@@ -91,12 +83,12 @@ def write_bedmethyl(
     code : str, optional
         Modification code; by default the motif's.
     for_r : str, optional
-        Write this table for R instead; see `write_table_for_r`.
+        Write this table for R instead; one of `f5py.options.output_names.FOR_R`.
     """
     totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1).covered(min_coverage)
     if for_r is not None:
         with complete_text_output(path, n_threads) as out:
-            write_table_for_r(out, totals, names, for_r)
+            write_rows(out, totals, names, for_r)
         return
     write_totals(path, totals, names, lengths or {}, code or motif.code, counts.combine_strands, n_threads)
 
@@ -118,19 +110,7 @@ def write_totals(
         return
     last = int(totals.position.max(initial=0))
     with _bedmethyl_output(path, last + 1 > _TBI_END, n_threads) as out:
-        if kind == "bedgraph":
-            write_bedgraph(out, totals, names)
-        else:
-            _write_rows(out, totals, names, code, combined)
-
-
-def _write_rows(out: TextOutput, totals: SiteTotals, names: list[bytes], code: str, combined: bool) -> None:
-    code_text = np.frombuffer(code.encode(), np.uint8)
-
-    def format_block(rows: NDArray[np.uint8], text: NDArray, name_ends: NDArray, sites: SiteTotals) -> int:
-        return format_sites(rows, text, name_ends, code_text, combined, sites)
-
-    write_rows(out, totals, names, _FIXED_COLUMNS + len(code_text), format_block)
+        write_rows(out, totals, names, "bedgraph" if kind == "bedgraph" else "bedmethyl", code, combined)
 
 
 def check_can_write(path: str) -> None:
@@ -201,8 +181,10 @@ def partition_path(path: str, value: str | None) -> str:
     return f"{stem}.{shown}{suffix}{packed}"
 
 
-class BedMethylOutput:
-    """Count the calls of batches and write them as bedMethyl at the end.
+class BedMethylOutput(Sink):
+    """Counts of sites, written at the end; a part stores them.
+
+    Opening raises `F5pyError` if strands are to be combined, but the motif has its sites at different places on both.
 
     Parameters
     ----------
@@ -217,29 +199,15 @@ class BedMethylOutput:
         One file is written for each; see `partition_path`.
     windows : Windows, optional
         Count only groups inside of a window.
-
-    Raises
-    ------
-    OutputFileError
-        The folder of the file is missing or cannot be written.
-    F5pyError
-        Strands are to be combined, but the motif has its sites at different places on both.
     """
 
+    part_name = "sites.npz"
+
     def __init__(
-        self,
-        path: str,
-        motif: Motif,
-        contigs: Mapping[str, int],
-        counts: SiteCounts,
-        partitions: list[str] | None = None,
-        windows: Windows | None = None,
-        n_threads: int = 2,
-    ) -> None:
-        check_can_write(path)
-        if counts.combine_strands:
-            check_combinable(motif)
-        self._path = path
+        self, path: str, motif: Motif, contigs: Mapping[str, int], counts: SiteCounts,
+        partitions: list[str] | None = None, windows: Windows | None = None, n_threads: int = 2,
+    ) -> None:  # fmt: skip
+        super().__init__(path)
         self._motif = motif
         self._lengths = {name.encode(): length for name, length in contigs.items()}
         self._names = list(self._lengths)
@@ -248,6 +216,12 @@ class BedMethylOutput:
         self._n_threads = n_threads
         self._counts = counts
 
+    def _open(self, part: PartFiles | None) -> None:
+        check_can_write(self.path)
+        if self._counts.combine_strands:
+            check_combinable(self._motif)
+        self._is_part = part is not None
+
     def write(self, batch: ReadBatch) -> None:
         """Count the calls of a batch. Raises `F5pyError` for more than 1,000 tag values."""
         self._check_partitions()
@@ -255,55 +229,46 @@ class BedMethylOutput:
         partition = None if self._partitions is None else batch.partition[calls.read]
         self._counts.add(calls.contig, calls.position, calls.reverse, calls.llr, partition, calls.size)
 
-    def save(self, path: str) -> None:
-        """Save the counts for `join`. Raises `OutputFileError`."""
-        with complete_output(path) as file:
-            names = np.array(json.dumps({"names": self._partitions or []}))
-            np.savez(file, partition_names=names, **self._counts.columns()._asdict())
-
-    def join(self, file: BinaryIO) -> None:
-        """Add the counts of `save`. Raises `InputFileError` for an unreadable file."""
-        try:
-            saved = read_arrays(file, os.fstat(file.fileno()).st_size)  # they are not compressed
-            names = _partition_names(saved.pop(_NAMES, np.array("")))
-            columns = SiteColumns.of_arrays(saved, len(names), len(self._names))
-        except (OSError, DamagedValueError) as problem:
-            raise InputFileError(f"{file.name}: cannot be read: {problem}") from None
+    def append(self, part: FinishedPart) -> None:
+        """Add the counts of a part. Raises `InputFileError` for an unreadable file."""
+        with part.open(self.part_name) as file:
+            try:
+                saved = read_arrays(file, os.fstat(file.fileno()).st_size)  # they are not compressed
+                names = _partition_names(saved.pop(_NAMES, np.array("")))
+                columns = SiteColumns.of_arrays(saved, len(names), len(self._names))
+            except (OSError, DamagedValueError) as problem:
+                raise InputFileError(f"{file.name}: cannot be read: {problem}") from None
         if self._partitions is not None:
-            number = np.array([-1, *(self._number_of(name) for name in names)], np.int32)
+            known = self._partitions
+            known += [name for name in dict.fromkeys(names) if name not in known]
+            number = np.array([-1, *map(known.index, names)], np.int32)
             columns = columns._replace(partition=number[columns.partition + 1])
         self._counts.join(columns)
 
-    def _number_of(self, partition: str) -> int:
-        assert self._partitions is not None
-        if partition not in self._partitions:
-            self._partitions.append(partition)
-        return self._partitions.index(partition)
-
     def finish(self) -> None:
-        """Write the table, or one for every value of the tag.
+        """Write the table, or one for every value of the tag; store the counts of a part.
 
         With a tag, reads without it get a table only if they have calls, or no others do. Raises `F5pyError` for more
         than 1,000 tag values.
         """
+        if self._is_part:
+            with complete_output(self.path) as file:
+                names = np.array(json.dumps({"names": self._partitions or []}))
+                np.savez(file, partition_names=names, **self._counts.columns()._asdict())
+            return
         self._check_partitions()
         totals = self._counts.totals(self._names, (self._motif.offset_forward, self._motif.offset_reverse))
         if self._partitions is None:
-            paths = {-1: self._path}
+            paths = {-1: self.path}
         else:
-            paths = {number: partition_path(self._path, value) for number, value in enumerate(self._partitions)}
+            paths = {number: partition_path(self.path, value) for number, value in enumerate(self._partitions)}
             if not paths or -1 in totals.partitions():
-                paths[-1] = partition_path(self._path, None)
+                paths[-1] = partition_path(self.path, None)
         for partition, path in paths.items():
             write_totals(
-                path,
-                totals.of(partition),
-                self._names,
-                self._lengths,
-                self._motif.code,
-                self._counts.combine_strands,
-                self._n_threads,
-            )
+                path, totals.of(partition), self._names, self._lengths, self._motif.code,
+                self._counts.combine_strands, self._n_threads,
+            )  # fmt: skip
 
     def _check_partitions(self) -> None:
         if self._partitions is not None and len(self._partitions) > _MAX_PARTITIONS:

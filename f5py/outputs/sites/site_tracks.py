@@ -11,13 +11,13 @@ from itertools import pairwise
 from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import OutputFileError, UsageError, unavailable
 from f5py.io.arrow.table import ROWS_PER_GROUP, arrow_sink, dictionary_column, string_column
 from f5py.io.files.output import TextOutput
-from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.kernel import exact_kernel
+from f5py.outputs.formatted_text import append_cell
 from f5py.site_frequencies.site_counts import SiteTotals
 from f5py.site_frequencies.site_table import STRAND_COLUMNS, Frequencies
 from f5py.text._format_numba import (
@@ -34,22 +34,17 @@ from f5py.text._format_numba import (
 )
 
 _ROWS_PER_BLOCK = 1 << 14
+_ROWS_PER_TABLE = 1 << 18
 #: More than the numbers and separators of a row need.
-_FIXED_COLUMNS = 2 * 20 + 12
-_COLUMNS_FOR_R = 6 * 20
-_HEADERS = {
-    "dss": b"chr\tpos\tN\tX\n",
-    "methylkit": b"chrBase\tchr\tbase\tstrand\tcoverage\tfreqC\tfreqT\n",
-}
-#: Tables for R.
-DSS, METHYLKIT, BISMARK = range(3)
+_FIXED_COLUMNS = 10 * 20 + 40
+#: Kinds of rows: for genome browsers, and for R.
+KINDS = ("bedmethyl", "bedgraph", "dss", "methylkit", "bismark")
+BEDMETHYL, BEDGRAPH, DSS, METHYLKIT, BISMARK = range(5)
+_HEADERS = {"dss": b"chr\tpos\tN\tX\n", "methylkit": b"chrBase\tchr\tbase\tstrand\tcoverage\tfreqC\tfreqT\n"}
 _FORWARD, _REVERSE = np.uint8(ord("F")), np.uint8(ord("R"))
 #: Of BED files.
 _MOST_SCORE = np.int64(1000)
 _PERCENT = 100.0
-
-
-_ROWS_PER_TABLE = 1 << 18
 
 
 def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Frequencies) -> None:
@@ -90,27 +85,8 @@ def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Fre
             )
 
 
-@exact_inner
-def _append_base(out, at, name, position):
-    """Append name, start, end and a tab."""
-    at = append_bytes(out, at, name)
-    out[at] = TAB
-    at = append_int(out, at + 1, position)
-    out[at] = TAB
-    at = append_int(out, at + 1, position + 1)
-    out[at] = TAB
-    return at + 1
-
-
-@exact_inner
-def _append_percent(out, at, part, whole):
-    """Append a percentage in single precision, so that the last digit agrees with modkit."""
-    share = np.float32(part) / np.float32(whole) * np.float32(100.0)
-    return append_fixed(out, at, np.float64(share), 2)
-
-
 @exact_kernel
-def format_sites(out, names, name_ends, code, combined, totals):
+def format_sites(out, names, name_ends, kind, code, combined, totals):
     """Write one row per site with valid calls; return the number of bytes.
 
     Parameters
@@ -118,6 +94,8 @@ def format_sites(out, names, name_ends, code, combined, totals):
     out : uint8
         With room.
     names, name_ends : uint8, int64, shape (n_contigs + 1,)
+    kind : int
+        Index among `KINDS`.
     code : uint8
         Modification code, as text.
     combined : bool
@@ -130,122 +108,82 @@ def format_sites(out, names, name_ends, code, combined, totals):
         valid = methylated[site] + canonical[site] + other[site]
         if valid == 0:
             continue
-        name = contig[site]
-        at = _append_base(out, at, names[name_ends[name] : name_ends[name + 1]], position[site])
-        at = append_bytes(out, at, code)
-        out[at] = TAB
-        at = append_int(out, at + 1, min(valid, _MOST_SCORE))
-        out[at] = TAB
-        if combined:
-            out[at + 1] = POINT
-        else:
-            out[at + 1] = MINUS if reverse[site] else PLUS
-        out[at + 2] = TAB
-        at = append_int(out, at + 3, position[site])
-        out[at] = TAB
-        at = append_int(out, at + 1, position[site] + 1)
-        out[at] = TAB
-        # from blue, all canonical, to red, all methylated
-        red = (np.int64(2) * 255 * methylated[site] + valid) // (np.int64(2) * valid)
-        at = append_int(out, at + 1, red)
-        out[at] = COMMA
-        out[at + 1] = ZERO
-        out[at + 2] = COMMA
-        at = append_int(out, at + 3, 255 - red)
-        out[at] = TAB
-        at = append_int(out, at + 1, valid)
-        out[at] = TAB
-        at = _append_percent(out, at + 1, methylated[site], valid)
-        out[at] = TAB
-        at = append_int(out, at + 1, methylated[site])
-        out[at] = TAB
-        at = append_int(out, at + 1, canonical[site])
-        for count in (other[site], deleted[site], failed[site], different[site], missing[site]):
-            out[at] = TAB
-            at = append_int(out, at + 1, count)
-        out[at] = NEWLINE
-        at += 1
-    return at
-
-
-@exact_kernel
-def format_counts(out, names, name_ends, kind, totals):
-    """Write one row of a table for R per site that has valid calls; return the number of bytes.
-
-    Parameters
-    ----------
-    out : uint8
-        With room.
-    names, name_ends : uint8, int64, shape (n_contigs + 1,)
-    kind : int
-        `DSS`, `METHYLKIT` or `BISMARK`.
-    totals : f5py.site_frequencies.site_counts.SiteTotals
-    """
-    at = np.int64(0)
-    for site in range(totals.contig.shape[0]):
-        methylated = totals.methylated[site]
-        valid = methylated + totals.canonical[site] + totals.other[site]
-        if valid == 0:
-            continue
-        name = names[name_ends[totals.contig[site]] : name_ends[totals.contig[site] + 1]]
-        place = totals.position[site] + 1
+        name = names[name_ends[contig[site]] : name_ends[contig[site] + 1]]
+        start, end = position[site], position[site] + 1
         at = append_bytes(out, at, name)
         if kind == METHYLKIT:
             out[at] = POINT
-            at = append_int(out, at + 1, place)
+            at = append_int(out, at + 1, end)
             out[at] = TAB
             at = append_bytes(out, at + 1, name)
-        out[at] = TAB
-        at = append_int(out, at + 1, place)
-        out[at] = TAB
-        if kind == DSS:
-            at = append_int(out, at + 1, valid)
-            out[at] = TAB
-            at = append_int(out, at + 1, methylated)
-        elif kind == METHYLKIT:
-            out[at + 1] = _REVERSE if totals.reverse[site] else _FORWARD
-            out[at + 2] = TAB
-            at = append_int(out, at + 3, valid)
-            for count in (methylated, valid - methylated):
+        if kind in (BEDMETHYL, BEDGRAPH):
+            at = append_cell(out, append_cell(out, at, start), end)
+            if kind == BEDMETHYL:
                 out[at] = TAB
-                at = append_fixed(out, at + 1, 100.0 * count / valid, 4)
+                at = append_bytes(out, at + 1, code)
+                at = append_cell(out, at, min(valid, _MOST_SCORE))
+                out[at] = TAB
+                out[at + 1] = POINT if combined else (MINUS if reverse[site] else PLUS)
+                at = append_cell(out, append_cell(out, at + 2, start), end)
+                # from blue, all canonical, to red, all methylated
+                red = (np.int64(2) * 255 * methylated[site] + valid) // (np.int64(2) * valid)
+                at = append_cell(out, at, red)
+                out[at] = COMMA
+                out[at + 1] = ZERO
+                out[at + 2] = COMMA
+                at = append_cell(out, append_int(out, at + 3, 255 - red), valid)
+            # in single precision, so that the last digit agrees with modkit
+            share = np.float32(methylated[site]) / np.float32(valid) * np.float32(100.0)
+            out[at] = TAB
+            at = append_fixed(out, at + 1, np.float64(share), 2)
+            if kind == BEDMETHYL:
+                for count in (methylated, canonical, other, deleted, failed, different, missing):
+                    at = append_cell(out, at, count[site])
         else:
-            at = append_int(out, at + 1, place)
-            out[at] = TAB
-            at = append_fixed(out, at + 1, 100.0 * methylated / valid, 6)
-            for count in (methylated, valid - methylated):
+            at = append_cell(out, at, end)
+            if kind == DSS:
+                at = append_cell(out, append_cell(out, at, valid), methylated[site])
+            elif kind == METHYLKIT:
                 out[at] = TAB
-                at = append_int(out, at + 1, count)
+                out[at + 1] = _REVERSE if reverse[site] else _FORWARD
+                at = append_cell(out, at + 2, valid)
+                for count in (methylated[site], valid - methylated[site]):
+                    out[at] = TAB
+                    at = append_fixed(out, at + 1, 100.0 * count / valid, 4)
+            else:
+                at = append_cell(out, at, end)
+                out[at] = TAB
+                at = append_fixed(out, at + 1, 100.0 * methylated[site] / valid, 6)
+                at = append_cell(out, append_cell(out, at, methylated[site]), valid - methylated[site])
         out[at] = NEWLINE
         at += 1
     return at
 
 
-@exact_kernel
-def format_percentages(out, names, name_ends, contig, position, methylated, canonical, other):
-    """Write one bedGraph row per site with valid calls; return the number of bytes.
+def write_rows(
+    out: TextOutput, totals: SiteTotals, names: list[bytes], kind: str, code: str = "", combined: bool = False
+) -> None:
+    """Write text with a row per site that has valid calls.
 
     Parameters
     ----------
-    out : uint8
-        With room.
-    names, name_ends : uint8, int64, shape (n_contigs + 1,)
-    contig : int32, position : int64, shape (n,)
-        0-based position of the modified base.
-    methylated, canonical, other : int64, shape (n,)
-        Numbers of calls.
+    names : list of bytes
+        Chromosomes by index.
+    kind : str
+        One of `KINDS`.
+    code : str
+        Modification code.
+    combined : bool
+        The counts are of both strands.
     """
-    at = np.int64(0)
-    for site in range(contig.shape[0]):
-        valid = methylated[site] + canonical[site] + other[site]
-        if valid == 0:
-            continue
-        name = contig[site]
-        at = _append_base(out, at, names[name_ends[name] : name_ends[name + 1]], position[site])
-        at = _append_percent(out, at, methylated[site], valid)
-        out[at] = NEWLINE
-        at += 1
-    return at
+    out.write(_HEADERS.get(kind, b""))
+    text, name_ends = np.frombuffer(b"".join(names), np.uint8), offsets_of([len(name) for name in names])
+    code_text = np.frombuffer(code.encode(), np.uint8)
+    width = 2 * max(map(len, names), default=0) + _FIXED_COLUMNS + len(code_text)  # methylKit has the name twice
+    for first in range(0, len(totals.position), _ROWS_PER_BLOCK):
+        block = SiteTotals._make(column[first : first + _ROWS_PER_BLOCK] for column in totals)
+        rows = np.empty(len(block.position) * width, np.uint8)
+        out.write(rows[: format_sites(rows, text, name_ends, KINDS.index(kind), code_text, combined, block)].data)
 
 
 def import_bigwig() -> Any:
@@ -255,57 +193,6 @@ def import_bigwig() -> Any:
     except ImportError as problem:
         raise unavailable(problem, "bigWig output needs", "pyBigWig", "bigwig") from problem
     return pyBigWig
-
-
-def write_rows(
-    out: TextOutput,
-    totals: SiteTotals,
-    names: list[bytes],
-    fixed_width: int,
-    format_block: Callable[[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int64], SiteTotals], int],
-) -> None:
-    """Write text with at most a row per site, a block of sites at a time.
-
-    Parameters
-    ----------
-    names : list of bytes
-        Chromosomes by index.
-    fixed_width : int
-        Largest number of bytes of a row without its chromosome.
-    format_block : function
-        Formats sites into a buffer, given the joined names and their offsets; returns the number of bytes.
-    """
-    text = np.frombuffer(b"".join(names), np.uint8)
-    name_ends = offsets_of([len(name) for name in names])
-    width = max(map(len, names), default=0) + fixed_width
-    for first in range(0, len(totals.position), _ROWS_PER_BLOCK):
-        block = SiteTotals._make(column[first : first + _ROWS_PER_BLOCK] for column in totals)
-        rows = np.empty(len(block.position) * width, np.uint8)
-        size = format_block(rows, text, name_ends, block)
-        out.write(rows[:size].data)
-
-
-def write_bedgraph(out: TextOutput, totals: SiteTotals, names: list[bytes]) -> None:
-    """Write chromosome, start, end and percentage of every site."""
-
-    def format_block(rows: NDArray[np.uint8], text: NDArray, name_ends: NDArray, sites: SiteTotals) -> int:
-        columns = sites.contig, sites.position, sites.methylated, sites.canonical, sites.other
-        return format_percentages(rows, text, name_ends, *columns)
-
-    write_rows(out, totals, names, _FIXED_COLUMNS, format_block)
-
-
-def write_table_for_r(out: TextOutput, totals: SiteTotals, names: list[bytes], kind: str) -> None:
-    """Write the counts of every site; `kind` is one of `f5py.options.output_names.FOR_R`."""
-    which = {"dss": DSS, "methylkit": METHYLKIT, "bismark": BISMARK}[kind]
-    if kind in _HEADERS:
-        out.write(_HEADERS[kind])
-
-    def format_block(rows: NDArray[np.uint8], text: NDArray, name_ends: NDArray, sites: SiteTotals) -> int:
-        return format_counts(rows, text, name_ends, which, sites)
-
-    width = _COLUMNS_FOR_R + max(map(len, names), default=0)  # methylKit has the name twice
-    write_rows(out, totals, names, width, format_block)
 
 
 def write_bigwig(path: str, shown: str, totals: SiteTotals, names: list[bytes], lengths: Mapping[bytes, int]) -> None:
