@@ -34,9 +34,9 @@ _NOT_OF_TILES = (
 )  # fmt: skip
 _MIN_MEM = 17
 #: Bases of a batch, by default, for each thread, and at least and at most.
-_BASES_OF_THREAD, _FEWEST_BASES, _MOST_BASES = 2_000_000, 4_000_000, 20_000_000
-#: At most with a GPU from the beginning: what the CPU threads have begun when it is ready, they finish.
-_MOST_BASES_FOR_GPU = 8_000_000
+_BASES_OF_THREAD, _FEWEST_BASES, _MOST_BASES = 1_000_000, 4_000_000, 8_000_000
+#: At most where reads are aligned in tiles, of which a batch needs many.
+_MOST_BASES_OF_TILES = 20_000_000
 _INT8_MOST = 127
 #: Chains have a table of all differences up to this.
 _MOST_INTRON = 10_000_000
@@ -199,7 +199,7 @@ class MapOptions(GpuOptions):
         help="Smallest score of a hit.")  # fmt: skip
     threads: int = threads("Number of threads.")
     batch_bases: int | None = option("-K", "--batch-bases", kind=Kind.BASES, group=Group.SPEED, at_least=1,
-        default_words="2M for each thread, from 4M to 20M (8M with --gpu on)", brief="Bases of a batch",
+        default_words="1M for each thread, from 4M to 8M (20M with -x darwin)", brief="Bases of a batch",
         help="Number of bases at which a batch is complete; the output does not depend on it, but the memory "
         "does.")  # fmt: skip
     command_line: str = "f5py map"
@@ -239,7 +239,7 @@ class MapOptions(GpuOptions):
     @property
     def bases_of_batch(self) -> int:
         """Number of bases at which a batch is complete: enough that all threads have work up to its end."""
-        most = _MOST_BASES_FOR_GPU if self.gpu_use == "on" and not self.is_darwin else _MOST_BASES
+        most = _MOST_BASES_OF_TILES if self.is_darwin else _MOST_BASES
         return self.batch_bases or min(max(_BASES_OF_THREAD * self.threads, _FEWEST_BASES), most)
 
     @property
