@@ -22,7 +22,7 @@ _LONGEST = 20
 #: Most visible points of a line; more only have tooltips.
 _MOST_POINTS = 40
 #: Points of a scatter that differ by less, in pixels, are drawn once.
-_POINT_GRID = 2
+_POINT_GRID = 0.8
 
 
 def bar_chart(
@@ -121,19 +121,19 @@ def scatter_chart(
             for x, y in series
             if isfinite(x) and isfinite(y)
         }
-        parts += [f'<circle class="s{which}" cx="{x * _POINT_GRID}" cy="{y * _POINT_GRID}" r="1.2"/>'
+        parts += [f'<circle class="s{which}" cx="{x * _POINT_GRID:.1f}" cy="{y * _POINT_GRID:.1f}" r="0.8"/>'
                   for x, y in sorted(cells)]  # fmt: skip
     sides = sides_of_labels([mark[:2] for mark in marked], (high - low) / 15)
     for i, ((x, y, title), (across_side, up_side)) in enumerate(zip(marked, sides, strict=True)):
         right, down = _x(x, low, high), _y(y, low, high)
         parts.append(
-            f'<g><title>{escape(title)}</title><circle class="mark" cx="{right:.1f}" cy="{down:.1f}" r="3.5"/>'
-            f'<text x="{right + 5 * across_side:.1f}" y="{down + 4 - 8 * up_side:.1f}" '
+            f'<g><title>{escape(title)}</title><circle class="mark" cx="{right:.1f}" cy="{down:.1f}" r="2.5"/>'
+            f'<text x="{right + 3 * across_side:.1f}" y="{down + 3 - 5 * up_side:.1f}" '
             f'text-anchor="{"start" if across_side > 0 else "end"}">{i + 1}</text></g>'
         )
     ticks = [(_x(one, low, high), text) for one, text in across.ticks(low, high)]
     keys = _keys([str(i) for i in range(len(points))], list(points))
-    return _framed("".join(parts), ticks, (low, high), across.name, axis) + keys
+    return f'<div class="large">{_framed("".join(parts), ticks, (low, high), across.name, axis)}</div>{keys}'
 
 
 def sides_of_labels(points: Sequence[tuple[float, float]], near: float) -> list[tuple[int, int]]:
