@@ -429,7 +429,9 @@ class EvaluationOptions(StrictOptions, total=False):
     calibration: float
 
 class SummaryOptions(EvaluationOptions, total=False):
+    genome: File | None
     output: File | None
+    mod_code: str | None
     error_rate: float
     progress: Progress
 

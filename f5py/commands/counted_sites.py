@@ -160,7 +160,7 @@ def _of_alignments(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> t
             progress("records", alignments.expected_records()) as bar,
         ):
             tags = count_modbam(alignments, counts, contigs, wanted, options.genome, usable_cores(), bar.advance)
-        _tell_of_tags(display_name(path), tags, wanted)
+        tell_of_tags("meth-freq", display_name(path), tags, wanted)
     return counts, [name.encode("utf-8", "surrogateescape") for name in contigs]
 
 
@@ -181,11 +181,11 @@ def warn_of_tags(command: str, shown: str, tags: TagCounts, wanted: str = "modif
         )
 
 
-def _tell_of_tags(shown: str, tags: TagCounts, wanted: SiteSelection) -> None:
+def tell_of_tags(command: str, shown: str, tags: TagCounts, wanted: SiteSelection) -> None:
     """Say what was left out, and raise if the alignments have no such tags at all."""
     motif, code = wanted.motif, wanted.codes[0]
     advice = ", or name the modification with --mod-code"
-    warn_of_tags("meth-freq", shown, tags, f"{motif.canonical}+{code}", advice)
+    warn_of_tags(command, shown, tags, f"{motif.canonical}+{code}", advice)
     reasons = (
         (tags.not_at_motif, f"where {'the read does' if wanted.reference is None else 'the reference does'} not have "
          f"{motif.pattern}"),
@@ -193,4 +193,4 @@ def _tell_of_tags(shown: str, tags: TagCounts, wanted: SiteSelection) -> None:
     )  # fmt: skip
     left_out = [f"{count:,} {why}" for count, why in reasons if count]
     if left_out:
-        console.note("meth-freq", f"{shown}: of {tags.n:,} calls {code}, left out: {', '.join(left_out)}")
+        console.note(command, f"{shown}: of {tags.n:,} calls {code}, left out: {', '.join(left_out)}")

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any, TypedDict, cast
 
 import numpy as np
 
+from f5py.commands.counted_sites import BEDMETHYL, MODBAM, Inputs, tell_of_tags
 from f5py.commands.meth_freq import chosen_motif
-from f5py.errors import InputFileError
-from f5py.evaluation.call_table import read_calls
+from f5py.commands.validate import check_calibration
+from f5py.core.motifs import Motif
+from f5py.errors import InputFileError, UsageError
+from f5py.evaluation.call_table import read_calls, read_modbam
 from f5py.evaluation.ratios import THRESHOLDS, RatioCounts
 from f5py.evaluation.summary import N_READ_BINS, WANTED, CallSummary
 from f5py.evaluation.threshold_advice import ErrorEstimates, advise
 from f5py.io.arrow.text_input import check_read_once, display_name, size_of
+from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts
 from f5py.messages import console
 from f5py.messages.console import obeys_strict
 from f5py.messages.progress import progress
@@ -55,17 +60,16 @@ def run(options: SummaryOptions) -> SummaryReport:
     check_read_once(inputs)
     check_reports(options)
     motif = chosen_motif(options)
-    with progress("bytes", size_of(inputs)) as bar:
-        summary = CallSummary(motif, options.threshold)
-        for batch in read_calls(paths, WANTED, bar.advance, motif.name):
-            summary.add(batch)
-        summary.finish()
-        controls = {}
-        for state, tables in (("methylated", options.methylated), ("unmethylated", options.unmethylated)):
-            if tables:
-                controls[state] = RatioCounts()
-                for batch in read_calls(tables, ["log_lik_ratio"], bar.advance, motif.name):
-                    controls[state].add(batch["log_lik_ratio"].to_numpy(zero_copy_only=False))
+    summary = CallSummary(motif, options.threshold)
+    for batch in _batches(paths, WANTED, motif, options):
+        summary.add(batch)
+    summary.finish()
+    controls = {}
+    for state, tables in (("methylated", options.methylated), ("unmethylated", options.unmethylated)):
+        if tables:
+            controls[state] = RatioCounts()
+            for batch in _batches(tables, ["log_lik_ratio"], motif, options):
+                controls[state].add(batch["log_lik_ratio"].to_numpy(zero_copy_only=False))
     if not summary.ratios.n:
         raise InputFileError(f"{display_name(paths[0])}: has no calls; nothing can be said of them")
     data = _data(summary, controls, options)
@@ -74,6 +78,23 @@ def run(options: SummaryOptions) -> SummaryReport:
     if options.output != "-":
         console.note("summary", f"{summary.ratios.n:,} calls; written: {options.output}")
     return cast(SummaryReport, data)
+
+
+def _batches(paths: Sequence[str], wanted: Sequence[str], motif: Motif, options: SummaryOptions) -> Iterator[Any]:
+    """Read the calls of tables or of alignments with tags."""
+    inputs = Inputs.of(paths, "summary")
+    if inputs.kind == BEDMETHYL:
+        raise UsageError(f"{display_name(paths[0])}: bedMethyl has counts of sites, not calls of reads; give modBAM")
+    with progress("bytes", size_of(paths)) as bar:
+        if inputs.kind != MODBAM:
+            yield from read_calls(paths, wanted, bar.advance, motif.name, inputs.beginning)
+            return
+        check_calibration(options, paths)
+        for path in paths:
+            tags, selection = TagCounts(), SiteSelection(motif, 0.0, options.mod_code)
+            yield from read_modbam(path, selection, options.genome, tags, inputs.beginning_of(path))
+            tell_of_tags("summary", display_name(path), tags, selection)
+            bar.advance(size_of([path]) or 0)
 
 
 def _data(summary: CallSummary, controls: dict[str, RatioCounts], options: SummaryOptions) -> dict[str, Any]:

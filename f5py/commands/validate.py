@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TypedDict, cast
 
@@ -19,12 +19,12 @@ from f5py.evaluation.known_sites import KnownSites, columns_of, read_sites
 from f5py.evaluation.ratios import THRESHOLDS
 from f5py.evaluation.truth import MIXED, READ_TRUTH_HEADER, UNKNOWN, KnownStates, read_truth_of_reads, truth_of_sites
 from f5py.io.arrow.text_input import open_bytes
-from f5py.io.bam.modifications.modified_sites import TagCounts
+from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts
 from f5py.messages import console
 from f5py.messages.console import obeys_strict
 from f5py.messages.progress import progress
 from f5py.options.output_names import is_alignments
-from f5py.options.table_commands import ValidateOptions
+from f5py.options.table_commands import EvaluationOptions, ValidateOptions
 from f5py.reports.evaluation_report import check_reports, write_reports
 from f5py.reports.validation_report import charts_of, text_of
 
@@ -93,12 +93,17 @@ def _check(options: ValidateOptions) -> None:
     inputs = [options.calls, options.truth, *controls]
     if "-" in inputs:
         raise UsageError("the input's kind is told by its beginning, so it cannot come from standard input")
-    if options.calibration != 1.0 and (tagged := [path for path in inputs if path and is_alignments(path)]):
+    check_calibration(options, [path for path in inputs if path and is_alignments(path)])
+    check_reports(options)
+
+
+def check_calibration(options: EvaluationOptions, modbam: Sequence[str]) -> None:
+    """Refuse a factor of ratios for alignments with tags."""
+    if options.calibration != 1.0 and modbam:
         raise UsageError(
-            f"--calibration {options.calibration:g}: is a factor of ratios, and {tagged[0]} has probabilities, which "
+            f"--calibration {options.calibration:g}: is a factor of ratios, and {modbam[0]} has probabilities, which "
             "call-methylation has calibrated; leave it out"
         )
-    check_reports(options)
 
 
 def _kind(path: str) -> str:
@@ -123,7 +128,7 @@ def _batches(
     path: str, motif: Motif, genome: str | None, advance: Callable[[int], object], tags: TagCounts
 ) -> Iterator[Any]:
     if is_alignments(path):
-        return read_modbam(path, motif, genome, tags)
+        return read_modbam(path, SiteSelection(motif, 0.0), genome, tags)
     return read_calls([path], _COLUMNS, advance, motif.name)
 
 

@@ -8,7 +8,6 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from f5py.core.motifs import Motif
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow, read_rows
 from f5py.io.arrow.text_input import check_read_once, display_name, open_bytes
@@ -29,18 +28,20 @@ _COLUMNS = (
 _OTHER_NAMES = {"num_cpgs": "num_motifs"}
 
 
-def read_modbam(path: str, motif: Motif, genome: str | None = None, counts: TagCounts | None = None) -> Iterator[Any]:
-    """Read the calls of the motif's modification at its sites in the bases of the reads.
+def read_modbam(
+    path: str, wanted: SiteSelection, genome: str | None = None, counts: TagCounts | None = None, beginning: bytes = b""
+) -> Iterator[Any]:
+    """Read the calls of a modification at the motif's sites in the bases of the reads.
 
-    Yields `pyarrow.RecordBatch` with ``chromosome``, ``read_name``, ``start``, ``end`` (equal) and ``log_lik_ratio``.
-    `genome` is the reference of CRAM; `counts` are added to.
+    Yields `pyarrow.RecordBatch` with ``chromosome``, ``strand``, ``read_name``, ``start``, ``end`` (equal),
+    ``log_lik_ratio`` and ``num_motifs`` (1). `genome` is the reference of CRAM; `counts` are added to.
     """
     arrow, _ = import_arrow("calls")
     counts = TagCounts() if counts is None else counts
     n_calls = 0
-    with closing(AlignmentFile(path, genome, min_mapq=0, secondary=False)) as alignments:
-        contigs = arrow.array(alignments.contigs, arrow.string())
-        for data, starts, sites in iterate_sites(alignments, SiteSelection(motif, 0.0), counts, usable_cores()):
+    with closing(AlignmentFile(path, genome, min_mapq=0, secondary=False, beginning=beginning)) as alignments:
+        contigs, strands = arrow.array(alignments.contigs, arrow.string()), arrow.array(["+", "-"])
+        for data, starts, sites in iterate_sites(alignments, wanted, counts, usable_cores()):
             listed = np.flatnonzero(sites.value >= 0)  # not implicit
             if not len(listed):
                 continue
@@ -54,15 +55,19 @@ def read_modbam(path: str, motif: Motif, genome: str | None = None, counts: TagC
             probability = (sites.value[listed] + 0.5) / 256  # middle of the interval of an ML value
             columns = {
                 "chromosome": arrow.DictionaryArray.from_arrays(sites.contig[listed], contigs).dictionary_decode(),
+                "strand": strands.take(arrow.array(sites.reverse[listed].astype(np.int8))),
                 "read_name": arrow.DictionaryArray.from_arrays(which.astype(np.int32), names).dictionary_decode(),
                 "start": start,
                 "end": start,
                 "log_lik_ratio": arrow.array(np.log(probability / (1 - probability))),
+                "num_motifs": arrow.array(np.ones(len(listed), np.int32)),
             }
             yield arrow.RecordBatch.from_arrays(list(columns.values()), list(columns))
     if not n_calls:
+        motif = wanted.motif
         raise InputFileError(
-            f"{path}: no read has calls {motif.canonical}+{motif.code} at {motif.pattern} in MM and ML tags"
+            f"{display_name(path)}: no read has calls {motif.canonical}+{wanted.codes[0]} at {motif.pattern} in MM and "
+            "ML tags"
         )
 
 

@@ -11,6 +11,7 @@ from f5py.options.shared import (
     ReadListOptions,
     StrictOptions,
     kind_of_methylation,
+    mod_code,
     output_file,
     own_motif,
 )
@@ -46,11 +47,7 @@ class FrequencyOptions(StrictOptions):
     methylation: str | None = kind_of_methylation(ours=True, brief="What was called",
         help="What was called: the motif by which -s and --bedmethyl split groups.")  # fmt: skip
     motif: str | None = own_motif(ours=True)
-    mod_code: str | None = option("--mod-code", group=Group.MODEL, metavar="CODE",
-        default_words="that of the motif, m or a", ours=True, pattern="[A-Za-z]|[0-9]{1,9}",
-        pattern_words="a letter, or a number of ChEBI", brief="Modification to count, such as h",
-        help="Of modBAM and bedMethyl: the modification to count, as the tags name it, such as h for "
-        "5hmC.")  # fmt: skip
+    mod_code: str | None = mod_code(ours=True)
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, ours=True,
         default_words="the bases of the reads", brief="Reference of modBAM",
         help="Of modBAM: the reference, which says where sites are; needed for CRAM.")  # fmt: skip
@@ -143,11 +140,7 @@ class RegionsOptions(StrictOptions):
         help="Minimum number of calls of a site.")  # fmt: skip
     methylation: str | None = kind_of_methylation("What was called.")
     motif: str | None = own_motif()
-    mod_code: str | None = option("--mod-code", group=Group.MODEL, metavar="CODE",
-        default_words="that of the motif, m or a", pattern="[A-Za-z]|[0-9]{1,9}",
-        pattern_words="a letter, or a number of ChEBI",
-        help="Of modBAM and bedMethyl: the modification to count, as the tags name it, such as "
-        "h for 5hmC.")  # fmt: skip
+    mod_code: str | None = mod_code()
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, default_words="the bases of the reads",
         help="Of modBAM: the reference, which says where sites are; needed for CRAM.")  # fmt: skip
 

@@ -87,6 +87,16 @@ def kind_of_methylation(help: str, **more: Any) -> Any:
     )
 
 
+def mod_code(subject: str = "Of modBAM and bedMethyl", **more: Any) -> Any:
+    """Declare ``--mod-code``."""
+    return option(
+        "--mod-code", group=Group.MODEL, metavar="CODE", default_words="that of the motif, m or a",
+        pattern="[A-Za-z]|[0-9]{1,9}", pattern_words="a letter, or a number of ChEBI",
+        brief="Modification to count, such as h",
+        help=f"{subject}: the modification to count, as the tags name it, such as h for 5hmC.", **more,
+    )  # fmt: skip
+
+
 def own_motif(**more: Any) -> Any:
     """Declare ``--motif`` beside ``--methylation``."""
     return option(

@@ -14,6 +14,7 @@ from f5py.options.shared import (
     StrictOptions,
     device_numbers,
     kind_of_methylation,
+    mod_code,
     output_file,
     own_motif,
 )
@@ -98,7 +99,9 @@ class SummaryOptions(EvaluationOptions):
     """Options of ``f5py summary``."""
 
     tables: tuple[str, ...] = argument("[CALLS ...]", default=(), repeated=True, is_table=True,
-        help="Tables of calls; by default standard input.")  # fmt: skip
+        help="Tables of calls, or alignments with MM and ML tags; by default standard input.")  # fmt: skip
+    genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, help="Reference of CRAM files.")
+    mod_code: str | None = mod_code("Of modBAM")
     error_rate: float = option("--error-rate", group=Group.LIMITS, default=0.02, above=0, at_most=0.5,
         help="Maximum share of wrong calls for the recommended threshold.")  # fmt: skip
 

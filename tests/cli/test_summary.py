@@ -6,10 +6,12 @@ import gzip
 import json
 import re
 import xml.etree.ElementTree as ET
+from array import array
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pysam
 import pytest
 
 import f5py
@@ -17,7 +19,7 @@ from f5py.core.motifs import reverse_complement
 from f5py.errors import F5pyError, InputFileError, UsageError
 
 from ..evaluation.made_calls import made_calls, written
-from ..made_data import process_of, run_command, run_process
+from ..made_data import ReadSet, process_of, refused, run_command, run_process
 
 
 @pytest.fixture(scope="module")
@@ -214,6 +216,49 @@ def test_reports(table, tmp_path, capsys):
     again = tmp_path / "again.svg"
     assert run_command("summary", path, "--report", again, "-o", tmp_path / "text") == 0
     assert again.read_bytes() == names[3].read_bytes()
+
+
+def test_modbam(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """Ours has the calls of the table; pysam counts those of a caller with two modifications of a base."""
+    calls, modbam = tmp_path / "calls.tsv", tmp_path / "calls.bam"
+    assert run_command("call-methylation", *made.options(), "-o", calls, "--modbam", modbam) == 0
+    of_table, of_bam = (summary(path, tmp_path) for path in (calls, modbam))
+    assert 0.9 * of_table["sites"] < of_bam["sites"] == of_bam["calls"] <= of_table["sites"]
+    assert 0.9 * of_table["reads"] < of_bam["reads"] <= of_table["reads"]
+    assert of_bam["groups"][0]["calls"] == of_bam["calls"]
+    assert of_bam["contexts"] == {}
+    controls = summary(modbam, tmp_path, methylated=modbam, unmethylated=calls)
+    assert controls["advice"]["basis"] == "controls"
+    piped = process_of("summary", "--report", tmp_path / "x.json", "-o", tmp_path / "x.txt")
+    assert run_process(piped, input=modbam.read_bytes()).returncode == 0
+    assert json.loads((tmp_path / "x.json").read_text()) == json.loads(json.dumps(of_bam))
+
+    two, expected = tmp_path / "two.bam", {"m": [], "h": []}
+    with pysam.AlignmentFile(str(modbam)) as source, pysam.AlignmentFile(str(two), "wb", template=source) as out:
+        for record in source:
+            listed = str(record.get_tag("MM")).rstrip(";").split(",")[1:]
+            values = list(record.get_tag("ML"))
+            others = [(255 - value) // 2 for value in values]
+            if listed:
+                record.set_tag("MM", "C+mh?," + ",".join(listed) + ";")
+                record.set_tag("ML", array("B", [one for pair in zip(values, others, strict=True) for one in pair]))
+            out.write(record)
+            aligned = dict(record.get_aligned_pairs(matches_only=True))
+            bases = record.query_sequence
+            for (_, reverse, code), found in (record.modified_bases or {}).items():
+                expected[str(code)] += [
+                    value for place, value in found
+                    if place in aligned and bases[place - reverse : place - reverse + 2] == "CG"
+                ]  # fmt: skip
+    for code, values in expected.items():
+        probability = (np.array(values) + 0.5) / 256
+        beyond = np.abs(np.log(probability / (1 - probability))) >= 2
+        found = summary(two, tmp_path, mod_code=code, threshold=2)
+        assert (found["calls"], found["calls_beyond"]) == (len(values), beyond.sum())
+        assert found["methylated"] == pytest.approx((probability[beyond] > 0.5).mean())
+    assert "no read has calls C+f at CG" in refused(capfd, "summary", two, "--mod-code", "f")
+    assert "--calibration 2: is a factor of ratios" in refused(capfd, "summary", two, "--calibration", 2, status=2)
+    assert "none of" in refused(capfd, "summary", made.bam)
 
 
 def test_wrong_input(table, tmp_path):
