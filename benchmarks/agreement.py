@@ -135,7 +135,7 @@ def lines(name: str, table: pd.DataFrame) -> list[str]:
     return rows
 
 
-def labelled(folder: Path, **options: Any) -> pd.DataFrame:
+def labeled(folder: Path, **options: Any) -> pd.DataFrame:
     """Simulate reads with the noise of real ones."""
     shape = {"genome_length": 300_000, "gc": 0.55, "seed": 77, "signal_format": "blow5"}
     f5py.simulate(output=folder, force=True, **{**shape, **options})
@@ -166,7 +166,7 @@ def main() -> None:
         }.items():
             folder = arguments.folder / f"{name.replace(' ', '_').replace(',', '')}_{length}"
             rows += lines(
-                f"simulated, {length} bases, {name}", labelled(folder, n_reads=n, fixed_length=length, **options)
+                f"simulated, {length} bases, {name}", labeled(folder, n_reads=n, fixed_length=length, **options)
             )
     report = [
         "# What calls of single sites take from their read",

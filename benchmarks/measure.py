@@ -100,7 +100,7 @@ def _launch(answer_fd: int, command: list[str]) -> None:
     """Run the command as this process's child and write what it used to the given descriptor."""
     os.set_inheritable(answer_fd, False)
     start = time.perf_counter()
-    # An interpreter ignores these two signals and would hand that on; the command gets the usual behaviour.
+    # An interpreter ignores these two signals and would hand that on; the command gets the usual behavior.
     child = os.posix_spawnp(command[0], command, os.environ, setsigdef=[signal.SIGPIPE, signal.SIGXFSZ])
     _, status, usage = os.wait4(child, 0)
     wall = time.perf_counter() - start

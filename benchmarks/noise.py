@@ -1,4 +1,4 @@
-"""The noise of events in unlabelled reads: correlations of successive residuals, and tails.
+"""The noise of events in unlabeled reads: correlations of successive residuals, and tails.
 
     python benchmarks/noise.py -r READS -b BAM -g GENOME [--slow5 FILE] [--motif cpg --motif dam --motif dcm]
 

@@ -104,8 +104,8 @@ def _replicate_bases(source: Path, target: Path, times: int) -> dict[str, int]:
 def _replicate_signals(sources: list[Path], folder: Path, times: int, reads_per_file: int) -> tuple[set[str], int]:
     """Copy the signals; return the original identifiers and the number of files written.
 
-    Replicate by replicate, so that neighbours in the sorted BAM, which are replicates of one read, are far
-    apart in the files, as neighbours of a real run are.
+    Replicate by replicate, so that neighbors in the sorted BAM, which are replicates of one read, are far
+    apart in the files, as neighbors of a real run are.
     """
     import h5py
     import numpy as np

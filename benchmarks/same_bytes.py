@@ -5,7 +5,7 @@
     python benchmarks/same_bytes.py ../shared/data --against before.json
 
 Every output format is written: for R9, R10, RNA002 and RNA004, in one run, in parts, and resumed after a part. Of a
-report only counts and distributions are compared: it holds times and versions. A change of behaviour that is meant
+report only counts and distributions are compared: it holds times and versions. A change of behavior that is meant
 shows here too; record it with ``--output benchmarks/results/same_bytes.json`` and say so in the commit.
 """
 

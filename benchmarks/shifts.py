@@ -88,7 +88,7 @@ def fit_row(name: str, folder: Path, truth: tuple[float, ...], groups: int, **se
     )
 
 
-def labelled(folder: Path, inputs: dict[str, Any], **options: Any) -> tuple[NDArray, NDArray, NDArray]:
+def labeled(folder: Path, inputs: dict[str, Any], **options: Any) -> tuple[NDArray, NDArray, NDArray]:
     """Call; return the ratios of groups or sites of one state, these states, and the numbers of the reads."""
     calls = f5py.call_methylation(**inputs, bam=folder / "reads.bam", returns="pandas", accurate=True, **options)
     truth = pd.read_csv(folder / "truth_reads.tsv", sep="\t")
@@ -178,7 +178,7 @@ def main() -> None:
                 for rescale in (False, True):
                     options = {"per_site": per_site, "rescale": rescale, "meth_model": model}
                     unit, scaling = "sites" if per_site else "groups", "yes" if rescale else "no"
-                    row = call_row(f"{name} | {kind} | {unit} | {scaling}", *labelled(place, inputs, **options))
+                    row = call_row(f"{name} | {kind} | {unit} | {scaling}", *labeled(place, inputs, **options))
                     calls.append(row)
                     print(row, flush=True)
     report = [

@@ -85,8 +85,8 @@ def band(data: PlotData) -> None:
     axes = figure.add_subplot()
     # The band goes where its path has been; it is shown for every eighth anti-diagonal.
     diagonal = event + kmer
-    centre = np.interp(np.arange(0, diagonal[-1], 1), diagonal, event)
-    smooth = np.convolve(np.pad(centre, 30, mode="edge"), np.full(61, 1 / 61), "valid")
+    center = np.interp(np.arange(0, diagonal[-1], 1), diagonal, event)
+    smooth = np.convolve(np.pad(center, 30, mode="edge"), np.full(61, 1 / 61), "valid")
     for d in range(0, len(smooth), 8):
         low, high = smooth[d] - _BAND / 2, smooth[d] + _BAND / 2
         axes.plot([low, high], [d - low, d - high], color="#cfe0f2", linewidth=1, zorder=1)
@@ -103,7 +103,7 @@ def hidden_markov_model() -> None:
     axes = figure.add_subplot()
     columns = {"j": 1.0, "j + 1": 4.2, "j + 2": 7.4}
     rows = {"M": 3.2, "B": 1.7, "K": 0.2}
-    colours = {"M": _BLUE, "B": _RED, "K": _GREY}
+    colors = {"M": _BLUE, "B": _RED, "K": _GREY}
 
     def arrow(start: tuple[float, float], end: tuple[float, float], words: str, bend: float, **text: Any) -> None:
         axes.annotate(
@@ -128,7 +128,7 @@ def hidden_markov_model() -> None:
         _loop(axes, x, rows["M"], "stay")
     for name, x in columns.items():
         for state, y in rows.items():
-            axes.add_patch(Circle((x, y), 0.27, facecolor=colours[state], edgecolor="none", zorder=5))
+            axes.add_patch(Circle((x, y), 0.27, facecolor=colors[state], edgecolor="none", zorder=5))
             axes.text(x, y, state, color="white", ha="center", va="center", fontweight="bold", zorder=6)
         axes.text(x, 4.25, f"k-mer {name}", ha="center", fontsize=10)
     axes.set(xlim=(0.2, 8.2), ylim=(-0.25, 4.45), aspect="equal")
@@ -203,7 +203,7 @@ def page(path: Path, name: str, width: int, height: int) -> None:
 
 
 def shrink() -> None:
-    """Give the pictures 64 colours, which is all they need."""
+    """Give the pictures 64 colors, which is all they need."""
     for path in FIGURES.glob("*.png"):
         with Image.open(path) as picture:
             few = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)

@@ -297,7 +297,7 @@ def man_page_of_all() -> str:
 _ENVIRONMENT = {
     "NUMBA_CACHE_DIR": "Folder for compiled code, instead of the user's cache folder. A private folder is made in it.",
     "XDG_CACHE_HOME": "The user's cache folder; compiled kernels of GPUs are below it.",
-    "NO_COLOR": "If it is set, messages have no colours.",
+    "NO_COLOR": "If it is set, messages have no colors.",
 }
 _FIRST_STEPS = (
     "f5py demo", "f5py map ref.fa reads.fastq -o reads.bam",

@@ -55,8 +55,8 @@ Tags of unaligned BAM files, such as the basecaller's, are kept.
         "Call methylated bases in every read.",
         """Call methylated bases in every read.
 
-Prints a table with one row per group of neighbouring sites of each read; a positive log-likelihood ratio
-favours methylation.
+Prints a table with one row per group of neighboring sites of each read; a positive log-likelihood ratio
+favors methylation.
 """,
         (
             "f5py call-methylation -r reads.fastq -b reads.bam -g ref.fa -o calls.tsv",

@@ -1,6 +1,6 @@
 """Messages: on standard error for the command line, else through `logging`.
 
-A message is ``[who::LEVEL] text`` (in colour on a terminal) or, for plain notes, ``[who] text``. The logger is called
+A message is ``[who::LEVEL] text`` (in color on a terminal) or, for plain notes, ``[who] text``. The logger is called
 ``f5py``. Results never go through here: they belong to standard output or ``-o``.
 """
 
@@ -140,7 +140,7 @@ def _message(level: str, who: str, text: str, kind: str | None = None) -> None:
 
 
 def _has_colours() -> bool:
-    """Return whether messages may be coloured; see https://no-color.org."""
+    """Return whether messages may be colored; see https://no-color.org."""
     return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
