@@ -357,6 +357,19 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
+def test_files_that_the_documents_name_exist():
+    folders = ("f5py", "kernels", "tests", "docs", "benchmarks", "packaging")
+    files = [f"/{path.relative_to(ROOT)}" for folder in folders for path in (ROOT / folder).rglob("*.*")]
+    missing = [
+        f"{document.relative_to(ROOT)}: {name}"
+        for document in DOCUMENTS
+        for name in re.findall(r"`([\w./-]+/[\w.-]+\.(?:cuh?|md|pyi?))`", document.read_text())
+        if not re.search(r"NAME|\bname\.|npsig|r12|calls_per_read", name)  # examples
+        if not any(file.endswith(f"/{name}") for file in files)
+    ]
+    assert missing == []
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document):
     for target in re.findall(r"\]\(([^)]+)\)", document.read_text()):
