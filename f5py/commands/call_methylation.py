@@ -26,7 +26,7 @@ from f5py.outputs.sites.bedmethyl import BedMethylOutput, check_can_write
 from f5py.pipeline.inputs import paths_of_inputs
 from f5py.pipeline.loader import Loader
 from f5py.runs.map_then_run import run_of_alignments
-from f5py.runs.recipe import MappedReadsRecipe, Run, TableCallback, failed_reads
+from f5py.runs.recipe import MappedReadsRecipe, Run, TableCallback, failed_reads, ultra_reads
 from f5py.site_frequencies.site_counts import SiteCounts
 
 
@@ -117,6 +117,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, MethylationStage]):
             counts = SiteCounts(options.threshold, options.threshold_per_site, options.combine_strands)
             given = (contigs, counts, partitions, loader.windows, options.threads)
             yield BedMethylOutput(options.bedmethyl, caller.motifs[0], *given)
+        yield from ultra_reads(run)
         yield from failed_reads(options)
 
     def state_after_error(self, options: CallOptions) -> str:

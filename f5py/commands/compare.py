@@ -12,6 +12,7 @@ from f5py.errors import F5pyError, UsageError
 from f5py.io.arrow.arrow import import_arrow
 from f5py.io.arrow.table_file import write_table
 from f5py.io.arrow.text_input import check_read_once, display_name, size_of
+from f5py.io.files.atomic_write import named_together
 from f5py.io.files.output import display_output
 from f5py.io.output_checks import check_outputs
 from f5py.messages import console
@@ -54,8 +55,9 @@ def run(options: CompareOptions) -> Any:
             f"no {options.by} has {options.min_coverage} or more reads in both samples; give more reads, or a smaller "
             "--min-coverage"
         )
-    write_table(table, options.output, options.threads)
-    write_comparison(options.report, (display_name(options.a), display_name(options.b)), columns)
+    with named_together():
+        write_table(table, options.output, options.threads)
+        write_comparison(options.report, (display_name(options.a), display_name(options.b)), columns)
     least = columns["KS_intensity_qvalue"].min()
     console.result(
         "compare",

@@ -36,7 +36,7 @@ from f5py.outputs.sink import Sink
 from f5py.pipeline.loader import Loader
 from f5py.runs.map_then_run import run_of_alignments
 from f5py.runs.outcome import Outcome, RunContext
-from f5py.runs.recipe import MappedReadsRecipe, Run, TableCallback, failed_reads
+from f5py.runs.recipe import MappedReadsRecipe, Run, TableCallback, failed_reads, ultra_reads
 
 #: Samples of a read of which the text takes about as much room as a usual row.
 _SAMPLES_PER_LINE = 10
@@ -123,6 +123,7 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, EventalignStage]):
             yield FormattedText(options.output, options, table, size, run.stopping, is_csv)
         if options.summary is not None:
             yield ReadSummary(options.summary, EventalignSummary(rna, run.loader.signals.place), options.threads)
+        yield from ultra_reads(run)
         yield from failed_reads(options)
 
     def report(self, options: EventalignOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:

@@ -59,9 +59,9 @@ def run(options: ResquiggleOptions) -> RunCounts:
     done, of_parts, _ = read_parts([(plan, number) for number in range(whole.loader.n_parts)], lambda: None)
     outcome.counts = of_parts.counts
     run = Run(options, whole.loader, whole.stage, threading.Event())
-    with failed_reads_left(RESQUIGGLE, run, done):
+    with failed_reads_left(run, done):
         RESQUIGGLE.report(options, RESQUIGGLE.context(run.stage, run.loader), outcome, warnings)
-    join_outputs(RESQUIGGLE, run, done)
+        join_outputs(RESQUIGGLE, run, done)
     RESQUIGGLE.report_results(options, of_parts.counts)
     plan.remove_parts()
     return of_parts.counts

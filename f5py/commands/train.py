@@ -20,6 +20,7 @@ from f5py.core.motifs import Motif
 from f5py.errors import F5pyError, FailedRunError, PoreModelError, UsageError
 from f5py.evaluation.ratios import area_under_curve, roc_points
 from f5py.io.bam.bam_records import RecordColumns
+from f5py.io.files.atomic_write import named_together
 from f5py.io.files.complete_file import complete_output, complete_text_output
 from f5py.io.output_checks import check_outputs
 from f5py.io.signals import SignalSource
@@ -91,7 +92,11 @@ def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
     settings = UpdateSettings(
         options.prior_events, options.train_kmers != "methylated", trains_methylated, motif.canonical if motif else "C"
     )
-    with complete_text_output(options.output, min(options.threads, 4)) as out, ExitStack() as files:
+    with (
+        named_together(),
+        complete_text_output(options.output, min(options.threads, 4)) as out,
+        ExitStack() as files,
+    ):
         reports = [(path, files.enter_context(complete_output(path))) for path in options.report]
         passes = _Passes(options, sources, motif, files.enter_context(ExitStack()))
         chemistry = passes.chemistry()

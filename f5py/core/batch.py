@@ -251,6 +251,7 @@ class ReadBatch:
     columns: NDArray[np.int64] = field(default_factory=lambda: np.zeros((0, 2), np.int64))
     packed: PackedSamples | None = None  # source for `expand_samples`
     records: Any = None  # optional `f5py.io.bam.bam_records.RawRecords` in input order, rejected ones included
+    ultra: NDArray[np.uint8] | None = None  # bytes of the records of very long reads, which are left out
     # partition: optional index of the partitioning tag's value, -1 for none
     partition: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
     # start_time: seconds after the start of the run, NaN if unknown

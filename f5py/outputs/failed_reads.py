@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -21,9 +22,10 @@ _HEADER = b"read_name\tfate\tcause\tdetails\n"
 
 
 class UltraReads(Sink):
-    """BAM file of ``--skip-ultra`` for a run in parts; in a single run and in each part the loader writes it."""
+    """BAM file of ``--skip-ultra``, with the records of very long reads."""
 
     part_name = "ultra.bam"
+    accepts_empty = True
 
     def __init__(self, path: str, header: pysam.AlignmentHeader) -> None:
         super().__init__(path)
@@ -34,7 +36,8 @@ class UltraReads(Sink):
         self._records = self.files.enter_context(JoinedBam(file, self.path, self._header))
 
     def write(self, batch: ReadBatch) -> None:
-        """Do nothing: the loader has skipped these reads."""
+        if batch.ultra is not None:
+            self._records.write(batch.ultra)
 
     def append(self, part: FinishedPart) -> None:
         with part.open(self.part_name) as file:
@@ -53,6 +56,7 @@ class FailedReads(Sink):
     def _open(self, part: PartFiles | None) -> None:
         self._out = self.files.enter_context(open_table(self.path, 1 if part else self._options.threads))
         self._out.write(_HEADER)
+        self._is_whole = True  # no write has failed
 
     def write(self, batch: ReadBatch) -> None:
         failed = np.flatnonzero(batch.status != ReadStatus.OK).tolist()
@@ -61,14 +65,16 @@ class FailedReads(Sink):
             f"{cause_text(batch, read, self._options)}\n"
             for read in failed
         ]
+        self._is_whole = False
         self._out.write(encoded("".join(lines)))
         self._out.flush()
+        self._is_whole = True
 
     def abandon(self, *problem: Any) -> None:
         """Complete the list after a failed run, as it explains the failure."""
-        kind = problem[0]
-        if kind is not None and issubclass(kind, F5pyError) and not issubclass(kind, OutputFileError):
-            self.finish()
+        if isinstance(problem[1], F5pyError) and self._is_whole:
+            with suppress(OutputFileError):  # the problem before is worth more
+                self.finish()
         else:
             super().abandon(*problem)
 

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple, Protocol
 
 from f5py.core.batch import ReadBatch
 from f5py.errors import blamed_on
+from f5py.io.files.atomic_write import named_together
 from f5py.io.files.output import TextOutput
 
 
@@ -118,15 +119,10 @@ class Sinks:
                 sink.append(part)
 
     def finish(self) -> None:
-        """Complete all outputs; raise the first error after the others are completed."""
-        problems: list[Exception] = []
-        for sink in self._sinks:
-            try:
+        """Complete all outputs; if one fails, no file gets its name."""
+        with named_together():
+            for sink in self._sinks:
                 sink.finish()
-            except Exception as problem:
-                problems.append(problem)
-        if problems:
-            raise problems[0]
 
     def abandon(self, *problem: Any) -> None:
         """Discard incomplete files; see `Sink.abandon`."""

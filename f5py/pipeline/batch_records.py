@@ -13,8 +13,9 @@ from f5py.core.kmers import base_codes
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, UnsupportedDataError
+from f5py.io.bam._bam_numba import KEPT, ULTRA
 from f5py.io.bam.alignments import AlignmentFile, RecordCounts
-from f5py.io.bam.bam_records import RawRecords, RecordColumns, tag_values
+from f5py.io.bam.bam_records import RawRecords, RecordColumns, chosen_records, tag_values
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads, differ_from_records, gather_sequences, whole_lengths_of
 from f5py.io.reads.read_index import ReadIndex
@@ -34,7 +35,6 @@ class Part:
     number: int  # 0-based
     records: RecordRange | None = None  # None if only the loader knows them
     before: RecordRange | None = None  # those between the part that is loaded before this one and this one
-    ultra_path: str | None = None  # BAM file for its ultra-long reads
     # records that were left out; filled, as are the others, when the part has been loaded
     skipped: RecordCounts = field(default_factory=RecordCounts)
     n_ultra: int = 0
@@ -120,21 +120,22 @@ class RecordSlice:
     chosen: NDArray[np.int64]  # shape (n,): those that are used
     rows: NDArray[np.int64]  # shape (n,): their reads in the index of the reads
     read_index: NDArray[np.int64]  # shape (n,): their numbers among all records visited
+    ultra: NDArray[np.int64]  # those of very long reads
 
     @classmethod
     def of(
         cls,
         data: NDArray[np.uint8],
         starts: NDArray[np.int64],
-        is_kept: NDArray[np.bool_],
+        kinds: NDArray[np.uint8],
         rows: NDArray[np.int64],
         first: int,
         end: int,
         n_before: int,
     ) -> RecordSlice:
         """Select the records `first` to `end` of a chunk with `n_before` records before it."""
-        chosen = first + np.flatnonzero(is_kept[first:end])
-        return cls(data, starts, first, end, chosen, rows[chosen], n_before + chosen)
+        chosen, ultra = (first + np.flatnonzero(kinds[first:end] == kind) for kind in (KEPT, ULTRA))
+        return cls(data, starts, first, end, chosen, rows[chosen], n_before + chosen, ultra)
 
     def columns(self) -> RecordColumns:
         """Decode the records."""
@@ -151,6 +152,10 @@ class RecordSlice:
         read[self.chosen - self.first] = np.arange(len(self.chosen))
         records = RawRecords(whole, self.starts[self.first : self.end + 1] - self.starts[self.first], read)
         return records if with_passed_over else records.of_reads(0, len(self.chosen))
+
+    def ultra_records(self) -> NDArray[np.uint8]:
+        """Return the bytes of the records of very long reads."""
+        return chosen_records(self.data, self.starts, self.ultra)[0]
 
 
 @dataclass

@@ -106,8 +106,7 @@ def open_inputs(
         run_info = {"basecall_model": models[0], **run_info}
     chemistry = chemistry_of(options.pore, options.is_rna, run_info, options.kmer_model is not None)
     made = LoaderSettings(
-        ultra_path=options.skip_ultra,
-        ultra_threshold=options.ultra_thresh,
+        ultra_threshold=-1 if options.skip_ultra is None else options.ultra_thresh,
         skip_unreadable=options.skip_unreadable,
         hard_clips=options.hard_clips,
         n_ahead=batches_ahead(options),

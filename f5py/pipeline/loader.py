@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -17,13 +17,11 @@ from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.names import Names
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError, SignalError
-from f5py.io.bam._bam_numba import KEPT, ULTRA
+from f5py.io.bam._bam_numba import KEPT
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.bam_output import RecordOutput
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, record_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads
-from f5py.io.files.complete_file import complete_output
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.reads.reference import Reference
 from f5py.io.signals import SignalBlock, SignalSource
@@ -62,10 +60,8 @@ def _part_of_first(number: int) -> int:
 class LoaderSettings:
     """Constant settings of a loader."""
 
-    # BAM file for reads longer than `ultra_threshold`, which are then left out. It appears when all records have been
-    # read.
-    ultra_path: str | None = None
-    ultra_threshold: int = 0  # in bases
+    # of reads with more bases, if it is not negative, only the records are there, in `ReadBatch.ultra`
+    ultra_threshold: int = -1
     skip_unreadable: bool = True  # leave reads without a usable signal out with a warning instead of ending the run
     hard_clips: bool = True  # count hard-clipped bases in read coordinates
     spliced: bool = False  # accept spliced alignments
@@ -155,40 +151,27 @@ class Loader:
 
     def _all_cuts(self) -> Generator[BatchRecords, None, None]:
         if self.parts is None:
-            with self._ultra_output(self.settings.ultra_path) as ultra:
-                yield from self._cut(ultra, 0)
-                self.check_any_known(self._any_known)
+            yield from self._cut(0)
+            self.check_any_known(self._any_known)
             if self.alignments.chosen is not None:
                 self.alignments.chosen.warn_of_missing("the alignments" + (" of the region" if self.windows else ""))
             return
         number = 0
-        threshold = -1 if self.settings.ultra_path is None else self.settings.ultra_threshold
         known = self.parts if isinstance(self.parts, list) else []
-        earlier = PrecedingRecords(self, known, self.settings.with_preceding, threshold)
+        earlier = PrecedingRecords(self, known, self.settings.with_preceding, self.settings.ultra_threshold)
         for done, part in enumerate(self.parts):
             for stretches in earlier.before(part):
                 yield BatchRecords(number, stretches, self._partition([]), 0.0, part=part.number, is_earlier=True)
                 number += 1
             self._any_known = False
             before, n_ultra = replace(self.alignments.counts), self.n_ultra
-            with self._ultra_output(part.ultra_path) as ultra:
-                for cut in self._cut(ultra, number, part.records):
-                    yield replace(cut, part=part.number, share=(done + 0.5) / len(known) if known else None)
-                    number += 1
+            for found in self._cut(number, part.records):
+                yield replace(found, part=part.number, share=(done + 0.5) / len(known) if known else None)
+                number += 1
             part.skipped = self.alignments.counts.plus(before, -1)
             part.n_ultra, part.has_known = self.n_ultra - n_ultra, self._any_known
 
-    @contextmanager
-    def _ultra_output(self, path: str | None) -> Iterator[RecordOutput | None]:
-        if path is None:
-            yield None
-            return
-        with complete_output(path) as file, RecordOutput(file, path, self.alignments.header) as ultra:
-            yield ultra
-
-    def _cut(
-        self, ultra: RecordOutput | None, number: int, within: RecordRange | None = None
-    ) -> Iterator[BatchRecords]:
+    def _cut(self, number: int, within: RecordRange | None = None) -> Iterator[BatchRecords]:
         """Yield the records of each batch, from batch `number` on."""
         n_before = 0 if within is None else within.first_record
         stretches: list[RecordSlice] = []
@@ -205,14 +188,13 @@ class Loader:
                     self._name = record_name(data, int(starts[kept[-1]]))
                 first = 0
                 while first < n:
-                    threshold = self.settings.ultra_threshold if ultra is not None else -1
+                    threshold = self.settings.ultra_threshold
                     part = _part_of_first(number) if self.batch_size >= _LARGE_BATCH else 1
-                    counts_left_out = self.settings.keep_passed_over or self.chooses is not None
+                    counts_left_out = self.settings.keep_passed_over or self.chooses is not None or threshold >= 0
                     limits = BatchLimits(self.batch_size // part, self.max_bases // part, threshold, counts_left_out)
                     end = cut(kinds, lengths, first, n, limits, state)
-                    if ultra is not None:
-                        self._write_ultra(ultra, data, starts, kinds, first, end)
-                    stretches.append(RecordSlice.of(data, starts, kinds == KEPT, rows, first, end, n_before))
+                    stretches.append(RecordSlice.of(data, starts, kinds, rows, first, end, n_before))
+                    self.n_ultra += len(stretches[-1].ultra)
                     first = end
                     if state[3]:
                         yield self._cut_of(number, stretches, n_before + first, time.perf_counter() - started)
@@ -253,13 +235,6 @@ class Loader:
             "give the reads that were mapped"
         )
 
-    def _write_ultra(
-        self, ultra: RecordOutput, data: NDArray, starts: NDArray, kinds: NDArray, first: int, end: int
-    ) -> None:
-        for i in (first + np.flatnonzero(kinds[first:end] == ULTRA)).tolist():
-            ultra.write(data[starts[i] : starts[i + 1]])
-            self.n_ultra += 1
-
     def _load(self, cut: BatchRecords) -> tuple[ReadBatch, LoadTimes, float | None]:
         """Load a batch; called in several threads."""
         with self._alone():
@@ -278,6 +253,7 @@ class Loader:
         records = None
         if self.settings.keep_records:
             records = RawRecords.joined([one.raw(self.settings.keep_passed_over) for one in stretches])
+        ultra = [one.ultra_records() for one in stretches if len(one.ultra)]
         had_records = time.perf_counter()
         bases, base_offsets, is_other, is_compared = bases_of(
             stretches, self.reads, self.settings.bases_from_records, self.pool
@@ -296,6 +272,7 @@ class Loader:
             is_earlier=cut.is_earlier,
             names=names,
             records=records,
+            ultra=np.concatenate(ultra) if ultra else None,
             partition=cut.partition,
             read_index=np.concatenate([one.read_index for one in stretches]),
             status=status,

@@ -79,8 +79,8 @@ class PrecedingRecords:
                 chosen = first + np.flatnonzero(kinds[first:end] == KEPT)
                 if len(chosen):  # without the others, of which there may be many chunks
                     few, offsets = chosen_records(data, starts, chosen)
-                    is_kept = np.ones(len(chosen), np.bool_)
-                    stretches.append(RecordSlice.of(few, offsets, is_kept, rows[chosen], 0, len(chosen), 0))
+                    kinds_of_few = np.full(len(chosen), KEPT, np.uint8)
+                    stretches.append(RecordSlice.of(few, offsets, kinds_of_few, rows[chosen], 0, len(chosen), 0))
                 first = end
                 if state[3]:
                     yield stretches

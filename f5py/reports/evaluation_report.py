@@ -9,6 +9,7 @@ from html import escape
 from itertools import groupby
 from typing import Any
 
+from f5py.io.files.atomic_write import named_together
 from f5py.io.files.complete_file import complete_output
 from f5py.io.output_checks import check_outputs
 from f5py.options.table_commands import EvaluationOptions
@@ -28,10 +29,11 @@ def check_reports(options: EvaluationOptions) -> None:
 def write_reports(
     options: EvaluationOptions, title: str, lines: Sequence[str], data: dict[str, Any], charts: Sequence[Chart]
 ) -> None:
-    """Write the text, and every report in the format of its name."""
-    write_report_files(options.report, title, lines, data, charts)
-    with complete_output(options.output) as out:
-        out.write(("\n".join(lines) + "\n").encode())
+    """Write the text, and every report in the format of its name, all or none."""
+    with named_together():
+        write_report_files(options.report, title, lines, data, charts)
+        with complete_output(options.output) as out:
+            out.write(("\n".join(lines) + "\n").encode())
 
 
 def write_report_files(

@@ -73,7 +73,7 @@ def report(options: MappedReadsOptions, context: RunContext, outcome: Outcome, w
     note_counts_and_times(_WHO, outcome, context.signal_kind)
     why_failed = failure(counts, context.chemistry, options)
     try:
-        _warn(options, context, outcome)
+        _warn(options, context, outcome, why_failed is not None)
         if why_failed is None:
             for line in advice(counts, context.chemistry, options):
                 console.warning(_WHO, line)
@@ -87,17 +87,18 @@ def report(options: MappedReadsOptions, context: RunContext, outcome: Outcome, w
         raise FailedRunError(why_failed)
 
 
-def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) -> None:
+def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome, has_failed: bool) -> None:
     """Warn of skipped records and failed reads."""
     counts, skipped = outcome.counts, outcome.skipped
     if counts.ultra:
         console.warning(
             _WHO,
-            f"{counts.ultra} reads longer than {options.ultra_thresh / 1e3:.1f} kbases were written to "
-            f"{options.skip_ultra} and left out",
+            f"{counts.ultra} reads longer than {options.ultra_thresh / 1e3:.1f} kbases were "
+            + ("left out" if has_failed else f"written to {options.skip_ultra} and left out"),
         )
-        ultra = options.skip_ultra
-        console.note(_WHO, f"To use them: samtools index {ultra}, then run again with -b {ultra}")
+        if not has_failed:
+            ultra = options.skip_ultra
+            console.note(_WHO, f"To use them: samtools index {ultra}, then run again with -b {ultra}")
     if line := speed_advice(options, context.waits, context.signal_kind):
         console.info(_WHO, line)
     if skipped.no_bases:

@@ -10,13 +10,13 @@ from typing import Any
 from f5py.compute.diagnosis import RunCounts
 from f5py.errors import F5pyError
 from f5py.io.bam.alignments import RecordCounts
+from f5py.io.files.atomic_write import named_together
 from f5py.io.files.inputs_in_use import inputs_in_use
 from f5py.io.files.open_outputs import Outputs
 from f5py.messages import console
 from f5py.messages.console import obeys_strict
 from f5py.messages.progress import progress
 from f5py.options.declaration import paths_read
-from f5py.outputs.failed_reads import UltraReads
 from f5py.outputs.sink import Sink, Sinks
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.done_part import DonePart, check_processors, read_part
@@ -86,10 +86,14 @@ def join_parts(
             stage = recipe.stage(options, loader, chemistry)
             stage.close()  # only what it knows is wanted
             run, context = Run(options, loader, stage, threading.Event()), recipe.context(stage, loader)
-            if tells:
-                with failed_reads_left(recipe, run, done):
+            with failed_reads_left(run, done):
+                if tells:
                     recipe.report(options, context, outcome, warnings)
-            join_outputs(recipe, run, done, bar.advance, early)
+                try:
+                    join_outputs(recipe, run, done, bar.advance, early)
+                except F5pyError as problem:
+                    recipe.report_failure(options, context, outcome, warnings, str(problem))
+                    raise
         if tells:
             recipe.report_results(options, outcome.counts)
         elif options.report:
@@ -98,7 +102,7 @@ def join_parts(
 
 
 @contextmanager
-def failed_reads_left(recipe: Recipe, run: Run, parts: list[DonePart]) -> Iterator[None]:
+def failed_reads_left(run: Run, parts: list[DonePart]) -> Iterator[None]:
     """Write the requested list of the parts' failed reads if the block raises."""
     try:
         yield
@@ -143,26 +147,23 @@ def join_outputs(
         Called with 1 after each part.
     """
     with Outputs() as outputs:
-        sinks = Sinks(_without_text_in_place(_all_sinks(recipe, run), parts, early))
-        outputs.push(sinks.abandon)
-        for part in parts:
-            sinks.append(part)
-            advance(1)
-        sinks.finish()
+        all_sinks = list(recipe.sinks(run))
+        tables = [sink for sink in all_sinks if sink.can_be_renamed and parts]
+        with named_together():
+            _append(outputs, [sink for sink in all_sinks if sink not in tables], parts, advance)
+            # last, as a table that is complete in one file gets its name at once
+            _append(outputs, [sink for sink in tables if not _has_name(parts, sink.path, early)], parts)
 
 
-def _all_sinks(recipe: Recipe, run: Run) -> Iterator[Sink]:
-    yield from recipe.sinks(run)
-    path = getattr(run.options, "skip_ultra", None)
-    if path is not None:
-        yield UltraReads(path, run.loader.alignments.header)
-
-
-def _without_text_in_place(sinks: Iterator[Sink], parts: list[DonePart], early: EarlyText | None) -> Iterator[Sink]:
-    """Skip the sink of a text table that is complete in one file, and rename that file."""
-    for sink in sinks:
-        if not (sink.can_be_renamed and parts and _has_name(parts, sink.path, early)):
-            yield sink
+def _append(
+    outputs: ExitStack, opened: list[Sink], parts: list[DonePart], advance: Callable[[int], object] = lambda n: None
+) -> None:
+    sinks = Sinks(opened)
+    outputs.push(sinks.abandon)
+    for part in parts:
+        sinks.append(part)
+        advance(1)
+    sinks.finish()
 
 
 def _has_name(parts: list[DonePart], output: str, early: EarlyText | None) -> bool:

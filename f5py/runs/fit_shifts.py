@@ -18,6 +18,7 @@ from f5py.compute.training import UnlabeledStage
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.noise import CALIBRATION
 from f5py.errors import F5pyError, PoreModelError, UnsupportedDataError, UsageError
+from f5py.io.files.atomic_write import named_together
 from f5py.io.files.complete_file import complete_output, complete_text_output
 from f5py.io.output_checks import check_outputs
 from f5py.messages import console
@@ -67,7 +68,11 @@ def run(options: TrainOptions) -> ShiftsSummary:
     check_outputs(options)
     check_name("-o", options.output, MODEL)
     motif = motif_named(options.methylation or METHYLATION) if options.motif is None else parse_motif(options.motif)
-    with complete_text_output(options.output, min(options.threads, 4)) as out, ExitStack() as files:
+    with (
+        named_together(),
+        complete_text_output(options.output, min(options.threads, 4)) as out,
+        ExitStack() as files,
+    ):
         reports = [(path, files.enter_context(complete_output(path))) for path in options.report]
         sources = [with_local_inputs(replace(options, bam=path), files) for path in options.unlabeled]
         chemistry, share = _chosen_share(sources, motif)

@@ -28,7 +28,7 @@ from f5py.messages import console
 from f5py.messages.console import obeys_strict
 from f5py.options.input_names import SEQUENCE_SUFFIX
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions, device_numbers
-from f5py.outputs.failed_reads import FailedReads
+from f5py.outputs.failed_reads import FailedReads, UltraReads
 from f5py.outputs.sink import Sink, Sinks
 from f5py.pipeline.flow import BatchLoader, process
 from f5py.pipeline.inputs import open_inputs, paths_of_inputs, urls
@@ -121,7 +121,12 @@ def _ended(
                 except OutputFileError:  # a report that fails takes no result with it
                     finish()
                     raise
-            finish()
+            try:
+                finish()
+            except F5pyError as problem:
+                if job is None:
+                    recipe.report_failure(given, recipe.context(stage, loader), outcome, warnings, str(problem))
+                raise
         yield run, outcome, warnings
 
 
@@ -267,7 +272,7 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
 
     def can_take_parts(self, options: MappedOptions) -> bool:
         """Return whether a run can take parts one by one, without knowing later ones."""
-        return options.skip_ultra is None and not self.loading(options).get("with_preceding", False)
+        return not self.loading(options).get("with_preceding", False)
 
     def outcome(self, stage: StageOfRun, loader: Loader, seconds: float) -> Outcome:
         return Outcome.of(stage, loader, seconds)
@@ -293,6 +298,12 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
         from f5py.runs.end_of_run import note_results
 
         note_results(self.who, options, counts, self.words, to_callback)
+
+
+def ultra_reads(run: Run[MappedOptions, Loader, StageOfRun]) -> Iterator[Sink]:
+    """Yield the requested file of very long reads."""
+    if run.options.skip_ultra is not None:
+        yield UltraReads(run.options.skip_ultra, run.loader.alignments.header)
 
 
 def failed_reads(options: AlignmentOptions) -> Iterator[Sink]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from dataclasses import replace
 from itertools import pairwise
@@ -340,14 +341,41 @@ def test_ultra_long_reads_go_to_a_file_that_can_be_run_from(made, made_calls, tm
     assert out.read_bytes() == made_calls
 
 
-def test_no_ultra_file_is_left_by_a_failed_run(made, tmp_path, capfd):
-    _, records = made.records()
-    records[9].cigarstring = f"600M100N{len(records[9].query_sequence) - 600}M"
-    changed = made.with_records(tmp_path, records)
-    before = set(tmp_path.iterdir())
-    assert run_main(*changed.options(), "-K", "2", "--ultra-thresh", "1200", "--skip-ultra", tmp_path / "u.bam") == 1
-    assert "spliced" in error_line(capfd.readouterr().err)
-    assert set(tmp_path.iterdir()) == before
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("spliced", "spliced"),
+        ("full disk", "No space left on device"),
+        ("full disk at the end of parts", "No space left on device"),
+        ("damaged last read", "--strict"),
+        ("no signals", "reads failed"),
+    ],
+)
+def test_a_failed_run_leaves_no_file_of_ultra_long_reads(made, tmp_path, capfd, fault, words):
+    changed, options = made, ["-o", tmp_path / "calls.tsv", "--modbam", tmp_path / "calls.bam"]
+    names = [name for name in made.names if len(made.sequence(name)) <= 1200]
+    assert 0 < len(names) < N_READS
+    if fault == "spliced":
+        _, records = made.records()
+        records[9].cigarstring = f"600M100N{len(records[9].query_sequence) - 600}M"
+        changed, options = made.with_records(tmp_path, records), [*options, "-K", 2]
+    elif "full disk" in fault:
+        options = [*options[2:], "-o", "/dev/full", *(["--plan", tmp_path / "p", "--partitions", 2] * ("end" in fault))]
+        options += ["--engine", "local"] * ("end" in fault)
+    else:
+        lost = names[-1:] if "last" in fault else names
+        changed = made.with_signals(tmp_path, dict.fromkeys(lost, tmp_path / "lost.fast5"))
+        options += ["--strict"] * ("last" in fault)
+    report, failed = tmp_path / "report.json", tmp_path / "failed.tsv"
+    before = {*tmp_path.iterdir(), report, failed}
+    left_out = ["--ultra-thresh", 1200, "--skip-ultra", tmp_path / "u.bam"]
+    told = ["--report", report, "--failed-reads", failed]
+    assert run_main(*last_of_each([*changed.options(), *left_out, *told, *options])) == 1
+    line = error_line(capfd.readouterr().err)
+    assert words in line
+    assert {path for path in tmp_path.iterdir() if path.name not in ("p", ".unfinished-calls.tsv")} == before
+    warnings = json.loads(report.read_text())["run"]["warnings"]
+    assert words in warnings[-1]
 
 
 def test_layout_without_strand(call, made_calls):

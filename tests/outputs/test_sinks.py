@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections import Counter
+from contextlib import nullcontext
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from typing import Any
 import pytest
 
 import f5py.outputs
-from f5py.errors import InputFileError
+from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import open_output
 from f5py.outputs.sink import PartFiles, Sink, Sinks, append_text
@@ -62,7 +63,7 @@ class Failing(Whole):
     """Cannot be completed."""
 
     def finish(self) -> None:
-        raise OSError("the disk is full")
+        raise OutputFileError("the disk is full")
 
 
 class Unopened(Lines):
@@ -70,13 +71,18 @@ class Unopened(Lines):
         raise OSError("no such place")
 
 
-def test_one_that_fails_at_the_end_takes_no_other_with_it(tmp_path: Path):
-    sinks = Sinks([Failing(str(tmp_path / "a")), Lines(str(tmp_path / "b")), Whole(str(tmp_path / "c"))])
+@pytest.mark.parametrize("order", ["abc", "bca"])
+def test_no_output_gets_its_name_if_another_cannot_be_completed(tmp_path: Path, order: str):
+    kinds = {"a": Failing, "b": Lines, "c": Whole}
+    sinks = Sinks([kinds[name](str(tmp_path / name)) for name in order])
     sinks.write([1, 2])
-    with pytest.raises(OSError, match="full"):
+    with pytest.raises(OutputFileError, match="full"):
         sinks.finish()
-    sinks.abandon(None, None, None)
-    assert (tmp_path / "b").read_text() == (tmp_path / "c").read_text() == "size\n2\n"
+    with pytest.raises(OutputFileError, match="full") if order == "abc" else nullcontext():
+        sinks.abandon(OutputFileError, problem := OutputFileError("full"), problem.__traceback__)
+    (rows,) = tmp_path.iterdir()
+    assert rows.name == ".unfinished-b"
+    assert rows.read_text() == "size\n2\n"
 
 
 def test_nothing_is_left_if_the_next_one_cannot_be_opened(tmp_path: Path):

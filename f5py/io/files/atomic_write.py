@@ -13,11 +13,12 @@ import hashlib
 import os
 import secrets
 import stat
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
-from f5py.errors import OutputFileError
+from f5py.errors import F5pyError, OutputFileError
 from f5py.io.files.inputs_in_use import check_can_be_output
 
 _PREFIX = ".unfinished-"
@@ -27,6 +28,8 @@ _CHUNK_BYTES = 65536
 _open_files: set[AtomicFile] = set()
 #: Incomplete files with rows, of failed runs.
 _kept: list[str] = []
+#: ``complete``: the files that wait for their names in `named_together`.
+_of_thread = threading.local()
 
 
 class AtomicFile:
@@ -58,6 +61,7 @@ class AtomicFile:
         self._shown = path
         self._saves_rows = saves_rows
         self._is_in_place = False
+        self._lock: int | None = None  # keeps the lock of a closed file
         self.size_of_whole_blocks: Callable[[], int] | None = None
         self._target = os.path.realpath(path)
         if os.path.exists(self._target) and not os.access(self._target, os.W_OK):
@@ -72,13 +76,27 @@ class AtomicFile:
         _open_files.add(self)
 
     def commit(self) -> None:
-        """Close the file and rename it; raise `OSError` if that fails."""
-        try:
-            self.file.close()
-            _replace(self.path, self._target)
-            self._is_in_place = True
-        finally:
-            _open_files.discard(self)
+        """Close the file and rename it, at the end of `named_together` inside of it; raise `OSError` if that fails."""
+        self.file.close()
+        complete = getattr(_of_thread, "complete", None)
+        if complete is None:
+            self._rename()
+            return
+        complete.append(self)
+        self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        with suppress(OSError):  # file systems without locks
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+    def _rename(self) -> None:
+        _replace(self.path, self._target)
+        self._is_in_place = True
+        self._forget()
+
+    def _forget(self) -> None:
+        _open_files.discard(self)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def discard(self) -> None:
         """Close and remove the file unless it has its final name."""
@@ -88,7 +106,7 @@ class AtomicFile:
             self.file.close()
         with suppress(OSError):
             os.unlink(self.path)
-        _open_files.discard(self)
+        self._forget()
 
     def save_rows(self) -> str | None:
         """Close an incomplete file and keep its whole rows under the temporary name.
@@ -102,7 +120,7 @@ class AtomicFile:
         try:
             return self.finish()
         finally:
-            _open_files.discard(self)
+            self._forget()
 
     def _drop_incomplete(self) -> None:
         """Truncate after the last line end, or after the last whole block if it is compressed."""
@@ -174,6 +192,33 @@ class AtomicFile:
         """Open a file of an unpredictable name, because the usual one is taken."""
         self.path = _new_name(self.path)
         return os.open(self.path, flags | os.O_EXCL, 0o666)
+
+
+@contextmanager
+def named_together() -> Iterator[None]:
+    """Give the files that this thread completes inside their names at the end; none of them if the block raises.
+
+    Rows of incomplete text are kept as if the file had not been completed. Raises `OutputFileError`.
+    """
+    if getattr(_of_thread, "complete", None) is not None:
+        yield
+        return
+    files: list[AtomicFile] = []
+    _of_thread.complete = files
+    try:
+        yield
+        for file in files:
+            try:
+                file._rename()
+            except OSError as problem:
+                raise OutputFileError(f"{file._shown}: cannot write: {problem.strerror}") from problem
+    except BaseException as problem:
+        kept = [rows for file in files if (rows := file.save_rows()) is not None]
+        if kept and isinstance(problem, F5pyError):
+            raise type(problem)(f"{problem}; the rows until then are in {' and '.join(kept)}") from problem
+        raise
+    finally:
+        _of_thread.complete = None
 
 
 def link_into_place(path: str | int, output: str, about: os.stat_result) -> bool:

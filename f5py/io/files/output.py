@@ -70,12 +70,12 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
         yield bgzip or out
         if bgzip is not None:
             bgzip.close()
-        elif path != "-":
-            out.close()  # network disks may report here that they are full
-        else:
-            out.flush()
         if atomic is not None:
             atomic.commit()
+        elif path != "-":
+            out.close()  # network disks may report here that they are full
+        elif bgzip is None:
+            out.flush()
     except BaseException as problem:
         if bgzip is not None:
             bgzip.end_early()

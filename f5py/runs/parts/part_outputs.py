@@ -19,7 +19,6 @@ from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.jit.fused_sums import processor_has_fused_sums
-from f5py.outputs.failed_reads import UltraReads
 from f5py.outputs.sink import PartFiles, Sinks
 from f5py.pipeline.batch_records import Part
 from f5py.runs.outcome import Outcome
@@ -61,10 +60,6 @@ class PartOutputs:
         self._stage = stage
         self._open_outputs = open_outputs
         self._new_statistics = new_statistics
-        self._folders: dict[int, Path] = {}  # of parts that have not begun, which the loader may be ahead at
-        for part in parts if plan.options.get("skip_ultra") is not None else []:
-            self._folders[part.number] = plan.begin_part(part.number)
-            part.ultra_path = str(self._folders[part.number] / UltraReads.part_name)
         self._waiting = parts
         self._current: _OpenPart | None = None
         self._chain: TextChain | None = None
@@ -94,8 +89,6 @@ class PartOutputs:
         if self._current is not None:
             self._current.abandon(*problem)
             self._plan.abandon_part(self._current.folder)
-        for folder in self._folders.values():
-            self._plan.abandon_part(folder)
         self._close()
 
     def _next_part(self) -> None:
@@ -103,7 +96,7 @@ class PartOutputs:
         part = self._waiting.popleft()
         if self._chain is None:
             self._chain = TextChain(self._plan.folder, _extent_before(self._plan, part.number))
-        folder = self._folders.pop(part.number, None) or self._plan.begin_part(part.number)
+        folder = self._plan.begin_part(part.number)
         text = self._chain.part(part.number == 0)
         self._current = _OpenPart(part, folder, text, self._open_outputs, self._new_statistics(), self._started)
 
