@@ -9,7 +9,7 @@ from typing import Any
 from f5py.compute.diagnosis import RunCounts, advice, cause_counts, failure, other_bases
 from f5py.compute.gpu.device import is_present
 from f5py.core.batch import Cause
-from f5py.errors import FailedRunError, OutputFileError
+from f5py.errors import F5pyError, FailedRunError, OutputFileError
 from f5py.io.files.output import display_output
 from f5py.messages import console
 from f5py.messages.console import input_warning
@@ -73,11 +73,14 @@ def report(options: MappedReadsOptions, context: RunContext, outcome: Outcome, w
     note_counts_and_times(_WHO, outcome, context.signal_kind)
     why_failed = failure(counts, context.chemistry, options)
     try:
-        _warn(options, context, outcome, why_failed is not None)
+        _warn(options, context, outcome)
         if why_failed is None:
             for line in advice(counts, context.chemistry, options):
                 console.warning(_WHO, line)
-    finally:  # also if --strict makes an error of a warning
+    except F5pyError as problem:  # --strict makes an error of a warning
+        why_failed = str(problem)
+        raise
+    finally:
         if options.report:
             from f5py.runs.report import write_reports
 
@@ -87,18 +90,15 @@ def report(options: MappedReadsOptions, context: RunContext, outcome: Outcome, w
         raise FailedRunError(why_failed)
 
 
-def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome, has_failed: bool) -> None:
+def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) -> None:
     """Warn of skipped records and failed reads."""
     counts, skipped = outcome.counts, outcome.skipped
     if counts.ultra:
         console.warning(
             _WHO,
-            f"{counts.ultra} reads longer than {options.ultra_thresh / 1e3:.1f} kbases were "
-            + ("left out" if has_failed else f"written to {options.skip_ultra} and left out"),
+            f"{counts.ultra} reads longer than {options.ultra_thresh / 1e3:.1f} kbases were left out; their records go "
+            f"to {options.skip_ultra}",
         )
-        if not has_failed:
-            ultra = options.skip_ultra
-            console.note(_WHO, f"To use them: samtools index {ultra}, then run again with -b {ultra}")
     if line := speed_advice(options, context.waits, context.signal_kind):
         console.info(_WHO, line)
     if skipped.no_bases:
@@ -169,6 +169,9 @@ def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: s
         words += f"; {counts.covered_sites:,} sites skipped that an earlier alignment of the same read covers"
     files = written_files(options, to_callback)
     console.note(who, f"{words}; written: {', '.join(files)}" if files else words)
+    if counts.ultra:
+        ultra = getattr(options, "skip_ultra", None)
+        console.note(who, f"to use the longer reads: samtools index {ultra}, then run again with -b {ultra}")
 
 
 def written_files(options: Any, to_callback: bool = False) -> list[str]:
