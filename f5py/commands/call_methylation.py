@@ -12,7 +12,7 @@ from f5py.compute.diagnosis import RunCounts
 from f5py.compute.methylation import MethylationStage, motifs_of
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import UsageError
-from f5py.io.bam.program_line import header_with_program
+from f5py.io.bam.headers import header_with_program
 from f5py.io.output_checks import check_outputs
 from f5py.messages.console import obeys_strict
 from f5py.options.output_names import OF_SITES, kind_among

@@ -15,7 +15,7 @@ from f5py.compute.events_on_reference import EventalignStage
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, UsageError
-from f5py.io.bam.program_line import header_with_program
+from f5py.io.bam.headers import header_with_program
 from f5py.io.output_checks import check_outputs
 from f5py.messages import console
 from f5py.messages.console import obeys_strict

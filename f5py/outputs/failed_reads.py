@@ -11,7 +11,7 @@ import pysam
 from f5py.compute.diagnosis import CAUSES, FATES, cause_text
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.errors import F5pyError, OutputFileError
-from f5py.io.bam.joined_bam import JoinedBam
+from f5py.io.bam.bam_output import RecordOutput
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.table_output import open_table
 from f5py.options.shared import AlignmentOptions
@@ -33,7 +33,7 @@ class UltraReads(Sink):
 
     def _open(self, part: PartFiles | None) -> None:
         file = self.files.enter_context(complete_output(self.path))
-        self._records = self.files.enter_context(JoinedBam(file, self.path, self._header))
+        self._records = self.files.enter_context(RecordOutput(file, self.path, self._header))
 
     def write(self, batch: ReadBatch) -> None:
         if batch.ultra is not None:

@@ -26,7 +26,7 @@ from f5py.io.bam._bam_numba import (
     unsigned16,
 )
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.record_layout import FIXED_SIZE
+from f5py.io.bam.headers import FIXED_SIZE
 from f5py.io.bam.record_reads import RecordReads
 from f5py.io.reads.read_index import ReadIndex
 from f5py.jit.kernel import exact_inner, exact_kernel

@@ -47,7 +47,7 @@ def count_modbam(
 
     Sites are those of the reference `genome` (FASTA), or else of the reads' bases; see `iterate_sites`.
     """
-    from f5py.io.bam.modifications import _modified_sites_numba as states
+    from f5py.io.bam.modifications import modified_sites as states
 
     tags = TagCounts()
     number = np.array([contigs.setdefault(name, len(contigs)) for name in alignments.contigs], np.int32)

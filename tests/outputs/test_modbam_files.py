@@ -12,8 +12,8 @@ import pytest
 from f5py import __version__
 from f5py.core.motifs import motif_named
 from f5py.errors import OutputFileError
-from f5py.io.bam.joined_bam import JoinedBam
-from f5py.io.bam.program_line import header_with_program
+from f5py.io.bam.bam_output import RecordOutput
+from f5py.io.bam.headers import header_with_program
 from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.modbam import ModbamTags
 from f5py.outputs.sink import Sinks
@@ -49,7 +49,7 @@ def test_a_pipe_that_is_not_read_to_its_end_is_no_failure():
     reader, end = os.pipe()
     os.close(reader)
     header = header_with_program(HEADER, "f5py x")
-    with os.fdopen(end, "wb") as file, pytest.raises(BrokenPipeError), JoinedBam(file, "-", header):
+    with os.fdopen(end, "wb") as file, pytest.raises(BrokenPipeError), RecordOutput(file, "-", header):
         pass
 
 

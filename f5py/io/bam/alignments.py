@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import islice
+from itertools import count, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +20,16 @@ from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import display_name
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_index import BamIndex, find_index, read_index
+from f5py.io.bam.bam_records import chosen_records, encode_chunks, record_chunks, record_names, segments_of
 from f5py.io.bam.opening import error_reason, open_alignments
-from f5py.io.bam.record_ranges import RecordRange, RecordRanges, range_file, split_records
+from f5py.io.bam.record_ranges import (
+    RecordRange,
+    RecordRanges,
+    is_mapped_at,
+    range_file,
+    split_records,
+    window_chunks,
+)
 from f5py.io.bytes.file_state import FileState, changed_file_error
 from f5py.io.bytes.watched_pipe import WatchedPipe
 from f5py.io.reads.read_list import ReadList
@@ -206,8 +214,6 @@ class AlignmentFile:
         other formats come through htslib, at most `at_most` records at a time. `within` limits them to a range from
         `ranges`. Raises `InputFileError` after the records before the damage.
         """
-        from f5py.io.bam.bam_records import chosen_records, record_names
-
         for data, starts, n in self._all_chunks(windows, at_most, within):
             if self.chosen is None:
                 yield data, starts, n
@@ -217,9 +223,6 @@ class AlignmentFile:
     def _all_chunks(
         self, windows: Windows | None, at_most: int, within: RecordRange | None
     ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
-        from f5py.io.bam.bam_records import encode_chunks, record_chunks
-        from f5py.io.bam.window_records import window_chunks
-
         try:
             if windows is not None:
                 self.check_index()
@@ -305,15 +308,14 @@ class AlignmentFile:
         The read index counts all records visited. With `windows`, each record that overlaps one is visited once, which
         needs an index.
         """
-        try:
-            for read_index, record in enumerate(self._segments(windows)):
-                if self._is_kept(record):
-                    yield read_index, record
-                elif left_out:
-                    yield -1, record
-        except OSError as problem:
-            raise self._damaged(problem) from None
-        self._check_state()
+        numbers = count()
+        with closing(AlignmentFile.chunks(self, windows)) as chunks:
+            for data, starts, n in chunks:
+                for record, read_index in zip(segments_of(data[: starts[n]], self.header), numbers):  # noqa: B905
+                    if self._is_kept(record):
+                        yield read_index, record
+                    elif left_out:
+                        yield -1, record
 
     def _is_kept(self, record: pysam.AlignedSegment) -> bool:
         """Count a record by its fate; return whether it passes."""
@@ -334,17 +336,6 @@ class AlignmentFile:
             counts.kept += 1
             return True
         return False
-
-    def _segments(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
-        from f5py.io.bam.bam_records import segments_of
-
-        if windows is not None:
-            self.check_index()
-        if windows is None or self._index is None:
-            yield from self._visit(windows)
-            return
-        for data, starts, n in self.chunks(windows):
-            yield from segments_of(data[: starts[n]], self.header)
 
     def _from_beginning(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
         with closing(self.reopened()) as file:
@@ -396,8 +387,6 @@ class AlignmentFile:
 
     def _checked_index(self, path: str) -> BamIndex:
         """Read an index that must be sound and cover the file to its last mapped record."""
-        from f5py.io.bam.window_records import is_mapped_at
-
         index = read_index(path, self.path)
         stale = InputFileError(f"{path}: is not the index of {self.path} as it is now; run: samtools index {self.path}")
         if index.n_contigs != len(self.contigs):

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.io.bytes._bgzf_numba import DAMAGED, block_at, inflate_blocks, list_blocks, text_offsets
 from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, HEADER_SIZE, MAX_BLOCK
 from f5py.io.bytes.c_functions import zlib_functions
 
@@ -95,8 +96,6 @@ def first_text(data: bytes) -> bytes:
 
 def _first_block(data: bytes) -> NDArray[np.int64]:
     """Locate the first block; int64, shape (1, 3)."""
-    from f5py.io.bytes._bgzf_numba import DAMAGED, block_at
-
     block = np.empty((1, 3), np.int64)
     end = block_at(np.frombuffer(data, np.uint8), 0, block[0])
     if end < 0:
@@ -140,8 +139,6 @@ def _next_size(n_bytes: int, data: bytes, blocks: NDArray[np.int64]) -> int:
 
 def _blocks_of(data: bytes) -> tuple[NDArray[np.int64], bool]:
     """Locate the whole blocks at the start of `data`; also return whether the next one is damaged."""
-    from f5py.io.bytes._bgzf_numba import list_blocks
-
     blocks = np.empty((len(data) // _LEAST_BLOCK + 2, 3), np.int64)
     n, is_damaged = list_blocks(np.frombuffer(data, np.uint8), blocks)
     return blocks[:n].copy(), bool(is_damaged)
@@ -151,8 +148,6 @@ def _inflate(
     data: bytes, blocks: NDArray[np.int64], problem: OSError | None
 ) -> tuple[NDArray[np.uint8], OSError | None]:
     """Inflate the undamaged blocks; return their text and the error after it."""
-    from f5py.io.bytes._bgzf_numba import inflate_blocks, text_offsets
-
     packed = np.frombuffer(data, np.uint8)
     offsets = np.empty(len(blocks) + 1, np.int64)
     n = text_offsets(packed, blocks, offsets)

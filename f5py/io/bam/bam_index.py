@@ -18,9 +18,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
+from f5py.io.bam._bam_numba import signed32
 from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC
 from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.remote import fetch_ranges, ranged_file
+from f5py.jit.kernel import exact_inner, exact_kernel
 
 _BAI_MAGIC, _CSI_MAGIC = b"BAI\x01", b"CSI\x01"
 #: Number of offsets that are checked for block starts.
@@ -31,6 +33,8 @@ _BAI_SHIFT = 14
 _MOST_DEPTH, _MOST_SHIFT = 10, 31
 #: No record.
 _NOWHERE = np.uint64(2**64 - 1)
+#: In a .bai: the bin with counts, and bytes before the first contig.
+_COUNTS, _BAI_HEADER_SIZE = 37450, 8
 
 
 class IndexScan(NamedTuple):
@@ -57,6 +61,137 @@ class IndexScan(NamedTuple):
         starts, contigs, stretches = np.empty((3, room), np.int64)
         offsets, sizes = np.empty(room, np.uint64), np.zeros(2, np.int64)
         return cls(n_mapped, first, last, n_stretches, starts, contigs, stretches, offsets, sizes)
+
+
+@exact_inner
+def _unsigned64(data, at):
+    value = np.uint64(0)
+    for i in range(8):
+        value |= np.uint64(data[at + i]) << np.uint64(8 * i)
+    return value
+
+
+@exact_inner
+def _scan_chunks(data, at, n_chunks, file_size, contig, scan):
+    """Record the chunks of a bin; return the offset after them, or -1."""
+    if n_chunks < 0 or n_chunks > (data.shape[0] - at) // 16:
+        return np.int64(-1)
+    for _ in range(n_chunks):
+        begin, end = _unsigned64(data, at), _unsigned64(data, at + 8)
+        at += 16
+        if begin >= end or np.int64(end >> np.uint64(16)) > file_size:
+            return np.int64(-1)
+        scan.first[contig] = min(scan.first[contig], begin)
+        scan.last[contig] = max(scan.last[contig], end)
+        n = scan.sizes[0]
+        scan.starts[n] = np.int64(begin >> np.uint64(16))
+        scan.starts[n + 1] = np.int64(end >> np.uint64(16))
+        scan.sizes[0] = n + 2
+    return at
+
+
+@exact_inner
+def _add_entry(contig, stretch, offset, scan):
+    n = scan.sizes[1]
+    scan.contigs[n], scan.stretches[n], scan.offsets[n] = contig, stretch, offset
+    scan.sizes[1] = n + 1
+
+
+@exact_inner
+def _scan_bins(data, at, depth, file_size, contig, scan):
+    """Check the bins of a contig; return the offset after them, or -1. A `depth` of -1 means .bai."""
+    size = data.shape[0]
+    is_csi = depth >= 0
+    counts = ((np.int64(1) << (3 * (depth + 1))) - 1) // 7 + 1 if is_csi else np.int64(_COUNTS)  # the bin with counts
+    head = 16 if is_csi else 8
+    if at + 4 > size:
+        return np.int64(-1)
+    n_bins = signed32(data, at)
+    at += 4
+    has_counts = n_bins == 0
+    for _ in range(n_bins):
+        if at + head > size:
+            return np.int64(-1)
+        bin_number = signed32(data, at) & 0xFFFFFFFF
+        offset = _unsigned64(data, at + 4) if is_csi else np.uint64(0)
+        n_chunks = signed32(data, at + head - 4)
+        at += head
+        if bin_number > counts:
+            return np.int64(-1)
+        if bin_number == counts:
+            if n_chunks != 2 or at + 32 > size:
+                return np.int64(-1)
+            has_counts = True
+            scan.n_mapped[contig] = np.int64(_unsigned64(data, at + 16))
+            at += 32
+            continue
+        at = _scan_chunks(data, at, n_chunks, file_size, contig, scan)
+        if at < 0:
+            return at
+        if offset != 0:
+            level = 0
+            first_of_level = np.int64(0)
+            while bin_number >= first_of_level + (np.int64(1) << (3 * level)):
+                first_of_level += np.int64(1) << (3 * level)
+                level += 1
+            _add_entry(contig, (bin_number - first_of_level) << (3 * (depth - level)), offset, scan)
+    if not has_counts:
+        scan.n_mapped[contig] = -1
+    return at
+
+
+@exact_kernel
+def scan_bai(data, file_size, scan):
+    """Check and scan a .bai; return whether it can be of a BAM file of that size.
+
+    Parameters
+    ----------
+    data : uint8
+    file_size : int
+        Bytes of the BAM file.
+    scan : IndexScan
+        Filled.
+    """
+    size = data.shape[0]
+    at = np.int64(_BAI_HEADER_SIZE)
+    for contig in range(scan.first.shape[0]):
+        at = _scan_bins(data, at, -1, file_size, contig, scan)
+        if at < 0 or at + 4 > size:
+            return False
+        n_intervals = signed32(data, at)
+        at += 4
+        if n_intervals < 0 or n_intervals > (size - at) // 8:
+            return False
+        scan.n_stretches[contig] = n_intervals
+        for stretch in range(n_intervals):
+            offset = _unsigned64(data, at)
+            at += 8
+            if offset != 0:  # else a window without records
+                _add_entry(contig, stretch, offset, scan)
+    return at in (size, size - 8)
+
+
+@exact_kernel
+def scan_csi(data, at, depth, file_size, scan):
+    """Check and scan the contigs of a .csi; see `scan_bai`.
+
+    Parameters
+    ----------
+    data : uint8
+        The index, decompressed.
+    at : int
+        Offset of the first contig.
+    depth : int
+        Levels below the first.
+    file_size, scan
+        See `scan_bai`.
+    """
+    size = data.shape[0]
+    for contig in range(scan.first.shape[0]):
+        at = _scan_bins(data, at, depth, file_size, contig, scan)
+        if at < 0:
+            return False
+    return at in (size, size - 8)
 
 
 @dataclass(frozen=True)
@@ -139,8 +274,6 @@ def read_index(path: str, bam_path: str) -> BamIndex:
 
 def _scan_index(content: bytes, bam_size: int) -> tuple[IndexScan, int] | None:
     """Scan an index; return its contents and the shift of its windows, None if it is damaged."""
-    from f5py.io.bam._bam_index_numba import scan_bai, scan_csi
-
     if not content.startswith(_BAI_MAGIC):
         content = _decompress(content)
     data = np.frombuffer(bytearray(content), np.uint8)

@@ -1,8 +1,7 @@
 """Output of alignment records: BAM compressed in threads, SAM and CRAM through htslib.
 
 A BAM block has as many whole records as fit. A record that does not fit begins the next block, and spans several if
-needed. Block boundaries therefore soon depend on the records alone, so joining files (`f5py.io.bam.joined_bam`)
-recompresses little.
+needed. Block boundaries therefore soon depend on the records alone, so joining files recompresses little.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable
+from contextlib import closing
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, BinaryIO
@@ -17,10 +17,12 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.errors import OutputFileError
-from f5py.io.bam._bam_numba import signed32
-from f5py.io.bam.bam_records import bam_header, segments_of
-from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, bgzf_blocks
+from f5py.errors import InputFileError, OutputFileError
+from f5py.io.bam._bam_numba import list_records, signed32
+from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, block_portions, block_size, first_text, text_sizes
+from f5py.io.bam.bam_records import bam_header, header_end, record_chunks, segments_of
+from f5py.io.bam.headers import FIXED_SIZE
+from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, MAX_BLOCK, bgzf_blocks
 from f5py.io.bytes.bgzip_output import BgzipOutput
 from f5py.io.reads.reference_errors import check_blocks
 from f5py.jit.kernel import exact_inner, exact_kernel
@@ -184,27 +186,6 @@ class RecordOutput:
     def is_bam(self) -> bool:
         return self._converted is None
 
-    @property
-    def n_contigs(self) -> int:
-        return self._header.nreferences
-
-    @property
-    def n_pending(self) -> int:
-        """Bytes of text in the last, incomplete block."""
-        return len(self._pending)
-
-    def set_pending(self, text: bytes) -> None:
-        """Replace the text of the last, incomplete block."""
-        self._pending[:] = text
-
-    def put_blocks(self, blocks: list[bytes]) -> None:
-        """Write complete blocks; the pending block must be empty."""
-        try:
-            self._compressor.finish()
-            self._put(blocks)
-        except OSError as problem:
-            raise self._failure(problem) from problem
-
     def put_later(self, make: Callable[[], list[bytes]]) -> None:
         """Write the blocks made by `make` in a compression thread; the pending block must be empty."""
         try:
@@ -234,6 +215,92 @@ class RecordOutput:
                 raise self._failure(problem) from problem
         finally:
             self._compressor.close()
+
+    def append(self, file: BinaryIO) -> None:
+        """Append the records of a BAM file with the same contigs; whole blocks are copied where possible.
+
+        The bytes equal those of the same records written directly, if the file comes from this class. Raises
+        `InputFileError` if it cannot be read or is damaged.
+        """
+        try:
+            if self.is_bam:
+                self._append_blocks(file)
+                return
+            with closing(record_chunks(file, self._header.nreferences)) as chunks:
+                for data, starts, n in chunks:
+                    self.write(data[: starts[n]])
+        except DamagedBlocksError as damage:
+            raise InputFileError(f"{file.name}: {damage}; make the file again") from None
+        except OSError as problem:
+            if problem.filename not in (None, file.name):
+                raise
+            raise InputFileError(f"{file.name}: cannot be read: {problem.strerror or problem}") from None
+
+    def _append_blocks(self, file: BinaryIO) -> None:
+        place = self._append_until_blocks_meet(file)
+        if place is None:
+            return
+        # from here on all blocks are equal but the last, which may grow
+        file.seek(place)
+        held = b""
+        for data, blocks, damage in block_portions(file, READ_BYTES):
+            if damage is not None:
+                raise damage
+            ends = blocks[text_sizes(data, blocks) > 0, 2].tolist()
+            if not ends:  # only the end block
+                continue
+            first, begin = [0, *ends][-2:]
+            try:
+                self._compressor.finish()
+                self._put([held, data[:first]])
+            except OSError as problem:
+                raise self._failure(problem) from problem
+            held = data[first:begin]
+        if held:
+            self._pending[:] = first_text(held)
+
+    def _append_until_blocks_meet(self, file: BinaryIO) -> int | None:
+        """Append records until blocks of the file and the output coincide; return the block's offset, or None."""
+        text = bytearray()  # of the header, then of an incomplete record
+        n_header: int | None = None
+        n_appended = 0  # bytes of records
+        n_read = 0
+        begins: dict[int, int] = {}  # file offsets of blocks by the bytes of records before them
+        place = 0
+        while True:
+            file.seek(place)
+            data = file.read(MAX_BLOCK)
+            if not data:
+                break
+            size = block_size(data)
+            if n_header is not None:
+                begins[n_read - n_header] = place
+                if len(self._pending) == 0 and not text:
+                    return place
+            piece = first_text(data)
+            n_read += len(piece)
+            place += size
+            text += piece
+            if n_header is None:
+                n_header = header_end(text)
+                if n_header is None:
+                    continue
+                del text[:n_header]
+            records = np.frombuffer(bytes(text), np.uint8)
+            starts = np.empty(len(records) // FIXED_SIZE + 2, np.int64)
+            n, damaged = list_records(records, self._header.nreferences, starts)
+            if damaged:
+                raise DamagedBlocksError("a record is damaged")
+            self.write(records[: starts[n]])
+            n_appended += int(starts[n])
+            del text[: starts[n]]
+            met = begins.get(n_appended - len(self._pending))
+            if met is not None:
+                self._pending.clear()
+                return met
+        if text or n_header is None:
+            raise DamagedBlocksError("the file is truncated")
+        return None
 
     def _compress_until(self, ends: list[int]) -> None:
         """Compress the pending blocks with these ends."""

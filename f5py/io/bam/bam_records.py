@@ -13,9 +13,17 @@ from numpy.typing import DTypeLike, NDArray
 
 from f5py.core.names import Names
 from f5py.core.offsets import concatenate_tuples, gather_slices, offsets_of
+from f5py.io.bam._bam_numba import (
+    NAME_LENGTH,
+    change_tags,
+    decode,
+    end_of_contigs,
+    find_tags,
+    list_records,
+    measure,
+)
 from f5py.io.bam.bam_blocks import N_THREADS, READ_BYTES, DamagedBlocksError, inflate_portions
-from f5py.io.bam.headers import TagChanges
-from f5py.io.bam.record_layout import FIXED_SIZE
+from f5py.io.bam.headers import FIXED_SIZE, TagChanges
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
 from f5py.io.files.memory_file import memory_file
 from f5py.text.encoding import undecoded
@@ -49,8 +57,6 @@ class RecordColumns(NamedTuple):
     @classmethod
     def of(cls, data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> RecordColumns:
         """Decode the chosen records; `starts` includes the end of the last one."""
-        from f5py.io.bam._bam_numba import decode, measure
-
         n = len(chosen)
         sizes, places, split = np.empty((3, n), np.int64), np.empty((2, n), np.int64), np.empty((2, n), np.int64)
         measure(data, starts, chosen, sizes, places, split)
@@ -144,8 +150,6 @@ def tag_texts(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
 ) -> tuple[NDArray[np.int32], list[str]]:
     """Return the index of each chosen record's value of a tag, -1 without the tag, and the distinct values as text."""
-    from f5py.io.bam._bam_columns_numba import find_tags
-
     begin, end = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
     find_tags(data, starts, chosen, np.uint16(int.from_bytes(tag.encode("latin-1"), "little")), begin, end)
     has_tag = begin >= 0
@@ -171,8 +175,6 @@ def change_tag_values(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, changes: TagChanges
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Change values of tags in `n` records; return the records and their offsets."""
-    from f5py.io.bam._bam_columns_numba import change_tags
-
     if not changes:
         return data, starts
     tags = np.array([int.from_bytes(tag.encode(), "little") for tag, _ in changes], np.uint16)
@@ -193,8 +195,6 @@ def chosen_records(
 
 
 def record_names(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> Names:
-    from f5py.io.bam._bam_numba import NAME_LENGTH
-
     sizes = data[starts[chosen] + NAME_LENGTH].astype(np.int64) - 1
     return Names(*gather_slices(data, starts[chosen] + FIXED_SIZE, sizes))
 
@@ -248,8 +248,6 @@ def record_chunks(
     n : int
         Number of records, at least one.
     """
-    from f5py.io.bam._bam_numba import list_records
-
     rest = bytearray()
     is_before = True
     problem: OSError | None = None
@@ -302,8 +300,6 @@ def header_end(data: bytearray) -> int | None:
     at = 8 + int.from_bytes(data[4:8], "little")
     if len(data) < at + 4:
         return None
-    from f5py.io.bam._bam_numba import end_of_contigs
-
     end = int(end_of_contigs(np.frombuffer(data, np.uint8), at))
     return end if 0 <= end <= len(data) else None
 

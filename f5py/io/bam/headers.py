@@ -1,11 +1,14 @@
-"""Headers of alignment files: parsing and merging."""
+"""Headers of alignment files: parsing, merging and the @PG line of outputs."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from f5py import __version__
 from f5py.errors import InputFileError
+from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
     import pysam
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
 KINDS_OF_READS = ("@RG", "@PG", "@CO")
 #: New values of tags by tag name, ``RG`` or ``PG``, and old value.
 TagChanges = dict[tuple[str, str], str]
+#: Bytes of a record before its name, and most bytes of a name without the final zero (SAM specification, section 4.2).
+FIXED_SIZE, LONGEST_NAME = 36, 254
+_VERSIONS_WITHOUT_ARRAYS = ("VN:1.0", "VN:1.1", "VN:1.2", "VN:1.3")
 
 
 def parse_header(text: str) -> pysam.AlignmentHeader:
@@ -99,3 +105,31 @@ def _parents_first(lines: list[str]) -> list[str]:
             parent = by_id.get(field_of(parent, "PP"))
         ordered |= dict.fromkeys(reversed(chain))
     return list(ordered)
+
+
+def header_with_program(
+    header: pysam.AlignmentHeader, command_line: str, description: str = ""
+) -> pysam.AlignmentHeader:
+    """Append an @PG line for f5py to the header's chain of programs.
+
+    A format version below 1.4, the first with array tags, becomes 1.6; all other lines stay unchanged. `description` is
+    the provenance of the results, see `f5py.compute.provenance.Provenance.line`.
+    """
+    given = undecoded(header.__str__).decode("utf-8", "surrogateescape")  # free text need not be UTF-8
+    lines = [line for line in given.split("\n") if line]
+    if lines and lines[0].startswith("@HD"):
+        fields = lines[0].split("\t")
+        lines[0] = "\t".join("VN:1.6" if field in _VERSIONS_WITHOUT_ARRAYS else field for field in fields)
+    programs = [line for line in lines if line.startswith("@PG\t")]
+    names = [name for line in programs if (name := field_of(line, "ID"))]
+    identifier, number = "f5py", 0
+    while identifier in names:
+        number += 1
+        identifier = f"f5py.{number}"
+    followed = {field_of(line, "PP") for line in programs}
+    last = [name for name in names if name not in followed] or names
+    line = ["@PG", f"ID:{identifier}", "PN:f5py", *(f"PP:{name}" for name in last[-1:]), f"VN:{__version__}"]
+    # CL is the last, as pysam takes what follows for a part of it
+    texts = [f"DS:{description}"] * bool(description) + [f"CL:{command_line}"]
+    line += [re.sub(r"[\t\r\n]", " ", text) for text in texts]
+    return parse_header("\n".join([*lines, "\t".join(line)]) + "\n")

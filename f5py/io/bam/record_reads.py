@@ -253,8 +253,6 @@ class RecordReads:
 
     def _search(self) -> None:
         """Load the bases of reads with incomplete records."""
-        from f5py.io.bam._bam_numba import FLAGS
-
         self._has_searched = True
         console.info("load_reads", "hard-clipped records get their bases from the primary ones, which are searched")
         wanted: list[Names] = []

@@ -16,11 +16,15 @@ from f5py.core.names import Names
 from f5py.core.offsets import gather_slices, offsets_of
 from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import display_name, open_bytes
-from f5py.io.bam.headers import KINDS_OF_READS, TagChanges
+from f5py.io.bam._bam_numba import FLAGS, N_BASES
+from f5py.io.bam.bam_records import change_tag_values, encode_chunks, fixed_numbers, record_chunks, record_names
+from f5py.io.bam.headers import KINDS_OF_READS, LONGEST_NAME, TagChanges
 from f5py.io.bam.opening import SAM_HEADERS, error_reason, is_alignment_file, open_alignments
-from f5py.io.bam.record_layout import LONGEST_NAME
+from f5py.io.bam.record_reads import copy_read_sequences
 from f5py.io.bytes.file_state import FileState
 from f5py.io.reads.read_index import ReadIndex, reads_in_memory
+from f5py.io.sequences import _read_records_numba as compiled
+from f5py.io.sequences._comment_tags_numba import tags_of_comments
 from f5py.messages import console
 from f5py.messages.console import input_warning
 from f5py.text.encoding import undecoded
@@ -173,8 +177,6 @@ def sequence_batches(
     n_bytes : int, optional
         Text to parse at a time; by default enough for `max_bases` bases.
     """
-    from f5py.io.sequences import _read_records_numba as compiled
-
     check_read_files([path])
     n_reads = 0
     nothing = np.empty(0, np.uint8)
@@ -238,8 +240,6 @@ def _text_batches(
     path: str, max_bases: int, dropped: NDArray[np.uint16], with_comments: bool, advance: Callable[[int], object]
 ) -> Iterator[ReadRecords]:
     """Read a FASTA or FASTQ file in batches."""
-    from f5py.io.sequences import _read_records_numba as compiled
-
     n_before = n_left_out = 0
     first_left_out = ""
     for portion in _text_portions(path, max_bases, advance=advance):
@@ -254,8 +254,6 @@ def _text_batches(
             )
         tags, tag_offsets = np.empty(0, np.uint8), np.zeros(n + 1, np.int64)
         if with_comments:
-            from f5py.io.sequences._comment_tags_numba import tags_of_comments
-
             size = int((portion.rows[:, compiled.COMMENT_END] - portion.rows[:, compiled.COMMENT]).sum())
             tags = np.empty(2 * size + 16, np.uint8)
             left_out = np.zeros(3, np.int64)
@@ -329,8 +327,6 @@ def _bytes_for(max_bases: int, text: NDArray[np.uint8]) -> int:
 
 def _parsed(data: NDArray[np.uint8], is_last: bool, max_bases: int, max_reads: int) -> tuple[_TextChunk, int, int]:
     """Parse the whole reads at the start of a text; return their bytes and the problem after them too."""
-    from f5py.io.sequences import _read_records_numba as compiled
-
     letters, qualities = np.empty(len(data), np.uint8), np.empty(len(data), np.uint8)
     rows = np.empty((min(len(data) // _SHORTEST_RECORD + 2, max_reads), compiled.N_COLUMNS), np.int64)
     n, n_bases, used, problem = compiled.parse_reads(data, len(data), is_last, max_bases, letters, qualities, rows)
@@ -342,8 +338,6 @@ def _parsed(data: NDArray[np.uint8], is_last: bool, max_bases: int, max_reads: i
 
 def _wrong_text(shown: str, text: NDArray[np.uint8], used: int, problem: int, n_before: int) -> InputFileError:
     """Make the error for a damaged file."""
-    from f5py.io.sequences import _read_records_numba as compiled
-
     words = text[used : used + 300].tobytes().lstrip()[1:].split(maxsplit=1)
     name = words[0][:60].decode("utf-8", "replace") if words else ""
     read = f"read {n_before + 1}"
@@ -373,11 +367,6 @@ def _record_batches(
     max_reads: int = _MOST_READS,
 ) -> Iterator[ReadRecords]:
     """Convert the primary records of an alignment file, in read orientation."""
-    from f5py.io.bam._bam_numba import FLAGS, N_BASES
-    from f5py.io.bam.bam_records import fixed_numbers, record_names
-    from f5py.io.bam.record_reads import copy_read_sequences
-    from f5py.io.sequences import _read_records_numba as compiled
-
     for data, starts, n in chunks:
         advance(int(starts[n] - starts[0]))
         chosen = np.flatnonzero(fixed_numbers(data, starts[:n], FLAGS, np.uint16) & _NOT_PRIMARY == 0)
@@ -402,8 +391,6 @@ def _record_batches(
 
 def _record_chunks(path: str, reference: str | None, changes: TagChanges) -> Iterator[_Chunk]:
     """Read chunks of records of an alignment file, and change values of their tags."""
-    from f5py.io.bam.bam_records import change_tag_values, encode_chunks, record_chunks
-
     n_read = 0
     state = FileState(path, path)
     try:

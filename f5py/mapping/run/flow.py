@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import size_of
-from f5py.io.bam.headers import HeaderLines, field_of, parse_header
-from f5py.io.bam.program_line import header_with_program
+from f5py.io.bam.headers import HeaderLines, field_of, header_with_program, parse_header
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.open_outputs import Outputs
 from f5py.io.sequences.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers

@@ -32,10 +32,10 @@ from f5py.io.bam._bam_numba import (
     tags_begin,
     unsigned16,
 )
+from f5py.io.bam.bam_output import RecordOutput
 from f5py.io.bam.bam_records import RawRecords, fixed_numbers
+from f5py.io.bam.headers import FIXED_SIZE
 from f5py.io.bam.indexed_output import indexed_output
-from f5py.io.bam.joined_bam import JoinedBam
-from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.io.files.complete_file import complete_output
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.messages import console
@@ -467,7 +467,7 @@ class ModbamTags(Sink):
         indexed = indexed_output(self.path, self._header, self._n_threads)
         file = self.files.enter_context(indexed if part is None else complete_output(self.path))
         self.files.push(self._report)
-        records = JoinedBam(file, self.path, self._header, self._n_threads, self._reference)
+        records = RecordOutput(file, self.path, self._header, self._n_threads, self._reference)
         self._records = self.files.enter_context(records)
 
     def write(self, batch: ReadBatch) -> None:

@@ -22,7 +22,7 @@ import pysam
 
 from f5py.core.batch import RowState
 from f5py.errors import OutputFileError
-from f5py.io.bam.record_layout import LONGEST_NAME
+from f5py.io.bam.headers import LONGEST_NAME
 from f5py.jit.kernel import inner, kernel
 from f5py.text._format_numba import append_int
 

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import concatenate_tuples, offsets_of
 from f5py.errors import InputFileError
+from f5py.io.bam._bam_numba import keys_of
 from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_output import RecordOutput
 from f5py.io.bam.bam_records import change_tag_values, chosen_records
-from f5py.io.bam.headers import KINDS_OF_READS, HeaderLines, TagChanges, parse_header
-from f5py.io.bam.joined_bam import JoinedBam
-from f5py.io.bam.program_line import header_with_program
+from f5py.io.bam.headers import KINDS_OF_READS, HeaderLines, TagChanges, header_with_program, parse_header
 from f5py.io.bam.record_reads import all_chunks
 from f5py.messages import console
+from f5py.outputs.calls.modbam import tag_records, tagged_sizes
 from f5py.outputs.calls.tag_merging import ModificationTags, chosen_tags, no_tags, tags_of_motifs, tags_of_records
 from f5py.text.encoding import undecoded
 
@@ -53,7 +54,7 @@ def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int
         later = _tags_of_later(paths, files, keys, shared)
         header, changes = _merged_header(files)
         header = header_with_program(header, command_line)
-        with JoinedBam(out, path, header, n_threads) as joined:
+        with RecordOutput(out, path, header, n_threads) as joined:
             is_written = np.zeros(len(shared), np.bool_)
             for source, file, of_file, of_tags in zip(paths, files, keys, changes, strict=True):
                 n_damaged = _write(_changed_chunks(file, of_tags), of_file, shared, is_written, later, joined)
@@ -99,8 +100,6 @@ def _changed_chunks(
 
 def _keys(file: AlignmentFile) -> NDArray[np.uint64]:
     """Hash each record without its modification tags; uint64."""
-    from f5py.io.bam._bam_columns_numba import keys_of
-
     found = [np.empty(0, np.uint64)]
     with closing(file.chunks()) as chunks:
         for data, starts, n in chunks:
@@ -181,11 +180,9 @@ def _write(
     shared: NDArray[np.uint64],
     is_written: NDArray[np.bool_],
     later: ModificationTags,
-    out: JoinedBam,
+    out: RecordOutput,
 ) -> int:
     """Write the records not in earlier files; return the number of shared ones with damaged tags."""
-    from f5py.outputs.calls.modbam import tag_records, tagged_sizes
-
     n_before = n_damaged = 0
     with closing(chunks):
         for data, starts, n in chunks:

@@ -12,15 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.cigar import ALIGNED, OF_RECORD, OF_REFERENCE
-from f5py.io.bam._bam_columns_numba import find_tags
-from f5py.io.bam._bam_numba import FLAGS, IS_REVERSE, N_BASES, POSITION, cigar_of, sequence_begins, signed32, unsigned16
-from f5py.io.bam.modifications._modified_sites_numba import (
-    N_DAMAGED,
-    N_LISTED,
-    N_NOT_ALIGNED,
-    N_RECORDS,
-    N_WITHOUT,
-    is_used,
+from f5py.io.bam._bam_numba import (
+    FLAGS,
+    IS_REVERSE,
+    N_BASES,
+    POSITION,
+    cigar_of,
+    find_tags,
+    sequence_begins,
+    signed32,
+    unsigned16,
 )
 from f5py.io.bam.modifications._tags_numba import (
     ANY_BASE,
@@ -35,6 +36,14 @@ from f5py.io.bam.modifications._tags_numba import (
     find_letter,
     number_at,
     places_of_tags,
+)
+from f5py.io.bam.modifications.modified_sites import (
+    N_DAMAGED,
+    N_LISTED,
+    N_NOT_ALIGNED,
+    N_RECORDS,
+    N_WITHOUT,
+    is_used,
 )
 from f5py.jit.kernel import exact_inner, exact_kernel
 
