@@ -34,12 +34,12 @@ _MODULES = (
     "h5py", "pysam", "f5py.runs.recipe", "f5py.runs.map_then_run", "f5py.runs.end_of_run", "f5py.api.functions",
     "f5py.cli.options", "f5py.commands.call_methylation", "f5py.commands.eventalign", "f5py.commands.resquiggle",
     "f5py.commands.index", "f5py.commands.meth_freq", "f5py.api.values", "f5py.io.bam.record_ranges",
-    "f5py.io.reads.read_files", "f5py.io.signals.fast5.reader", "f5py.io.signals.crash_isolation",
-    "f5py.io.signals.processes", "f5py.io.signals.slow5.reader", "f5py.outputs.calls.modbam",
+    "f5py.io.reads.read_files", "f5py.io.signals.fast5.reader", "f5py.io.signals.processes",
+    "f5py.io.signals.slow5.reader", "f5py.outputs.calls.modbam",
 )  # fmt: skip
 #: What helper processes import.
 _OF_HELPERS = (
-    "h5py", "f5py.io.signals._reader_process", "f5py.io.signals.fast5.fast5_scan", "f5py.io.signals.fast5.reader",
+    "h5py", "f5py.io.signals.processes", "f5py.io.signals.fast5.fast5_scan", "f5py.io.signals.fast5.reader",
     "f5py.io.signals.pod5.reader",
 )  # fmt: skip
 #: Stages whose kernels are loaded.

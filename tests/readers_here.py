@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from f5py.io.signals import crash_isolation
+from f5py.io.signals import processes
 from f5py.io.signals.fast5 import fast5_scan
-from f5py.io.signals.pod5 import pod5_scan
-from f5py.io.signals.pod5.reader import keys_of
+from f5py.io.signals.pod5 import reader as pod5_reader
 from f5py.io.signals.source import FileSource
 
 
 @contextmanager
 def readers_here(is_here: Callable[[int], bool]) -> Iterator[None]:
     """Read in this process where `is_here` of the number of processes: many times as fast as in one beside it."""
-    real = crash_isolation.GuardedSource
+    real = processes.ProcessSource
 
-    def source(n_processes: int, paths: Any, reader: Any, *more: Any, **named: Any) -> Any:
+    def source(n_processes: int, paths: Any, reader: Any, kind: Any = None, n_at_once: int = 1) -> Any:
         if is_here(n_processes):
-            return FileSource(paths, reader(), *more)
-        return real(n_processes, paths, reader, *more, **named)
+            return FileSource(paths, reader(), kind)
+        return real(n_processes, paths, reader, kind, n_at_once)
 
-    with mock.patch.object(crash_isolation, "GuardedSource", source):
+    with mock.patch.object(processes, "ProcessSource", source):
         yield
 
 
@@ -32,17 +31,12 @@ def readers_here(is_here: Callable[[int], bool]) -> Iterator[None]:
 def scans_here() -> Iterator[None]:
     """Look in this process for the names of the reads in fast5 and POD5 files, which must be sound."""
 
-    def scan_chunks(chunks: list[Any], processes: int, advance: Callable[[int], object], journal: Any) -> None:
-        for chunk in chunks:
-            for path in chunk.paths:
-                found = fast5_scan._scan(path)
-                if journal is not None:
-                    journal.add(path, found)
-                chunk.found.append(found)
-                advance(1)
+    def map_here(function: Callable[[str], Any], paths: Any, n_processes: int, take: Callable[[str, Any], Any]) -> None:
+        for path in paths:
+            take(path, function(path))
 
     with (
-        mock.patch.object(fast5_scan, "_scan_chunks", scan_chunks),
-        mock.patch.object(pod5_scan, "ReadLister", return_value=nullcontext(keys_of)),
+        mock.patch.object(fast5_scan, "map_files", map_here),
+        mock.patch.object(pod5_reader, "map_files", map_here),
     ):
         yield

@@ -9,10 +9,11 @@ import numpy as np
 from f5py.core.large_arrays import recycled_array
 from f5py.io.files.signal_format import Kind, file_kind
 from f5py.io.signals.lru_cache import LruCache
-from f5py.io.signals.source import BlockBuilder, FileReader, Room, SignalBlock, merge_blocks
+from f5py.io.signals.source import FileReader, Room, SignalBlock, merge_blocks, unreadable_block
 
 #: Files with a cached format; there may be millions.
 _MOST_KNOWN = 10_000
+_IN_SLOW5 = "is in a SLOW5 file, which cannot be used from a .readdb; run f5py index with --slow5"
 
 
 class AnyFileReader(FileReader):
@@ -50,10 +51,7 @@ class AnyFileReader(FileReader):
     def _read(self, kind: Kind, names: Sequence[str], paths: Sequence[str], room: Room) -> SignalBlock:
         if kind != "slow5":
             return self._reader(kind).read(names, paths, room)
-        block = BlockBuilder(names, paths, room)
-        for i in range(len(names)):
-            block.fail(i, "is in a SLOW5 file, which cannot be used from a .readdb; run f5py index with --slow5")
-        return block.build()
+        return unreadable_block(names, paths, [_IN_SLOW5] * len(names))
 
     def _reader(self, kind: Kind) -> FileReader:
         if kind not in self._readers:

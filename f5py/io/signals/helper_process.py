@@ -14,14 +14,16 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from importlib import import_module
-from multiprocessing.connection import Connection, Pipe
+from multiprocessing.connection import Connection, Pipe, wait
 from typing import Any
 
-from f5py.errors import F5pyError
+from f5py.errors import F5pyError, SignalError
 from f5py.messages import console
 from f5py.threads.subprocesses import end_with_parent, environment, python_command
 
@@ -40,7 +42,28 @@ _OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, sign
 HUNG_UP = (EOFError, OSError, TypeError, IndexError)
 #: Signals to a run's process group that only the first process handles.
 _NOT_FOR_HELPERS = {signal.SIGINT, signal.SIGUSR1, signal.SIGXCPU}
+#: Requests of `map_files` that a process has at a time; few, for quick interrupts.
+_MOST_REQUESTS = 64
+STOPPED = "the signal reader processes have been stopped"
 _PROGRAM = f"from {__name__} import _main; _main()"
+
+
+class ProcessCrashError(SignalError):
+    """A file has crashed a helper process, or keeps it in an endless loop.
+
+    Attributes
+    ----------
+    process : HelperProcess
+    how : str
+        Predicate of a sentence about the file.
+    is_loop : bool
+    """
+
+    def __init__(self, text: str, process: HelperProcess, how: str, is_loop: bool = False) -> None:
+        super().__init__(text)
+        self.process = process
+        self.how = how
+        self.is_loop = is_loop
 
 
 class HelperProcess:
@@ -59,13 +82,16 @@ class HelperProcess:
     Attributes
     ----------
     connection : Connection
+    requests : list
+        Last requests.
     """
 
-    connection: Connection
-    _process: subprocess.Popen
+    advice = "use a smaller --iop"
 
     def __init__(self, function: Callable[..., None], *arguments: str, descriptors: tuple[int, ...] = ()) -> None:
         self.connection, theirs = Pipe()
+        self.requests: list[Any] = []
+        self._is_ended = False
         command = [
             *python_command(_PROGRAM),
             function.__module__, function.__qualname__, str(theirs.fileno()), *map(str, descriptors), *arguments,
@@ -77,7 +103,6 @@ class HelperProcess:
             raise
         finally:
             theirs.close()
-        self.begin()
 
     @property
     def pid(self) -> int:
@@ -90,14 +115,13 @@ class HelperProcess:
 
     def kill(self) -> None:
         """Kill it, even if it is stopped."""
+        self._is_ended = True
         self._process.kill()
 
     def wait(self, seconds: float) -> None:
         """Wait for its end, up to a time limit."""
-        try:
+        with suppress(subprocess.TimeoutExpired):
             self._process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            return
 
     def close(self) -> None:
         """Kill it and close the connection."""
@@ -105,45 +129,73 @@ class HelperProcess:
         self.wait(0.5)
         self.connection.close()
 
-    def begin(self) -> None:
-        """Start the timers for an answer."""
+    def ask(self, requests: list[Any], path: str, n_reads: int = 1) -> None:
+        """Send requests for `answer_each`; `receive` reports a death. For the parameters see `start_timer`."""
+        self.requests = requests
+        self.start_timer(path, n_reads)
+        with suppress(*HUNG_UP):
+            send(self.connection, requests)
+
+    def receive(self) -> Any:
+        """Receive an answer; raise an error that is one, `ProcessCrashError`, or `SignalError` if it was killed."""
+        try:
+            answer = self.connection.recv()
+        except HUNG_UP:
+            raise self._death() from None
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def start_timer(self, path: str, n_reads: int = 1) -> None:
+        """Start to measure the time for an answer about `n_reads` reads, of which the first is in the file `path`."""
+        self._path = path
+        self._allowed = CPU_SECONDS + _CPU_SECONDS_PER_READ * n_reads
         self._began = time.monotonic()
         self._cpu_before = self._cpu_seconds()
         self._told_at = _WAITING_AFTER
 
-    def loops(self, n_reads: int, cpu_seconds: float | None = None) -> bool:
-        """Return whether it has computed so long for `n_reads` reads that it must be in an endless loop.
+    def check_time(self) -> None:
+        """Kill the process and raise an error if it is in an endless loop or has not answered for an hour."""
+        silence = time.monotonic() - self._began
+        if not (is_loop := self._loops()):
+            if silence >= self._told_at:
+                self._told_at *= 2
+                console.warning(
+                    "read_signals",
+                    f"{self._path}: the process that reads it has not answered for {silence:.0f} seconds, perhaps "
+                    "because the file system does not; waiting",
+                )
+            if silence < _MOST_WAITING:
+                return
+        self._process.kill()
+        text = (
+            f"a signal reader process (pid {self.pid}) has not answered for {silence:.0f} seconds; the first file "
+            f"that it was to read is {self._path}"
+        )
+        if is_loop:
+            raise ProcessCrashError(text, self, "keeps the library that reads it in an endless loop", True)
+        raise SignalError(text)
 
-        Allowed are `cpu_seconds`, by default `CPU_SECONDS`, and some time per read.
-        """
+    def _loops(self) -> bool:
+        """Return whether it has computed so long that it must be in an endless loop."""
         now = self._cpu_seconds()
         if now is None or self._cpu_before is None:
             return False
         computed = now - self._cpu_before
-        allowed = (CPU_SECONDS if cpu_seconds is None else cpu_seconds) + _CPU_SECONDS_PER_READ * n_reads
-        return computed > allowed and computed > allowed * _slowness()
+        return computed > self._allowed and computed > self._allowed * _slowness()
 
-    def waits_too_long(self, path: str) -> bool:
-        """Return whether it has not answered for an hour; warn before that, with the first file's `path`."""
-        if self.silence >= self._told_at:
-            self._told_at *= 2
-            console.warning(
-                "read_signals",
-                f"{path}: the process that reads it has not answered for {self.silence:.0f} seconds, perhaps because "
-                "the file system does not; waiting",
-            )
-        return self.silence >= _MOST_WAITING
-
-    @property
-    def silence(self) -> float:
-        """Seconds since `begin`."""
-        return time.monotonic() - self._began
-
-    def fatal_signal(self) -> str:
-        """Return the signal that ended it if it shows damage, else ""."""
+    def _death(self) -> SignalError:
+        """Make the error for its end."""
+        if self._is_ended:
+            return SignalError(STOPPED)
         self.wait(0.5)
-        status = self.status or 0
-        return signal_name(-status) if -status in _OF_DAMAGE else ""
+        code = self.status
+        name = "" if code is None or code >= 0 else _signal_name(-code)
+        how = f"was ended by {name}" if name else f"ended with status {code}"
+        text = f"a signal reader process (pid {self.pid}) {how}; if memory is short, {self.advice}"
+        if -(code or 0) in _OF_DAMAGE:
+            return ProcessCrashError(text, self, f"ends the library that reads it ({name})")
+        return SignalError(text)
 
     def _cpu_seconds(self) -> float | None:
         """Return its processor time, None if unknown."""
@@ -155,49 +207,111 @@ class HelperProcess:
             return None
 
 
-class _ProcessStarter:
-    """A lasting thread that starts processes, because the system ends them with their parent thread."""
+def ready(processes: Iterable[HelperProcess]) -> list[HelperProcess]:
+    """Wait until some processes have an answer or have died, for at most `LOOK_EVERY` seconds.
 
-    def __init__(self) -> None:
-        self.pid = os.getpid()
-        self._asked: queue.SimpleQueue[tuple[Future[subprocess.Popen], Callable[[], subprocess.Popen]]] = (
-            queue.SimpleQueue()
-        )
-        threading.Thread(target=self._work, name="f5py-starter", daemon=True).start()
+    Raises as `HelperProcess.check_time`, and `SignalError` if a connection is closed.
+    """
+    by_connection: dict[Any, HelperProcess] = {process.connection: process for process in processes}
+    try:
+        found = wait(list(by_connection), LOOK_EVERY)
+    except (OSError, ValueError):  # closed by another thread
+        raise SignalError(STOPPED) from None
+    if not found:
+        for process in by_connection.values():
+            process.check_time()
+    return [by_connection[connection] for connection in found]
 
-    def started(self, start: Callable[[], subprocess.Popen]) -> subprocess.Popen:
-        """Call a function in that thread."""
-        future: Future[subprocess.Popen] = Future()
-        self._asked.put((future, start))
-        return future.result()
 
-    def _work(self) -> None:
+def map_files(
+    function: Callable[[str], Any], paths: Sequence[str], n_processes: int, take: Callable[[str, Any], object]
+) -> None:
+    """Call a function with each path in helper processes, and `take` with path and result as they come.
+
+    If a file crashes or hangs a process, its result is the `ProcessCrashError`. Raises an error of `function`, and
+    `SignalError` if the processes cannot be started or one was killed.
+
+    Parameters
+    ----------
+    function : function
+        Module-level.
+    """
+    name = function.__module__, function.__qualname__
+    size = max(1, min(_MOST_REQUESTS, len(paths) // (4 * n_processes)))
+    waiting = [deque(paths[start : start + size]) for start in range(0, len(paths), size)][::-1]
+    busy: dict[HelperProcess, deque[str]] = {}  # with their unanswered requests
+    idle: list[HelperProcess] = []
+    try:
+        while waiting or busy:
+            try:
+                while waiting and len(busy) < n_processes:
+                    with explain_failed_start():
+                        process = idle.pop() if idle else HelperProcess(_serve, *name)
+                    busy[process] = waiting.pop()
+                    process.ask(list(busy[process]), busy[process][0])
+                for process in ready(busy):
+                    answer = process.receive()
+                    take(busy[process].popleft(), answer)
+                    if busy[process]:
+                        process.start_timer(busy[process][0])
+                    else:
+                        del busy[process]
+                        idle.append(process)
+            except ProcessCrashError as death:
+                left = busy.pop(death.process)
+                death.process.close()
+                take(left.popleft(), death)
+                if left:
+                    waiting.append(left)
+    finally:
+        for process in (*busy, *idle):
+            process.close()
+
+
+@contextmanager
+def explain_failed_start() -> Iterator[None]:
+    """Turn an `OSError` into a `SignalError`."""
+    try:
+        yield
+    except OSError as problem:
+        raise SignalError(f"cannot start the signal reader processes: {problem.strerror}") from None
+
+
+@cache
+def _starter(pid: int) -> queue.SimpleQueue[tuple[Future[subprocess.Popen], Callable[[], subprocess.Popen]]]:
+    """Start a lasting thread of this process that starts others; return its queue."""
+    requests: queue.SimpleQueue[tuple[Future[subprocess.Popen], Callable[[], subprocess.Popen]]] = queue.SimpleQueue()
+
+    def work() -> None:
         while True:
-            future, start = self._asked.get()
+            future, start = requests.get()
             try:
                 future.set_result(start())
             except BaseException as problem:
                 future.set_exception(problem)
 
-
-_starter: _ProcessStarter | None = None
-_starter_lock = threading.Lock()
+    threading.Thread(target=work, name="f5py-starter", daemon=True).start()
+    return requests
 
 
 def _started(command: list[str], descriptors: tuple[int, ...]) -> subprocess.Popen:
-    """Start a process that inherits descriptors and ends with this process, not with the calling thread."""
-    global _starter
+    """Start a process that inherits descriptors.
+
+    The system ends it with the thread that starts it: so the main thread or a lasting one does.
+    """
 
     def start() -> subprocess.Popen:
-        with _block_signals():
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_HELPERS)  # also while it starts
+        try:
             return subprocess.Popen(command, stdin=subprocess.DEVNULL, pass_fds=descriptors, env=environment())
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     if threading.current_thread() is threading.main_thread():
         return start()
-    with _starter_lock:
-        if _starter is None or _starter.pid != os.getpid():  # a fork has no threads
-            _starter = _ProcessStarter()
-    return _starter.started(start)
+    future: Future[subprocess.Popen] = Future()
+    _starter(os.getpid()).put((future, start))  # a fork has no threads
+    return future.result()
 
 
 def _slowness() -> float:
@@ -208,7 +322,7 @@ def _slowness() -> float:
     return max(1.0, (time.thread_time() - begin) / _LOOP_SECONDS)
 
 
-def signal_name(number: int) -> str:
+def _signal_name(number: int) -> str:
     try:
         return signal.Signals(number).name
     except ValueError:
@@ -235,23 +349,24 @@ def send(connection: Connection, message: Any) -> None:
 
 
 def answer_each(connection: Connection, answer: Callable[[Any], Any]) -> None:
-    """Answer lists of requests until None or a hang-up; a raised `F5pyError` is an answer, too."""
+    """Answer lists of requests until a hang-up; errors are answers, too."""
     try:
-        while (requests := connection.recv()) is not None:
-            for request in requests:
+        while True:
+            for request in connection.recv():
                 try:
-                    send(connection, answer(request))
+                    result = answer(request)
                 except F5pyError as problem:
-                    send(connection, problem)
+                    result = problem
+                except OSError as problem:  # of the machine
+                    where = f"{problem.filename}: " if problem.filename else ""
+                    result = SignalError(f"{where}cannot be read ({problem.strerror or problem})")
+                except Exception as problem:
+                    cause = " ".join(f"{type(problem).__name__}: {problem}".split())
+                    result = SignalError(f"a signal reader process failed: {cause}")
+                send(connection, result)
     except (EOFError, OSError):
         return
 
 
-@contextmanager
-def _block_signals() -> Iterator[None]:
-    """Block the run's signals in a process started inside, even while it starts."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_HELPERS)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+def _serve(connection: Connection, module: str, name: str) -> None:
+    answer_each(connection, getattr(import_module(module), name))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.io.files.signal_format import Kind
-from f5py.io.signals.source import NO_FILE, BlockBuilder, SignalBlock, SignalSource, merge_blocks
+from f5py.io.signals.source import NO_FILE, SignalBlock, SignalSource, merge_blocks, unreadable_block
 from f5py.threads.pool import WorkerPool
 
 
@@ -40,7 +40,8 @@ class JoinedSource(SignalSource):
         for at in np.unique(owners).tolist():
             reads = np.flatnonzero(owners == at).tolist()
             wanted = [names[i] for i in reads]
-            block = _missing(wanted) if at < 0 else self._sources[at].fetch(wanted)
+            n = len(wanted)
+            block = unreadable_block(wanted, [""] * n, [NO_FILE] * n) if at < 0 else self._sources[at].fetch(wanted)
             if len(reads) == len(names):
                 return block
             parts.append((reads, block))
@@ -72,10 +73,3 @@ class JoinedSource(SignalSource):
         for at in range(len(self._sources) - 1, -1, -1):
             owners[self._sources[at].has_reads(names)] = at
         return owners
-
-
-def _missing(names: Sequence[str]) -> SignalBlock:
-    block = BlockBuilder(names, [""] * len(names))
-    for i in range(len(names)):
-        block.fail(i, NO_FILE)
-    return block.build()

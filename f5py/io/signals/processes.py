@@ -1,208 +1,321 @@
-"""Signal source that reads in several processes, because HDF5 serializes reads within a process."""
+"""Signal source that reads in several processes.
+
+HDF5 serializes reads within a process. Damaged files can make the libraries for HDF5, VBZ and POD5 abort or loop. A
+dead process costs only the read or file at fault.
+"""
 
 from __future__ import annotations
 
+import mmap
 import os
+import queue
+import threading
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from multiprocessing import connection as mp_connection
+from contextlib import closing, contextmanager, suppress
+from importlib import import_module
+from multiprocessing.connection import Connection
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.errors import SignalError
 from f5py.io.files.memory_file import memory_descriptor
 from f5py.io.files.signal_format import Kind
-from f5py.io.signals._reader_process import SharedSamples, serve
-from f5py.io.signals.fast5.reader import Fast5Reader
-from f5py.io.signals.helper_process import CPU_SECONDS, HUNG_UP, LOOK_EVERY, HelperProcess, send, signal_name
-from f5py.io.signals.source import FIELDS, FileReader, IndexedSource, SignalBlock, paths_of
+from f5py.io.signals.helper_process import (
+    STOPPED,
+    HelperProcess,
+    ProcessCrashError,
+    answer_each,
+    explain_failed_start,
+    ready,
+    send,
+)
+from f5py.io.signals.source import (
+    FIELDS,
+    FileReader,
+    IndexedSource,
+    SignalBlock,
+    merge_blocks,
+    paths_of,
+    unreadable_block,
+)
+from f5py.messages.console import input_warning
+from f5py.threads.pool import keep_freed_memory
 
-_STOPPED = "the signal reader processes have been stopped"
-
-
-class ReaderDiedError(SignalError):
-    """A reader process has died or hangs.
-
-    Attributes
-    ----------
-    how : str
-        What a file may have done to it.
-    is_damage, is_loop : bool
-        A file may be the cause; the process was in an endless loop.
-    names, paths : sequences of str
-        The request.
-    """
-
-    def __init__(self, text: str, how: str = "", is_damage: bool = False) -> None:
-        super().__init__(text)
-        self.how = how
-        self.is_damage = is_damage
-        self.is_loop = False
-        self.names: Sequence[str] = ()
-        self.paths: Sequence[str] = ()
+#: Larger shared memory shrinks when a quarter of it suffices.
+_MOST_KEPT = 64 << 20
+_SAMPLE_BYTES = 2
+#: Faulty reads after which a file is blocked.
+_MOST_DEADLY_READS = 3
 
 
-class ParallelSource(IndexedSource):
-    """Signals of indexed reads, read in several processes.
+class ProcessSource(IndexedSource):
+    """Signals of indexed reads, read in processes.
 
-    Every process has its share of the files, so that it finds them open. Samples return through `SharedSamples`. Raises
-    `SignalError` if the processes cannot be started.
+    The processes are started at once, in as many groups as there are concurrent callers of `fetch`. Raises
+    `SignalError` if they cannot be started, also from `fetch`, as if one was killed.
 
     Parameters
     ----------
     reader : class
         Importable `FileReader` for the processes.
-    cpu_seconds : float
-        Processor time for an answer, plus some per read.
+    n_at_once : int
+        Concurrent callers; at most `n_processes` are served at the same time.
     """
 
     def __init__(
         self,
         n_processes: int,
         paths: Mapping[str, str],
-        reader: type[FileReader] = Fast5Reader,
+        reader: type[FileReader],
         kind: Kind | None = None,
-        cpu_seconds: float = CPU_SECONDS,
+        n_at_once: int = 1,
     ) -> None:
         super().__init__(paths, kind)
-        self._cpu_seconds = cpu_seconds
-        self._why_closed = _STOPPED
-        self._readers: list[_ReaderProcess] = []
+        self._reader = reader
+        #: Reasons why files, and reads by name and file, are blocked.
+        self._files: dict[str, str] = {}
+        self._reads: dict[tuple[str, str], str] = {}
+        self._lock = threading.Lock()  # for additions
+        self._groups: list[ReaderGroup] = []
+        self._free: queue.SimpleQueue[ReaderGroup] = queue.SimpleQueue()
+        n_groups = min(n_at_once, n_processes)
         some_path = next(filter(None, paths.values()), "")
         try:
-            for _ in range(n_processes):
-                self._readers.append(_ReaderProcess(reader, some_path))
-        except OSError as problem:
-            self.close()
-            raise SignalError(f"cannot start the signal reader processes: {problem.strerror}") from None
+            for i in range(n_groups):
+                n = n_processes // n_groups + (i < n_processes % n_groups)
+                self._groups.append(ReaderGroup(n, reader, some_path))
+                self._free.put(self._groups[-1])
         except BaseException:
             self.close()
             raise
 
-    def fetch(self, names: Sequence[str]) -> SignalBlock:
-        """Read the signals of the named reads, as `SignalSource.fetch`.
+    @property
+    def is_concurrent(self) -> bool:
+        return True
 
-        Raises `ReaderDiedError`, after which the source is unusable, or `SignalError` if it is closed.
-        """
-        if not self._readers:
-            raise SignalError(self._why_closed)
-        try:
-            return self._fetch(names)
-        except BaseException as problem:
-            self._close_because_of(problem)
-            raise
+    def fetch(self, names: Sequence[str]) -> SignalBlock:
+        paths = paths_of(self._paths, names)
+        while True:
+            try:
+                return self._fetch(names, paths)
+            except ProcessCrashError as death:
+                with self._lock:
+                    self._find_crash_cause(death)
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
-        if not self._readers:
-            raise SignalError(self._why_closed)
-        reader = self._readers[0]
-        try:
-            for name, path in zip(names, paths_of(self._paths, names), strict=True):
-                if path:
-                    asked = [name], [path]
-                    reader.send((name, path))
-                    list(_as_they_answer({reader: None}, self._cpu_seconds))
-                    if found := reader.receive():
-                        return found
-        except BaseException as problem:
-            if isinstance(problem, ReaderDiedError):
-                problem.names, problem.paths = asked
-            self._close_because_of(problem)
-            raise
+        for name, path in zip(names, paths_of(self._paths, names), strict=True):
+            if not path or path in self._files:
+                continue
+            try:
+                with self._group() as group:
+                    found = group.run_info(name, path)
+            except ProcessCrashError as death:
+                with self._lock:
+                    if path not in self._files:
+                        self._give_up(path, death.how)
+                return {}
+            if found:
+                return found
         return {}
 
-    def set_paths(self, paths: Mapping[str, str]) -> None:
-        self._paths = paths
+    def close(self) -> None:
+        for group in self._groups:
+            group.close()
+
+    @contextmanager
+    def _group(self) -> Iterator[ReaderGroup]:
+        group = self._free.get()
+        try:
+            yield group
+        finally:
+            self._free.put(group)
+
+    def _fetch(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+        """Read all but blocked reads."""
+        whys = {}
+        if self._files or self._reads:
+            found = (self._why_blocked(name, path) for name, path in zip(names, paths, strict=True))
+            whys = {i: why for i, why in enumerate(found) if why}
+        with self._group() as group:
+            if not whys:
+                return group.fetch(names, paths)
+            kept = [i for i in range(len(names)) if i not in whys]
+            block = group.fetch([names[i] for i in kept], [paths[i] for i in kept])
+        lost = unreadable_block([names[i] for i in whys], [paths[i] for i in whys], list(whys.values()))
+        return merge_blocks(len(names), [(kept, block), (list(whys), lost)])
+
+    def _why_blocked(self, name: str, path: str) -> str:
+        return self._files.get(path) or self._reads.get((name, path), "")
+
+    def _give_up(self, path: str, how: str) -> None:
+        """Block a file."""
+        self._files[path] = f"is in a file that {how}; it is damaged"
+        _warn(path, how, "its reads are left out")
+
+    def _find_crash_cause(self, death: ProcessCrashError) -> None:
+        """Read a dead process's files one by one and block the faulty ones; raise `SignalError` if there are none."""
+        ((names, paths),) = death.process.requests
+        of_file: dict[str, list[str]] = {}
+        for name, path in zip(names, paths, strict=True):
+            if not self._why_blocked(name, path):
+                of_file.setdefault(path, []).append(name)
+        is_found = sum(map(len, of_file.values())) < len(names)
+        with closing(ReaderGroup(1, self._reader, paths[0])) as probe:
+            for path, of_path in of_file.items():
+                if (crash := _crash_of(probe, of_path, path)) is None:
+                    continue
+                is_found = True
+                reads = {} if crash.is_loop else _crashing_reads(probe, of_path, path)
+                earlier = sum(file == path for _, file in self._reads)
+                if reads and earlier + len(reads) <= _MOST_DEADLY_READS:
+                    self._reads.update(reads)
+                    _warn(path, crash.how, f"{len(reads)} of its reads {'is' if len(reads) == 1 else 'are'} left out")
+                else:
+                    self._give_up(path, crash.how)
+        if not is_found:
+            raise SignalError(str(death)) from death
+
+
+def _crash_of(probe: ReaderGroup, names: Sequence[str], path: str) -> ProcessCrashError | None:
+    """Return how reading these reads crashes a process, if it does."""
+    try:
+        probe.fetch(names, [path] * len(names))
+    except ProcessCrashError as death:
+        return death
+    return None
+
+
+def _crashing_reads(probe: ReaderGroup, names: Sequence[str], path: str) -> dict[tuple[str, str], str]:
+    """Find the reads of a file that crash the reader, by name and path, up to the limit for the file."""
+    found: dict[tuple[str, str], str] = {}
+    for name in dict.fromkeys(names):
+        if (crash := _crash_of(probe, [name], path)) is not None:
+            found[name, path] = f"{crash.how}; it is damaged"
+        if len(found) > _MOST_DEADLY_READS:
+            break
+    return found
+
+
+def _warn(path: str, how: str, what: str) -> None:
+    input_warning("read_signals", f"{path}: {how}; {what}, and the run goes on", "damaged signal files")
+
+
+class ReaderGroup:
+    """Processes that share each request, so that each finds its files open. For one thread at a time.
+
+    Processes that a damaged file ended are started again. After other errors the group is unusable.
+
+    Parameters
+    ----------
+    path : str
+        Some file for `FileReader.prepare`.
+    """
+
+    def __init__(self, n_processes: int, reader: type[FileReader], path: str) -> None:
+        self._n_processes = n_processes
+        self._reader = reader
+        self._path = path
+        self._why_closed = ""
+        self.processes: list[_ReaderProcess] = []
+        self._start()
+
+    def fetch(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+        with self._running() as processes:
+            shares = dict(zip(processes, share_out(paths, len(processes)), strict=True))
+            shares = {process: share for process, share in shares.items() if share.size}
+            for process, share in shares.items():
+                files = [paths[i] for i in share]
+                process.ask([([names[i] for i in share], files)], files[0], len(files))
+            return _receive_block(len(names), shares)
+
+    def run_info(self, name: str, path: str) -> dict[str, str]:
+        with self._running() as processes:
+            processes[0].ask([(name, path)], path)
+            while not ready(processes[:1]):
+                continue
+            found: dict[str, str] = processes[0].receive()
+            return found
 
     def close(self) -> None:
         """Kill the processes, which only read. May be called twice."""
-        readers, self._readers = self._readers, []
-        for reader in readers:
-            reader.end()
-        for reader in readers:
-            reader.release()
+        self._why_closed = self._why_closed or STOPPED
+        self._end()
 
-    def _close_because_of(self, problem: BaseException) -> None:
-        """Close and keep the reason for later calls."""
-        if isinstance(problem, SignalError) and self._readers:
-            self._why_closed = str(problem)
-        self.close()
-
-    def _fetch(self, names: Sequence[str]) -> SignalBlock:
-        paths = paths_of(self._paths, names)
-        shares = {
-            reader: share
-            for reader, share in zip(self._readers, share_out(paths, len(self._readers)), strict=True)
-            if share.size
-        }
-        requests = {reader: ([names[i] for i in share], [paths[i] for i in share]) for reader, share in shares.items()}
-        for reader, request in requests.items():
-            reader.send(request)
+    def _start(self) -> None:
         try:
-            return self._receive(len(names), shares)
-        except ReaderDiedError as death:
-            for reader, (of_reader, files) in requests.items():
-                if reader.has_died:
-                    death.names, death.paths = of_reader, files
+            with explain_failed_start():
+                for _ in range(self._n_processes):
+                    self.processes.append(_ReaderProcess(self._reader, self._path))
+        except BaseException:
+            self._end()
             raise
 
-    def _receive(self, n: int, shares: Mapping[_ReaderProcess, NDArray[np.int64]]) -> SignalBlock:
-        """Assemble the answers for n reads."""
-        lengths = np.zeros(n, np.int64)
-        calibration = np.empty((len(FIELDS), n), np.float32)
-        problems: dict[int, str] = {}
-        for reader in _as_they_answer(shares, self._cpu_seconds):
-            share = shares[reader]
-            offsets, calibration[:, share], found = reader.receive()
+    def _end(self) -> None:
+        processes, self.processes = self.processes, []
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.close()
+
+    @contextmanager
+    def _running(self) -> Iterator[list[_ReaderProcess]]:
+        """Yield the processes; after an error end them and keep the reason for later calls."""
+        if self._why_closed:
+            raise SignalError(self._why_closed)
+        if not self.processes:
+            self._start()
+        try:
+            yield self.processes
+        except BaseException as problem:
+            if not isinstance(problem, ProcessCrashError):
+                self._why_closed = self._why_closed or (str(problem) if isinstance(problem, SignalError) else STOPPED)
+            self._end()
+            raise
+
+
+def _receive_block(n: int, shares: Mapping[_ReaderProcess, NDArray[np.int64]]) -> SignalBlock:
+    """Assemble the answers for n reads."""
+    lengths = np.zeros(n, np.int64)
+    calibration = np.empty((len(FIELDS), n), np.float32)
+    problems: dict[int, str] = {}
+    waiting = dict(shares)
+    while waiting:
+        for process in ready(waiting):
+            share = waiting.pop(process)  # type: ignore[call-overload]
+            offsets, calibration[:, share], found = process.receive()
             lengths[share] = np.diff(offsets)
             problems.update((int(share[i]), line) for i, line in found.items())
+    offsets = offsets_of(lengths)
+    samples = recycled_array(offsets[-1], np.int16)
+    for process, share in shares.items():
+        process.copy_samples(samples, offsets[share], lengths[share])
+    return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
 
-        offsets = offsets_of(lengths)
-        samples = recycled_array(offsets[-1], np.int16)
-        for reader, share in shares.items():
-            reader.copy_samples(samples, offsets[share], lengths[share])
-        return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
 
+class _ReaderProcess(HelperProcess):
+    """A process with a `FileReader`, and the memory that it shares."""
 
-class _ReaderProcess:
-    """Parent's end of a reader process."""
+    advice = "use a smaller --iop, -K or -B"
 
-    def __init__(self, reader_class: type[FileReader], path: str) -> None:
-        self._ending = False
-        self.has_died = False
-        self.asked: Sequence[str] = ()
+    def __init__(self, reader: type[FileReader], path: str) -> None:
         descriptor = memory_descriptor("f5py signals")
         self._shared = SharedSamples(descriptor)
-        what = reader_class.__module__, reader_class.__qualname__
         try:
-            self.process = HelperProcess(serve, *what, descriptors=(descriptor,))
+            super().__init__(_serve, reader.__module__, reader.__qualname__, descriptors=(descriptor,))
         except BaseException:
             self._shared.close()
             raise
-        self.connection = self.process.connection
         with suppress(OSError):  # the first request reports a death
             send(self.connection, path)
 
-    def send(self, message: Any) -> None:
-        self.asked = message[1] if isinstance(message[0], list) else [message[1]]
-        try:
-            send(self.connection, message)
-        except HUNG_UP:
-            raise self._ended() from None
-
-    def receive(self) -> Any:
-        try:
-            message = self.connection.recv()
-        except HUNG_UP:
-            raise self._ended() from None
-        if isinstance(message, Exception):
-            raise message
-        return message
+    def close(self) -> None:
+        super().close()
+        self._shared.close()
 
     def copy_samples(self, samples: NDArray[np.int16], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
         """Copy the samples of the last request to the reads' offsets in an array."""
@@ -212,44 +325,9 @@ class _ReaderProcess:
         try:
             read = self._shared.samples(int(offsets[-1]))
         except (OSError, ValueError) as problem:
-            raise SignalError(_STOPPED if self._ending else f"no memory for signals ({problem})") from None
+            raise SignalError(STOPPED if self._is_ended else f"no memory for signals ({problem})") from None
         for to, begin, end in zip(starts.tolist(), offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             samples[to : to + end - begin] = read[begin:end]
-
-    def end(self) -> None:
-        self._ending = True
-        self.process.kill()
-
-    def release(self) -> None:
-        self.process.close()
-        self._shared.close()
-
-    def _ended(self) -> SignalError:
-        if self._ending:
-            return SignalError(_STOPPED)
-        self.has_died = True
-        deadly = self.process.fatal_signal()
-        code = self.process.status
-        how = f"ended with status {code}" if code is None or code >= 0 else f"was ended by {signal_name(-code)}"
-        return ReaderDiedError(
-            f"a signal reader process (pid {self.process.pid}) {how}; if memory is short, use a smaller --iop, -K or "
-            "-B",
-            f"ends the library that reads it ({signal_name(-(code or 0))})",
-            bool(deadly),
-        )
-
-    def silent(self, is_loop: bool) -> ReaderDiedError:
-        """Kill a process that does not answer and return the error to raise."""
-        self.has_died = True
-        self.process.kill()
-        death = ReaderDiedError(
-            f"a signal reader process (pid {self.process.pid}) has not answered for {self.process.silence:.0f} "
-            f"seconds; the first file that it was to read is {self.asked[0]}",
-            "keeps the library that reads it in an endless loop",
-            is_loop,
-        )
-        death.is_loop = is_loop
-        return death
 
 
 def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
@@ -277,23 +355,68 @@ def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
     return [np.array(share, np.int64) for share in shares]
 
 
-def _as_they_answer(readers: Mapping[_ReaderProcess, Any], cpu_seconds: float) -> Iterator[_ReaderProcess]:
-    """Yield each reader when it has an answer or has died.
+class SharedSamples:
+    """Unnamed memory with samples, shared by a reader process and its parent.
 
-    Raises `ReaderDiedError` after too much processor time or an hour without an answer.
+    Nothing can be left behind, and the size limit of containers for ``/dev/shm`` does not matter. `close` closes the
+    descriptor.
     """
-    waiting = {reader.connection: reader for reader in readers}
-    for reader in readers:
-        reader.process.begin()
-    while waiting:
-        try:
-            ready = mp_connection.wait(list(waiting), min(LOOK_EVERY, cpu_seconds))
-        except (OSError, ValueError):  # closed by another thread
-            raise SignalError(_STOPPED) from None
-        for reader in waiting.values() if not ready else ():
-            if reader.process.loops(len(reader.asked), cpu_seconds):
-                raise reader.silent(is_loop=True)
-            if reader.process.waits_too_long(reader.asked[0]):
-                raise reader.silent(is_loop=False)
-        for connection in ready:
-            yield waiting.pop(connection)  # type: ignore[call-overload]
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._memory: mmap.mmap | None = None
+        self._size = 0
+
+    def room(self, n: int, dtype: DTypeLike) -> NDArray:
+        """Return an uninitialized array for the reader process to fill; raise `OSError` without memory."""
+        size = n * np.dtype(dtype).itemsize
+        if size > self._size or self._size > max(4 * size, _MOST_KEPT):
+            self._memory, self._size = None, 0
+            more = size + size // 8 + mmap.PAGESIZE
+            os.ftruncate(self._descriptor, more)
+            os.posix_fallocate(self._descriptor, 0, more)  # raises here instead of SIGBUS later
+            self._map(more)
+        return np.frombuffer(self._memory or bytearray(), dtype, n)
+
+    def samples(self, n: int) -> NDArray[np.int16]:
+        """Return the n samples written by the other process; raise `OSError` or `ValueError` after `close`."""
+        if n * _SAMPLE_BYTES > self._size:
+            self._map(os.fstat(self._descriptor).st_size)
+        return np.frombuffer(self._memory or bytearray(), np.int16, n)
+
+    def close(self) -> None:
+        """Release the memory with the last array of it. May be called twice."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+        self._memory, self._size = None, 0
+
+    def __del__(self) -> None:
+        self.close()
+
+    def _map(self, size: int) -> None:
+        self._memory, self._size = mmap.mmap(self._descriptor, size), size
+
+
+def _serve(connection: Connection, memory: str, module: str, reader_class: str) -> None:
+    """Answer requests with a `FileReader` of that module and name in a reader process.
+
+    The parent first sends the path of a similar file, or "". A request is ``(names, paths)``, or ``(name, path)`` for
+    the run's metadata. Answers to the first kind are ``(offsets, calibration, problems)`` with the samples in shared
+    memory until the next request. `memory` is the descriptor's number.
+    """
+    keep_freed_memory()
+    shared = SharedSamples(int(memory))
+    reader: Any = getattr(import_module(module), reader_class)()
+
+    def answer(request: tuple[Any, Any]) -> Any:
+        if isinstance(request[0], str):
+            return reader.run_info(*request)
+        block = reader.read(*request, shared.room)
+        return block.offsets, block.calibration(), block.problems
+
+    with closing(reader), suppress(EOFError, OSError):
+        path = connection.recv()
+        with suppress(Exception):  # reading reports it
+            reader.prepare(path)
+        answer_each(connection, answer)

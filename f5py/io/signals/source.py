@@ -345,6 +345,12 @@ def _size(read: NDArray[np.int16] | int) -> int:
     return read.size if isinstance(read, np.ndarray) else read
 
 
+def unreadable_block(names: Sequence[str], places: Sequence[str], causes: Sequence[str]) -> SignalBlock:
+    """Make a block of unreadable reads; parameters as for `BlockBuilder`."""
+    n = len(names)
+    return SignalBlock.empty(names, places, np.full(n, -1), np.full((n, len(FIELDS)), np.nan), dict(enumerate(causes)))
+
+
 def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]], room: Room = np.empty) -> SignalBlock:
     """Merge blocks, each with its read indices, into one of n reads; of repeated reads the last counts."""
     lengths, part_of = np.zeros((2, n), np.int64)

@@ -5,21 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
 
 from f5py.errors import MissingDependencyError, SignalError, UsageError
 from f5py.io.files.signal_format import KIND_NAMES, Kind
 from f5py.io.remote import is_remote
 from f5py.io.signals.joined_source import JoinedSource
 from f5py.io.signals.search import check_kind, kind_of_file, kind_of_folder, slow5_files
-from f5py.io.signals.source import FileReader, SignalSource
-from f5py.io.signals.source_pool import SourcePool
+from f5py.io.signals.source import SignalSource
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.cores import usable_cores
-
-if TYPE_CHECKING:
-    from f5py.io.signals.crash_isolation import Blocklist
 
 #: Largest default.
 _MOST_PROCESSES = 12
@@ -77,36 +72,11 @@ def open_source(
         Threads that call `fetch` concurrently; they share the processes.
     """
     from f5py.io.signals.any_file import AnyFileReader
+    from f5py.io.signals.processes import ProcessSource
 
     _check_count(n_processes)
-
-    return _guarded_source(n_processes or reader_processes(n_threads, paths.values()), n_at_once, paths, AnyFileReader)
-
-
-def _guarded_source(
-    n_processes: int,
-    n_at_once: int,
-    paths: Mapping[str, str],
-    reader: type[FileReader],
-    kind: Kind | None = None,
-    blocklist: Blocklist | None = None,
-) -> SignalSource:
-    """Start the processes in as many groups as there are concurrent batches."""
-    from f5py.io.signals import crash_isolation
-
-    n_groups = min(n_at_once, n_processes)
-    blocklist = crash_isolation.Blocklist() if blocklist is None else blocklist
-    if n_groups == 1:
-        return crash_isolation.GuardedSource(n_processes, paths, reader, kind, blocklist=blocklist)
-    with ExitStack() as started:
-        groups: list[SignalSource] = []
-        for i in range(n_groups):
-            n_of_group = n_processes // n_groups + (i < n_processes % n_groups)
-            groups.append(crash_isolation.GuardedSource(n_of_group, paths, reader, kind, blocklist=blocklist))
-            started.callback(groups[-1].close)
-        source = SourcePool(groups, paths, kind)
-        started.pop_all()
-    return source
+    n_processes = n_processes or reader_processes(n_threads, paths.values())
+    return ProcessSource(n_processes, paths, AnyFileReader, None, n_at_once)
 
 
 def open_signals(
@@ -199,8 +169,7 @@ def _open_slow5(
 def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int) -> Iterator[SignalSource]:
     if not paths:
         return
-    from f5py.io.signals.pod5 import pod5_scan
-    from f5py.io.signals.pod5.reader import Pod5Index, Pod5Source, pod5_files
+    from f5py.io.signals.pod5.reader import Pod5Index, Pod5Source, list_keys, pod5_files
 
     _check_count(n_processes)
     all_files = [file for path in paths for file in pod5_files(path)]
@@ -211,8 +180,8 @@ def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_
         return
     index = Pod5Index([])
     source = _placed(n_processes, n_threads, n_at_once, index, files)
-    with _closed_after_errors(source), pod5_scan.ReadLister() as keys_of:  # the processes start meanwhile
-        index.fill(files, keys_of)
+    with _closed_after_errors(source):  # the processes start meanwhile
+        index.fill(list_keys(files))
     yield source
 
 
@@ -220,30 +189,21 @@ def _placed(
     n_processes: int | None, n_threads: int, n_at_once: int, index: Mapping[str, str], files: list[str]
 ) -> SignalSource:
     """Start the sources for POD5: direct reading in this process, or the library without zstd."""
-    from f5py.io.signals.crash_isolation import Blocklist
     from f5py.io.signals.pod5.chunk_offsets import ChunkOffsetReader
     from f5py.io.signals.pod5.direct_source import DirectPod5Source
     from f5py.io.signals.pod5.reader import Pod5Reader
+    from f5py.io.signals.processes import ProcessSource
     from f5py.io.signals.slow5._slow5_functions import ZSTD, functions
-
-    blocklist = Blocklist()
 
     def by_library() -> SignalSource:
         n = n_processes or reader_processes(n_threads, files)
-        return _guarded_source(n, n_at_once, index, Pod5Reader, "pod5", blocklist)
+        return ProcessSource(n, index, Pod5Reader, "pod5", n_at_once)
 
     try:
         called = functions(files[0], ZSTD)
     except MissingDependencyError:
         return by_library()
-
-    def some_places(n: int = 1) -> SignalSource:
-        return _guarded_source(n, n_at_once, index, ChunkOffsetReader, "pod5", blocklist)
-
-    if n_processes is not None or n_at_once == 1:
-        places = some_places(n_processes or 1)
-    else:  # one process suffices unless it waits for its files
-        places = SourcePool([some_places()], index, "pod5", some_places, n_at_once)
+    places = ProcessSource(n_processes or 1, index, ChunkOffsetReader, "pod5", n_at_once)
     return DirectPod5Source(places, by_library, index, called, n_threads)
 
 

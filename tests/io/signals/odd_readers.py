@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -101,31 +101,25 @@ class HostileReader(LongReader):
             pass
 
 
-def odd_scan(connection):
-    """Instead of `f5py.io.signals.fast5.fast5_scan._work`: what a file's name says happens."""
-    with suppress(EOFError):
-        while True:
-            for path in connection.recv():
-                if "abort" in path:
-                    os.abort()
-                while "loop" in path:
-                    pass
-                connection.send([Path(path).stem])
+def odd_names(path):
+    """List the reads of a file whose name says what happens."""
+    if "abort" in path:
+        os.abort()
+    if "kill" in path:
+        killed(path)
+    while "loop" in path:
+        pass
+    return [Path(path).stem]
 
 
-def odd_keys(connection):
-    """Instead of `f5py.io.signals.pod5.pod5_scan._serve`: what a file's name says happens."""
-    with suppress(EOFError):
-        while True:
-            (path,) = connection.recv()
-            if "abort" in path:
-                os.abort()
-            while "loop" in path:
-                pass
-            connection.send(np.frombuffer(path.encode().ljust(16, b"-"), "V16"))
+def killed(path):
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
-def keys_without_pod5(connection):
-    """Instead of `f5py.io.signals.pod5.pod5_scan._serve`: as where the package is not installed."""
-    connection.recv()
-    connection.send(MissingDependencyError("install it"))
+def odd_keys(path):
+    return np.frombuffer(odd_names(path)[0].encode().ljust(16, b"-"), "V16")
+
+
+def keys_without_pod5(path):
+    """As where the package is not installed."""
+    raise MissingDependencyError("install it")

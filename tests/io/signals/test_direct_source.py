@@ -59,10 +59,8 @@ def _is_same_as_of_library(folder: Path, source: DirectPod5Source, names: list[s
     library.close()
 
 
-@pytest.mark.parametrize("n_at_once", [1, 2])
-def test_all_is_read_here(files, n_at_once):
-    source = open_signals(None, pod5=[str(files)], n_processes=None, n_threads=2, n_at_once=n_at_once)
-    assert source.is_concurrent == (n_at_once == 2)
+def test_all_is_read_here(files):
+    source = open_signals(None, pod5=[str(files)], n_processes=None, n_threads=2)
     names = _names(_reads())
     _is_same_as_of_library(files, source, [*names[::-1], "not a UUID", *names[3:6]])
     assert source._others is None

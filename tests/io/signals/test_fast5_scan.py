@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-import importlib
 import os
-import sys
 import zlib
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from f5py.io.signals.scan_journal import ScanJournal
 
 from ...index_files import multi_fast5, single_fast5
 from ...patience import PATIENCE
+from . import odd_readers
 
 #: What writers have stored as `file_version`; a number in a multi-read file, too.
 VERSIONS = [None, "0.6", "2.0", "2", "two", "", np.bytes_("2.2"), np.float64(0.6), np.float64(1.0), 2, np.zeros(0)]
@@ -80,13 +79,13 @@ def test_what_is_known_is_not_scanned_again(tmp_path: Path, monkeypatch: pytest.
     with ScanJournal(path) as journal:
         assert scan_fast5(paths, 1, done.append, journal) == expected
     assert sum(done) == len(paths)
-    monkeypatch.setattr(fast5_scan, "_work", kill_own_process)
+    monkeypatch.setattr(fast5_scan, "_scan", odd_readers.killed)
     with ScanJournal(path) as journal:
         assert scan_fast5(paths, 1, journal=journal) == expected
         assert scan_fast5([*paths[4:], *paths[:4]], 1, journal=journal) == [*expected[4:], *expected[:4]]
         assert journal.found("gone.fast5") is None
     os.utime(paths[3], ns=(0, 0))  # has changed
-    with ScanJournal(path) as journal, pytest.raises(F5pyError, match="was killed"):
+    with ScanJournal(path) as journal, pytest.raises(F5pyError, match="was ended by SIGKILL"):
         scan_fast5(paths, 1, journal=journal)
     with ScanJournal(path) as journal:
         journal.remove()
@@ -155,36 +154,35 @@ def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
         ScanJournal(str(tmp_path / "none/journal"))
 
 
-def kill_own_process(_: object) -> None:
-    os.kill(os.getpid(), 9)
+@pytest.fixture
+def odd(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have a file's name say what happens to the process that scans it."""
+    monkeypatch.setattr(fast5_scan, "_scan", odd_readers.odd_names)
 
 
-def test_a_killed_process_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    paths = [str(single_fast5(tmp_path / f"{i}.fast5", f"r{i}")) for i in range(4)]
-    monkeypatch.setattr(fast5_scan, "_work", kill_own_process)
-    with pytest.raises(F5pyError, match="was killed"):
-        scan_fast5(paths, 2)
+@pytest.mark.usefixtures("odd")
+def test_a_killed_process_is_an_error() -> None:
+    with pytest.raises(F5pyError, match="was ended by SIGKILL"):
+        scan_fast5(["a", "b", "kill", "c"], 2)
 
 
 def test_a_process_killed_before_it_is_asked_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Killed(HelperProcess):
-        def begin(self) -> None:
-            self.kill()
+        def ask(self, *arguments) -> None:
+            os.kill(self.pid, 9)
             self.wait(PATIENCE)
-            super().begin()
+            super().ask(*arguments)
 
-    monkeypatch.setattr(fast5_scan, "HelperProcess", Killed)
-    with pytest.raises(F5pyError, match="was killed"):
+    monkeypatch.setattr(helper_process, "HelperProcess", Killed)
+    with pytest.raises(F5pyError, match="was ended by SIGKILL"):
         scan_fast5([str(single_fast5(tmp_path / "a.fast5", "a"))], 1)
 
 
+@pytest.mark.usefixtures("odd")
 @pytest.mark.parametrize("processes", [1, 3])
 def test_a_file_that_ends_or_stops_the_library_is_skipped(monkeypatch: pytest.MonkeyPatch, processes: int) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parent)])
-    odd_scan = importlib.import_module("odd_readers").odd_scan
-    monkeypatch.setattr(fast5_scan, "_work", odd_scan)
     monkeypatch.setattr(helper_process, "CPU_SECONDS", 0.5)  # more than starting takes
-    monkeypatch.setattr(fast5_scan, "LOOK_EVERY", 0.1)
+    monkeypatch.setattr(helper_process, "LOOK_EVERY", 0.1)
     done: list[int] = []
     paths = [f"{name}.fast5" for name in ("a", "abort-1", "b", "loop-1", "abort-2", "c")]
     found = scan_fast5(paths, processes, done.append)

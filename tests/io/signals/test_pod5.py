@@ -13,7 +13,7 @@ from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block
 pod5 = pytest.importorskip("pod5", reason="needs pod5")
 from f5py.errors import SignalError  # noqa: E402
 from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, Pod5Source  # noqa: E402
-from f5py.io.signals.processes import ParallelSource  # noqa: E402
+from f5py.io.signals.processes import ProcessSource  # noqa: E402
 
 from .made_pod5 import large_read, pod5_name, pod5_read, write_pod5  # noqa: E402
 from .made_signals import fast5_source  # noqa: E402
@@ -158,7 +158,7 @@ def test_reader_processes(tmp_path, made_reads):
     write_pod5(tmp_path / "b.pod5", made_reads[3:])
     names = [*names_of(made_reads), NOWHERE]
     alone = Pod5Source.from_path(tmp_path)
-    several = ParallelSource(2, Pod5Index.from_path(tmp_path), Pod5Reader)
+    several = ProcessSource(2, Pod5Index.from_path(tmp_path), Pod5Reader)
     assert_same_block(several.fetch(names), alone.fetch(names))
     alone.close()
     several.close()

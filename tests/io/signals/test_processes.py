@@ -18,9 +18,8 @@ from hypothesis import strategies as st
 
 from f5py.errors import MissingDependencyError, SignalError
 from f5py.io.files.memory_file import memory_descriptor
-from f5py.io.signals import _reader_process, open_source
-from f5py.io.signals._reader_process import SharedSamples
-from f5py.io.signals.processes import ParallelSource, share_out
+from f5py.io.signals import open_source, processes
+from f5py.io.signals.processes import ProcessSource, SharedSamples, share_out
 
 from ...patience import PATIENCE, comes_true
 from ...shared_memory import left_since, named, to_oneself
@@ -92,7 +91,7 @@ def test_real_reads_are_the_same(ecoli):
 def test_the_shared_memory_grows_and_shrinks_with_the_reads(n_processes):
     longer = 1 << 20
     lengths = [3, longer, 1, 5 * longer + 17, longer - 1, 2, 40 * longer, 10]
-    source = ParallelSource(n_processes, {str(n): f"file {n}" for n in lengths}, odd_readers.LongReader)
+    source = ProcessSource(n_processes, {str(n): f"file {n}" for n in lengths}, odd_readers.LongReader)
     for some in (lengths, [4, 5], lengths[:5], [7], [], lengths):
         names = [str(length) for length in some]
         block = source.fetch(names)
@@ -105,7 +104,7 @@ def test_the_shared_memory_grows_and_shrinks_with_the_reads(n_processes):
 
 
 def test_memory_of_the_longest_reads_is_given_back(monkeypatch):
-    monkeypatch.setattr(_reader_process, "_MOST_KEPT", 1 << 20)
+    monkeypatch.setattr(processes, "_MOST_KEPT", 1 << 20)
     descriptor = memory_descriptor("f5py test")
     here, there = SharedSamples(descriptor), SharedSamples(os.dup(descriptor))
     sizes = []
@@ -135,8 +134,8 @@ def test_a_script_without_a_guard_is_not_run_again(tmp_path):
     script.write_text(
         "print('running')\n"
         "import odd_readers\n"
-        "from f5py.io.signals.processes import ParallelSource\n"
-        "source = ParallelSource(2, {}, odd_readers.LongReader)\n"
+        "from f5py.io.signals.processes import ProcessSource\n"
+        "source = ProcessSource(2, {}, odd_readers.LongReader)\n"
         "print(source.fetch(['1', '2']).offsets)\n"
         "source.close()\n"
     )
@@ -147,8 +146,8 @@ def test_a_script_without_a_guard_is_not_run_again(tmp_path):
 def test_processes_import_only_what_they_need():
     program = (
         "import odd_readers\n"
-        "from f5py.io.signals.processes import ParallelSource\n"
-        "source = ParallelSource(1, {}, odd_readers.ModulesReader)\n"
+        "from f5py.io.signals.processes import ProcessSource\n"
+        "source = ProcessSource(1, {}, odd_readers.ModulesReader)\n"
         "print(source.fetch(['r']).problems[0])\n"
         "source.close()\n"
     )
@@ -202,9 +201,9 @@ def test_a_file_stays_with_its_process():
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_killed_process_is_an_error_at_the_next_fetch(victim):
-    source = ParallelSource(2, {}, odd_readers.LongReader)
+    source = ProcessSource(2, {}, odd_readers.LongReader)
     source.fetch(["5", "6"])
-    os.kill(source._readers[victim].process.pid, signal.SIGKILL)
+    os.kill(sorted(children())[victim], signal.SIGKILL)
     with pytest.raises(SignalError, match=r"^a signal reader process \(pid \d+\) was ended by SIGKILL; [^\n]*$"):
         source.fetch(["5", "6"])
     assert children() == set()
@@ -215,7 +214,7 @@ def test_a_killed_process_is_an_error_at_the_next_fetch(victim):
 
 
 def test_nothing_is_read_from_a_source_that_is_closed():
-    source = ParallelSource(1, {}, odd_readers.LongReader)
+    source = ProcessSource(1, {}, odd_readers.LongReader)
     source.close()
     with pytest.raises(SignalError, match="have been stopped"):
         source.fetch(["5"])
@@ -223,11 +222,11 @@ def test_nothing_is_read_from_a_source_that_is_closed():
 
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_process_killed_while_it_reads(tmp_path, victim):
-    source = ParallelSource(2, dict.fromkeys("abcdef", str(tmp_path)), odd_readers.StuckReader)
+    source = ProcessSource(2, dict.fromkeys("abcdef", str(tmp_path)), odd_readers.StuckReader)
 
     def kill():
         wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
-        os.kill(source._readers[victim].process.pid, signal.SIGKILL)
+        os.kill(sorted(children())[victim], signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
@@ -237,7 +236,7 @@ def test_a_process_killed_while_it_reads(tmp_path, victim):
 
 
 def test_what_was_answered_can_be_had_when_the_process_has_died():
-    source = ParallelSource(2, {}, odd_readers.BriefReader)
+    source = ProcessSource(2, {}, odd_readers.BriefReader)
     block = source.fetch(["5", "4"])
     assert block.samples.tolist() == [5, 6, 7, 8, 9, 4, 5, 6, 7]
     wait_until(lambda: children() == set())
@@ -246,7 +245,7 @@ def test_what_was_answered_can_be_had_when_the_process_has_died():
 
 
 def test_close_while_another_thread_waits(tmp_path):
-    source = ParallelSource(2, dict.fromkeys("ab", str(tmp_path)), odd_readers.StuckReader)
+    source = ProcessSource(2, dict.fromkeys("ab", str(tmp_path)), odd_readers.StuckReader)
     errors = []
 
     def fetch():
@@ -265,14 +264,14 @@ def test_close_while_another_thread_waits(tmp_path):
 
 
 def test_close_ends_a_stopped_process():
-    source = ParallelSource(2, {}, odd_readers.LongReader)
+    source = ProcessSource(2, {}, odd_readers.LongReader)
     source.fetch(["5", "6"])
-    os.kill(source._readers[0].process.pid, signal.SIGSTOP)
+    os.kill(min(children()), signal.SIGSTOP)
     source.close()
 
 
 def test_processes_ignore_ctrl_c_also_while_they_start(capfd):
-    source = ParallelSource(2, {}, odd_readers.LongReader)
+    source = ProcessSource(2, {}, odd_readers.LongReader)
     for _ in range(30):
         for pid in children():
             os.kill(pid, signal.SIGINT)
@@ -286,21 +285,21 @@ def test_processes_ignore_ctrl_c_also_while_they_start(capfd):
 
 
 def test_an_unexpected_error_in_a_process_is_one_line():
-    source = ParallelSource(2, {}, odd_readers.BrokenReader)
+    source = ProcessSource(2, {}, odd_readers.BrokenReader)
     with pytest.raises(SignalError, match=r"^a signal reader process failed: ZeroDivisionError: first line second"):
         source.fetch(["a", "b"])
 
 
 def test_a_missing_package_in_a_process_is_reported_as_such():
-    source = ParallelSource(2, {}, odd_readers.LackingReader)
+    source = ProcessSource(2, {}, odd_readers.LackingReader)
     with pytest.raises(MissingDependencyError, match="install it"):
         source.fetch(["a", "b"])
 
 
 STUCK = (
     "import odd_readers, sys\n"
-    "from f5py.io.signals.processes import ParallelSource\n"
-    "source = ParallelSource(2, dict.fromkeys('ab', sys.argv[1]), odd_readers.StuckReader)\n"
+    "from f5py.io.signals.processes import ProcessSource\n"
+    "source = ProcessSource(2, dict.fromkeys('ab', sys.argv[1]), odd_readers.StuckReader)\n"
     "try:\n"
     "    source.fetch(['a', 'b'])\n"
     "except KeyboardInterrupt:\n"
@@ -335,10 +334,10 @@ def test_processes_end_when_their_parent_is_killed():
     """They notice that the connection is closed; nobody is left who could tell them."""
     program = (
         "import odd_readers, time\n"
-        "from f5py.io.signals.processes import ParallelSource\n"
-        "source = ParallelSource(2, {}, odd_readers.LongReader)\n"
+        "from f5py.io.signals.processes import ProcessSource\n"
+        "source = ProcessSource(2, {}, odd_readers.LongReader)\n"
         "source.fetch(['1', '2'])\n"
-        "print(*[reader.process.pid for reader in source._readers], flush=True)\n"
+        "print(*[process.pid for process in source._groups[0].processes], flush=True)\n"
         "time.sleep(60)\n"
     )
     command = [sys.executable, "-c", program]
@@ -356,8 +355,8 @@ def test_processes_end_when_their_parent_is_killed():
 def test_a_source_that_is_never_closed_does_no_harm():
     program = (
         "import odd_readers\n"
-        "from f5py.io.signals.processes import ParallelSource\n"
-        "source = ParallelSource(2, {}, odd_readers.LongReader)\n"
+        "from f5py.io.signals.processes import ProcessSource\n"
+        "source = ProcessSource(2, {}, odd_readers.LongReader)\n"
         "print(source.fetch(['1', '2']).offsets)\n"
     )
     result = run(program)

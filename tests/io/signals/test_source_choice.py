@@ -10,9 +10,8 @@ import pytest
 
 from f5py.errors import InputFileError, SignalError
 from f5py.io.files.signal_format import file_kind
-from f5py.io.signals import crash_isolation, open_any, open_signals, open_source, source_choice
-from f5py.io.signals.crash_isolation import GuardedSource
-from f5py.io.signals.source import FileSource
+from f5py.io.signals import open_any, open_signals, open_source, source_choice
+from f5py.io.signals.processes import ProcessSource
 from f5py.io.signals.source_choice import reader_processes
 
 from ..reads.made_index import write_readdb
@@ -415,25 +414,17 @@ def test_many_reads_are_not_all_looked_at(tmp_path, monkeypatch):
 def test_one_process_is_not_this_one(tmp_path, reads, n_processes):
     """A file that ends the process that reads it does not end the run."""
     with closing(open_source(write_multi(tmp_path / "m.fast5", reads), n_processes)) as source:
-        assert isinstance(source, GuardedSource)
+        assert isinstance(source, ProcessSource)
 
 
 @pytest.mark.parametrize(
     ("n_processes", "n_at_once", "groups"),
     [(5, 2, [3, 2]), (2, 3, [1, 1]), (6, 3, [2, 2, 2]), (1, 2, [1]), (3, 1, [3])],
 )
-def test_processes_are_shared_among_batches(reads, tmp_path, monkeypatch, n_processes, n_at_once, groups):
-    started = []
-
-    def source(n, paths, reader, kind=None, **_):
-        started.append(n)
-        return FileSource(paths, reader(), kind)
-
-    monkeypatch.setattr(crash_isolation, "GuardedSource", source)
+def test_processes_are_shared_among_batches(reads, tmp_path, n_processes, n_at_once, groups):
     paths = write_multi(tmp_path / "m.fast5", reads)
     with closing(open_source(paths, n_processes, n_at_once=n_at_once)) as opened:
-        assert started == groups
-        assert getattr(opened, "is_concurrent", False) == (len(groups) > 1)
+        assert [len(group.processes) for group in opened._groups] == groups
         assert opened.kind == "fast5"
         assert_gives(opened, reads)
 

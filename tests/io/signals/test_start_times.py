@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from f5py.core.names import Names
 from f5py.io.signals.fast5.reader import Fast5Reader
-from f5py.io.signals.processes import ParallelSource
+from f5py.io.signals.processes import ProcessSource
 from f5py.io.signals.slow5.reader import Slow5Source
 from f5py.io.signals.source import SignalBlock
 from f5py.io.signals.split_reads import TO_THE_END, fetch_split
@@ -39,7 +39,7 @@ def test_real_files_of_three_formats_agree(ecoli: Path) -> None:
     expected = np.array(list(starts.values()), np.float32)
     assert len(set(starts.values())) == len(starts) == 112
     for kind in ("multi_gzip.fast5", "multi_vbz.fast5"):
-        for source in (Fast5Reader(), ParallelSource(2, dict.fromkeys(names, str(formats / kind)))):
+        for source in (Fast5Reader(), ProcessSource(2, dict.fromkeys(names, str(formats / kind)), Fast5Reader)):
             if isinstance(source, Fast5Reader):
                 block = source.read(names, [str(formats / kind)] * len(names))
             else:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from f5py.core.large_arrays import recycled_array
 from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
+from f5py.io.signals.helper_process import ProcessCrashError, map_files
 from f5py.io.signals.lru_cache import LruCache, close_file, most_open, reraise_system_error
 from f5py.io.signals.pod5.uuids import keys_of_names, names_of_keys
 from f5py.io.signals.search import list_files
@@ -129,38 +131,25 @@ class Pod5Reader(FileReader):
 
 
 class Pod5Index(Mapping[str, str]):
-    """Compact mapping of read names to POD5 files."""
+    """Compact mapping of read names to POD5 files; a repeated read belongs to the first.
+
+    Raises `SignalError` if no file can be read, `MissingDependencyError` without pod5. Some unreadable files of several
+    cause a warning.
+    """
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self.fill(paths)
+        self.fill({path: keys_of(path) for path in dict.fromkeys(paths)})
 
-    def fill(self, paths: Sequence[str], read_keys: Callable[[str], NDArray[np.void]] | None = None) -> None:
-        """Index the reads of some files in place of the known ones.
-
-        Raises `SignalError` if no file can be read, `MissingDependencyError` without pod5.
-
-        Parameters
-        ----------
-        paths : sequence of str
-            A repeated read belongs to the first. Some unreadable files of several cause a warning.
-        read_keys : callable, optional
-            Lists the reads of a file; `keys_of` by default.
-        """
-        read_keys = read_keys or keys_of
-        known: dict[str, NDArray[np.void]] = {}
-        bad: list[str] = []
-        for path in dict.fromkeys(paths):
-            try:
-                known[path] = read_keys(path)
-            except SignalError as problem:
-                bad.append(str(problem))
+    def fill(self, found: Mapping[str, NDArray[np.void] | str]) -> None:
+        """Index the reads of files, by `keys_of`, in place of the known ones."""
+        bad = [keys for keys in found.values() if isinstance(keys, str)]
+        known = {path: keys for path, keys in found.items() if not isinstance(keys, str)}
         if bad and not known:
             raise SignalError(bad[0] if len(bad) == 1 else f"none of {len(bad)} POD5 files can be read: {bad[0]}")
         if bad:
             input_warning(
                 "read_signals",
-                f"{len(bad)} of {len(bad) + len(known)} POD5 files cannot be read, their reads are left out: "
-                + "; ".join(bad),
+                f"{len(bad)} of {len(found)} POD5 files cannot be read, their reads are left out: " + "; ".join(bad),
             )
         self._paths = list(known)
         keys = list(known.values())
@@ -274,23 +263,28 @@ def _open(path: str) -> Pod5File | str:
         return f"is in a file that {problem}"
 
 
-def keys_of(path: str) -> NDArray[np.void]:
-    """Return the UUIDs of a file's reads.
-
-    Raises `SignalError` if the file cannot be read, `MissingDependencyError` without pod5.
-    """
+def keys_of(path: str) -> NDArray[np.void] | str:
+    """Return the UUIDs of a file's reads, or why it cannot be read; raise `MissingDependencyError` without pod5."""
     require_pod5(path)
     from f5py.io.signals.pod5._pod5_file import Pod5File
 
     try:
-        file = Pod5File(path)
-        try:
+        with closing(Pod5File(path)) as file:
             return file.all_keys()
-        finally:
-            file.close()
     except UnreadableError as problem:
         reraise_system_error(problem, path)
-        raise SignalError(f"{path}: the file {problem}") from None
+        return f"{path}: the file {problem}"
+
+
+def list_keys(paths: Sequence[str]) -> dict[str, NDArray[np.void] | str]:
+    """Return `keys_of` files from a helper process, which may crash on damage and imports slowly."""
+    found: dict[str, NDArray[np.void] | str] = {}
+
+    def take(path: str, keys: NDArray[np.void] | str | ProcessCrashError) -> None:
+        found[path] = f"{path}: the file {keys.how}; it is damaged" if isinstance(keys, ProcessCrashError) else keys
+
+    map_files(keys_of, list(dict.fromkeys(paths)), 1, take)
+    return {path: found[path] for path in paths}
 
 
 def _by_file(builder: BlockBuilder, names: Sequence[str], paths: Sequence[str]) -> dict[str, dict[bytes, list[int]]]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from f5py.errors import SignalError
-from f5py.io.signals import helper_process, processes
-from f5py.io.signals.crash_isolation import GuardedSource
+from f5py.io.signals import helper_process
+from f5py.io.signals.processes import ProcessSource
 
 from ...patience import PATIENCE
 from . import odd_readers
@@ -25,7 +27,7 @@ def files(tmp_path: Path) -> dict[str, str]:
 
 @pytest.mark.parametrize("n_processes", [1, 2])
 def test_one_deadly_read_is_left_out_and_the_rest_is_read(files, n_processes, capfd):
-    source = GuardedSource(n_processes, files, odd_readers.HostileReader)
+    source = ProcessSource(n_processes, files, odd_readers.HostileReader)
     try:
         for _ in range(2):  # the second time it is known
             block = source.fetch(list(files))
@@ -41,7 +43,7 @@ def test_one_deadly_read_is_left_out_and_the_rest_is_read(files, n_processes, ca
 
 def test_a_file_of_many_deadly_reads_is_left_out(tmp_path, capfd):
     files = {f"abort-{i}": str(tmp_path / "bad") for i in range(6)} | {"fine-9": str(tmp_path / "good")}
-    source = GuardedSource(2, files, odd_readers.HostileReader)
+    source = ProcessSource(2, files, odd_readers.HostileReader)
     try:
         block = source.fetch(list(files))
         assert list(block.problems) == [0, 1, 2, 3, 4, 5]
@@ -52,9 +54,11 @@ def test_a_file_of_many_deadly_reads_is_left_out(tmp_path, capfd):
         source.close()
 
 
-def test_an_endless_loop(files, tmp_path):
+def test_an_endless_loop(monkeypatch, files, tmp_path):
     files["loop-7"] = str(tmp_path / "d")
-    source = GuardedSource(2, files, odd_readers.HostileReader, None, 0.5)  # more than starting takes
+    monkeypatch.setattr(helper_process, "CPU_SECONDS", 0.5)  # more than starting takes
+    monkeypatch.setattr(helper_process, "LOOK_EVERY", 0.5)
+    source = ProcessSource(2, files, odd_readers.HostileReader)
     try:
         block = source.fetch([name for name in files if not name.startswith("abort")])
         assert len(block.problems) == 1
@@ -66,7 +70,7 @@ def test_an_endless_loop(files, tmp_path):
 
 def test_a_process_that_waits_for_a_file_system_is_waited_for(monkeypatch, tmp_path, capfd):
     """It does not compute, so nothing is damaged; its reads are not lost."""
-    monkeypatch.setattr(processes, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(helper_process, "LOOK_EVERY", 0.02)
     monkeypatch.setattr(helper_process, "_WAITING_AFTER", 0.1)
     told = threading.Event()
     warning = helper_process.console.warning
@@ -77,7 +81,7 @@ def test_a_process_that_waits_for_a_file_system_is_waited_for(monkeypatch, tmp_p
 
     monkeypatch.setattr(helper_process.console, "warning", tell)
     file = tmp_path / "signals"
-    source = GuardedSource(1, {"5": str(file)}, odd_readers.WaitingReader)
+    source = ProcessSource(1, {"5": str(file)}, odd_readers.WaitingReader)
 
     def answer():
         assert told.wait(PATIENCE)
@@ -96,9 +100,9 @@ def test_a_process_that_waits_for_a_file_system_is_waited_for(monkeypatch, tmp_p
 
 
 def test_waiting_without_end_is_an_error_of_the_run(monkeypatch, tmp_path):
-    monkeypatch.setattr(processes, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(helper_process, "LOOK_EVERY", 0.02)
     monkeypatch.setattr(helper_process, "_MOST_WAITING", 0.3)
-    source = GuardedSource(1, {"5": str(tmp_path / "signals")}, odd_readers.WaitingReader)
+    source = ProcessSource(1, {"5": str(tmp_path / "signals")}, odd_readers.WaitingReader)
     with pytest.raises(SignalError, match=r"has not answered for .*; the first file that it was to read is .*signals"):
         source.fetch(["5"])
     source.close()
@@ -106,18 +110,78 @@ def test_waiting_without_end_is_an_error_of_the_run(monkeypatch, tmp_path):
 
 def test_a_process_killed_from_outside_ends_the_run(files):
     """As when memory is short; no file is to blame."""
-    source = GuardedSource(1, files, odd_readers.HostileReader)
-    os.kill(source._source._readers[0].process.pid, 9)
+    source = ProcessSource(1, files, odd_readers.HostileReader)
+    os.kill(source._groups[0].processes[0].pid, 9)
     with pytest.raises(SignalError, match="was ended by SIGKILL"):
         source.fetch(["fine-1"])
     source.close()
 
 
 def test_metadata_that_end_the_library(files):
-    source = GuardedSource(1, files, odd_readers.HostileReader)
+    source = ProcessSource(1, files, odd_readers.HostileReader)
     try:
         assert source.run_info(["fine-1"]) == {"name": "fine-1"}
         assert source.run_info(["abort-3"]) == {}
         assert source.fetch(["fine-1"]).samples.tolist() == [1] * 6
     finally:
         source.close()
+
+
+def test_groups_read_at_the_same_time(tmp_path: Path):
+    """The reader of one waits for a file that is made after the other's answer."""
+    file = tmp_path / "signals"
+    with (
+        closing(ProcessSource(2, {"5": str(file), "6": str(tmp_path)}, odd_readers.WaitingReader, None, 2)) as source,
+        ThreadPoolExecutor(1) as threads,
+    ):
+        waiting = threads.submit(source.fetch, ["5"])
+        assert source.fetch(["6"]).samples.tolist() == [6, 7, 8, 9, 10, 11]
+        file.touch()
+        assert waiting.result(PATIENCE).samples.tolist() == [5, 6, 7, 8, 9]
+
+
+def test_a_failure_is_repeated():
+    source = ProcessSource(1, {}, odd_readers.BrokenReader)
+    with closing(source):
+        for words in ("ZeroDivisionError", "ZeroDivisionError"):
+            with pytest.raises(SignalError, match=words):
+                source.fetch(["a"])
+
+
+def two_groups(files: dict[str, str]) -> ProcessSource:
+    return ProcessSource(2, files, odd_readers.HostileReader, None, 2)
+
+
+def test_a_deadly_read_is_found_once(tmp_path: Path, capfd):
+    files = {f"fine-{i}": str(tmp_path / "a") for i in range(8)} | {"abort-9": str(tmp_path / "a")}
+    with (
+        ThreadPoolExecutor(2) as threads,
+        closing(two_groups(files)) as source,
+    ):
+        for blocks in (threads.map(source.fetch, [list(files)] * 6) for _ in range(2)):
+            for block in blocks:
+                assert list(block.problems) == [8]
+                assert "read abort-9 ends the library that reads it (SIGABRT); it is damaged" in block.problems[8]
+                assert block.samples.tolist() == [i for i in range(8) for _ in range(6)]
+    assert capfd.readouterr().err.count("1 of its reads is left out") == 1
+
+
+def test_a_deadly_file_is_given_up_once(tmp_path: Path, capfd):
+    files = {f"abort-{i}": str(tmp_path / "bad") for i in range(6)} | {"fine-7": str(tmp_path / "good")}
+    with (
+        ThreadPoolExecutor(2) as threads,
+        closing(two_groups(files)) as source,
+    ):
+        for block in threads.map(source.fetch, [list(files)] * 4):
+            assert list(block.problems) == [0, 1, 2, 3, 4, 5]
+            assert block.samples.tolist() == [7] * 6
+    assert capfd.readouterr().err.count("its reads are left out") == 1
+
+
+def test_metadata_that_end_the_library_are_told_once(tmp_path: Path, capfd):
+    files = {"abort-1": str(tmp_path / "bad"), "fine-2": str(tmp_path / "good")}
+    with closing(two_groups(files)) as source:
+        assert source.run_info(["abort-1"]) == {}
+        assert [source.run_info(list(files)) for _ in range(3)] == [{"name": "fine-2"}] * 3
+        assert list(source.fetch(list(files)).problems) == [0]
+    assert capfd.readouterr().err.count("its reads are left out") == 1
