@@ -37,7 +37,7 @@ from f5py.pore_model.model import PoreModel
 
 _SETTINGS = ((0.5, 0.99), (0.75, 0.99), (1.0, 0.99), (0.5, 0.9), (1.0, 0.9), (0.5, 0.999), (1.0, 0.999))
 _SAMPLES = 300
-#: As in `f5py.methylation._site_list_numba`.
+#: As in `f5py.methylation.per_site`.
 _UNIFORM_SHARE, _DIFFERING_POWER, _POINTS = 0.995, 3.0, 50
 
 

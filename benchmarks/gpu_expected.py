@@ -41,8 +41,8 @@ from f5py.compute.gpu.results.scores import (
 )
 from f5py.core.batch import BatchView, Calls, ReadBatch, ReadStatus
 from f5py.core.motifs import motif_named
-from f5py.methylation._group_list_numba import GroupWindows
 from f5py.methylation.calls import call_methylation
+from f5py.methylation.groups import GroupWindows
 from f5py.pore_model import builtin
 from f5py.pore_model.model import PoreModel
 from f5py.signal.events import DNA

@@ -1,7 +1,7 @@
 // Scoring of methylation groups: the forward algorithm of f5py/methylation/hmm.py. One thread per problem, two problems
 // per group: its window with all sites methylated (even threads) and with none (odd threads). The arithmetic is that of
-// one lane of f5py/methylation/_hmm_numba.py, or _noise_numba.py with correlated noise, operation by operation; the first
-// says what the scales are. Compile with --fmad=false and -ftz=true. Groups are sorted by size, so that the problems of a warp have about the same loops.
+// one lane of f5py/methylation/hmm.py, operation by operation, with its scales. Compile with --fmad=false and -ftz=true.
+// Groups are sorted by size, so that the problems of a warp have about the same loops.
 //
 // What a problem keeps per k-mer, per block of k-mers and per event lies in global memory, element j of the warp's 32
 // problems side by side: reads and writes are coalesced, and a warp's few kilobytes stay in the first-level cache.
@@ -13,7 +13,7 @@
 #define HEADROOM 12.0f
 #define LEAST_EXPONENT (-26.0f)
 
-// What f5py.methylation.correlated.NoiseTerms has, in single precision.
+// What f5py.methylation.hmm.NoiseTerms has, in single precision.
 struct Noise {
     float stay_now, stay_before, step_now, step_before, square;
     float free_from_bad, free_from_skip, free_weight;
@@ -80,7 +80,7 @@ __device__ __forceinline__ void fill_emissions(
 
 // `groups` has, group by group: number of the read, first base of the window, its bases, first and last event.
 // `numbers` are stay, step and ln(var) of each read; `constants` those of the model of f5py/core/hmm.py.
-// `noise` is that of f5py.methylation.correlated.single_precision; without CORRELATED there is none.
+// `noise` is that of f5py.methylation.hmm.single_precision; without CORRELATED there is none.
 template <bool CORRELATED>
 __device__ __forceinline__ void score_groups(
     const float* __restrict__ event_mean, const int64* __restrict__ q, const unsigned char* __restrict__ reference,

@@ -1,7 +1,7 @@
 // Scoring of the single sites of groups: the forward and backward algorithm of f5py/methylation/per_site.py, which says
 // what the states of sites are. One thread per lane of a window: a window whose sites share k-mers by up to w takes
 // 2 ** w threads, and the windows of a warp have the same w. The arithmetic is that of one lane of
-// f5py/methylation/_site_hmm_numba.py and _site_densities_numba.py, operation by operation, fused where they are there.
+// f5py/methylation/site_hmm.py and site_cells.py, operation by operation, fused where they are there.
 // Compile with --fmad=false and -ftz=true. The threads of a warp go through all loops together, for as long as its
 // longest window does; what a window does not have changes nothing in it.
 //
@@ -269,7 +269,7 @@ __device__ __forceinline__ void backward(
 // of `sites` and number of sites. `warps` has, warp by warp: first window, number of windows, and of them the most k-mers,
 // events, slots and sites, and the width. `numbers` and `constants` are those of hmm.cu, `p_stay` is that of each read,
 // and `transitions` are P_BAD, P_FROM_BAD, P_SKIP, P_SKIP_SELF and P_FROM_SKIP of f5py/core/hmm.py. `terms` are those of
-// f5py.methylation.correlated.NoiseTerms; without CORRELATED there are none. For each site the sums over the lanes in which it
+// f5py.methylation.hmm.NoiseTerms; without CORRELATED there are none. For each site the sums over the lanes in which it
 // is methylated, and in which it is not, are found, and for each window the exponent of two over which they are.
 template <bool CORRELATED>
 __device__ __forceinline__ void score_sites(

@@ -1,5 +1,5 @@
 // Arithmetic of the kernels that score single sites: that of f5py/jit/simd_double.py in one lane, and the densities of
-// f5py/methylation/_site_densities_numba.py with correlated noise. Compile with --fmad=false and -ftz=true.
+// f5py/methylation/site_cells.py with correlated noise. Compile with --fmad=false and -ftz=true.
 
 #pragma once
 
@@ -59,7 +59,7 @@ __device__ __forceinline__ double mean_of(double value, int bits) {
     return bits ? 0.5 * (value + other) : value;
 }
 
-// What f5py.methylation.correlated.NoiseTerms has, in single precision for densities and in double for those at the entry.
+// What f5py.methylation.hmm.NoiseTerms has, in single precision for densities and in double for those at the entry.
 struct Noise {
     float stay_now, stay_before, step_now, step_before, square, stay_weight, step_weight, free_weight;
     double entry_square, entry_weight;

@@ -8,7 +8,7 @@ sites.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,20 @@ from f5py.core.batch import BatchView, Calls, ReadBatch, ReadStatus
 from f5py.core.motifs import Motif, MotifCodes
 from f5py.core.noise import Noise
 from f5py.core.offsets import elements_of, offsets_of
-from f5py.methylation.correlated import NoiseTerms, noise_terms
+from f5py.methylation.group_scores import Scores, blocks_of, score_groups
+from f5py.methylation.groups import GroupWindows, count_all, list_all
+from f5py.methylation.hmm import NoiseTerms, noise_terms
+from f5py.methylation.per_site import (
+    WINDOWS_PER_TASK,
+    SiteLikelihoods,
+    SiteListing,
+    finish_sites,
+    list_sites,
+    order_sites,
+    score_sites,
+)
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
-
-if TYPE_CHECKING:
-    from f5py.methylation._group_list_numba import GroupWindows
-    from f5py.methylation._site_list_numba import SiteListing
 
 
 class ScoreOffload(Protocol):
@@ -116,137 +123,53 @@ def call_methylation(
     noise : Noise, optional
         Of the events around their levels; None: independent, as in f5c.
     """
-    from f5py.methylation._calls_numba import call_all
-    from f5py.methylation._groups_numba import count_all
+    motifs, terms, number = _codes(motif), noise_terms(noise), batch.number
+    n_sites, seconds = _count(batch, motifs, pool)
+    groups, windows = batch.calls, _empty_windows(batch.calls)
+    lists = model.k, motifs, groups, windows
+    calls = Calls.of(offsets_of(n_sites), np.zeros(len(batch), np.int64)) if per_site else Calls.none()
+    n_groups, n_slots = len(groups.first), len(calls.first)
+    sites = SiteListing(np.empty(n_slots, np.int32), np.empty(n_groups, np.int64), np.empty(n_groups, np.int32))
+    # with correlated noise two k-mers determine a density
+    site_lists = batch.alignments, motifs, model.k if terms is None else model.k + 1, groups, windows, sites, calls
 
-    is_ok = batch.status == ReadStatus.OK
-    reads = longest_first(batch.read_length, is_ok)
-    motifs = motif.codes(False), motif.codes(True)
-    n_groups, n_sites = np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
-    seconds = pool.run(count_all, reads, batch.alignments, motifs, n_groups, n_sites, order=batch.number)
-    batch.calls = Calls.of(offsets_of(n_sites if per_site else n_groups), np.zeros(len(batch), np.int64))
-    inputs = batch.view, model.levels, motifs, noise_terms(noise)
-    prior = -1.0 if agreement is None else float(agreement)
-    sites = batch.calls
-    if per_site:
-        batch.calls = Calls.of(offsets_of(n_groups), np.zeros(len(batch), np.int64))
-    if elsewhere is not None and (others := elsewhere.scores(batch, motifs)).any():
+    others = np.zeros(len(batch), np.bool_) if elsewhere is None else elsewhere.scores(batch, motifs)
+    is_shared = bool(others.any())
+    if elsewhere is not None and is_shared:
+        reads = longest_first(batch.read_length, others)
+        seconds += pool.run(list_all, reads, elsewhere.view(batch), *lists, order=number)
+        others = others & ~elsewhere.begin_scores(batch, model, motifs, windows, terms)
         if per_site:
-            return seconds + call_sites_with(batch, elsewhere, others, model, motifs, (*inputs, prior, sites), pool)
-        return seconds + call_with(batch, elsewhere, others, model, motifs, inputs, pool)
-    if not per_site:
-        return seconds + pool.run(call_all, reads, *inputs, batch.calls, order=batch.number)
-    seconds += call_sites(batch, reads, (*inputs, prior, sites), pool)
-    batch.calls = sites
-    return seconds
+            reads = longest_first(batch.read_length, others)
+            seconds += pool.run(list_sites, reads, *site_lists, order=number)
+            others = others & ~elsewhere.begin_sites(batch, others, sites, calls)
 
-
-def call_with(
-    batch: ReadBatch,
-    elsewhere: ScoreOffload,
-    others: NDArray[np.bool_],
-    model: PoreModel,
-    motifs: tuple[MotifCodes, MotifCodes],
-    inputs: tuple,
-    pool: WorkerPool,
-) -> float:
-    """Score the groups of the reads `others` elsewhere, and the rest here."""
-    from f5py.methylation._calls_numba import call_all
-
-    listing, seconds = _list_groups(batch, elsewhere, others, model, motifs, pool)
-    others = others & ~elsewhere.begin_scores(batch, model, motifs, listing, inputs[-1])
-    here = _all_but(batch, others)
-    seconds += pool.run(call_all, here, *inputs, batch.calls, order=batch.number)
-    return seconds + elsewhere.fetch_scores(batch.calls)
-
-
-def call_sites(batch: ReadBatch, reads: NDArray[np.int64], inputs: tuple, pool: WorkerPool) -> float:
-    """Call the sites of `reads`; return the seconds of all threads.
-
-    The windows of all reads are ordered together, so that packs contain similar ones.
-
-    Parameters
-    ----------
-    batch : ReadBatch
-        With arrays for the calls of groups.
-    inputs : tuple
-        View of the batch, the model's levels, motifs, noise, prior and the calls of sites to fill.
-    """
-    from f5py.methylation._group_list_numba import call_and_list
-    from f5py.methylation._site_list_numba import (
-        WINDOWS_PER_TASK,
-        CalledGroups,
-        OrderedWindows,
-        SiteLikelihoods,
-        finish_sites,
-        list_sites,
-        order_sites,
-        score_sites,
+    reads = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & ~others)
+    seconds += pool.run(list_all, reads, batch.view, *lists, order=number)
+    slots, of_slots = elements_of(groups.offsets[reads], groups.n[reads]), np.repeat(reads, groups.n[reads])
+    inputs = batch.view, model.levels, motifs, terms
+    scores = Scores(groups.methylated, groups.unmethylated)
+    seconds += pool.run(
+        score_groups, *blocks_of(len(slots)), *inputs, per_site, slots, of_slots, windows, scores, order=number
     )
-
-    view, model, motifs, noise, prior, calls = inputs
-    groups, number = batch.calls, batch.number
-    n_groups, n_sites = len(groups.first), len(calls.first)
-    listing, sites = _empty_listing(n_groups), _empty_sites(n_groups, n_sites)
-    listed = CalledGroups(groups, listing)
-    seconds = pool.run(call_and_list, reads, view, model, motifs, noise, listing, groups, order=number)
-    span = _span(model.k, noise)
-    seconds += pool.run(list_sites, reads, batch.alignments, motifs, span, listed, sites, calls, order=number)
-    n_windows = int((groups.sites[elements_of(groups.offsets[reads], groups.n[reads])] > 1).sum())
-    ordered = OrderedWindows(listed, sites, np.empty(n_windows, np.int64), np.empty(n_groups, np.int64))
-    seconds += pool.run(order_sites, np.zeros(1, np.int64), reads, model.k, ordered, order=number)
-    found = SiteLikelihoods(np.empty((n_sites, 2)), np.empty(n_groups))
-    tasks = np.arange(-(-n_windows // WINDOWS_PER_TASK))
-    seconds += pool.run(score_sites, tasks, view, model, motifs, noise, ordered, found, order=number)
-    return seconds + pool.run(finish_sites, reads, groups, sites, found, noise, prior, calls, order=number)
-
-
-def _empty_sites(n_groups: int, n_sites: int) -> SiteListing:
-    from f5py.methylation._site_list_numba import SiteListing
-
-    return SiteListing(np.empty(n_sites, np.int32), np.empty(n_groups, np.int64), np.empty(n_groups, np.int32))
-
-
-def _span(k: int, noise: NoiseTerms | None) -> int:
-    """Return the number of bases that determine a density: with correlated noise those of two k-mers."""
-    return k if noise is None else k + 1
-
-
-def call_sites_with(
-    batch: ReadBatch,
-    elsewhere: ScoreOffload,
-    others: NDArray[np.bool_],
-    model: PoreModel,
-    motifs: tuple[MotifCodes, MotifCodes],
-    inputs: tuple,
-    pool: WorkerPool,
-) -> float:
-    """Score the sites of the reads `others` elsewhere, and the rest here.
-
-    Parameters
-    ----------
-    batch : ReadBatch
-        With arrays for the calls of groups, replaced by those of sites.
-    inputs : tuple
-        As for `call_sites`.
-    others
-        As for `call_with`.
-    """
-    from f5py.methylation._site_list_numba import CalledGroups, SiteLikelihoods, finish_sites, list_sites
-
-    *_, noise, prior, calls = inputs
-    groups, number = batch.calls, batch.number
-    listing, seconds = _list_groups(batch, elsewhere, others, model, motifs, pool)
-    others = others & ~elsewhere.begin_scores(batch, model, motifs, listing, noise)
-    sites = _empty_sites(len(groups.first), len(calls.first))
-    reads = longest_first(batch.read_length, others)
-    lists = motifs, _span(model.k, noise), CalledGroups(groups, listing), sites, calls
-    seconds += pool.run(list_sites, reads, batch.alignments, *lists, order=number)
-    others = others & ~elsewhere.begin_sites(batch, others, sites, calls)
-    seconds += call_sites(batch, _all_but(batch, others), inputs, pool)
-    seconds += elsewhere.fetch_scores(groups)
-    found = SiteLikelihoods(*elsewhere.fetch_sites())
-    seconds += pool.run(finish_sites, np.flatnonzero(others), groups, sites, found, noise, prior, calls, order=number)
+    if not per_site:
+        return seconds + (elsewhere.fetch_scores(groups) if elsewhere is not None and is_shared else 0.0)
+    seconds += pool.run(list_sites, reads, *site_lists, order=number)
+    of_read = np.empty(n_groups, np.int64)
+    of_read[slots] = of_slots
+    several = slots[groups.sites[slots] > 1]  # of all reads together, so that packs contain similar windows
+    ordered = groups, windows, sites, several
+    seconds += pool.run(order_sites, np.zeros(1, np.int64), model.k, *ordered, order=number)
+    found = SiteLikelihoods(np.empty((n_slots, 2)), np.empty(n_groups))
+    tasks = np.arange(-(-len(several) // WINDOWS_PER_TASK))
+    seconds += pool.run(score_sites, tasks, *inputs, *ordered, of_read, found, order=number)
+    prior = -1.0 if agreement is None else float(agreement)
+    seconds += pool.run(finish_sites, reads, groups, sites, found, terms, prior, calls, order=number)
+    if elsewhere is not None and is_shared:
+        seconds += elsewhere.fetch_scores(groups)
+        found = SiteLikelihoods(*elsewhere.fetch_sites())
+        reads = np.flatnonzero(others)
+        seconds += pool.run(finish_sites, reads, groups, sites, found, terms, prior, calls, order=number)
     batch.calls = calls
     return seconds
 
@@ -256,41 +179,27 @@ def list_groups(batch: ReadBatch, motif: Motif, k: int, pool: WorkerPool) -> tup
 
     Return their windows and the seconds of all threads.
     """
-    from f5py.methylation._group_list_numba import list_all
-    from f5py.methylation._groups_numba import count_all
-
+    motifs = _codes(motif)
+    _, seconds = _count(batch, motifs, pool)
+    windows = _empty_windows(batch.calls)
     reads = longest_first(batch.read_length, batch.status == ReadStatus.OK)
-    motifs = motif.codes(False), motif.codes(True)
+    return windows, seconds + pool.run(list_all, reads, batch.view, k, motifs, batch.calls, windows, order=batch.number)
+
+
+def _codes(motif: Motif) -> tuple[MotifCodes, MotifCodes]:
+    return motif.codes(False), motif.codes(True)
+
+
+def _count(
+    batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes], pool: WorkerPool
+) -> tuple[NDArray[np.int64], float]:
+    """Make room for the groups in the batch's calls; return the numbers of sites by read, and the threads' seconds."""
+    reads = longest_first(batch.read_length, batch.status == ReadStatus.OK)
     n_groups, n_sites = np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
     seconds = pool.run(count_all, reads, batch.alignments, motifs, n_groups, n_sites, order=batch.number)
     batch.calls = Calls.of(offsets_of(n_groups), np.zeros(len(batch), np.int64))
-    listing = _empty_listing(len(batch.calls.first))
-    seconds += pool.run(list_all, reads, batch.view, k, motifs, batch.calls, listing, order=batch.number)
-    return listing, seconds
+    return n_sites, seconds
 
 
-def _list_groups(
-    batch: ReadBatch,
-    elsewhere: ScoreOffload,
-    reads: NDArray[np.bool_],
-    model: PoreModel,
-    motifs: tuple[MotifCodes, MotifCodes],
-    pool: WorkerPool,
-) -> tuple[GroupWindows, float]:
-    """List the groups of `reads`, scored elsewhere, in the batch's calls; return the threads' seconds too."""
-    from f5py.methylation._group_list_numba import list_all
-
-    listing = _empty_listing(len(batch.calls.first))
-    order = longest_first(batch.read_length, reads)
-    inputs = elsewhere.view(batch), model.k, motifs, batch.calls, listing
-    return listing, pool.run(list_all, order, *inputs, order=batch.number)
-
-
-def _empty_listing(n_groups: int) -> GroupWindows:
-    from f5py.methylation._group_list_numba import GroupWindows
-
-    return GroupWindows(*(np.empty(n_groups, np.int32) for _ in GroupWindows._fields))
-
-
-def _all_but(batch: ReadBatch, others: NDArray[np.bool_]) -> NDArray[np.int64]:
-    return longest_first(batch.read_length, (batch.status == ReadStatus.OK) & ~others)
+def _empty_windows(groups: Calls) -> GroupWindows:
+    return GroupWindows(*(np.empty(len(groups.first), np.int32) for _ in GroupWindows._fields))

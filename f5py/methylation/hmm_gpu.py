@@ -7,8 +7,7 @@ from numpy.typing import NDArray
 
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.core.motifs import MotifCodes
-from f5py.methylation._calls_numba import LOG2_E
-from f5py.methylation._hmm_numba import FIRST_BACKGROUND, MORE_BACKGROUND, NO_BACKGROUND
+from f5py.methylation.hmm import FIRST_BACKGROUND, LOG2_E, MORE_BACKGROUND, NO_BACKGROUND
 
 #: Offsets of bits, complement and masks in a motif's table, after the codes, and its size.
 _BITS, _COMPLEMENT, _MASKS, _SIZE = 256, 512, 520, 552

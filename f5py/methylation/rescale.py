@@ -27,7 +27,7 @@ from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
 from f5py.core.motifs import Motif
 from f5py.jit.kernel import inner, kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.methylation._calls_numba import calls_between, fill_methylated, fill_plain, fill_ranks
+from f5py.methylation.group_scores import fill_methylated, fill_plain, fill_ranks
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -82,21 +82,15 @@ def _group_of(position, first, last):
 
 
 @inner
-def site_probabilities(places, plain, changed, offset, calls, probability):
+def site_probabilities(places, plain, changed, offset, calls, begin, end, probability):
     """Fill the methylation probability of a read's sites; -1 for other bases.
 
-    Parameters
-    ----------
-    places : int64, shape (n_bases,)
-        Reference position aligned to each base, or -1.
-    plain, changed : uint8, shape (n_bases,)
-        Codes of the bases without and with methylated sites.
-    offset : int
-        Of the modified base in the motif on the reference's strand.
-    calls : ReadCalls
-    probability : float64, shape (n_bases,)
+    `places` (int64) are the reference positions aligned to each base, or -1; `plain` and `changed` the codes of the
+    bases without and with methylated sites; `offset` is that of the modified base in the motif on the reference's
+    strand. The calls are those from `begin` to `end`.
     """
-    first, last, methylated, unmethylated = calls.first, calls.last, calls.methylated, calls.unmethylated
+    first, last = calls.first[begin:end], calls.last[begin:end]
+    methylated, unmethylated = calls.methylated[begin:end], calls.unmethylated[begin:end]
     total = 0.0
     n = 0
     for g in range(first.shape[0]):
@@ -242,7 +236,7 @@ def rescale_all(queue, reads, batch, bases, model, motifs, least_events, calls):
         _reference_of(cigar, alignments.start[read], reverse, places)
         probability = np.empty(length, np.float64)
         offset = motifs[1 if reverse else 0].offset
-        site_probabilities(places, plain, changed, offset, calls_between(calls, first, end), probability)
+        site_probabilities(places, plain, changed, offset, calls, first, end, probability)
         shift, scale, var = fit_read(
             events.mean[events.offsets[read] : events.offsets[read + 1]], base_map.first_event[own],
             base_map.last_event[own], plain, changed, probability, model, least_events,
@@ -269,7 +263,6 @@ def rescale_reads(
     least_events : int
         Reads with fewer usable k-mers keep their fit.
     """
-
     scaling = Scaling(*(values.copy() for values in batch.scaling))
     reads = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & (batch.calls.n > 0))
     seconds = pool.run(

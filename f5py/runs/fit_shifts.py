@@ -37,7 +37,7 @@ from f5py.reports.training_report import shifts_page
 from f5py.threads.pool import WorkerPool
 from f5py.training.held_out import names_in_share
 from f5py.training.shifts import LEAST_GROUPS, LEAST_READS, ShiftResult, as_shifts, fit_shifts
-from f5py.training.site_windows import SingleSiteWindows, SiteLikelihoods, joined_windows
+from f5py.training.site_windows import ShiftScorer, SingleSiteWindows, joined_windows
 
 _WHO = "train"
 #: So many times the groups that are wanted are looked for, as some reads drop out, and in so many reads at least.
@@ -173,10 +173,10 @@ def _fitted(
             raise F5pyError(_refusal(problem, options.force))
         console.warning(_WHO, problem)
     noise = noise_of(CallOptions(bam="", genome="", accurate=True), chemistry, start)
-    scored: list[SiteLikelihoods] = []
+    scored: list[ShiftScorer] = []
 
-    def likelihoods_of(groups: NDArray[np.int64]) -> SiteLikelihoods:
-        scored.append(SiteLikelihoods(windows.select(groups), motif, start, noise, pool))
+    def likelihoods_of(groups: NDArray[np.int64]) -> ShiftScorer:
+        scored.append(ShiftScorer(windows.select(groups), motif, start, noise, pool))
         return scored[-1]
 
     assert start.shifts is not None

@@ -20,7 +20,7 @@ from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts, iterate_sites
 from f5py.io.reads.reference import Reference
 from f5py.jit.kernel import exact_inner, exact_kernel
-from f5py.methylation._groups_numba import is_site
+from f5py.methylation.groups import is_site
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.site_frequencies.site_table import (
     SLOTS_PER_ENTRY,

@@ -1,7 +1,7 @@
 """Estimation of the events' noise from unlabeled reads: correlations and tails of `f5py.core.noise`.
 
 Maximizes the likelihood that the calls use: that of the events in a window of the reference, summed over all paths
-(`f5py.methylation.correlated`). Residuals along a best path would not do, as that path was chosen to make them small.
+(`f5py.methylation.hmm`). Residuals along a best path would not do, as that path was chosen to make them small.
 The windows have no site of unknown methylation, so nothing is tuned to calls.
 
 The likelihood is computed at the knots of a grid of both correlations, for either kind of tails. Between the knots its
@@ -21,7 +21,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, parse_motif
 from f5py.core.noise import GAUSSIAN, INDEPENDENT, STUDENT, Noise
 from f5py.core.offsets import used_elements
-from f5py.methylation._groups_numba import FLANK
+from f5py.methylation.groups import FLANK
 
 #: Correlations at which the likelihood is computed.
 KNOTS = (0.0, 0.2, 0.4, 0.6, 0.8)

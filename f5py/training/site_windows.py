@@ -18,15 +18,17 @@ from f5py.core.names import Names
 from f5py.core.noise import Noise
 from f5py.core.offsets import concatenate_tuples, elements_of, offsets_of, used_elements
 from f5py.core.windows import Windows
-from f5py.methylation._calls_numba import BLOCK, Scores, score_blocks
-from f5py.methylation._groups_numba import GroupBatch, Groups
 from f5py.methylation.calls import list_groups
-from f5py.methylation.correlated import noise_terms
+from f5py.methylation.group_scores import Scores, score_groups
+from f5py.methylation.groups import FLANK, GroupWindows
+from f5py.methylation.hmm import noise_terms
 from f5py.pore_model.model import NUCLEOTIDES_AND_M, PoreModel, Shifts
 from f5py.threads.pool import WorkerPool
 
-#: Bases of a window, and where in it the site begins, in the direction of the reference.
-_BASES, _SITE = 21, 10
+#: Bases of a window; its site begins after the flank, in the direction of the reference.
+_BASES = 2 * FLANK + 1
+#: Groups of a task.
+_BLOCK = 128
 _M = NUCLEOTIDES_AND_M.index("M")
 #: By base before the methylated one: sign of `Shifts.pyrimidine_before`.
 _SIGNS = np.array([-1.0 if base in "AG" else 1.0 for base in NUCLEOTIDES_AND_M])
@@ -134,7 +136,7 @@ def windows_of(
     return windows, seconds
 
 
-class SiteLikelihoods:
+class ShiftScorer:
     """Log-likelihood ratios of single sites for any shifts of methylated k-mers.
 
     Parameters
@@ -148,12 +150,10 @@ class SiteLikelihoods:
     ) -> None:
         n = windows.n
         each, nothing = np.arange(n), np.empty(0, np.int32)
-        self._blocks = np.arange(0, n, BLOCK)
         self._scores = Scores(np.empty(n, np.float32), np.empty(n, np.float32))
-        last_event = np.diff(windows.event_offsets) - 1
-        begin = np.where(windows.is_backward, last_event, 0)
-        site = np.full(n, _SITE)
-        self._listed = GroupBatch(each, Groups(site, site, np.ones(n, np.int32), begin, last_event - begin))
+        last_event = (np.diff(windows.event_offsets) - 1).astype(np.int32)
+        begin = np.where(windows.is_backward, last_event, np.int32(0))
+        listed = GroupWindows(np.zeros(n, np.int32), np.full(n, _BASES, np.int32), begin, last_event - begin)
         no_cigar = np.empty(0, np.uint32), np.zeros(n + 1, np.int64)
         place = windows.contig.astype(np.int32), windows.first, windows.reverse
         self._view = BatchView(
@@ -163,6 +163,7 @@ class SiteLikelihoods:
             Scaling(windows.shift, windows.scale, windows.var),
             windows.events_per_base,
         )
+        self._groups = each, each, listed, self._scores
         self._motifs = motif.codes(False), motif.codes(True)
         self._noise = noise_terms(noise)
         self._pool = pool
@@ -178,8 +179,9 @@ class SiteLikelihoods:
         level = self._plain + by_place[self._place] + self._sign * pyrimidine_before[self._place]
         self._levels.level_mean[self._kmers] = level.astype(np.float32)
         self._pool.run(
-            score_blocks, self._blocks, self._view, self._levels, self._motifs, self._noise, self._listed, self._scores
-        )
+            score_groups, np.arange(0, len(self._scores.methylated), _BLOCK), _BLOCK, self._view, self._levels,
+            self._motifs, self._noise, False, *self._groups,
+        )  # fmt: skip
         self.n_scorings += 1
         return self._scores.methylated.astype(np.float64) - self._scores.unmethylated
 
@@ -202,7 +204,7 @@ def _methylated_kmers(
     for reverse in (False, True):
         codes = motif.codes(reverse)
         plain = codes.letter_codes[windows.bases[windows.reverse == reverse]]
-        at = _SITE + codes.offset
+        at = FLANK + codes.offset
         if reverse:
             plain, at = codes.complement[plain][:, ::-1], _BASES - 1 - at
         methylated = plain.copy()

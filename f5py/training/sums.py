@@ -21,7 +21,7 @@ from f5py.evaluation import known_sites
 from f5py.io.bounds import POSITION_BITS
 from f5py.jit.kernel import inner, kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.methylation._groups_numba import is_site
+from f5py.methylation.groups import is_site
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
 from f5py.training.held_out import LEARNT, TESTED, hide, reads_with

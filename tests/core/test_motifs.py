@@ -135,7 +135,7 @@ def _motifs(draw: st.DrawFn) -> Motif:
 @settings(deadline=None)
 @given(_motifs(), st.text("ACGT", max_size=60))
 def test_sites_are_found_on_the_records_own_strand(motif: Motif, segment: str) -> None:
-    from f5py.methylation._groups_numba import count_groups, is_site, site_scratch
+    from f5py.methylation.groups import count_groups, is_site, site_scratch
 
     count_groups = compiled(count_groups)
     is_site = compiled(is_site)
@@ -174,7 +174,7 @@ def _methylated(sequence: str, motif: Motif, jump: bool) -> str:
 @settings(deadline=None)
 @given(st.one_of(st.sampled_from(list(MOTIFS.values())), _motifs()), st.text("ACGT", max_size=40), st.booleans())
 def test_methylating_goes_from_left_to_right_and_jumps_over_each_site(motif: Motif, bases: str, jump: bool) -> None:
-    from f5py.methylation._calls_numba import fill_methylated, fill_plain
+    from f5py.methylation.group_scores import fill_methylated, fill_plain
 
     fill_methylated = compiled(fill_methylated)
     fill_plain = compiled(fill_plain)
@@ -192,7 +192,7 @@ def test_methylating_goes_from_left_to_right_and_jumps_over_each_site(motif: Mot
 @settings(deadline=None)
 @given(bases=st.text("ACGT", max_size=40))
 def test_the_other_strand_of_a_methylated_site_is_methylated_as_a_unit(name: str, bases: str) -> None:
-    from f5py.methylation._calls_numba import fill_methylated, fill_plain
+    from f5py.methylation.group_scores import fill_methylated, fill_plain
 
     fill_methylated = compiled(fill_methylated)
     fill_plain = compiled(fill_plain)

@@ -63,6 +63,6 @@ def _compiled(recorded: Path, folder: Path) -> str:
 def test_kernels_compile_for_arm(recorded: Path, tmp_path: Path):
     found = json.loads(_compiled(recorded, tmp_path / "cache"))
     assert found["kernels"] >= 30
-    assert {"f5py.methylation._calls_numba.call_all", "f5py.methylation._site_list_numba.score_sites"} <= set(
+    assert {"f5py.methylation.group_scores.score_groups", "f5py.methylation.per_site.score_sites"} <= set(
         found["flush"]
     )

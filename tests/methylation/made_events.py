@@ -8,15 +8,19 @@ from typing import NamedTuple
 import numpy as np
 
 from f5py.core.noise import STUDENT, Noise
-from f5py.methylation._hmm_numba import NEVER, Emissions, ForwardScratch, forward_lanes, work_size
-from f5py.methylation._noise_numba import forward_correlated
-from f5py.methylation.correlated import noise_terms
+from f5py.methylation.hmm import (
+    NEVER,
+    Emissions,
+    ForwardScratch,
+    forward_lanes,
+    noise_terms,
+    work_size,
+)
 
 from ..compiled import compiled
 
 forward_lanes = compiled(forward_lanes)
 work_size = compiled(work_size)
-forward_correlated = compiled(forward_correlated)
 
 LANES = 16
 EVENTS_PER_BASE = 1.9
@@ -85,18 +89,10 @@ def likelihoods(packs: list[Pack], noise: Noise) -> np.ndarray:
         scratch = ForwardScratch(
             np.empty(work_size(pack.n_kmers[0]), np.float32), *np.empty((2, rows * LANES), np.float32)
         )
-        forward = forward_lanes if terms is None else forward_correlated
-        more = () if terms is None else (terms,)
-        forward(
-            pack.means,
-            pack.emissions,
-            pack.n_events,
-            pack.n_kmers,
-            np.full(LANES, EVENTS_PER_BASE),
-            *more,
-            scratch,
+        forward_lanes(
+            pack.means, pack.emissions, pack.n_events, pack.n_kmers, np.full(LANES, EVENTS_PER_BASE), terms, scratch,
             scores,
-        )
+        )  # fmt: skip
         found.append(scores[: pack.n])
     joined = np.concatenate(found)
     assert joined.min() > NEVER

@@ -12,7 +12,7 @@ import sys
 import numba
 import numpy as np
 
-from f5py.methylation._hmm_numba import NEVER, Emissions, ForwardScratch, forward_lanes, work_size
+from f5py.methylation.hmm import NEVER, Emissions, ForwardScratch, forward_lanes, work_size
 from f5py.pore_model import builtin
 
 from ..compiled import compiled
@@ -189,9 +189,8 @@ def compare_ratios(first_seed: int, n_packs: int, kind: int) -> tuple[np.ndarray
     for pack in range(n_packs):
         seed = first_seed + 8 * pack
         _compare(seed, kind, *levels, events, arrays, n_events, n_kmers, in_doubles)
-        forward_lanes(
-            events, Emissions(*arrays), n_events, n_kmers, events_per_base, ForwardScratch(work, ends, scales), scores
-        )
+        scratch = ForwardScratch(work, ends, scales)
+        forward_lanes(events, Emissions(*arrays), n_events, n_kmers, events_per_base, None, scratch, scores)
         for of, values in zip(found[:, pack], (scores.astype(np.float64), in_doubles), strict=True):
             of[:] = values[0::2] - values[1::2]
     return found[0].ravel(), found[1].ravel()

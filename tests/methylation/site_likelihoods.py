@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from f5py.core.motifs import Motif
 from f5py.core.noise import Noise
-from f5py.methylation._calls_numba import fill_plain
-from f5py.methylation._groups_numba import is_site, sites_per_kmer
-from f5py.methylation._hmm_numba import log_base, log_of_share
-from f5py.methylation._site_densities_numba import make_arena
-from f5py.methylation._site_windows_numba import SiteWindows, StateLikelihoods, WindowScalings, score_windows
-from f5py.methylation.correlated import noise_terms
+from f5py.methylation.group_scores import fill_plain
+from f5py.methylation.groups import is_site, sites_per_kmer
+from f5py.methylation.hmm import log_base, log_of_share, noise_terms
+from f5py.methylation.per_site import SiteLikelihoods
+from f5py.methylation.site_cells import make_arena
+from f5py.methylation.site_hmm import SiteWindows, score_windows
 from f5py.pore_model.model import PoreModel
 
 from ..compiled import compiled
@@ -48,7 +48,7 @@ class ReadWindows(NamedTuple):
         reverse: bool,
         model: PoreModel,
         noise: Noise | None,
-    ) -> tuple[StateLikelihoods, NDArray[np.int64]]:
+    ) -> tuple[SiteLikelihoods, NDArray[np.int64]]:
         """Find what `score_windows` does, and the widths; `fit` is shift, scale, var and events per base."""
         base, n_bases, site, n_sites, begin, end = (np.array(values, np.int64) for values in self[2:])
         n = len(base)
@@ -59,11 +59,11 @@ class ReadWindows(NamedTuple):
                 for first, count in zip(site, n_sites, strict=True)
             ]
         )
-        fits = WindowScalings(*(np.full(n, value, np.float32) for value in fit[:3]), np.full(n, fit[3]))
+        fits = *(np.full(n, value, np.float32) for value in fit[:3]), np.full(n, fit[3])
         windows = SiteWindows(
-            self.codes, self.modified, base, n_bases, site, n_sites, begin, end, width, np.full(n, reverse), fits
+            self.codes, self.modified, base, n_bases, site, n_sites, begin, end, width, np.full(n, reverse), *fits
         )
-        shares = StateLikelihoods(np.empty((len(self.modified), 2)), np.empty(n))
+        shares = SiteLikelihoods(np.empty((len(self.modified), 2)), np.empty(n))
         score_windows(windows, events, model.levels, noise_terms(noise), make_arena(0), shares)
         return shares, width
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from f5py.core.motifs import MOTIFS, reverse_complement
-from f5py.methylation._calls_numba import TOGETHER
+from f5py.methylation.group_scores import TOGETHER
 
 pytestmark = pytest.mark.shared
 

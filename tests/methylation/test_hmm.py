@@ -5,51 +5,16 @@ import math
 import numpy as np
 import pytest
 
-from f5py.methylation._hmm_numba import NEVER, Emissions, ForwardScratch, forward_lanes, work_size
+from f5py.methylation.hmm import NEVER, Emissions, ForwardScratch, forward_lanes, noise_terms, work_size
 
 from ..compiled import compiled
 from .made_groups import INSERTED, JUMPS, OUTLIERS, STALLS, compare_ratios
+from .plain_hmm import plain_forward
 
 forward_lanes = compiled(forward_lanes)
 work_size = compiled(work_size)
 
 LANES = 16
-
-
-def _plain_forward(events, mean, stdv, events_per_base):
-    """Log-likelihood by the textbook recursion; states M, B and K of each k-mer."""
-    with np.errstate(divide="ignore"):
-        p_stay = max(1 - 1 / events_per_base, 1e-3)
-        log = {
-            "stay": math.log(p_stay), "next": math.log(1 - p_stay - 0.0025 - 0.001), "bad": math.log(0.001),
-            "from_bad": math.log((1 - 0.001) / 3), "skip": math.log(0.0025), "kk": math.log(0.3), "km": math.log(0.7),
-        }  # fmt: skip
-        n, m = len(events), len(mean)
-
-        def background(count):
-            if count == 0:
-                return math.log(0.5)
-            return math.log(0.5) - 3 + math.log(0.1) + (count - 1) * (math.log(0.9) - 3)
-
-        steps = np.arange(m - 1) * log["kk"]  # of skips
-        M = np.full((n + 1, m), -np.inf)
-        B, K = M.copy(), M.copy()
-        total = -np.inf
-        for i in range(1, n + 1):
-            z = (events[i - 1] - mean) / stdv
-            emission = -0.918938 - np.log(stdv) - z * z / 2
-            before = M[i - 1], B[i - 1], K[i - 1]
-            entered = np.full(m, background(i - 1))
-            entered[1:] = np.logaddexp.reduce(
-                [one[:-1] + log[what] for one, what in zip(before, ("next", "from_bad", "km"), strict=True)]
-            )
-            M[i] = np.logaddexp.reduce([before[0] + log["stay"], before[1] + log["from_bad"], entered]) + emission
-            B[i] = np.logaddexp(before[0], before[1]) + log["bad"]
-            begun = np.logaddexp(M[i, :-1] + log["skip"], B[i, :-1] + log["from_bad"])
-            K[i, 1:] = np.logaddexp.accumulate(begun - steps) + steps
-            last = np.logaddexp.reduce([M[i, -1], B[i, -1], K[i, -1]])
-            total = np.logaddexp(total, last + background(n - i))
-    return total
 
 
 def _lanes(problems):
@@ -59,8 +24,8 @@ def _lanes(problems):
     n_kmers = np.array([len(p[1]) for p in problems], np.int64)
     rows, columns = n_events.max(), n_kmers.max()
     events = np.zeros((rows, LANES), np.float32)
-    inverse = np.ones((columns, LANES), np.float32)
-    offset, constant = np.zeros_like(inverse), np.full_like(inverse, NEVER)
+    inverse, offset = np.zeros((2, columns, LANES), np.float32)
+    constant = np.full_like(inverse, NEVER)
     for lane, (x, mean, stdv) in enumerate(problems):
         events[: len(x), lane] = x
         events[len(x) :, lane] = x[-1]
@@ -71,19 +36,20 @@ def _lanes(problems):
     return events.ravel(), inverse.ravel(), offset.ravel(), constant.ravel(), n_events, n_kmers
 
 
-def _forward(problems, events_per_base):
-    """Scores of the problems."""
+def forward(problems, events_per_base, noise=None):
+    """Scores of up to sixteen problems."""
     *arrays, n_events, n_kmers = _lanes(problems)
     rows, columns = n_events.max(), n_kmers.max()
     scores = np.empty(LANES, np.float32)
+    scratch = ForwardScratch(np.empty(work_size(columns), np.float32), *np.empty((2, rows * LANES), np.float32))
     forward_lanes(
         arrays[0], Emissions(*arrays[1:]), n_events, n_kmers, np.full(LANES, float(events_per_base)),
-        ForwardScratch(np.empty(work_size(columns), np.float32), *np.empty((2, rows * LANES), np.float32)), scores,
+        noise_terms(noise), scratch, scores,
     )  # fmt: skip
-    return scores
+    return scores[: len(problems)]
 
 
-def _problem(rng, n_kmers, events_per_kmer=1.8, noise=1.0):
+def made_problem(rng, n_kmers, events_per_kmer=1.8, noise=1.0):
     mean = rng.uniform(60, 120, n_kmers).astype(np.float32)
     stdv = rng.uniform(1.0, 3.0, n_kmers).astype(np.float32)
     repeats = np.maximum(rng.poisson(events_per_kmer, n_kmers), 0)
@@ -94,20 +60,20 @@ def _problem(rng, n_kmers, events_per_kmer=1.8, noise=1.0):
 
 
 def _check(problems, events_per_base, tolerance=2e-3):
-    scores = _forward(problems, events_per_base)
-    expected = [_plain_forward(*(np.asarray(part, np.float64) for part in p), events_per_base) for p in problems]
-    np.testing.assert_allclose(scores[: len(problems)], expected, atol=tolerance, rtol=1e-5)
+    scores = forward(problems, events_per_base)
+    expected = [plain_forward(*(np.asarray(part, np.float64) for part in p), events_per_base) for p in problems]
+    np.testing.assert_allclose(scores, expected, atol=tolerance, rtol=1e-5)
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_good_events(seed):
     rng = np.random.default_rng(seed)
-    _check([_problem(rng, 16) for _ in range(LANES)], 1.8)
+    _check([made_problem(rng, 16) for _ in range(LANES)], 1.8)
 
 
 def test_lanes_of_different_sizes_do_not_disturb_each_other():
     rng = np.random.default_rng(10)
-    _check([_problem(rng, n) for n in (1, 2, 3, 16, 17, 21, 40, 90, 5, 16, 33, 8, 16, 16, 64, 7)], 2.2)
+    _check([made_problem(rng, n) for n in (1, 2, 3, 16, 17, 21, 40, 90, 5, 16, 33, 8, 16, 16, 64, 7)], 2.2)
 
 
 def test_noisy_events_and_outliers():
@@ -115,7 +81,7 @@ def test_noisy_events_and_outliers():
     rng = np.random.default_rng(11)
     problems = []
     for place in (slice(0, 1), slice(0, 5), slice(10, 13), slice(-1, None), slice(-6, None), slice(None)):
-        events, mean, stdv = _problem(rng, 16, noise=2.0)
+        events, mean, stdv = made_problem(rng, 16, noise=2.0)
         events[place] += 150
         problems.append((events, mean, stdv))
     _check(problems, 1.9)
@@ -127,14 +93,14 @@ def test_events_that_match_nothing():
     problems = []
     for n_events, n_kmers in ((11, 16), (60, 16), (16, 40), (200, 30), (12, 100)):
         events = rng.uniform(40, 140, n_events).astype(np.float32)
-        problems.append((events, *_problem(rng, n_kmers)[1:]))
+        problems.append((events, *made_problem(rng, n_kmers)[1:]))
     _check(problems, 1.5, tolerance=5e-3)
 
 
 @pytest.mark.parametrize("events_per_base", [0.5, 1.0, 1.01, 4.9])
 def test_extreme_events_per_base(events_per_base):
     rng = np.random.default_rng(13)
-    _check([_problem(rng, 16) for _ in range(3)], events_per_base)
+    _check([made_problem(rng, 16) for _ in range(3)], events_per_base)
 
 
 @pytest.mark.parametrize(("n_events", "n_kmers"), [(1, 216), (5, 216), (40, 216), (700, 216), (300, 3), (60, 20)])
@@ -142,7 +108,7 @@ def test_extreme_events_per_base(events_per_base):
 def test_single_precision_loses_nothing(n_events, n_kmers, kind):
     """As many k-mers as the longest window has, reached by skips alone, and events that no k-mer explains."""
     rng = np.random.default_rng(n_events + n_kmers)
-    _, mean, stdv = _problem(rng, n_kmers)
+    _, mean, stdv = made_problem(rng, n_kmers)
     place = {
         "good": np.arange(n_events) * n_kmers // n_events,
         "random": rng.integers(0, n_kmers, n_events),
@@ -152,8 +118,8 @@ def test_single_precision_loses_nothing(n_events, n_kmers, kind):
     events = (mean[place] + rng.normal(size=n_events)).astype(np.float32)
     if kind == "far off":
         events[rng.random(n_events) < 0.5] += 150
-    expected = _plain_forward(*(np.asarray(part, np.float64) for part in (events, mean, stdv)), 1.8)
-    np.testing.assert_allclose(_forward([(events, mean, stdv)], 1.8)[0], expected, rtol=3e-6)
+    expected = plain_forward(*(np.asarray(part, np.float64) for part in (events, mean, stdv)), 1.8)
+    np.testing.assert_allclose(forward([(events, mean, stdv)], 1.8)[0], expected, rtol=3e-6)
 
 
 @pytest.mark.parametrize("kind", [0, STALLS, JUMPS, INSERTED, OUTLIERS, STALLS | JUMPS | INSERTED | OUTLIERS])
@@ -186,7 +152,7 @@ def test_paths_far_behind_are_not_lost(kind, seed):
 def test_a_step_back_after_a_stall():
     """Events of two k-mers in turn, the wrong way round, each for as long as the other one's path falls behind."""
     rng = np.random.default_rng(14)
-    events, mean, stdv = _problem(rng, 90)
+    events, mean, stdv = made_problem(rng, 90)
     problems = []
     for first, second, n in ((40, 20, 12), (40, 20, 40), (60, 5, 60), (33, 31, 10), (70, 20, 200)):
         stalled = np.repeat(mean[[first, second, first]], n) + rng.normal(size=3 * n)

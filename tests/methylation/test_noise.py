@@ -10,31 +10,13 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from f5py.core.noise import GAUSSIAN, INDEPENDENT, OF_PORES, STUDENT, Noise
-from f5py.methylation import _hmm_numba, _noise_numba
-from f5py.methylation.correlated import noise_terms
+from f5py.methylation.hmm import noise_terms
 
-from ..compiled import compiled
 from ..examples import examples
 from .plain_hmm import all_paths, ln_density, plain_forward
-from .test_hmm import LANES, _forward, _lanes, _problem
+from .test_hmm import LANES, forward, made_problem
 
 NOISES = [*OF_PORES.values(), Noise(0.5, 0.4, GAUSSIAN), Noise(0.0, 0.0, STUDENT), Noise(-0.3, 0.8, STUDENT)]
-
-
-def _correlated(problems, events_per_base, noise):
-    """Scores of up to sixteen problems."""
-    events, inverse, offset, constant, n_events, n_kmers = _lanes(problems)
-    # of what lies after a lane's last k-mer the inverse is 0, as that of a pack is
-    inverse = np.where(constant == _hmm_numba.NEVER, np.float32(0), inverse)
-    rows, columns = n_events.max(), n_kmers.max()
-    scores = np.empty(LANES, np.float32)
-    work = np.empty(compiled(_hmm_numba.work_size)(columns), np.float32)
-    scratch = _hmm_numba.ForwardScratch(work, *np.empty((2, rows * LANES), np.float32))
-    compiled(_noise_numba.forward_correlated)(
-        events, _hmm_numba.Emissions(inverse, offset, constant), n_events, n_kmers,
-        np.full(LANES, float(events_per_base)), noise_terms(noise), scratch, scores,
-    )  # fmt: skip
-    return scores[: len(problems)]
 
 
 def _expected(problem, events_per_base, noise):
@@ -51,8 +33,7 @@ def test_all_paths_of_tiny_windows(noise: Noise, n_events: int, n_kmers: int) ->
     assert plain_forward(events, mean, stdv, 1.9, noise) == pytest.approx(expected, rel=1e-12)
     problem = tuple(part.astype(np.float32) for part in (events, mean, stdv))
     expected = math.log(sum(all_paths(*(part.astype(np.float64) for part in problem), 1.9, noise)))
-    found = _forward([problem], 1.9)[:1] if noise.is_independent else _correlated([problem], 1.9, noise)
-    assert found[0] == pytest.approx(expected, rel=1e-5, abs=1e-4)
+    assert forward([problem], 1.9, noise)[0] == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -68,13 +49,9 @@ def test_all_paths_of_tiny_windows(noise: Noise, n_events: int, n_kmers: int) ->
 @example(seed=1, noise=OF_PORES["r9"], events_per_base=1.9, spread=1.0)
 def test_equals_the_plain_recursion(seed: int, noise: Noise, events_per_base: float, spread: float) -> None:
     rng = np.random.default_rng(seed)
-    problems = [_problem(rng, int(n), noise=spread) for n in rng.integers(2, 30, 4)]
+    problems = [made_problem(rng, int(n), noise=spread) for n in rng.integers(2, 30, 4)]
     expected = [_expected(problem, events_per_base, noise) for problem in problems]
-    if noise.is_independent:
-        found = _forward(problems, events_per_base)[:4]
-    else:
-        found = _correlated(problems, events_per_base, noise)
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(forward(problems, events_per_base, noise), expected, rtol=1e-5, atol=1e-4)
 
 
 @pytest.mark.parametrize("noise", NOISES)
@@ -82,20 +59,20 @@ def test_outliers_and_events_that_match_nothing(noise: Noise) -> None:
     rng = np.random.default_rng(11)
     problems = []
     for place in (slice(0, 1), slice(0, 5), slice(10, 13), slice(-1, None), slice(-6, None), slice(None)):
-        events, mean, stdv = _problem(rng, 16, noise=2.0)
+        events, mean, stdv = made_problem(rng, 16, noise=2.0)
         events[place] += 150
         problems.append((events, mean, stdv))
     for n_events, n_kmers in ((11, 16), (60, 16), (16, 40), (200, 30), (12, 100)):
-        problems.append((rng.uniform(40, 140, n_events).astype(np.float32), *_problem(rng, n_kmers)[1:]))
+        problems.append((rng.uniform(40, 140, n_events).astype(np.float32), *made_problem(rng, n_kmers)[1:]))
     expected = [_expected(problem, 1.9, noise) for problem in problems]
-    np.testing.assert_allclose(_correlated(problems, 1.9, noise), expected, rtol=1e-5, atol=5e-3)
+    np.testing.assert_allclose(forward(problems, 1.9, noise), expected, rtol=1e-5, atol=5e-3)
 
 
 @pytest.mark.parametrize("kind", ["good", "random", "stalled", "far off"])
 @pytest.mark.parametrize(("n_events", "n_kmers"), [(1, 216), (40, 216), (300, 3), (60, 20)])
 def test_single_precision_loses_nothing(n_events: int, n_kmers: int, kind: str) -> None:
     rng = np.random.default_rng(n_events + n_kmers)
-    _, mean, stdv = _problem(rng, n_kmers)
+    _, mean, stdv = made_problem(rng, n_kmers)
     along = np.arange(n_events) * n_kmers // n_events
     place = {"random": rng.integers(0, n_kmers, n_events), "stalled": np.zeros(n_events, int)}.get(kind, along)
     events = (mean[place] + rng.normal(size=n_events)).astype(np.float32)
@@ -103,7 +80,7 @@ def test_single_precision_loses_nothing(n_events: int, n_kmers: int, kind: str) 
         events[rng.random(n_events) < 0.5] += 150
     for noise in OF_PORES.values():
         problem = events, mean, stdv
-        np.testing.assert_allclose(_correlated([problem], 1.8, noise), _expected(problem, 1.8, noise), rtol=1e-5)
+        np.testing.assert_allclose(forward([problem], 1.8, noise), _expected(problem, 1.8, noise), rtol=1e-5)
 
 
 def test_no_correlation_and_gaussian_noise_are_the_independent_noise() -> None:
@@ -111,20 +88,20 @@ def test_no_correlation_and_gaussian_noise_are_the_independent_noise() -> None:
     assert noise_terms(Noise(0.0, 0.0, GAUSSIAN)) is None
     assert noise_terms(None) is None
     rng = np.random.default_rng(3)
-    problems = [_problem(rng, 16) for _ in range(LANES)]
+    problems = [made_problem(rng, 16) for _ in range(LANES)]
     nearly = Noise(1e-12, 0.0, GAUSSIAN)
-    np.testing.assert_allclose(_correlated(problems, 1.8, nearly), _forward(problems, 1.8), rtol=1e-6, atol=1e-5)
+    np.testing.assert_allclose(forward(problems, 1.8, nearly), forward(problems, 1.8), rtol=1e-6, atol=1e-5)
 
 
 @pytest.mark.parametrize("noise", [INDEPENDENT, *NOISES])
 def test_swapping_the_levels_negates_the_ratio(noise: Noise) -> None:
     rng = np.random.default_rng(8)
-    events, mean, stdv = _problem(rng, 20)
+    events, mean, stdv = made_problem(rng, 20)
     other = mean + np.where(np.abs(np.arange(20) - 10) < 3, 4.0, 0.0).astype(np.float32)
 
     def ratio(first, second):
         problems = [(events, first, stdv), (events, second, stdv)]
-        found = _forward(problems, 1.9) if noise.is_independent else _correlated(problems, 1.9, noise)
+        found = forward(problems, 1.9, noise)
         return found[0] - found[1]
 
     assert ratio(mean, other) == -ratio(other, mean)
@@ -138,7 +115,3 @@ def test_a_likelihood_adds_up_to_one_over_the_next_event() -> None:
         for before, rho in ((None, 0.0), (1.7, noise.stay), (-2.5, noise.step)):
             density = np.exp(ln_density(noise, z[::40], before, rho))
             assert density.sum() * (z[40] - z[0]) == pytest.approx(1.0, abs=2e-4)
-
-
-def test_background_is_the_same_as_that_of_independent_noise() -> None:
-    assert _noise_numba.background is _hmm_numba.background

@@ -17,13 +17,18 @@ from f5py.commands.index import index_fast5
 from f5py.commands.simulate import simulate
 from f5py.core.motifs import ALPHABET, IUPAC, MOTIFS, Motif, parse_motif, reverse_complement
 from f5py.core.noise import GAUSSIAN, OF_PORES, Noise
-from f5py.methylation.correlated import noise_terms
+from f5py.methylation.hmm import Emissions, ForwardScratch, forward_lanes, noise_terms, work_size
+from f5py.methylation.per_site import learn_agreement
 from f5py.pore_model import PoreModel, builtin
 from f5py.simulation.settings import SimulationSettings
 
 from ..compiled import compiled
 from ..made_data import ReadSet, last_of_each, run_main
 from .site_likelihoods import ReadWindows, site_likelihoods
+
+forward_lanes = compiled(forward_lanes)
+work_size = compiled(work_size)
+learn_agreement = compiled(learn_agreement)
 
 LANES = 16
 
@@ -75,15 +80,6 @@ def _all_states(
     noise: Noise | None = None,
 ) -> np.ndarray:
     """Log-likelihood of every state of the sites, by the forward algorithm of the group calls; shape (2,) * n."""
-    from f5py.methylation._hmm_numba import Emissions, ForwardScratch, forward_lanes, work_size
-    from f5py.methylation._noise_numba import forward_correlated
-
-    forward_lanes = compiled(forward_lanes)
-    work_size = compiled(work_size)
-    forward_correlated = compiled(forward_correlated)
-
-    forward, terms = (forward_lanes, ()) if noise is None else (forward_correlated, (noise_terms(noise),))
-
     places = _sites(window, motif, reverse)
     states = list(product((0, 1), repeat=len(places)))
     scores = np.empty(len(states), np.float32)
@@ -109,9 +105,9 @@ def _all_states(
         scratch = ForwardScratch(
             np.empty(work_size(n_kmers), np.float32), *np.empty((2, len(events) * LANES), np.float32)
         )
-        forward(
+        forward_lanes(
             np.repeat(events, LANES), emissions, n_events, np.full(LANES, n_kmers, np.int64),
-            np.full(LANES, events_per_base), *terms, scratch, result,
+            np.full(LANES, events_per_base), noise_terms(noise), scratch, result,
         )  # fmt: skip
         scores[first : first + len(block)] = result[: len(block)]
     return scores.reshape((2,) * len(places)).astype(np.float64)
@@ -268,10 +264,6 @@ def test_far_sites_do_not_matter() -> None:
 @pytest.mark.parametrize("power", [0.5, 1.0])
 def test_the_share_of_agreeing_groups_is_its_expectation(power: float) -> None:
     """Against numerical integration of the prior's two parts on a fine grid."""
-    from f5py.methylation._site_list_numba import learn_agreement
-
-    learn_agreement = compiled(learn_agreement)
-
     rng = np.random.default_rng(2)
     shares = np.append((np.arange(4000) + 0.5) / 4000, 0.995)
     prior = np.append(4 * (1 - shares[:-1]) ** 3 / 4000 * 0.01, 0.99)
@@ -285,10 +277,6 @@ def test_the_share_of_agreeing_groups_is_its_expectation(power: float) -> None:
 
 def test_few_groups_do_not_make_a_read_one_of_independent_sites() -> None:
     """Three groups that seem to differ, as in a short read of one state with a poor fit, hardly count; thirty do."""
-    from f5py.methylation._site_list_numba import learn_agreement
-
-    learn_agreement = compiled(learn_agreement)
-
     assert learn_agreement(np.full(3, -1.5), 0.5) > 0.9
     assert learn_agreement(np.full(3, -1.5), 1.0) > 0.65
     for power in (0.5, 1.0):
@@ -348,9 +336,6 @@ def test_agreement_of_one_is_the_groups_call_and_of_zero_the_uniform_prior(
     from f5py.compute import methylation as caller
     from f5py.core.batch import ReadStatus
     from f5py.methylation import calls
-    from f5py.methylation._site_list_numba import learn_agreement
-
-    learn_agreement = compiled(learn_agreement)
 
     seen = []
 

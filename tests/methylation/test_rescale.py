@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from f5py.core.batch import Calls
 from f5py.core.motifs import reverse_complement
-from f5py.methylation._calls_numba import ReadCalls
 from f5py.methylation.rescale import (
     MOST_EVENTS,
     _reference_of,
@@ -115,8 +115,8 @@ def test_sites_have_the_probabilities_of_their_groups(reverse: bool) -> None:
     first, last = np.array([102, 114]), np.array([107, 114])  # the C of a CG on the forward strand
     methylated, unmethylated = np.array([-10.0, -20.0], np.float32), np.array([-12.0, -17.0], np.float32)
     probability = np.empty(len(read))
-    calls = ReadCalls(first, last, np.ones(2, np.int32), methylated, unmethylated)
-    site_probabilities(places, plain, changed, 1 if reverse else 0, calls, probability)
+    calls = Calls(np.array([0, 2]), np.array([2]), first, last, np.ones(2, np.int32), methylated, unmethylated)
+    site_probabilities(places, plain, changed, 1 if reverse else 0, calls, 0, 2, probability)
     a, b = 1 / (1 + np.exp(-2)), 1 / (1 + np.exp(3))
     expected = [b, a, a, (a + b) / 2] if reverse else [(a + b) / 2, a, a, b]
     assert probability[changed == 3] == pytest.approx(expected)

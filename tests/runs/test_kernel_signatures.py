@@ -14,10 +14,9 @@ import pytest
 #: Kernels that are compiled more than once because the user's choice leaves code out of them, which would take a first
 #: run longer than all of the rest: the correlations of the noise, and columns of the table of events.
 BY_CHOICE = {
-    "f5py.methylation._calls_numba.call_all": 2,
-    "f5py.methylation._group_list_numba.call_and_list": 2,
-    "f5py.methylation._site_list_numba.score_sites": 2,
-    "f5py.methylation._site_list_numba.finish_sites": 2,
+    "f5py.methylation.group_scores.score_groups": 2,
+    "f5py.methylation.per_site.score_sites": 2,
+    "f5py.methylation.per_site.finish_sites": 2,
     "f5py.outputs.events.eventalign_table.format_table": 2,
 }
 

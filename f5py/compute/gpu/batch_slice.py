@@ -24,9 +24,9 @@ from f5py.compute.gpu.results.scores import GpuScores, can_be_scored
 from f5py.core.batch import BaseMap, BatchView, Calls, ReadBatch, ReadStatus, empty
 from f5py.core.motifs import MotifCodes
 from f5py.core.offsets import offsets_of
-from f5py.methylation._group_list_numba import GroupWindows
-from f5py.methylation._site_list_numba import SiteListing
-from f5py.methylation.correlated import NoiseTerms
+from f5py.methylation.groups import GroupWindows
+from f5py.methylation.hmm import NoiseTerms
+from f5py.methylation.per_site import SiteListing
 from f5py.pore_model.model import PoreModel
 from f5py.signal.events import most_boundaries
 

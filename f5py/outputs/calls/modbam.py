@@ -39,7 +39,7 @@ from f5py.io.bam.indexed_output import indexed_output
 from f5py.io.files.complete_file import complete_output
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.messages import console
-from f5py.methylation._groups_numba import is_site
+from f5py.methylation.groups import is_site
 from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.tag_merging import ModificationTags, no_tags, tags_of_motifs, tags_with_those_of_records
 from f5py.outputs.sink import FinishedPart, PartFiles, Sink

@@ -15,7 +15,7 @@ from f5py.compute.gpu.results.scores import (
     work_elements,
 )
 from f5py.core.offsets import elements_of, offsets_of
-from f5py.methylation._group_list_numba import GroupWindows
+from f5py.methylation.groups import GroupWindows
 
 from ...compiled import compiled
 

@@ -63,7 +63,7 @@ def _assert_same(found: dict, expected: dict) -> None:
 
 def _assert_same_shares(scorer: _SiteScorer, batch: ReadBatch, motif: Motif, model: PoreModel, noise) -> int:
     """Compare probabilities in doubles, before logarithms round them; return how many windows there were."""
-    from f5py.methylation._calls_numba import fill_plain
+    from f5py.methylation.group_scores import fill_plain
 
     fill_plain = compiled(fill_plain)
 

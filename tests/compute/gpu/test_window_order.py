@@ -15,9 +15,9 @@ from f5py.compute.gpu.results.site_scores import (
     work_elements,
 )
 from f5py.core.offsets import elements_of, offsets_of
-from f5py.methylation._group_list_numba import GroupWindows
-from f5py.methylation._site_list_numba import SiteListing
+from f5py.methylation.groups import GroupWindows
 from f5py.methylation.hmm_gpu import LANES
+from f5py.methylation.per_site import SiteListing
 
 from ...compiled import compiled
 

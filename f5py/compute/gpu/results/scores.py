@@ -12,9 +12,8 @@ from f5py.core.batch import Calls, ReadBatch
 from f5py.core.motifs import MotifCodes
 from f5py.jit.kernel import inner, kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.methylation._group_list_numba import GroupWindows, numbers_of_reads
-from f5py.methylation._hmm_numba import BLOCK, log_score
-from f5py.methylation.correlated import NoiseTerms, single_precision
+from f5py.methylation.groups import GroupWindows
+from f5py.methylation.hmm import BLOCK, NoiseTerms, log_score, numbers_of_reads, single_precision
 from f5py.methylation.hmm_gpu import LANES, MAX_MOTIF, constants, motif_table
 from f5py.pore_model.model import PoreModel
 

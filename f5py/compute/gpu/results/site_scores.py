@@ -13,8 +13,8 @@ from f5py.core.batch import Calls, ReadBatch
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.jit.kernel import inner, kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.methylation._site_list_numba import SiteListing
 from f5py.methylation.hmm_gpu import LANES, constants
+from f5py.methylation.per_site import SiteListing
 
 #: Sites under a k-mer that the lanes of a warp can tell apart.
 MAX_WIDTH = 5
@@ -30,7 +30,7 @@ class WindowOrder(NamedTuple):
     # shape (m, 7): the read's number in the part, the fields of `GroupWindows`, and
     # the first element of `places` with the number of sites
     windows: NDArray[np.int32]
-    places: NDArray[np.int32]  # shape (n_sites,): see `f5py.methylation._site_list_numba.SiteListing`
+    places: NDArray[np.int32]  # shape (n_sites,): see `f5py.methylation.per_site.SiteListing`
     # shape (m + 1, 7): first window, number of windows, and of them the most k-mers, events, slots and sites, and the
     # width
     warps: NDArray[np.int32]
@@ -78,7 +78,7 @@ def order_windows(queue, one, at, groups, sites, limits, order, given_back):
         As `calls` of `f5py.compute.gpu.results.scores.order_groups`; with numbers of sites, int32, and `GroupWindows`.
     limits : tuple
         k, correlated or not, scratch memory of a warp, in elements, and sites of a window.
-    sites : f5py.methylation._site_list_numba.SiteListing
+    sites : f5py.methylation.per_site.SiteListing
     order : WindowOrder
         Filled.
     given_back : bool
@@ -191,7 +191,7 @@ def list_places(queue, pieces, sites, order):
     ----------
     pieces
         See `describe_windows`.
-    sites : f5py.methylation._site_list_numba.SiteListing
+    sites : f5py.methylation.per_site.SiteListing
     """
     place, firsts = sites.place, sites.first
     slots, windows, places, n = order.slots, order.windows, order.places, order.n[0]
@@ -214,7 +214,7 @@ def put_sites_back(queue, pieces, chunk, first, sites, exponents):
     chunk : tuple
         Slots and windows of `WindowOrder`, sites (float64, from the first window's first place on) and exponents.
     first : int64, shape (n_group_slots,)
-        See `f5py.methylation._site_list_numba.SiteListing`.
+        See `f5py.methylation.per_site.SiteListing`.
     sites : float64, shape (n_site_slots, 2)
         Filled.
     exponents : float64, shape (n_group_slots,)
@@ -321,6 +321,6 @@ def _transitions() -> NDArray[np.float64]:
 
 
 def _stay_probabilities(events_per_base: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the stay probabilities; see `f5py.methylation._hmm_numba.stay_probability`."""
+    """Return the stay probabilities; see `f5py.methylation.hmm.stay_probability`."""
     with np.errstate(divide="ignore"):
         return np.where(events_per_base > 0.0, np.maximum(1.0 - 1.0 / events_per_base, MIN_STAY), MIN_STAY)

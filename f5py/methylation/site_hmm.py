@@ -1,4 +1,4 @@
-"""Jitted forward and backward algorithm with states of sites; see `f5py.methylation.per_site`.
+"""Forward and backward algorithm with states of sites; see `f5py.methylation.per_site`.
 
 Several windows, a pack, are solved in parallel. Each window has a lane, and each state of the sites under a k-mer a
 vector. For many sites under a k-mer, to save memory, the lowest bits of a state are in the lanes, and a window has
@@ -7,7 +7,7 @@ lane ``2 ** low * i + s % 2 ** low``.
 
 Equal vectors are computed once, as a cell. Before a site of any window comes under the k-mer, its bit of the state
 makes no difference. In the backward pass a bit matters only where its site is under the k-mer. The cells of all k-mers
-are consecutive, see `f5py.methylation._site_layout_numba.CellLayout`.
+are consecutive, see `f5py.methylation.site_cells.CellLayout`.
 
 Values are probabilities in double precision. A window's true values in a row are the stored ones times ``2 ** scale``,
 with a whole number, so scaling is exact. The last k-mer can be reached from every other within a row, so relevant
@@ -19,33 +19,80 @@ the largest value in the row before the last four, or of later entries, so they 
 preceding four.
 
 With independent noise an event has one density in a k-mer and lane. With correlated noise it has three, by the
-preceding state (`f5py.methylation.correlated`), so flows from match states are separate from others.
+preceding state (`f5py.methylation.hmm`), so flows from match states are separate from others.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import inner
-from f5py.methylation._site_densities_numba import (
+from f5py.methylation.group_scores import CODES, fill_emissions
+from f5py.methylation.hmm import FIRST_BACKGROUND, MORE_BACKGROUND, NO_BACKGROUND, Emissions, stay_probability
+from f5py.methylation.site_cells import (
+    LANES,
     NEVER,
     ROWS,
+    WindowPack,
+    are_alike,
+    arena_size,
+    cell_of,
     ended,
     entered,
     entry,
+    fill_kmers,
+    fill_lane_ranks,
     fill_rows,
+    lane_bits,
+    lay_out_pack,
+    list_changes,
+    make_arena,
     next_states,
+    next_vector,
     states_before,
+    sum_out_sites,
+    take_densities,
+    take_doubles,
+    take_floats,
+    take_integers,
     take_zeros,
 )
-from f5py.methylation._site_layout_numba import sum_out_sites
 
-LANES = wide.LANES
+
+class SiteWindows(NamedTuple):
+    """Windows of groups with any number of sites."""
+
+    codes: NDArray[np.uint8]  # unmethylated bases of all windows, see `fill_plain`
+    # modified: position of each site's modified base, ascending within a window, none under the first k-mer
+    modified: NDArray[np.int64]
+    # base, n_bases: shape (n,): first element and number of elements of each window in `codes`
+    base: NDArray[np.int64]
+    n_bases: NDArray[np.int64]
+    # site, n_sites: shape (n,): the same in `modified`
+    site: NDArray[np.int64]
+    n_sites: NDArray[np.int64]
+    # begin, end: shape (n,): first and last event in the order of the bases; `end` may be less than `begin`
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+    # width: shape (n,): the most sites in k bases, or with correlated noise k + 1: a step's density depends on two
+    # k-mers
+    width: NDArray[np.int64]
+    reverse: NDArray[np.bool_]  # shape (n,): strand of the read
+    # events of a k-mer have mean ``scale * level_mean + shift`` in pA and standard deviation ``var * level_stdv``
+    shift: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    var: NDArray[np.float32]
+    events_per_base: NDArray[np.float64]
 
 
 @inner
-def greatest_of_window(values, low):
+def _greatest_of_window(values, low):
     """Return the largest value of each window in all of its lanes."""
     if low >= 1:
         values = wide.maximum(values, wide.swapped_1(values))
@@ -57,22 +104,12 @@ def greatest_of_window(values, low):
 
 
 @inner
-def forward(pack, noise, densities, scales, ends, kept, room):
-    """Fill scales and end masses of every row, and the flow out of the last k-mer before each slot.
+def _forward(pack, noise, densities, scales, ends, kept, room):
+    """Fill scales (float64, shape (8 * rows,)), end masses (8 * V * rows) of every row, and the kept flows.
 
-    Parameters
-    ----------
-    pack : Pack
-    noise : Terms or None
-    densities : Densities
-        Filled.
-    scales : float64, shape (8 * rows,)
-    ends : float64, shape (8 * V * rows,)
-    kept : float64, shape (n_slots * rows * V * 8 * 2,), or 3 with correlated noise
-        For each vector the flow to the match state in the next row, from match states and, with correlated noise, from
-        others, and the flow to the skip state in the same row.
-    room : Room
-        For temporary arrays.
+    `kept` (n_slots * rows * V * 8 * 2, or 3 with correlated noise) has the flow out of the last k-mer before each slot:
+    for each vector to the match state in the next row, from match states and, with correlated noise, from others, and
+    to the skip state in the same row. `densities` are filled, too; temporary arrays are taken from `room`.
     """
     step = wide.load(pack.step, 0)
     p_stay, p_bad = wide.load(pack.stay, 0), wide.splat(P_BAD)
@@ -205,7 +242,7 @@ def forward(pack, noise, densities, scales, ends, kept, room):
                         out = wide.load(edges, (v + 1) * of_edge - stride + x)
                         wide.store(states, (end - n + v) * size + 2 * LANES + x, out)
             edges_before, edges = edges, edges_before
-        top, new_top = new_top, scale + wide.exponent(greatest_of_window(greatest, pack.low))
+        top, new_top = new_top, scale + wide.exponent(_greatest_of_window(greatest, pack.low))
 
 
 @inner
@@ -247,21 +284,11 @@ def _flow(noise, kept, at, edges, came, halves):
 
 
 @inner
-def backward(pack, noise, densities, scales, kept, reference, flows, room):
+def _backward(pack, noise, densities, scales, kept, reference, flows, room):
     """Add up, for every slot, the probability of all paths through it by state, over ``2 ** reference``.
 
-    Parameters
-    ----------
-    pack, noise
-        As for `forward`.
-    densities, scales, kept
-        Filled by `forward`.
-    reference : float64, shape (8,)
-        Whole numbers.
-    flows : float64, shape (>= n_slots * V * 8,)
-        Zeros, to be filled.
-    room : Room
-        As for `forward`.
+    `reference` (float64, shape (8,)) are whole numbers. `flows` (n_slots * V * 8) are zeros, to be filled.
+    Densities, scales and kept flows are those of `_forward`.
     """
     p_bad = wide.splat(P_BAD)
     most = wide.load(pack.stay, 0), wide.load(pack.step, 0), wide.splat(P_FROM_BAD), wide.splat(P_FROM_SKIP)
@@ -381,4 +408,257 @@ def backward(pack, noise, densities, scales, kept, reference, flows, room):
                 wide.store(flows, to, flow)
                 at += stride
                 to += LANES
-        top, new_top = new_top, scale + wide.exponent(greatest_of_window(greatest, pack.low))
+        top, new_top = new_top, scale + wide.exponent(_greatest_of_window(greatest, pack.low))
+
+
+@inner
+def _size_of(windows, chosen, k):
+    """Return the rows and k-mers of a pack of the windows `chosen`, and its maximum number of slots."""
+    begins, ends, n_bases, n_sites, widths = (
+        windows.begin, windows.end, windows.n_bases, windows.n_sites, windows.width
+    )  # fmt: skip
+    rows = np.int64(0)
+    n_kmers = np.int64(0)
+    n_slots = np.int64(0)
+    for i in range(chosen.shape[0]):
+        window = chosen[i]
+        rows = max(rows, abs(ends[window] - begins[window]) + 1)
+        n_kmers = max(n_kmers, n_bases[window] - k + 1)
+        n_slots += (n_sites[window] - 1) // widths[window]
+    return (rows + ROWS - 1) // ROWS * ROWS, n_kmers, min(n_slots, n_kmers)
+
+
+@inner
+def _fill_before(pack):
+    """Copy the emissions of each k-mer to the next one."""
+    bits, first = pack.course.back.bits, pack.course.back.first
+    inverse, offset = pack.inverse_before, pack.offset_before
+    inverse[:] = np.float32(0.0)
+    offset[:] = np.float32(0.0)
+    for j in range(1, bits.shape[0]):
+        v = 0
+        for cell in range(first[j], first[j + 1]):
+            source = (first[j - 1] + cell_of(v, bits[j - 1])) * LANES
+            for lane in range(LANES):
+                inverse[cell * LANES + lane] = pack.inverse[source + lane]
+                offset[cell * LANES + lane] = pack.offset[source + lane]
+            v = next_vector(v, bits[j])
+
+
+@inner
+def _fill_rows(windows, chosen, low, event_mean, pack, room):
+    """Fill the events of all lanes and the background after them."""
+    rows = pack.events.shape[0] // LANES
+    events, begins, ends = pack.events, windows.begin, windows.end
+    last_rows = take_floats(room, simd.LANES)
+    for i in range(chosen.shape[0]):
+        begin, end = begins[chosen[i]], ends[chosen[i]]
+        stride = 1 if begin < end else -1
+        own_rows = abs(end - begin) + 1
+        for lane in range(i << low, (i + 1) << low):
+            at = lane
+            for event in range(begin, end + stride, stride):
+                events[at] = event_mean[event]
+                at += LANES
+            for _ in range(own_rows, rows):
+                events[at] = event_mean[end]
+                at += LANES
+            last_rows[lane] = last_rows[LANES + lane] = np.float32(own_rows - 1)
+    one, zero, never = simd.splat(np.float32(1.0)), simd.splat(np.float32(0.0)), simd.splat(np.float32(NEVER))
+    none, first = simd.splat(NO_BACKGROUND), simd.splat(FIRST_BACKGROUND)
+    more = simd.splat(MORE_BACKGROUND)
+    count = simd.load(last_rows, 0)  # of background events
+    for row in range(rows):
+        several = simd.madd(count - one, more, first)
+        after = simd.select(simd.ge(count, one), several, none)
+        simd.store(pack.after, row * simd.LANES, simd.select(simd.ge(count, zero), after, never))
+        count = count - one
+
+
+@inner
+def _make_pack(windows, chosen, width, low, rows, n_kmers, course, event_mean, model, noise, room):
+    """Make the pack of the windows `chosen`, perhaps repeated, for one or more lanes each."""
+    k = model.k
+    n_elements = (course.back.source.shape[0] * LANES + simd.LANES - 1) // simd.LANES * simd.LANES
+    of_before = 0 if noise is None else n_elements
+    pack = WindowPack(
+        width, low, course, take_doubles(room, LANES), take_doubles(room, LANES), take_floats(room, rows * LANES),
+        take_floats(room, rows * simd.LANES), take_floats(room, n_elements), take_floats(room, n_elements),
+        take_floats(room, n_elements), take_floats(room, of_before), take_floats(room, of_before),
+    )  # fmt: skip
+    codes_of_lanes, powers = take_zeros(room, (n_kmers + k - 1) * LANES), take_doubles(room, k * LANES)
+    ranks, changes = take_doubles(room, n_kmers * LANES), take_zeros(room, n_kmers * width * LANES)
+    fits = take_floats(room, 4 * simd.LANES)
+    all_codes, base, n_bases, reverses = windows.codes, windows.base, windows.n_bases, windows.reverse
+    all_modified, site, n_sites = windows.modified, windows.site, windows.n_sites
+    shifts, scales, variances, per_base = windows.shift, windows.scale, windows.var, windows.events_per_base
+    stay, step = pack.stay, pack.step
+    for i in range(chosen.shape[0]):
+        window = chosen[i]
+        codes = all_codes[base[window] : base[window] + n_bases[window]]
+        reverse = reverses[window]
+        var, p_stay = variances[window], stay_probability(per_base[window])
+        ln_var = np.float32(np.log(var))
+        for lane in range(i << low, (i + 1) << low):
+            at = lane
+            for place in range(codes.shape[0]):
+                codes_of_lanes[at] = np.float64(codes[place])
+                at += LANES
+            power = 1.0
+            for place in range(k):
+                powers[(place if reverse else k - 1 - place) * LANES + lane] = power
+                power *= CODES
+            for at in range(lane, simd.LANES, LANES):
+                fits[at], fits[simd.LANES + at] = shifts[window], scales[window]
+                fits[2 * simd.LANES + at], fits[3 * simd.LANES + at] = var, ln_var
+            stay[lane], step[lane] = p_stay, 1.0 - p_stay - P_SKIP - P_BAD
+    fill_lane_ranks(codes_of_lanes, powers, ranks)
+    for i in range(chosen.shape[0]):
+        window = chosen[i]
+        codes = all_codes[base[window] : base[window] + n_bases[window]]
+        modified = all_modified[site[window] : site[window] + n_sites[window]]
+        own_kmers = codes.shape[0] - k + 1
+        lanes = range(i << low, (i + 1) << low)
+        for lane in lanes:
+            for j in range(own_kmers, n_kmers):
+                ranks[j * LANES + lane] = -1.0
+        list_changes((codes, modified, own_kmers), powers, (width, low), lanes, ranks, changes)
+    kmers_of_cells = take_doubles(room, n_elements)
+    fill_kmers(ranks, changes, (width, low), course.back, kmers_of_cells)
+    n = course.back.source.shape[0] * LANES
+    kmers = take_integers(room, n_elements, -1)
+    for at in range(n):
+        kmers[at] = np.int64(kmers_of_cells[at])
+    _fill_rows(windows, chosen, low, event_mean, pack, room)
+    of_lanes = (
+        simd.load(fits, 0), simd.load(fits, simd.LANES), simd.load(fits, 2 * simd.LANES),
+        simd.load(fits, 3 * simd.LANES),
+    )  # fmt: skip
+    fill_emissions(kmers, model, of_lanes, Emissions(pack.inverse, pack.offset, pack.constant))
+    if noise is not None:
+        _fill_before(pack)
+    return pack
+
+
+@inner
+def _score_pack(pack, n_slots, noise, reference, room):
+    """Score a pack and fill `reference`, float64 of shape (8,).
+
+    Return the probability of the events by the states of sites, by slot, vector and lane. The last slot has that of the
+    last sites.
+    """
+    rows = pack.events.shape[0] // LANES
+    per_kmer = LANES << (pack.width - pack.low)
+    kept = take_doubles(room, n_slots * rows * (2 if noise is None else 3) * per_kmer)
+    scales = take_doubles(room, rows * LANES)
+    # all are stored if all lanes end with the last k-mer and it has a cell for every vector
+    first, last = pack.course.onward.first, pack.course.last
+    n_kmers, n_ends = last.shape[0], rows * per_kmer
+    of_last = (first[n_kmers] - first[n_kmers - 1]) * LANES
+    are_all = of_last == per_kmer and last[n_kmers - 1] == (1 << LANES) - 1
+    ends = take_doubles(room, n_ends) if are_all else take_zeros(room, n_ends)
+    densities = take_densities(room, pack.inverse.shape[0], rows, noise)
+    _forward(pack, noise, densities, scales, ends, kept, room)
+
+    best = wide.splat(NEVER)
+    for row in range(rows):
+        greatest = wide.load(ends, row * per_kmer)
+        for v in range(LANES, per_kmer, LANES):
+            greatest = wide.maximum(greatest, wide.load(ends, row * per_kmer + v))
+        greatest = wide.exponent(_greatest_of_window(greatest, pack.low))
+        after = wide.floor(wide.widened(pack.after, row * simd.LANES))
+        best = wide.maximum(best, wide.load(scales, row * LANES) + after + greatest)
+    wide.store(reference, 0, best)
+    masses = take_zeros(room, (n_slots + 1) * per_kmer)
+    for row in range(rows):
+        after = wide.widened(pack.after, row * simd.LANES)
+        whole = wide.floor(after)
+        factor, other = _halves(wide.load(scales, row * LANES) + whole - best)
+        other = other * wide.exp2(after - whole)
+        for v in range(0, per_kmer, LANES):
+            at = n_slots * per_kmer + v
+            mass = wide.load(ends, row * per_kmer + v) * factor
+            wide.store(masses, at, wide.madd(mass, other, wide.load(masses, at)))
+    if n_slots > 0:
+        _backward(pack, noise, densities, scales, kept, reference, masses, room)
+    return masses
+
+
+@inner
+def _share(masses, first, shape, bit, state):
+    """Add up a window's states, from `first` on, with `bit` equal to `state`."""
+    width, low = shape
+    total = 0.0
+    for one in range(1 << width):
+        if (one >> bit & 1 != 0) == state:
+            total += masses[first + (one >> low) * LANES + (one & (1 << low) - 1)]
+    return total
+
+
+@inner
+def _finish_windows(windows, which, k, pack, masses, shares):
+    """Fill the shares of the sites of windows, given by the first one and their number."""
+    width, low, slot, of_sites = pack.width, pack.low, pack.course.slot, shares.sites
+    sites, all_sites, modified = windows.site, windows.n_sites, windows.modified
+    shape = width, low
+    per_kmer = LANES << (width - low)
+    n_slots = masses.shape[0] // per_kmer - 1
+    for lane in range(which[1]):
+        window = which[0] + lane
+        first, n_sites = sites[window], all_sites[window]
+        for i in range(n_sites):
+            # the flow into the first k-mer of the next block of sites gives this block's states
+            block = (i // width + 1) * width
+            of_block = n_slots if block >= n_sites else slot[modified[first + block] - k + 1]
+            at = of_block * per_kmer + (lane << low)
+            of_sites[first + i, 0] = _share(masses, at, shape, i % width, True)
+            of_sites[first + i, 1] = _share(masses, at, shape, i % width, False)
+
+
+@inner
+def score_windows(windows, event_mean, model, noise, room, shares):
+    """Find the probability of each window's events by each site's state, summed over the other sites.
+
+    Similar windows should be adjacent. `event_mean` (float32) is in pA, the model over the alphabet ACGMT. `shares` are
+    `SiteLikelihoods` of the sites of `windows.modified`, and are filled. Return the scratch memory, perhaps enlarged.
+    """
+    count, widths, exponents = windows.width.shape[0], windows.width, shares.exponents
+    reference = np.empty(LANES)
+    several = np.empty(LANES, np.int64)
+    mode = simd.flush_denormals()
+    first = 0
+    like = low_before = -1  # window similar to the whole preceding pack, and that pack's bits in lanes
+    while first < count:
+        width = widths[first]
+        n = 1
+        while n < LANES and first + n < count and widths[first + n] == width:
+            n += 1
+        is_alike = are_alike(windows, first, first + 1, n - 1)
+        low = lane_bits(windows, first, n, model.k, is_alike)
+        chosen = several[: LANES >> low]
+        if n > chosen.shape[0]:
+            n = chosen.shape[0]
+            is_alike = are_alike(windows, first, first + 1, n - 1)
+        for i in range(chosen.shape[0]):
+            chosen[i] = first + min(i, n - 1)
+        rows, n_kmers, most_slots = _size_of(windows, chosen, model.k)
+        needed = arena_size(rows, n_kmers, width, LANES << (width - low), most_slots, noise is not None)
+        if needed > room.work.shape[0]:
+            room = make_arena(needed + needed // 4)
+            like = -1
+        is_known = is_alike and like >= 0 and low == low_before and widths[like] == width
+        if not (is_known and are_alike(windows, like, first, 1)):
+            room.used[0] = 0
+            of_pack = width, low, n_kmers
+            course, n_slots = lay_out_pack(windows, chosen, of_pack, model.k, noise is not None, room)
+            of_course = room.used[0]
+            like, low_before = first if is_alike else -1, low
+        room.used[0] = of_course
+        pack = _make_pack(windows, chosen, width, low, rows, n_kmers, course, event_mean, model, noise, room)
+        masses = _score_pack(pack, n_slots, noise, reference, room)
+        for i in range(n):
+            exponents[first + i] = reference[i << low]
+        _finish_windows(windows, (first, n), model.k, pack, masses, shares)
+        first += n
+    simd.restore_mode(mode)
+    return room
