@@ -44,7 +44,7 @@ from f5py.pipeline.inputs import open_reads
 from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.sequence_loader import unmapped_batch
 from f5py.plotting import file_stem, format_of
-from f5py.plotting.data import PlotData, Source, read_data, reference_data, site_calls
+from f5py.plotting.data import PlotData, ReadSource, read_data, reference_data, site_calls
 from f5py.plotting.figure import check_matplotlib, read_figure, write_figure
 from f5py.plotting.picture import Picture
 from f5py.pore_model import PoreModel, check_same_k
@@ -188,7 +188,7 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     batch = next(loader.batches())
     _align(stage, settings, batch)
     contig = alignments.contigs[int(batch.contig[0])]
-    source = Source(chemistry.name, chemistry.rna, contig)
+    source = ReadSource(chemistry.name, chemistry.rna, contig)
     data = reference_data(batch, 0, stage.model, source, alignments.limits or _default_region(options))
     models = _methylation(options, chemistry)
     if models is None:
@@ -229,7 +229,7 @@ def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
         raise SignalError(signal.problems[0])
     batch = unmapped_batch(0, [options.read], bases, np.array([0, len(bases)]), signal)
     _align(stage, settings, batch)
-    return read_data(batch, 0, stage.model, Source(chemistry.name, chemistry.rna, None), region)
+    return read_data(batch, 0, stage.model, ReadSource(chemistry.name, chemistry.rna, None), region)
 
 
 def _open_signals(options: PlotOptions, files: ExitStack, *others: str) -> tuple[SignalSource, Chemistry]:

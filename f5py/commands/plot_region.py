@@ -27,7 +27,7 @@ from f5py.options.shared import SIGNALS
 from f5py.options.signal_commands import EventalignOptions
 from f5py.pipeline.inputs import open_inputs
 from f5py.plotting import format_of
-from f5py.plotting.data import PlotData, Source, reference_data
+from f5py.plotting.data import PlotData, ReadSource, reference_data
 from f5py.plotting.figure import check_matplotlib
 from f5py.plotting.genes import read_genes
 from f5py.plotting.picture import Picture
@@ -135,7 +135,7 @@ def _aligned(settings: EventalignOptions, names: list[str], region: tuple[str, i
         loader.alignments.chosen = ReadList(names, settings.bam)
         stage = EventalignStage(settings, chemistry, None, keep_map=True)
         inputs.callback(stage.close)
-        source = Source(chemistry.name, chemistry.rna, contig)
+        source = ReadSource(chemistry.name, chemistry.rna, contig)
         for batch in loader.batches():
             stage.check_batch(batch)
             stage.compute(batch)

@@ -59,7 +59,8 @@ class LevelCollector:
         rows = rows.select([*_WANTED, read]).combine_chunks()
         if self._held is not None:
             rows = arrow.concat_tables([self._held, rows]).combine_chunks()
-        begin = _last_read(rows, read)
+        changes = np.flatnonzero(_changes(rows[read]))
+        begin = int(changes[-1]) + 1 if len(changes) else 0
         self._held = rows.slice(begin)
         if begin:
             self._collapse(rows.slice(0, begin), read)
@@ -123,7 +124,9 @@ def read_events(path: str, advance: Callable[[int], object] = lambda size: None)
         types = {name: kind for name, kind in _types().items() if name in table.names}
         for batch in table.batches(1 << 20, types):
             advance(batch.nbytes)
-            yield _checked(arrow.Table.from_batches([batch]), path)
+            rows = arrow.Table.from_batches([batch])
+            check_positions(rows["position"].to_numpy(), path, "position")
+            yield rows
 
 
 def _is_parquet(path: str) -> bool:
@@ -141,7 +144,8 @@ def _text(source: BinaryIO, name: str) -> Iterator[Any]:
     names = header.decode("latin-1").rstrip("\r\n").split("\t")
     _check_columns(names, name)
     for rows in read_rows(whole_lines(source, _PIECE), name, names, _types(), (*_WANTED, *_READ)):
-        yield _checked(rows, name)
+        check_positions(rows["position"].to_numpy(), name, "position")
+        yield rows
 
 
 def _types() -> dict[str, Any]:
@@ -151,11 +155,6 @@ def _types() -> dict[str, Any]:
     types = dict.fromkeys(_NUMBERS, pyarrow.float64())
     types |= dict.fromkeys(("contig", "reference_kmer", "model_kmer", "read_name"), pyarrow.string())
     return types | {"position": pyarrow.int64(), "read_index": pyarrow.int64()}
-
-
-def _checked(rows: Any, shown: str) -> Any:
-    check_positions(rows["position"].to_numpy(), shown, "position")
-    return rows
 
 
 def _check_columns(names: list[str], shown: str) -> None:
@@ -173,12 +172,6 @@ def _changes(column: Any) -> NDArray[np.bool_]:
 
     column = column.combine_chunks()
     return pyarrow.compute.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
-
-
-def _last_read(rows: Any, read: str) -> int:
-    """Return the index of the last read's first row."""
-    changes = np.flatnonzero(_changes(rows[read]))
-    return int(changes[-1]) + 1 if len(changes) else 0
 
 
 def _codes(column: Any, index: dict[str, int]) -> NDArray[np.int32]:

@@ -19,7 +19,7 @@ from f5py.event_alignment.align import align_events
 from f5py.methylation.calls import call_methylation
 from f5py.options.shared import AlignmentOptions
 from f5py.pore_model.model import PoreModel, Shifts, nucleotides_of, with_methylation
-from f5py.training.held_out import TESTED, UNUSED, HeldOut, is_held_out, reads_with
+from f5py.training.held_out import TESTED, UNUSED, HeldOut, names_in_share, reads_with
 from f5py.training.noise import CANDIDATES, plain_windows, window_motif
 from f5py.training.site_windows import SingleSiteWindows, windows_of
 from f5py.training.sums import KmerSums, SiteTruth, mark_sites
@@ -223,7 +223,7 @@ class NoiseStage(_TrainStage):
         """Skip the reads outside of the sample."""
         super().check_batch(batch)
         if self._share < 1.0:
-            batch.drop(~is_held_out(batch, self._share), ReadStatus.BAD_READ, Cause.NONE)
+            batch.drop(~names_in_share(batch.names, self._share), ReadStatus.BAD_READ, Cause.NONE)
 
     def compute(self, batch: ReadBatch) -> None:
         super().compute(batch)

@@ -170,7 +170,6 @@ class AlignmentSpans:
     """Alignments by read, in about 70 bytes each."""
 
     def __init__(self) -> None:
-
         self._n = 0
         self._spans: SpanTable = SpanTable(
             np.zeros((2 * _FIRST, 2), np.uint64), np.zeros(2 * _FIRST, np.int64), np.empty(_FIRST, np.int32),
@@ -179,7 +178,6 @@ class AlignmentSpans:
 
     def add(self, names: Names, places: Places, used: NDArray[np.bool_] | None = None) -> NDArray[np.int64]:
         """Add all alignments or the `used` ones; return the index of each read's preceding one, or -1."""
-
         n = len(names)
         self._make_room(n)
         earlier = np.empty(n, np.int64)
@@ -189,18 +187,15 @@ class AlignmentSpans:
 
     def touched(self, names: Names, places: Places) -> NDArray[np.bool_]:
         """Find the alignments that overlap or touch an added one of the same read; bool, shape (n,)."""
-
         found = np.zeros(len(names), np.bool_)
         find_touched(names.text, names.offsets, places, self._spans, found)
         return found
 
     def drop_overlapping(self, earlier: NDArray[np.int64], contig: NDArray[np.int32], calls: Calls) -> int:
         """Drop the calls within `earlier` alignments, from `add`; return their number of sites."""
-
         return int(drop_overlapping(earlier, contig, self._spans, calls))
 
     def _make_room(self, n: int) -> None:
-
         spans, size = self._spans, len(self._spans.contig)
         while size < self._n + n:
             size *= 2

@@ -20,7 +20,7 @@ DEFAULT_POSITIONS = 100
 MAX_KMERS = 50_000
 
 
-class Source(NamedTuple):
+class ReadSource(NamedTuple):
     """Chemistry and contig of a read, for labels."""
 
     chemistry: str  # such as ``R9.4 DNA``
@@ -47,7 +47,7 @@ class PlotData:
 
     name: str
     strand: str | None  # "+" or "-"; None for an alignment to the read's own bases
-    source: Source
+    source: ReadSource
     model: str  # name of the pore model
     shift: float  # expected levels are ``shift + scale * level``, with the standard deviation ``var * stdv``
     scale: float
@@ -125,7 +125,7 @@ class PlotData:
         return low - 0.04 * room, high + 0.04 * room
 
 
-class _Rows(NamedTuple):
+class _AlignedEvents(NamedTuple):
     """Aligned events by ascending position; shape (r,) each."""
 
     event: NDArray[np.int64]
@@ -135,7 +135,7 @@ class _Rows(NamedTuple):
 
 
 def reference_data(
-    batch: ReadBatch, read: int, model: PoreModel, source: Source, region: tuple[int, int] | None
+    batch: ReadBatch, read: int, model: PoreModel, source: ReadSource, region: tuple[int, int] | None
 ) -> PlotData:
     """Collect the plot of a read aligned to the reference.
 
@@ -144,7 +144,7 @@ def reference_data(
     begin = batch.events.offsets[read]
     mine = slice(begin, begin + batch.rows.n[read])
     state = batch.rows.state[mine]
-    rows = _Rows(
+    rows = _AlignedEvents(
         batch.rows.event[mine].astype(np.int64),
         batch.rows.position[mine].astype(np.int64),
         state & RowState.BAD != 0,
@@ -160,7 +160,7 @@ def reference_data(
 
 
 def read_data(
-    batch: ReadBatch, read: int, model: PoreModel, source: Source, region: tuple[int, int] | None
+    batch: ReadBatch, read: int, model: PoreModel, source: ReadSource, region: tuple[int, int] | None
 ) -> PlotData:
     """Collect the plot of a read aligned to its own bases; see `reference_data`."""
     bases = batch.bases[batch.base_offsets[read] : batch.base_offsets[read + 1]]
@@ -170,13 +170,15 @@ def read_data(
     first, last = (event[of_kmers].astype(np.int64) for event in events)
     mapped = np.flatnonzero(first >= 0)
     position, step = _repeated_with_steps(mapped, last[mapped] - first[mapped] + 1)
-    rows = _Rows(first[position] + step, position, np.zeros(len(position), np.bool_), np.zeros(len(position), np.int64))
+    rows = _AlignedEvents(
+        first[position] + step, position, np.zeros(len(position), np.bool_), np.zeros(len(position), np.int64)
+    )
     return _collect(batch, read, model, source, None, kmers, 0, rows, region)
 
 
 def _collect(
-    batch: ReadBatch, read: int, model: PoreModel, source: Source, strand: str | None, kmers: NDArray[np.uint8],
-    origin: int, rows: _Rows, region: tuple[int, int] | None,
+    batch: ReadBatch, read: int, model: PoreModel, source: ReadSource, strand: str | None, kmers: NDArray[np.uint8],
+    origin: int, rows: _AlignedEvents, region: tuple[int, int] | None,
 ) -> PlotData:  # fmt: skip
     """Restrict to the region and sort by signal; `origin` is the position of the first of the `kmers`."""
     name = batch.names[read]
@@ -252,7 +254,7 @@ def _collect(
     )
 
 
-def _in_region(name: str, rows: _Rows, region: tuple[int, int] | None, descending: bool) -> _Rows:
+def _in_region(name: str, rows: _AlignedEvents, region: tuple[int, int] | None, descending: bool) -> _AlignedEvents:
     """Select the rows in the region or the default region."""
     low, high = int(rows.position.min()), int(rows.position.max()) + 1
     if region is None:
@@ -263,10 +265,10 @@ def _in_region(name: str, rows: _Rows, region: tuple[int, int] | None, descendin
             f"-w: no event of read {name} is aligned in the region; its events are aligned to positions "
             f"{low + 1}-{high}, choose a region there"
         )
-    return _Rows(rows.event[inside], rows.position[inside], rows.bad[inside], rows.segment[inside])
+    return _AlignedEvents(rows.event[inside], rows.position[inside], rows.bad[inside], rows.segment[inside])
 
 
-def _all_positions(rows: _Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _all_positions(rows: _AlignedEvents) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return all positions of segments, ascending, and their distances from the last with an event."""
     position, first = np.unique(rows.position, return_index=True)
     same_segment = np.diff(rows.segment[first]) == 0

@@ -14,7 +14,6 @@ from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.text_input import open_bytes
 from f5py.io.bytes.byte_pieces import whole_lines
 from f5py.messages.console import input_warning
-from f5py.plotting.packing import pack_rows
 
 _PIECE = 16 << 20
 _COMPRESSED = (".gz", ".bgz", ".zst", ".bz2", ".xz")
@@ -84,3 +83,14 @@ def _name(text: str, is_attributes: bool) -> str:
     if not is_attributes:
         return text
     return next((found[1] for one in _NAMES if (found := one.search(text))), "")
+
+
+def pack_rows(start: NDArray[np.int64], end: NDArray[np.int64], gap: int) -> NDArray[np.int64]:
+    """Return the first row with room for each half-open interval, at least `gap` from others."""
+    rows = np.zeros(len(start), np.int64)
+    taken: list[int] = []
+    for i in np.argsort(start, kind="stable").tolist():
+        row = next((n for n, last in enumerate(taken) if last + gap <= start[i]), len(taken))
+        taken[row : row + 1] = [int(end[i])]
+        rows[i] = row
+    return rows

@@ -20,8 +20,7 @@ from f5py.io.bam.modifications.modification_calls import (
     modifications_of,
     read_name,
 )
-from f5py.plotting.genes import Genes
-from f5py.plotting.packing import pack_rows
+from f5py.plotting.genes import Genes, pack_rows
 
 if TYPE_CHECKING:
     import pysam
@@ -41,7 +40,7 @@ _HAPLOTYPE_COLOURS = {1: "one", 2: "two", 0: "none"}
 SAMPLE_COLOURS = ("one", "two", "other", "four", "five", "none")
 
 
-class Marks(NamedTuple):
+class CallMarks(NamedTuple):
     """Calls by read; shape (c,) each."""
 
     read: NDArray[np.int64]
@@ -96,7 +95,7 @@ class RegionData:
     haplotype: NDArray[np.int64]  # shape (n,): HP tag, or rank from 1 on of a textual one; 0 without a tag
     haplotype_names: dict[int, str]
     row: NDArray[np.int64]  # shape (n,): row of the drawing in its group, see `groups`
-    marks: Marks
+    marks: CallMarks
     depth: NDArray[np.int64]  # shape (samples, end - start): all reads with calls of modified bases
     n_left_out: int  # reads beyond the maximum
     min_coverage: int | None = None  # least decided calls of a site's frequency; see `least_calls`
@@ -278,7 +277,7 @@ def region_data(
             f"-w {contig}:{start + 1}-{end}: no read there{of} has calls of modified bases (MM and ML tags); "
             "f5py call-methylation --modbam writes them"
         )
-    marks = Marks(np.concatenate(read), np.concatenate(position), np.concatenate(ratio))
+    marks = CallMarks(np.concatenate(read), np.concatenate(position), np.concatenate(ratio))
     read_start = np.array([max(r.reference_start, start) for r in kept], np.int64)
     read_end = np.array([min(r.reference_end or 0, end) for r in kept], np.int64)
     haplotype, haplotype_names = _haplotypes([r.get_tag("HP") if r.has_tag("HP") else 0 for r in kept])

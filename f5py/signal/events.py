@@ -28,7 +28,7 @@ from f5py.signal.peaks import (
     N_STATES,
     POSITION,
     WARM_UP,
-    Stretches,
+    SignalStretches,
     advance_detectors,
     copy_lane,
     copy_states,
@@ -265,7 +265,7 @@ def find_events(raw, offset, unit, parameters, scratch, start, mean, stdv):
     n_samples, margin, sums = raw.shape[0], parameters.window_long, scratch.sums
     n_blocks = n_samples // (LANES * _LONGEST) + 1  # of the same length
     length = (n_samples // (n_blocks * LANES * CHUNK) + 1) * CHUNK
-    stretches = Stretches(
+    stretches = SignalStretches(
         np.empty(LANES, np.int64), np.empty(LANES, np.float32), np.empty(N_STATES * LANES, np.float32),
         np.empty(2 * CHUNK, np.uint16), np.zeros(n_samples // 64 + 1, np.uint64),
     )  # fmt: skip

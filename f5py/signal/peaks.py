@@ -22,7 +22,7 @@ WARM_UP = CHUNK
 
 _LARGEST = np.float32(np.finfo(np.float32).max)
 _NEVER = np.float32(-np.inf)
-# Rows of `Stretches.states`, for the short detector and from `LONG` on for the long one:
+# Rows of `SignalStretches.states`, for the short detector and from `LONG` on for the long one:
 VALUE = 0  # smallest statistic since the last peak or, in a peak, its maximum
 FLOOR = 1  # 0, or `_NEVER` in a peak
 POSITION = 2  # of the peak
@@ -32,7 +32,7 @@ SILENT_TO = 8  # position up to which the long detector is silenced
 N_STATES = 9
 
 
-class Stretches(NamedTuple):
+class SignalStretches(NamedTuple):
     """Sixteen stretches and their boundaries; positions are relative to the stretch."""
 
     begin: NDArray[np.int64]  # shape (16,): first position in the read

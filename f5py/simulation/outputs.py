@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -34,48 +34,6 @@ _SIGNAL_FOLDERS = ("fast5", "pod5")
 _MAPPING_QUALITY = 60
 _REVERSE_FLAG = 16
 _ROW_BLOCK = 1 << 18
-
-
-#: Characters of a column, shape (n, width), and which of them are printed.
-Cells = tuple[NDArray[np.uint8], NDArray[np.bool_]]
-
-
-def integer_cells(values: NDArray[np.integer], min_digits: int = 1) -> Cells:
-    """Decimal digits of non-negative integers, with leading zeros up to `min_digits`."""
-    width = max(len(str(int(values.max(initial=0)))), min_digits)
-    powers = 10 ** np.arange(width - 1, -1, -1, dtype=np.int64)
-    quotients = values.astype(np.int64)[:, None] // powers
-    keep = quotients > 0
-    keep[:, width - min_digits :] = True
-    return (quotients % 10 + ord("0")).astype(np.uint8), keep
-
-
-def decimal_cells(values: NDArray[np.floating], decimals: int) -> Cells:
-    """Non-negative finite numbers with a fixed number of decimals."""
-    scaled = np.rint(values * 10.0**decimals).astype(np.int64)
-    digits, keep = integer_cells(scaled, decimals + 1)
-    point = digits.shape[1] - decimals
-    return np.insert(digits, point, ord("."), axis=1), np.insert(keep, point, True, axis=1)
-
-
-def text_cells(words: Sequence[str], which: NDArray[np.integer]) -> Cells:
-    """Put the word ``words[which[i]]`` in row i."""
-    encoded = [word.encode() for word in words]
-    width = max(map(len, encoded))
-    table = np.frombuffer(b"".join(word.ljust(width) for word in encoded), dtype=np.uint8).reshape(-1, width)
-    lengths = np.array([len(word) for word in encoded])
-    return table[which], np.arange(width) < lengths[which][:, None]
-
-
-def rows(columns: Sequence[Cells]) -> bytes:
-    """Join columns of the same number of rows by tabs; every row ends with a newline."""
-    n = len(columns[0][0])
-    parts: list[Cells] = []
-    for i, column in enumerate(columns):
-        separator = "\n" if i == len(columns) - 1 else "\t"
-        parts += [column, (np.full((n, 1), ord(separator), dtype=np.uint8), np.ones((n, 1), dtype=bool))]
-    characters = np.concatenate([part[0] for part in parts], axis=1)
-    return characters[np.concatenate([part[1] for part in parts], axis=1)].tobytes()
 
 
 @contextmanager
@@ -219,11 +177,9 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
         first = int(self._genome.offsets[contig])
         self._write_alignment(read, contig, read.start - first)
         if self._truth is not None and len(read.sites):
-            zeros = np.zeros(len(read.sites), dtype=np.int64)
-            constants = [read.name, self._genome.names[contig], "-" if read.reverse else "+"]
-            columns = [text_cells([constant], zeros) for constant in constants]
-            states = integer_cells(read.methylated.astype(np.int64))
-            self._truth.write(rows([*columns, integer_cells(read.sites - first), states]))
+            start = f"{read.name}\t{self._genome.names[contig]}\t{'-' if read.reverse else '+'}"
+            sites = zip((read.sites - first).tolist(), read.methylated.tolist(), strict=True)
+            self._truth.write("".join(f"{start}\t{position}\t{state:d}\n" for position, state in sites).encode())
         self._n_reads += 1
 
     def _write_signal(self, read: SimulatedRead) -> None:
@@ -321,23 +277,14 @@ def _write_truth(
     rates: NDArray[np.float64],
 ) -> None:  # fmt: skip
     covered = np.flatnonzero(all_reads > 0)
-    with open(path, "wb") as out:
-        out.write(b"chromosome\tstart\tend\tn_reads\tn_methylated\tfrequency\trate\n")
+    with open(path, "w", encoding="utf-8") as out:
+        out.write("chromosome\tstart\tend\tn_reads\tn_methylated\tfrequency\trate\n")
         for i in range(0, len(covered), _ROW_BLOCK):
             part = covered[i : i + _ROW_BLOCK]
             contigs = genome.contig_of(sites.positions[part])
-            position = integer_cells(sites.positions[part] - genome.offsets[contigs])
-            n_reads, n_methylated = all_reads[part], all_methylated[part]
-            out.write(
-                rows(
-                    [
-                        text_cells(genome.names, contigs),
-                        position,
-                        position,
-                        integer_cells(n_reads),
-                        integer_cells(n_methylated),
-                        decimal_cells(n_methylated / n_reads, 4),
-                        decimal_cells(rates[part], 4),
-                    ]
-                )
-            )
+            numbers = sites.positions[part] - genome.offsets[contigs], all_reads[part], all_methylated[part]
+            # rounded before they are formatted, so that ties go to even digits
+            shares = (np.rint(one * 1e4).astype(np.int64) for one in (numbers[2] / numbers[1], rates[part]))
+            for contig, at, n, m, share, rate in np.stack([contigs, *numbers, *shares], axis=1).tolist():
+                shown = f"{share // 10000}.{share % 10000:04d}\t{rate // 10000}.{rate % 10000:04d}"
+                out.write(f"{genome.names[contig]}\t{at}\t{at}\t{n}\t{m}\t{shown}\n")

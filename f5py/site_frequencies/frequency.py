@@ -40,7 +40,6 @@ from f5py.site_frequencies.table_reader import (
     N_SITES,
     NEEDED,
     NOTABLE,
-    STATE_SIZE,
     UNUSUAL,
     Place,
     TableReader,
@@ -66,8 +65,9 @@ _HEADERS = {
 HEADERS_OF_CALLS = tuple(_HEADERS)
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(inf|infinity|nan))")
 NAME_MOTIF = "name the motif of these calls (-q or --motif)"
-#: Further result of `list_sites`: a row that disagrees with its sequence.
+#: Further result of `count_rows`: a row that disagrees with its sequence.
 OTHER_SITES = 3
+_FIRST_LISTED = 1 << 16
 
 
 class CountingRules(NamedTuple):
@@ -78,6 +78,7 @@ class CountingRules(NamedTuple):
     per_site: bool  # multiply the threshold by the number of motifs
     split: bool  # split groups
     stranded: bool  # also count the reverse strand alone; needs a column of strands
+    lists: bool  # list single sites without a threshold instead of counting
     masks_forward: NDArray[np.uint8]  # see `f5py.core.motifs.MotifCodes`
     masks_reverse: NDArray[np.uint8]
 
@@ -105,9 +106,23 @@ def _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio):
     return position, last, number, ratio, plain and position >= 0 and last >= 0 and number >= 0
 
 
+@exact_inner
+def _row_sites(text, first, stop, position, last, number, masks, starts, n_before):
+    """List the sites of one row; return whether its sequence has as many as the row counts; see `group_sites`."""
+    n_found = group_sites(text, first, stop, position, last, number, masks, starts, n_before)
+    # the sequence may show neighbors that were called on their own
+    if number == 1 and (n_found > 0 or 2 * masks.shape[0] > stop - first + 1):
+        n_found = np.int64(1)
+        starts[n_before] = position
+    return n_found == number and (number == 0 or starts[n_before + number - 1] == last)
+
+
 @exact_kernel
-def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, names):
-    """Count the calls in the whole lines ``text[state[AT]:end]``; return `DONE`, `FULL` or `UNUSUAL`.
+def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, names, listed):
+    """Count the calls in the whole lines ``text[state[AT]:end]``, or list their sites one by one.
+
+    Return `DONE`, `FULL`, `UNUSUAL`, or `OTHER_SITES` at a listed row with another number of motifs, or another last
+    one, than its sequence; see `group_sites`.
 
     Parameters
     ----------
@@ -117,11 +132,15 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     odd_ratio : float
         Replaces the first row's ratio if `has_odd_ratio`, for numbers that only Python parses.
     state : int64, shape (STATE_SIZE,)
-        ``state[NOTABLE]`` counts the split groups with another number of motifs than their row.
-    sites : Sites
-    names : Names
+        ``state[NOTABLE]`` counts the split groups with another number of motifs than their row. ``state[N_SITES]`` is
+        the number of entries in `listed` or in `sites`.
+    sites : SiteHash
+    names : NameHash
+    listed : ListedSites
+        With room for a motif at every letter of a row.
     """
-    n_columns, threshold, per_site, split, stranded, masks_forward, masks_reverse = counting
+    n_columns, threshold, per_site, split, stranded, lists, masks_forward, masks_reverse = counting
+    contig, start, reverse, ratios, sizes = listed
     starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
     with_strand = n_columns - 10
     places = np.empty(1 << 10, np.int64)
@@ -129,7 +148,7 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     called_reverse, methylated_reverse = sites.called_reverse, sites.methylated_reverse
     name_slots, name_ends, name_text = names
     at, line, n_sites, n_names = state[AT], state[LINE], state[N_SITES], state[N_NAMES]
-    text_end = text_starts[n_sites]
+    text_end = text_starts[0 if lists else n_sites]
     name, site = np.int64(-1), np.int64(-1)
     status = DONE
     block, separators = at - LANES, np.uint64(0)
@@ -143,17 +162,25 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
             status = UNUSUAL
             break
         needed_ratio = threshold * number if per_site else threshold
-        if not abs(ratio) < needed_ratio:  # NaN counts
+        if lists or not abs(ratio) < needed_ratio:  # NaN counts
             first, stop = starts[n_columns - 1], ends[n_columns - 1]
-            is_group = split and number > 1
+            is_group = lists or (split and number > 1)
+            is_reverse = with_strand and text[starts[1]] == MINUS
             if is_group and position + stop - first > MAX_POSITION:
                 status = UNUSUAL
                 break
+            if lists and with_strand and (ends[1] - starts[1] != 1 or not (is_reverse or text[starts[1]] == PLUS)):
+                status = UNUSUAL
+                break
             needed = stop - first + 1 if is_group else 1
+            if lists:
+                is_full = n_sites + needed > start.shape[0]
+            else:
+                is_full = (n_sites + needed) * SLOTS_PER_ENTRY > slots.shape[0]
+                is_full = is_full or text_end + stop - first > texts.shape[0]
             if (
-                (n_sites + needed) * SLOTS_PER_ENTRY > slots.shape[0]
+                is_full
                 or (n_names + 1) * SLOTS_PER_ENTRY > name_slots.shape[0]
-                or text_end + stop - first > texts.shape[0]
                 or name_ends[n_names] + ends[0] - starts[0] > name_text.shape[0]
             ):
                 state[NEEDED] = needed
@@ -163,9 +190,18 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
                 name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
                 n_names = max(n_names, name + 1)
             is_methylated = ratio > 0.0
-            is_reverse = with_strand and text[starts[1]] == MINUS
-            if is_group:
-                masks = masks_reverse if is_reverse else masks_forward
+            masks = masks_reverse if is_reverse else masks_forward
+            if lists:
+                if not _row_sites(text, first, stop, position, last, number, masks, start, n_sites):
+                    status = OTHER_SITES
+                    break
+                for which in range(n_sites, n_sites + number):
+                    contig[which] = name
+                    reverse[which] = is_reverse
+                    ratios[which] = ratio
+                    sizes[which] = number
+                n_sites += number
+            elif is_group:
                 if needed > places.shape[0]:
                     places = np.empty(2 * needed, np.int64)
                 n_found = group_sites(text, first, stop, position, last, number, masks, places, 0)
@@ -206,85 +242,6 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     return status
 
 
-@exact_inner
-def row_sites(text, first, stop, position, last, number, masks, starts, n_before):
-    """List the sites of one row; return whether its sequence has as many as the row counts; see `group_sites`."""
-    n_found = group_sites(text, first, stop, position, last, number, masks, starts, n_before)
-    # the sequence may show neighbors that were called on their own
-    if number == 1 and (n_found > 0 or 2 * masks.shape[0] > stop - first + 1):
-        n_found = np.int64(1)
-        starts[n_before] = position
-    return n_found == number and (number == 0 or starts[n_before + number - 1] == last)
-
-
-@exact_kernel
-def list_sites(text, end, counting, odd_ratio, has_odd_ratio, state, names, listed):
-    """List the sites of the calls in ``text[state[AT]:end]`` one by one, without a threshold.
-
-    Returns as `count_rows`, or `OTHER_SITES` at a row with another number of motifs, or another last one, than its
-    sequence; see `group_sites`.
-
-    Parameters
-    ----------
-    text, end, counting, odd_ratio, has_odd_ratio, state, names
-        As of `count_rows`; ``state[N_SITES]`` is the number of entries in `listed`.
-    listed : ListedSites
-        With room for a motif at every letter of a row.
-    """
-    n_columns, masks_forward, masks_reverse = counting.n_columns, counting.masks_forward, counting.masks_reverse
-    contig, start, reverse, ratios, sizes = listed
-    starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
-    with_strand = n_columns - 10
-    name_slots, name_ends, name_text = names
-    at, line, n_sites, n_names = state[AT], state[LINE], state[N_SITES], state[N_NAMES]
-    name = np.int64(-1)
-    status = DONE
-    block, separators = at - LANES, np.uint64(0)
-    while at < end:
-        columns, newline, block, separators = next_row(text, at, block, separators, starts, ends)
-        if columns != n_columns:
-            status = UNUSUAL
-            break
-        position, last, number, ratio, plain = _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio)
-        first, stop = starts[n_columns - 1], ends[n_columns - 1]
-        if not plain or position + stop - first > MAX_POSITION:
-            status = UNUSUAL
-            break
-        is_reverse = False
-        if with_strand:
-            strand = text[starts[1]]
-            is_reverse = strand == MINUS
-            if ends[1] - starts[1] != 1 or (strand != MINUS and strand != PLUS):
-                status = UNUSUAL
-                break
-        if (
-            n_sites + stop - first + 1 > start.shape[0]
-            or (n_names + 1) * SLOTS_PER_ENTRY > name_slots.shape[0]
-            or name_ends[n_names] + ends[0] - starts[0] > name_text.shape[0]
-        ):
-            state[NEEDED] = stop - first + 1
-            status = FULL
-            break
-        if name < 0 or not same_text(name_text, name_ends[name], name_ends[name + 1], text, starts[0], ends[0]):
-            name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
-            n_names = max(n_names, name + 1)
-        masks = masks_reverse if is_reverse else masks_forward
-        if not row_sites(text, first, stop, position, last, number, masks, start, n_sites):
-            status = OTHER_SITES
-            break
-        for which in range(n_sites, n_sites + number):
-            contig[which] = name
-            reverse[which] = is_reverse
-            ratios[which] = ratio
-            sizes[which] = number
-        n_sites += number
-        has_odd_ratio = False
-        line += 1
-        at = newline + 1
-    state[AT], state[LINE], state[N_SITES], state[N_NAMES] = at, line, n_sites, n_names
-    return status
-
-
 @exact_kernel
 def split_groups(text, offsets, firsts, lasts, numbers, reverse, masks, rows, positions):
     """List the sites of groups; return their number, or -1 - the row if a sequence has other sites.
@@ -306,14 +263,11 @@ def split_groups(text, offsets, firsts, lasts, numbers, reverse, masks, rows, po
     for row in range(firsts.shape[0]):
         first, stop = offsets[row], offsets[row + 1]
         of_strand = masks[1] if reverse[row] else masks[0]
-        if not row_sites(text, first, stop, firsts[row], lasts[row], numbers[row], of_strand, positions, n_sites):
+        if not _row_sites(text, first, stop, firsts[row], lasts[row], numbers[row], of_strand, positions, n_sites):
             return np.int64(-1 - row)
         rows[n_sites : n_sites + numbers[row]] = row
         n_sites += numbers[row]
     return n_sites
-
-
-_FIRST_LISTED = 1 << 16
 
 
 def methylation_frequency(
@@ -350,7 +304,9 @@ def methylation_frequency(
     reader = TableReader(calls, header, name, table.state)
     motif = motif or motif_named("cpg")
     masks = motif.codes(False).masks, motif.codes(True).masks
-    counting = CountingRules(header.count(b"\t") + 1, threshold, threshold_per_site, split_groups, stranded, *masks)
+    rules = threshold, threshold_per_site, split_groups, stranded, False
+    counting = CountingRules(header.count(b"\t") + 1, *rules, *masks)
+    listed = _listed_sites(0)
     needed_by = "--stranded" if stranded else motif.name if split_groups and not motif.is_palindromic else ""
     if needed_by and b"\tstrand\t" not in header:
         raise InputFileError(
@@ -360,7 +316,7 @@ def methylation_frequency(
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
         return count_rows(
             text, size, counting, 0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, table.state,
-            table.sites, table.names,
+            table.sites, table.names, listed,
         )  # fmt: skip
 
     reader.read(loop, table.make_room, lambda line: _check_row(reader, line, split_groups, stranded), chunk_size)
@@ -388,13 +344,12 @@ def site_counts(
     if combine_strands:
         check_combinable(motif)
     counts = SiteCounts(threshold, threshold_per_site, combine_strands)
-    state = np.zeros(STATE_SIZE, np.int64)
-    names = SiteTable().names
-    types = (np.int32, np.int64, np.bool_, np.float64, np.int32)
-    listed = ListedSites._make(np.empty(_FIRST_LISTED, dtype) for dtype in types)
+    table = SiteTable()
+    state, names = table.state, table.names
+    listed = _listed_sites(_FIRST_LISTED)
     reader = TableReader(calls, header, name, state)
     masks = motif.codes(False).masks, motif.codes(True).masks
-    counting = CountingRules(header.count(b"\t") + 1, threshold, threshold_per_site, True, False, *masks)
+    counting = CountingRules(header.count(b"\t") + 1, 0.0, False, True, False, True, *masks)
 
     def flush() -> None:
         n = state[N_SITES]
@@ -402,8 +357,9 @@ def site_counts(
         state[N_SITES] = 0
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
-        status = list_sites(
-            text, size, counting, 0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, state, names, listed,
+        status = count_rows(
+            text, size, counting, 0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, state, table.sites,
+            names, listed,
         )  # fmt: skip
         if status == OTHER_SITES:
             reader.reject(f"the sequence does not hold the sites of {motif.name} that the row counts; {NAME_MOTIF}")
@@ -420,6 +376,10 @@ def site_counts(
     reader.read(loop, make_room, lambda line: _check_row(reader, line, True, need_strand=True), chunk_size)
     flush()
     return counts, list_names(names, int(state[N_NAMES]))
+
+
+def _listed_sites(n: int) -> ListedSites:
+    return ListedSites._make(np.empty(n, dtype) for dtype in (np.int32, np.int64, np.bool_, np.float64, np.int32))
 
 
 def check_combinable(motif: Motif) -> None:

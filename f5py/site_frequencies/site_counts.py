@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import offsets_of, used_elements
 from f5py.core.stored_arrays import check_column
 from f5py.core.windows import Windows
 from f5py.errors import DamagedValueError, F5pyError
@@ -272,22 +272,6 @@ def list_call_sites(calls, inside, alignments, motif_forward, motif_reverse, sit
 
 
 @exact_kernel
-def mark_calls(offsets, n_calls, inside):
-    """Mark the used elements of a batch's call arrays.
-
-    Parameters
-    ----------
-    offsets : int64, shape (n + 1,)
-    n_calls : int64, shape (n,)
-    inside : bool, shape (offsets[n],)
-    """
-    for read in range(n_calls.shape[0]):
-        end = offsets[read] + n_calls[read]
-        inside[offsets[read] : end] = True
-        inside[end : offsets[read + 1]] = False
-
-
-@exact_kernel
 def count_calls(methylated, unmethylated, inside, threshold):
     """Count the marked calls, the methylated and the unmethylated ones.
 
@@ -311,8 +295,7 @@ def count_calls(methylated, unmethylated, inside, threshold):
 
 def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np.bool_]:
     """Mark the calls in a batch's call arrays, or those inside `windows`; see `Windows.hold_groups`."""
-    inside = np.empty(batch.calls.offsets[-1], np.bool_)
-    mark_calls(batch.calls.offsets, batch.calls.n, inside)
+    inside = used_elements(batch.calls.offsets, batch.calls.n)
     if windows is not None:
         contig = np.repeat(batch.contig, batch.calls.n)
         inside[inside] = windows.hold_groups(contig, batch.calls.first[inside], batch.calls.last[inside])

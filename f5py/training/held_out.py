@@ -25,10 +25,8 @@ PILE = 5
 LEARNT, TESTED, UNUSED = 0, 1, 2
 #: Stretches are chosen by the fractions of multiples of the golden ratio, which are spread evenly from the first on.
 _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
-
-
-#: A letter of a site whose state is not known.
-_UNKNOWN = ord("a")
+#: A letter of a site of unknown state; masks bases of other uses.
+UNKNOWN = ord("a")
 
 
 @kernel
@@ -87,25 +85,6 @@ def fill_uses(alignments, numbers, block_bases, first_block, is_pile, is_tested,
                 if block < first_block[number + 1] and is_pile[block]:
                     tested = is_tested[block]
             uses[at] = 1 if tested else 0
-
-
-@kernel
-def hide(reference, uses, use, shown):
-    """Copy the reference to `shown`, masking bases of other uses as sites of unknown state.
-
-    Parameters
-    ----------
-    reference : uint8, shape (n,)
-        Letters.
-    uses : uint8, shape (n,)
-        See `fill_uses`.
-    use : int
-        The visible one.
-    shown : uint8, shape (n,)
-        Filled.
-    """
-    for at in range(reference.shape[0]):
-        shown[at] = reference[at] if uses[at] == use else _UNKNOWN
 
 
 class HeldOut:
@@ -169,15 +148,9 @@ class HeldOut:
         alignments = batch.alignments
         uses = np.zeros(int(alignments.reference_offsets[-1]), np.uint8)
         fill_uses(
-            alignments,
-            numbers,
-            BLOCK,
-            self._first,
-            self._is_pile,
-            self._is_tested,
-            is_held_out(batch, self.share),
-            uses,
-        )
+            alignments, numbers, BLOCK, self._first, self._is_pile, self._is_tested,
+            names_in_share(batch.names, self.share), uses,
+        )  # fmt: skip
         if windows is not None:
             sizes = np.diff(alignments.reference_offsets)
             read = np.repeat(np.arange(len(sizes)), sizes)
@@ -191,11 +164,6 @@ def reads_with(batch: ReadBatch, uses: NDArray[np.uint8], use: int) -> NDArray[n
     before = np.concatenate([[0], np.cumsum(uses == use)])
     offsets = batch.alignments.reference_offsets
     return before[offsets[1:]] > before[offsets[:-1]]
-
-
-def is_held_out(batch: ReadBatch, share: float) -> NDArray[np.bool_]:
-    """Return the mask of the held-out fraction of reads, reproducibly."""
-    return names_in_share(batch.names, share)
 
 
 def names_in_share(names: Names, share: float) -> NDArray[np.bool_]:

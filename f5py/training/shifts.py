@@ -223,7 +223,7 @@ def fit_shifts(
     ratios_of, of_halves = likelihoods_of(everything), [likelihoods_of(part) for part in parts]
     first_stage = fitted(ratios_of, b, b, free)
     halves = [fitted(one, b, b, free) for one in of_halves]
-    held_out = _HeldOut(of_halves, parts, reads)
+    held_out = _Halves(of_halves, parts, reads)
     share_with_start, likelihood_of_start = best_share(ratios_of(start))
     free[1, _WITH_BASE_BEFORE] = True
     second_halves = [fitted(one, half.shifts, b, free) for one, half in zip(of_halves, halves, strict=True)]
@@ -240,7 +240,7 @@ def fit_shifts(
     )  # fmt: skip
 
 
-class _HeldOut(NamedTuple):
+class _Halves(NamedTuple):
     """Both halves of the reads."""
 
     ratios_of: list[Ratios]

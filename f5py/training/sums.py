@@ -24,7 +24,7 @@ from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.methylation.groups import is_site
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
-from f5py.training.held_out import LEARNT, TESTED, hide, reads_with
+from f5py.training.held_out import LEARNT, TESTED, UNKNOWN, reads_with
 
 #: Share of events of methylated reads that are taken for those of plain k-mers at first: no control is complete.
 FIRST_SHARE = 0.05
@@ -422,10 +422,9 @@ class KmerSums:
             Use of the bases of the reference segments; each k-mer must have a single one.
         """
         reference = batch.alignments.reference
-        shown = np.empty_like(reference)
         none = np.zeros(len(batch), np.bool_)
         for use in (LEARNT, TESTED):
-            hide(reference, uses, use, shown)
+            shown = np.where(uses == use, reference, np.uint8(UNKNOWN))
             chosen = (batch.status == ReadStatus.OK) & reads_with(batch, uses, use)
             add_rows(
                 *((chosen, none) if use == LEARNT else (none, chosen)),

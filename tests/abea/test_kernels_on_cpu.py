@@ -110,40 +110,54 @@ def test_many_lengths_in_one_launch(kernels):
     assert verdicts[5:] == [ALIGNED] * len(verdicts[5:])  # a handful of events may happen to fit badly
 
 
-def test_reads_of_one_kmer(kernels):
-    rng = np.random.default_rng(2)
+def _one_kmer(rng: np.random.Generator) -> list[Read]:
     reads = [Read(random_bases(rng, 6), rng.uniform(60, 120, n).astype(np.float32)) for n in (1, 2, 3, 50, 99, 400)]
-    reads += [simulate(rng, random_bases(rng, 6), events) for events in (1, 2, 8, 15)]
-    assert ALIGNED in _check(kernels, reads)
+    return reads + [simulate(rng, random_bases(rng, 6), events) for events in (1, 2, 8, 15)]
 
 
-def test_segmentation_from_sparse_to_dense(kernels):
-    rng = np.random.default_rng(3)
-    reads = [simulate(rng, random_bases(rng, 125), events) for events in (0.8, 1.05, 3.0, 8.0, 14.5)]
-    assert _check(kernels, reads) == [ALIGNED] * 5
-
-
-def test_fifteen_events_per_base(kernels):
-    rng = np.random.default_rng(4)
-    assert _check(kernels, [dense(rng, length) for length in (6, 7, 40, 126, 301)])[2:] == [ALIGNED] * 3
-
-
-def test_shift_and_scale(kernels):
-    rng = np.random.default_rng(5)
-    scalings = [(-12.3, 1.13), (3.7, 0.937), (0.125, 1.0000001), (40.0, 0.5)]
-    reads = [simulate(rng, random_bases(rng, 200), shift=a, scale=b) for a, b in scalings]
-    assert _check(kernels, reads) == [ALIGNED] * 4
-
-
-def test_leading_and_trailing_events_are_trimmed(kernels):
-    rng = np.random.default_rng(6)
+def _trimmed(rng: np.random.Generator) -> list[Read]:
     read = simulate(rng, random_bases(rng, 150))
-    reads = [stalled(read, *ends) for ends in ((40, 40), (500, 0), (0, 500), (99, 101), (1, 1))]
-    assert _check(kernels, reads)[0] == ALIGNED
+    return [stalled(read, *ends) for ends in ((40, 40), (500, 0), (0, 500), (99, 101), (1, 1))]
 
 
-def test_ties(kernels):
-    assert ALIGNED in _check(kernels, [homopolymer(*sizes) for sizes in ((85, 130), (6, 9), (300, 200), (205, 1500))])
+def _repeats(rng: np.random.Generator) -> list[Read]:
+    """Scores that differ in the last digit alone: additions in another order, or not fused, give other paths."""
+    units = (b"A", b"C", b"AC", b"ACG", b"TTAGGG", b"GATTACAG")
+    return [repetitive(rng, unit, int(rng.integers(60, 400)) // len(unit), 1.0) for unit in units for _ in range(4)]
+
+
+_SCALINGS = [(-12.3, 1.13), (3.7, 0.937), (0.125, 1.0000001), (40.0, 0.5)]
+#: Name -> seed, reads, and the fewest of them that are aligned.
+_KINDS = {
+    "one k-mer": (2, _one_kmer, 1),
+    "sparse to dense": (
+        3, lambda rng: [simulate(rng, random_bases(rng, 125), n) for n in (0.8, 1.05, 3.0, 8.0, 14.5)], 5
+    ),
+    "fifteen events per base": (4, lambda rng: [dense(rng, length) for length in (6, 7, 40, 126, 301)], 3),
+    "shift and scale": (
+        5, lambda rng: [simulate(rng, random_bases(rng, 200), shift=a, scale=b) for a, b in _SCALINGS], 4
+    ),
+    "trimmed ends": (6, _trimmed, 1),
+    "ties": (0, lambda _: [homopolymer(*sizes) for sizes in ((85, 130), (6, 9), (300, 200), (205, 1500))], 1),
+    "few events": (
+        12, lambda rng: [too_few_events(rng, *sizes) for sizes in ((305, 3), (305, 1), (7, 1), (2000, 60))], 0
+    ),
+    "repeats": (20, _repeats, 24),
+    "detours": (21, lambda rng: [detours(rng, int(rng.integers(100, 700))) for _ in range(40)], 21),
+    "skips at the start": (
+        22,
+        lambda rng: [
+            without_first_events(rng, int(rng.integers(30, 150)), int(rng.integers(1, 8))) for _ in range(30)
+        ],
+        21,
+    ),
+    "skips after stays": (23, lambda rng: [uneven(rng, 600) for _ in range(12)], 7),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("seed", "make", "n_aligned"), _KINDS.values(), ids=_KINDS)
+def test_reads_of_every_kind(kernels, seed, make, n_aligned):
+    assert _check(kernels, make(np.random.default_rng(seed))).count(ALIGNED) >= n_aligned
 
 
 def test_ends_that_tie(kernels):
@@ -159,31 +173,6 @@ def test_ends_that_tie(kernels):
         reads = [Read(np.frombuffer(b"A", np.uint8), np.full(n_events, 100, np.float32))]
         _check(kernels, reads, model)
     assert tied > 10
-
-
-def test_repeats_with_noise(kernels):
-    """Scores that differ in the last digit alone: additions in another order, or not fused, give other paths."""
-    rng = np.random.default_rng(20)
-    units = (b"A", b"C", b"AC", b"ACG", b"TTAGGG", b"GATTACAG")
-    reads = [repetitive(rng, unit, int(rng.integers(60, 400)) // len(unit), 1.0) for unit in units for _ in range(4)]
-    assert set(_check(kernels, reads)) == {ALIGNED}
-
-
-def test_detours(kernels):
-    rng = np.random.default_rng(21)
-    verdicts = _check(kernels, [detours(rng, int(rng.integers(100, 700))) for _ in range(40)])
-    assert verdicts.count(ALIGNED) > 20
-
-
-def test_skips_after_stays(kernels):
-    rng = np.random.default_rng(23)
-    assert _check(kernels, [uneven(rng, 600) for _ in range(12)]).count(ALIGNED) > 6
-
-
-def test_skips_at_the_start(kernels):
-    rng = np.random.default_rng(22)
-    reads = [without_first_events(rng, int(rng.integers(30, 150)), int(rng.integers(1, 8))) for _ in range(30)]
-    assert _check(kernels, reads).count(ALIGNED) > 20
 
 
 def test_each_failure_beside_good_reads(kernels):
@@ -222,11 +211,6 @@ def _longest_gap(read: Read) -> int:
     events = pairs[pairs[:, 0] >= 0, 1]
     runs = np.diff(np.flatnonzero(np.concatenate([[True], np.diff(events) > 0, [True]])))
     return int(runs.max()) - 1
-
-
-def test_fewer_events_than_kmers_need(kernels):
-    rng = np.random.default_rng(12)
-    _check(kernels, [too_few_events(rng, *sizes) for sizes in ((305, 3), (305, 1), (7, 1), (2000, 60))])
 
 
 def test_events_that_are_no_numbers(kernels):

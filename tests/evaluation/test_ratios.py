@@ -7,7 +7,7 @@ import pytest
 import scipy
 
 from f5py.evaluation.mixture import error_by_ratios, fit_mixture, share_by_ratios
-from f5py.evaluation.ratios import MOST, RatioCounts, area_under_curve, probability
+from f5py.evaluation.ratios import MOST, RatioCounts, area_under_curve, probability, roc_points
 
 
 def counted(ratios: np.ndarray) -> RatioCounts:
@@ -40,6 +40,10 @@ def test_area_is_that_of_the_rank_sum():
     statistic = scipy.stats.mannwhitneyu(scores[states], scores[~states]).statistic
     assert area_under_curve(states, scores) == pytest.approx(statistic / states.sum() / (~states).sum())
     assert area_under_curve(states[:0], scores[:0]) is None
+    points = roc_points(states, scores)
+    area = np.trapezoid(points["true_positive_rate"], points["false_positive_rate"])
+    assert area == pytest.approx(area_under_curve(states, scores), abs=1e-4)
+    assert (points["true_positive_rate"][0], points["true_positive_rate"][-1]) == (0, 1)
 
 
 def test_probability_has_the_prior_where_nothing_is_known():

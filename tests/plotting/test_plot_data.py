@@ -10,13 +10,13 @@ import pytest
 from f5py.core.batch import Events, ReadBatch, Rows, RowState
 from f5py.errors import F5pyError
 from f5py.plotting import data as plot_data
-from f5py.plotting.data import PlotData, Source, read_data, reference_data
+from f5py.plotting.data import PlotData, ReadSource, read_data, reference_data
 from f5py.pore_model.model import PoreModel
 
 K = 2
-DNA = Source("made DNA", False, "contig")
-RNA = Source("made RNA", True, "contig")
-READ = Source("made DNA", False, None)
+DNA = ReadSource("made DNA", False, "contig")
+RNA = ReadSource("made RNA", True, "contig")
+READ = ReadSource("made DNA", False, None)
 MODEL = PoreModel(
     "folder/made", K, "ACGT", np.arange(16, dtype=np.float32), np.arange(16, dtype=np.float32) / np.float32(8)
 )

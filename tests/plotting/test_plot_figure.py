@@ -17,7 +17,7 @@ import pytest
 
 from f5py.errors import F5pyError, MissingDependencyError
 from f5py.plotting import FORMATS
-from f5py.plotting.data import PlotData, SiteCalls, Source
+from f5py.plotting.data import PlotData, ReadSource, SiteCalls
 from f5py.plotting.figure import write_figure
 
 from ..patience import PATIENCE
@@ -42,7 +42,7 @@ def made_data(n_kmers: int = 30, contig: str | None = "contig", rna: bool = Fals
     return PlotData(
         name="read<1>&$x$",
         strand=None if contig is None else "+",
-        source=Source("R9.4 DNA", rna, contig),
+        source=ReadSource("R9.4 DNA", rna, contig),
         model="made.6mer",
         shift=1.0,
         scale=1.0,
@@ -153,7 +153,7 @@ def test_html_has_every_event_base_and_call_and_loads_nothing():
 
 
 def test_html_names_cannot_end_the_data():
-    data = replace(made_data(), name="</script><script>alert(1)</script>", source=Source("<b>", False, "</script>"))
+    data = replace(made_data(), name="</script><script>alert(1)</script>", source=ReadSource("<b>", False, "</script>"))
     page = drawn(data, "html").decode()
     assert page.count("</script>") == 2
     assert "<b>" not in page

@@ -19,9 +19,8 @@ import pytest
 
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.plotting import FORMATS
-from f5py.plotting.genes import read_genes
-from f5py.plotting.packing import pack_rows
-from f5py.plotting.region import Marks, RegionData, region_data
+from f5py.plotting.genes import pack_rows, read_genes
+from f5py.plotting.region import CallMarks, RegionData, region_data
 from f5py.plotting.region_figure import write_region_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -291,7 +290,7 @@ def _locus(length: int, n_reads: int) -> RegionData:
         data_of(record("a")),
         start=0, end=length, names=[str(i) for i in range(n_reads)], read_start=first, read_end=last,
         reverse=first % 2 > 0, sample=np.zeros(n_reads, np.int64), haplotype=np.zeros(n_reads, np.int64),
-        row=pack_rows(first, last, length // 100), marks=Marks(read, np.concatenate(covered), ratio),
+        row=pack_rows(first, last, length // 100), marks=CallMarks(read, np.concatenate(covered), ratio),
         depth=np.ones((1, length), np.int64),
     )  # fmt: skip
 

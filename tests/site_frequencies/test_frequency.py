@@ -176,34 +176,6 @@ def test_a_wrong_header_is_refused(text: str, message: str) -> None:
         _text(text)
 
 
-@pytest.mark.parametrize("header", _HEADERS)
-def test_the_output_header_follows_the_input(header: str) -> None:
-    expected = _output_header(header.split("\t")[-2])
-    assert _text(header) == _text(header[:-1]) == expected
-    assert _text(header + _row(header=header)) == expected + "chr1\t5\t5\t1\t1\t1\t1.000\tAACGTT\n"
-
-
-def test_the_threshold_does_not_grow_with_the_group() -> None:
-    row = _row(ratio="2.50", number="4", end="20")
-    assert _rows(_HEADER + row) == ["chr1\t5\t20\t4\t4\t4\t1.000\tAACGTT"]
-    assert _rows(_HEADER + row, threshold=2.51) == []
-
-
-def test_zero_and_not_a_number_count_as_unmethylated() -> None:
-    text = _HEADER + _row(ratio="0.00") + _row(ratio="nan") + _row(ratio="-nan") + _row(ratio="0.01")
-    assert _rows(text, threshold=0.0) == ["chr1\t5\t5\t1\t4\t1\t0.250\tAACGTT"]
-    assert _rows(text) == ["chr1\t5\t5\t1\t2\t0\t0.000\tAACGTT"]
-
-
-def test_size_and_sequence_are_those_of_the_first_counted_row() -> None:
-    text = _HEADER + _row(ratio="1.00", number="7", sequence="SKIPPED") + _row(number="2", sequence="FIRST") + _row()
-    assert _rows(text) == ["chr1\t5\t5\t2\t3\t3\t1.000\tFIRST"]
-
-
-def test_a_carriage_return_stays_in_the_sequence() -> None:
-    assert _text(_HEADER + _row(sequence="ACGT\r")).endswith("\tACGT\r\n")
-
-
 def test_split_groups() -> None:
     group = _row(start="100", end="108", ratio="-3.00", number="3", sequence="TTCGCGAAAACGTT")
     assert _rows(_HEADER + group, split=True) == [

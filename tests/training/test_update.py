@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import pytest
 
-from f5py.evaluation.ratios import area_under_curve, roc_points
 from f5py.pore_model.model import PoreModel, Shifts, with_methylation
 from f5py.training.sums import plain_ranks
 from f5py.training.update import MIN_STDV, UpdateSettings, updated
@@ -91,16 +90,3 @@ def test_methylated_kmers_learn_by_place(start: PoreModel):
     assert names[int(np.flatnonzero(is_m)[0])].count("M") > 0
     np.testing.assert_allclose(made.share[is_m & (n > 0)], 0.05 / 1.05, rtol=0.01)
     assert (made.share[~is_m] == 0).all()
-
-
-def test_area_under_the_curve():
-    random = np.random.default_rng(9)
-    states, scores = random.random(400) < 0.4, random.integers(0, 30, 400).astype(float)
-    pairs = scores[states][:, None] - scores[~states]
-    expected = ((pairs > 0) + 0.5 * (pairs == 0)).mean()
-    assert area_under_curve(states, scores) == pytest.approx(expected)
-    assert area_under_curve(np.ones(3, np.bool_), np.arange(3.0)) is None
-    points = roc_points(states, scores)
-    area = np.trapezoid(points["true_positive_rate"], points["false_positive_rate"])
-    assert area == pytest.approx(expected, abs=1e-4)
-    assert (points["true_positive_rate"][0], points["true_positive_rate"][-1]) == (0, 1)
