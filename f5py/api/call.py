@@ -29,16 +29,7 @@ FUNCTIONS: dict[str, type[Options]] = {}
 
 
 class Call:
-    """A run of a command with options as Python has them.
-
-    Parameters
-    ----------
-    kind : subclass of Options
-    run : callable
-        The command; takes the options and, of some commands, a function of a table.
-    given, more : mapping of str to object
-        Options by field, and ``progress``. Without `output`, or with None, none is named.
-    """
+    """Call of a command, `run`, with options by field and ``progress``; an `output` of None counts as not given."""
 
     def __init__(self, kind: type[Options], run: Callable[..., Any], given: Mapping[str, object], **more: Any) -> None:
         self._kind, self._run = kind, run
@@ -53,20 +44,7 @@ class Call:
         return "output" in self._given
 
     def value(self, *more: Any, **changed: Any) -> Any:
-        """Run the command; return its result.
-
-        Parameters
-        ----------
-        *more : Any
-            Arguments of the command after the options.
-        **changed : Any
-            Options in place of those that are given.
-
-        Raises
-        ------
-        F5pyError
-            Of the command, or for values that are none of an option.
-        """
+        """Run the command, with `more` arguments and with options `changed`; return its result. Raises `F5pyError`."""
         from f5py.api.values import GivenFiles
         from f5py.io.files.inputs_in_use import inputs_in_use
         from f5py.messages.progress import told_to
@@ -88,13 +66,13 @@ class Call:
         return result
 
     def written(self, what: str) -> Any:
-        """Run a command whose output is no table; `what` goes to standard output only if that is asked for."""
+        """Run a command without a table; raise `UsageError` that names `what` if no output is named."""
         if not self.is_written:
             raise UsageError(f"output: name a file for {what}; '-' is standard output")
         return self.value()
 
     def unwritten(self) -> Any:
-        """Run a command that returns what it writes as text; without an output that is not written."""
+        """Run a command that returns its text or its model; without an output nothing is written."""
         return self.value() if self.is_written else self.value(output=os.devnull)
 
     def table(self, returns: str | None) -> Any:
@@ -107,10 +85,7 @@ class Call:
     def rows(self, returns: str | None) -> Any:
         """Run a command that takes a function of a table, and return its tables as one.
 
-        Parameters
-        ----------
-        returns : {None, "arrow", "pandas", "polars"}
-            By default the command's own result if an output is named, else a `pyarrow.Table`.
+        Without `returns` this is the command's own result if an output is named, else a `pyarrow.Table`.
 
         Raises
         ------
@@ -132,10 +107,7 @@ class Call:
     def parsed(self, returns: str | None, columns: Mapping[str, str]) -> Any:
         """Run a command that writes a table as text, and return it unless an output is named; see `rows`.
 
-        Parameters
-        ----------
-        columns : mapping of str to str
-            Arrow types by name; a number that is missing is ``.``.
+        `columns` has Arrow types by name; a missing number is ``.`` in the text.
         """
         from f5py.api.tables import converter, parse
 
@@ -179,7 +151,7 @@ def function(kind: type[Options], has_progress: bool = True) -> Callable[[Callab
                 raise problem.with_traceback(None) from None
 
         FUNCTIONS[implementation.__name__] = kind
-        called.__doc__ = docstring(implementation.__doc__ or "", kind, has_progress)
+        called.__doc__ = docstring(implementation.__doc__ or "", kind, own)
         called.__signature__ = signature(kind, own)  # type: ignore[attr-defined]
         return cast("Callable[P, Result]", called)
 

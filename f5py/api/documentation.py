@@ -1,10 +1,10 @@
-"""The documentation and the signature of a function that does what a command does."""
+"""Documentation and signature of the functions for commands."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Iterable
+from collections.abc import Collection
 
 from f5py.options import Kind, Option, declarations
 from f5py.options.declaration import REQUIRED
@@ -14,28 +14,31 @@ _TYPES = {
     Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int or str", Kind.NUMBER: "float",
     Kind.TEXT: "str", Kind.FILE: "path or file", Kind.PATH: "path",
 }  # fmt: skip
+_RETURNS = (
+    "Kind of the returned tables: `pyarrow.Table`, `pandas.DataFrame` or `polars.DataFrame`. "
+    "Default: Arrow, unless the table is written only."
+)
 _PROGRESS = "Called while the command works, also from other threads; `total` may be an estimate, or None."
 _RAISED = "For anything wrong with the options, the input or the output."
 
 
-def docstring(text: str, kind: type, has_progress: bool) -> str:
+def docstring(text: str, kind: type, own: Collection[str]) -> str:
     """Put the options of a class among the parameters of a function's documentation, in NumPy's style."""
     text = inspect.cleandoc(text)
     found = re.search(r"\n\n(?:Returns|Yields|Raises|Examples)\n-+\n|$", text)
     head, rest = text[: found.start()], text[found.start() :]  # type: ignore[union-attr]
-    about, _, own = head.partition("\n\nParameters\n----------\n")
     parameters = [f"{name} : {type_words(one)}\n    {_meaning(name, one)}" for name, one in shown_options(kind).items()]
-    if own:
-        parameters.append(own)
-    if has_progress:
+    if "returns" in own:
+        parameters.append(f'returns : {{None, "arrow", "pandas", "polars"}}, optional\n    {_RETURNS}')
+    if "progress" in own:
         parameters.append(f"progress : function of (unit, done, total), optional\n    {_PROGRESS}")
     if "\n\nRaises\n" not in rest:
         results, example, examples = rest.partition("\n\nExamples\n")
         rest = f"{results}\n\nRaises\n------\nF5pyError\n    {_RAISED}{example}{examples}"
-    return f"{about}\n\nParameters\n----------\n" + "\n".join(parameters) + rest
+    return f"{head}\n\nParameters\n----------\n" + "\n".join(parameters) + rest
 
 
-def signature(kind: type, own: Iterable[str]) -> inspect.Signature:
+def signature(kind: type, own: Collection[str]) -> inspect.Signature:
     """Return the signature of a function: the arguments of a command, by keyword its options, and some of its own."""
     parameters = [_parameter(name, option) for name, option in shown_options(kind).items()]
     parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in own]
@@ -78,7 +81,7 @@ def _meaning(name: str, option: Option) -> str:
 
 
 def is_result(name: str, option: Option) -> bool:
-    """Return whether an option names the file that takes what is returned without it."""
+    """Return whether an option names the file of results that are else returned."""
     return name == "output" and option.kind is Kind.FILE
 
 

@@ -1,4 +1,4 @@
-"""The functions of ``import f5py``: what the commands do, with options as keywords and tables as results."""
+"""The functions of ``import f5py``: commands with options as keywords and tables as results."""
 
 from __future__ import annotations
 
@@ -89,22 +89,11 @@ def fast5_check(*, output: k.File, **options: Unpack[k.CheckOptions]) -> tuple[i
 def fast5_check(*, returns: str | None = None, **options: Any) -> Any:
     """Read the signal of every read in an index, of any format, as ``f5py fast5-check`` does.
 
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`; without `output` that is
-        the default.
-
     Returns
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or (int, int)
         A row for every read; or, if they are written, how many reads there are, and how many of them have a usable
         signal.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output; if no signal is usable.
 
     Examples
     --------
@@ -150,16 +139,11 @@ def call_methylation(
 def call_methylation(*, returns: str | None = None, **options: Any) -> Any:
     """Call methylation in every read, as ``f5py call-methylation`` does.
 
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return the calls as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the columns of the
-        Parquet output; without `output` that is the default. See `iter_calls` for more calls than fit in memory.
-
     Returns
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
-        The calls, or, if they are written only, how many reads met which fate.
+        The calls, or, if they are written only, the read counts by outcome. See `iter_calls` for more calls than fit
+        in memory.
 
     Examples
     --------
@@ -199,11 +183,6 @@ def iter_calls(*, returns: str | None = None, **options: Any) -> Iterator[Any]:
     The command works while the caller does; memory follows the size of a batch (`batchsize`, `max_bases`). Closing the
     iterator ends the command.
 
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        What the tables are returned as; by default `pyarrow.Table`.
-
     Yields
     ------
     pyarrow.Table, pandas.DataFrame or polars.DataFrame
@@ -233,12 +212,6 @@ def frequencies(tables: k.Tables = (), *, output: k.File, **options: Unpack[k.Fr
 @function(FrequencyOptions)
 def frequencies(tables: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
     """Methylation frequency at every site, from calls, tags or bedMethyl, as ``f5py meth-freq`` does.
-
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return the frequencies as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the columns of
-        the Parquet output, and write no table; without `output` that is the default.
 
     Returns
     -------
@@ -271,12 +244,6 @@ def merge_frequencies(tables: k.Tables = (), *, output: k.File, **options: Unpac
 def merge_frequencies(tables: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
     """Add up tables of frequencies, as ``f5py freq-merge`` does.
 
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return the sums as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the columns of
-        `frequencies`, and write no table; without `output` that is the default.
-
     Returns
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or None
@@ -303,12 +270,6 @@ def extract(inputs: k.Tables = (), *, output: k.File, **options: Unpack[k.Extrac
 @function(ExtractOptions)
 def extract(inputs: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
     """List the calls of single reads, base by base, as ``f5py extract`` does.
-
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return the calls as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, and write no table;
-        without `output` that is the default.
 
     Returns
     -------
@@ -341,15 +302,10 @@ def regions(
 def regions(bed: k.File, tables: k.Tables = (), *, returns: str | None = None, **options: Any) -> Any:
     """Sum the methylation of regions in one or more samples, as ``f5py regions`` does.
 
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return a `pyarrow.Table`, which is the default, a `pandas.DataFrame` or a `polars.DataFrame`.
-
     Returns
     -------
     pyarrow.Table, pandas.DataFrame or polars.DataFrame
-        What is written, too, if `output` is given.
+        The table, which is also written if `output` is given.
 
     Examples
     --------
@@ -370,7 +326,7 @@ def summary(tables: k.Tables = (), **options: Unpack[k.SummaryOptions]) -> Summa
     Returns
     -------
     dict
-        What the JSON report has. The text is written only if `output` is given.
+        The content of the JSON report. The text is written only if `output` is given.
 
     Examples
     --------
@@ -387,17 +343,12 @@ def summary(tables: k.Tables = (), **options: Unpack[k.SummaryOptions]) -> Summa
 def validate(
     calls: k.Table | None = None, truth: k.Table | None = None, **options: Unpack[k.ValidateOptions]
 ) -> ValidationReport:
-    """Compare calls or frequencies with what is known of the sites, as ``f5py validate`` does.
+    """Compare calls or frequencies with the truth, as ``f5py validate`` does.
 
     Returns
     -------
     dict
-        What the JSON report has. The text is written only if `output` is given.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output; if nothing can be compared.
+        The content of the JSON report. The text is written only if `output` is given.
 
     Examples
     --------
@@ -449,17 +400,11 @@ def eventalign(
 def eventalign(*, returns: str | None = None, **options: Any) -> Any:
     """Align the events of every read to the reference, as ``f5py eventalign`` does.
 
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return the rows of the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the
-        columns of the Parquet output, and write no table; without `output` that is the default. See `iter_events` for
-        more rows than fit in memory.
-
     Returns
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
-        The rows, or, if they are written, how many reads met which fate.
+        The rows, or, if they are written, the read counts by outcome. See `iter_events` for more rows than fit in
+        memory.
 
     Examples
     --------
@@ -487,11 +432,6 @@ def iter_events(*, returns: str | None = None, **options: Any) -> Iterator[Any]:
 
     The command works while the caller does; memory follows the size of a batch (`batchsize`, `max_bases`). Closing the
     iterator ends the command.
-
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        What the tables are returned as; by default `pyarrow.Table`.
 
     Yields
     ------
@@ -533,16 +473,11 @@ def resquiggle(
 def resquiggle(reads: k.File, signals: k.Files, *, returns: str | None = None, **options: Any) -> Any:
     """Align every signal to the bases of its own read, as ``f5py resquiggle`` does.
 
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return the rows as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, and write none; without
-        `output` that is the default. The samples of a k-mer without events are missing.
-
     Returns
     -------
     pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
-        The rows, or, if they are written, how many reads met which fate.
+        The rows, or, if they are written, the read counts by outcome. The samples of a k-mer without events are
+        missing.
 
     Examples
     --------
@@ -568,15 +503,10 @@ def compare(a: k.Table, b: k.Table, *, returns: k.AsPolars, **options: Unpack[k.
 def compare(a: k.Table, b: k.Table, *, returns: str | None = None, **options: Any) -> Any:
     """Compare the events of two samples, as ``f5py compare`` does.
 
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return a `pyarrow.Table`, which is the default, a `pandas.DataFrame` or a `polars.DataFrame`.
-
     Returns
     -------
     pyarrow.Table, pandas.DataFrame or polars.DataFrame
-        What is written, too, if `output` is given.
+        The table, which is also written if `output` is given.
 
     Examples
     --------
@@ -614,7 +544,7 @@ def plot(read: k.File = "", **options: Any) -> Any:
 
 @function(PlanOptions, has_progress=False)
 def plan(plan: k.File, **options: Unpack[k.PlanOptions]) -> str:
-    """Tell how far a plan is, how long it will take, or how to submit it, as ``f5py plan`` does.
+    """Show the progress of a plan, the time left, or a script for its jobs, as ``f5py plan`` does.
 
     Returns
     -------
@@ -648,12 +578,12 @@ def run_part(plan: k.File, parts: k.Files = (), **options: Unpack[k.RunPartOptio
 
 @function(FinishOptions)
 def finish(plan: k.File, **options: Unpack[k.FinishOptions]) -> RunCounts:
-    """Write the outputs of a plan whose parts are done, as ``f5py finish`` does.
+    """Write the outputs of a plan after all of its parts, as ``f5py finish`` does.
 
     Returns
     -------
     RunCounts
-        How many reads met which fate.
+        The read counts by outcome.
 
     Examples
     --------
@@ -702,7 +632,7 @@ def simulate(**options: Unpack[k.SimulateOptions]) -> SimulationSummary:
     Returns
     -------
     SimulationSummary
-        What was written.
+        Counts of the written reads, samples and sites.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Results as tables instead of files: all in one, or one after the other while the command is at work."""
+"""Results as tables instead of files: all in one, or one after the other while the command runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _END = object()
 
 
 class _NotWantedError(BaseException):
-    """Nobody takes the tables any more."""
+    """The iterator was closed."""
 
 
 def parse(text: bytes, columns: Mapping[str, str]) -> Any:
@@ -34,7 +34,7 @@ def parse(text: bytes, columns: Mapping[str, str]) -> Any:
 
 
 def converter(returns: str | None) -> Callable[[Any], Any]:
-    """Choose the conversion of a `pyarrow.Table` to what is returned; what cannot work fails beforehand."""
+    """Return the conversion of a `pyarrow.Table`. Raises `F5pyError` for an unknown or missing library."""
     if returns not in (None, *RETURNS):
         raise UsageError(f"returns: {returns!r} is not one of None, {', '.join(map(repr, RETURNS))}")
     import_arrow("tables that are returned")
@@ -48,7 +48,7 @@ def converter(returns: str | None) -> Callable[[Any], Any]:
 
 
 def iterate(run: Callable[[Callable[[Any], None]], object], of_arrow: Callable[[Any], Any]) -> Iterator[Any]:
-    """Let a thread hand on tables, never more than one ahead, and yield them converted; see `Call.batches`."""
+    """Run a command in a thread, never more than one table ahead, and yield its tables converted."""
     box: queue.Queue[Any] = queue.Queue(maxsize=1)
     closed = threading.Event()
     problems: list[BaseException] = []

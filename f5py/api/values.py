@@ -30,7 +30,7 @@ _CHUNK_BYTES = 1 << 16
 
 
 class GivenFiles(ExitStack):
-    """Gives open files names by which a command can open them; closes what it has made for that, not the files."""
+    """Names of open files and tables for commands; closes its copies of them, not the files."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -71,7 +71,7 @@ class GivenFiles(ExitStack):
         return path
 
     def output_name(self, keyword: str, file: Any) -> str:
-        """Name a file whose bytes end up in `file`."""
+        """Name a pipe into `file`."""
         feed = _Feed(file)
         self._feeds.append(feed)
         self.callback(feed.close)
@@ -88,7 +88,7 @@ class GivenFiles(ExitStack):
             raise
 
     def _in_memory(self) -> BinaryIO:
-        """Open a file that keeps its number until the command ends; closing what is returned writes it to its end."""
+        """Open a file in memory, with a descriptor that lasts until the command ends."""
         descriptor = memory_descriptor("f5py input")
         self.callback(os.close, descriptor)
         return open(descriptor, "wb", closefd=False)
@@ -104,7 +104,7 @@ class GivenFiles(ExitStack):
         return text
 
     def finish(self) -> None:
-        """Wait until all bytes are in their files. Raises what writing to one of them has raised."""
+        """Wait until all bytes are in their files. Raises the error of a write."""
         for feed in self._feeds:
             feed.close()
             if feed.problem is not None:
@@ -112,7 +112,7 @@ class GivenFiles(ExitStack):
 
 
 class _Feed:
-    """Passes on to an object with a method ``write`` what is written to a pipe."""
+    """Pipe into an object with a method ``write``."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -142,7 +142,7 @@ class _Feed:
 
 
 def option_value(name: str, option: Option, value: Any, files: GivenFiles) -> Any:
-    """Convert a value from Python to what the option's command expects.
+    """Convert a value from Python to that of the command line.
 
     Raises `UsageError` if it is no value of such an option.
     """
@@ -172,7 +172,7 @@ def _is_one(option: Option, value: Any) -> bool:
 
 
 def _is_interval(value: Any) -> bool:
-    """Return whether a value is a contig, a start and an end, and not three regions."""
+    """Return whether a value is a contig, a start and an end."""
     return isinstance(value, tuple) and len(value) == 3 and not isinstance(value[1], str)
 
 
@@ -288,23 +288,8 @@ def _is_pandas(value: Any) -> bool:
 def write_tables(name: str, tables: Iterable[Any], file: BinaryIO) -> None:
     """Write tables with the same columns as one Parquet file, not compressed, as it is read at once.
 
-    Of tables of calls and of frequencies only the columns that the commands write are kept, in their order.
-
-    Parameters
-    ----------
-    name : str
-        The keyword by which they were given.
-    tables : iterable
-        Of what `is_table` takes; each is read once.
-    file : binary file
-        Stays open.
-
-    Raises
-    ------
-    MissingDependencyError
-        pyarrow is not installed.
-    UsageError
-        A table has other columns than the first one, or types that Arrow does not know.
+    Of tables of calls and of frequencies only the columns that the commands write are kept, in their order. Raises
+    `UsageError`, which names the keyword, for a table with other columns or types that Arrow does not know.
     """
     arrow, parquet = import_arrow()
     try:
@@ -346,7 +331,7 @@ def _wanted(names: list[str]) -> list[str]:
 
 
 def _layouts() -> list[list[str]]:
-    """List the columns of tables whose readers take no others, in their order; the ones with most columns first."""
+    """List the columns of tables of calls and frequencies in their order, the longest lists first."""
     # imported here, because every command imports this module, and few are given tables
     from f5py.site_frequencies.frequency import HEADERS_OF_CALLS
     from f5py.site_frequencies.site_table import HEADERS_OF_FREQUENCIES

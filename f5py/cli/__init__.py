@@ -138,7 +138,7 @@ def main(args: list[str] | None = None) -> None:
 
 
 def _status(args: list[str] | None) -> int:
-    """Run the command line, tell what went wrong, and return the exit status."""
+    """Run the command line, report an error, and return the exit status."""
     if (files := sys.modules.get("f5py.io.files.atomic_write")) is not None:
         files.forget_files_with_rows()
     try:
@@ -184,7 +184,7 @@ def _status(args: list[str] | None) -> int:
 
 
 def _where(problem: OSError) -> str:
-    """Say what the system's error is about."""
+    """Name the file of a system's error."""
     if problem.filename:
         return f"{problem.filename}: "
     try:
@@ -195,21 +195,21 @@ def _where(problem: OSError) -> str:
 
 
 def _ended_by(number: int) -> int:
-    """Tell of the signal that has ended the run, and return the exit status."""
+    """Report the signal that ended the run, and return the exit status."""
     what = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
     console.error("f5py", f"{what}; files appear only when they are complete{_rows_until_then()}")
     return 128 + number
 
 
 def _rows_until_then() -> str:
-    """Say where the rows of incomplete tables are."""
+    """Name the files with rows of incomplete tables."""
     files = sys.modules.get("f5py.io.files.atomic_write")
     kept = files.files_with_rows() if files is not None else []
     return f"; the rows until then are in {' and '.join(kept)}" if kept else ""
 
 
 def _point_at_nothing(descriptor: int) -> None:
-    """Make an output of the process one that takes and forgets everything."""
+    """Redirect an output of the process to the null device."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     if nothing != descriptor:
         os.dup2(nothing, descriptor)

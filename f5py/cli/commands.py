@@ -1,4 +1,4 @@
-"""The commands: their names, and what their help says besides options."""
+"""The commands: names, and the parts of their help besides options."""
 
 from __future__ import annotations
 

@@ -13,14 +13,10 @@ _SIZE = "--genome-length 3K -n 6 --median-length 1K --haplotypes"
 
 
 def run(chosen: CompileOptions, step: Callable[..., None]) -> None:
-    """Compile all that most runs need, for this processor and for GPUs that need not be there.
+    """Compile the kernels of most runs, for this processor and for GPUs that need not be there.
 
-    Raises
-    ------
-    GpuUnavailableError
-        Kernels are asked for, and CuPy or the compiler is missing.
-    F5pyError
-        A run on a few reads fails.
+    Raises `GpuUnavailableError` if kernels for GPUs are requested without CuPy or its compiler, `F5pyError` if a run on
+    a few reads fails.
     """
     from f5py.jit.warm_up import warm_up
     from f5py.mapping import compiled_stages
@@ -42,7 +38,7 @@ def run(chosen: CompileOptions, step: Callable[..., None]) -> None:
 
 
 def _small_runs(folder: str, signal_format: str, step: Callable[..., None]) -> None:
-    """Let commands work on a few reads, so that what reads and writes is compiled, too."""
+    """Run commands on a few reads, which compiles their readers and writers, too."""
     names = "reads.fastq", "reads.bam", "ref.fa", "ref.fidx", "calls.tsv.gz", "out"
     at = {name: os.path.join(folder, name) for name in names}
     kind, signals = (

@@ -188,7 +188,7 @@ class OptionsCommand(click.Command):
         return ctx.invoke(self.callback, **self.given(ctx))
 
     def given(self, ctx: click.Context) -> dict[str, Any]:
-        """Collect what a command line gives, by field of the options class, and where results go if it says nothing."""
+        """Collect the given options by field, the output's default, and the command line."""
         source, on_command_line = ctx.get_parameter_source, click.core.ParameterSource.COMMANDLINE
         given = {name: value for name, value in ctx.params.items() if source(name) is on_command_line}
         if "output" in self.declared and isinstance(self.declared["output"].default, str):
@@ -322,13 +322,8 @@ _TYPES = {
 def expand(words: list[str], options: Iterable[Option]) -> list[str]:
     """Write every option out: long names whole, and a value where one may be missing and is.
 
-    Raises `UsageError` if an abbreviation stands for several options, or an option with one value is given twice. What
-    the parser, which knows whole names only, does not understand is left as it is.
-
-    Parameters
-    ----------
-    words : list of str
-        What stands after the name of the command.
+    Raises `UsageError` if an abbreviation stands for several options, or an option with one value is given twice.
+    Unknown words are left to the parser.
     """
     by_name: dict[str, Option | None] = {name: None for name in COMMON}
     for option in options:
@@ -402,17 +397,7 @@ def _in_cluster(word: str, by_name: dict[str, Option | None]) -> list[tuple[str,
 
 
 def _check_once(name: str, option: Option | None, given: dict[str, str]) -> None:
-    """Raise `UsageError` if an option that takes one value has been given before.
-
-    Parameters
-    ----------
-    name : str
-        As it is written this time.
-    option : Option or None
-        None for those of every command.
-    given : dict of str to str
-        How the options before are written, by their spelling; added to.
-    """
+    """Raise `UsageError` if an option with one value is repeated; `given`, added to, has earlier names by spelling."""
     if option is None and name not in _OF_MESSAGES:
         return
     if option is not None and (option.repeated or option.refused is not None):

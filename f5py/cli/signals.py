@@ -3,7 +3,7 @@
 Not within an import: Python takes the lock of all imports in its own code there, and an exception at the wrong place
 leaves it taken. Every thread that imports something later would wait for ever. Nor while Python takes or gives back the
 lock of an event or a queue, which its own code does, too: the thread at the other end would wait for ever, and the
-end of the run with it. What waits there is ended at once.
+end of the run with it. A waiting call is ended at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wrong usage as click finds it, in one line: what, where, and what to do."""
+"""One-line messages for the usage errors of click."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VALUES = {"a valid integer": "a whole number", "a valid float": "a number"}
 
 
 def one_line(problem: click.UsageError) -> str:
-    """Say what is wrong with a command line and what to write instead."""
+    """Describe a usage error and its correction in one line."""
     context = problem.ctx
     command: Any = None if context is None else context.command
     if context is None or not hasattr(command, "declared"):
@@ -79,7 +79,7 @@ def _no_such_option(name: str, command: str, declared: dict[str, Option]) -> str
 
 
 def _given(context: click.Context, command: click.Command) -> tuple[dict[str, Any], list[str]]:
-    """Read what stands on the command line, by parameter, and words that belong to none."""
+    """Parse the given values by parameter, and the extra words."""
     try:
         given, extra, _ = command.make_parser(context).parse_args(list(context.meta.get(WORDS, ())))
     except click.UsageError:
@@ -88,7 +88,7 @@ def _given(context: click.Context, command: click.Command) -> tuple[dict[str, An
 
 
 def _several_values(words: Sequence[str], declared: dict[str, Option]) -> str:
-    """Name the option that two files of one kind follow, as of a pattern that the shell has expanded."""
+    """Name an option followed by two files of one kind, as of an expanded shell pattern."""
     for name, value, other in zip(words, words[1:], words[2:], strict=False):
         option, ending = _of_name(name, declared), PurePath(value).suffix
         if option is None or option.kind not in (Kind.FILE, Kind.PATH) or not ending or not other.endswith(ending):
@@ -100,7 +100,7 @@ def _several_values(words: Sequence[str], declared: dict[str, Option]) -> str:
 
 
 def _wanted(option: Option, declared: dict[str, Option]) -> str:
-    """Describe a missing option or argument: how it is written, what it is, and what can be given instead."""
+    """Describe a missing option or argument: spelling, meaning, and alternatives."""
     what = re.split(r" \(|; |: |\.$|\. ", option.help)[0]
     what = what[0].lower() + what[1:] if what[1].islower() or what[1] == " " else what
     others = [declared[name].names[0] for name in option.unless]
@@ -117,7 +117,7 @@ def _of_name(name: str, declared: dict[str, Option]) -> Option | None:
 
 
 def _bad_value(problem: click.BadParameter, value: Any, option: Option | None) -> str:
-    """Tell a value that cannot be read, or the next option in its place."""
+    """Describe a value that cannot be parsed, or an option in its place."""
     name = option.names[-1] if option is not None and option.names else str(problem.param and problem.param.name)
     shown = value if isinstance(value, str) else value[-1] if value else ""
     if option is not None and re.match(r"-+[A-Za-z]", shown):
@@ -129,7 +129,7 @@ def _bad_value(problem: click.BadParameter, value: Any, option: Option | None) -
 
 
 def _more(context: click.Context) -> str:
-    """Say how the arguments stand; of a command without any, where its options are shown."""
+    """Return the usage line; of a command without arguments, a pointer to its help."""
     pieces = context.command.collect_usage_pieces(context)
     if len(pieces) == 1:
         return f"f5py {context.command.name} --help shows all options"

@@ -1,4 +1,4 @@
-"""Methylation calling from files to tables: what ``f5py call-methylation`` does."""
+"""Methylation calling: ``f5py call-methylation``."""
 
 from __future__ import annotations
 
@@ -32,14 +32,10 @@ from f5py.site_frequencies.site_counts import SiteCounts
 
 @obeys_strict
 def run(options: CallOptions, on_table: TableCallback | None = None) -> RunCounts:
-    """Call methylation as `options` say; return how many reads met which fate.
+    """Call methylation; return the read counts by outcome.
 
-    Raises `F5pyError` for anything wrong with the input or output. What was written until then is valid and in order.
-
-    Parameters
-    ----------
-    on_table : function of a pyarrow.Table, optional
-        Gets the calls, batch by batch; takes the place of standard output.
+    Raises `F5pyError`; earlier output is valid and in order. `on_table` gets the calls, batch by batch,
+    instead of standard output.
     """
     if options.watch is not None:
         if on_table is not None and not options.bam:
@@ -79,7 +75,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, MethylationStage]):
         return [calls, *(["calls table"] if options.output_format in ("tsv", "csv") else [])]
 
     def loading(self, options: CallOptions) -> dict[str, Any]:
-        """Return how reads are loaded; modBAM needs all records, also those that are passed over."""
+        """Return settings of the loader; modBAM needs all records, skipped ones, too."""
         keeps = options.modbam is not None
         return {
             "keep_records": keeps,
@@ -128,7 +124,7 @@ CALL_METHYLATION = CallMethylation()
 
 
 def with_formats(options: CallOptions, to_callback: bool = False) -> CallOptions:
-    """Resolve the formats that names of outputs stand for; `to_callback`: the calls go to a function.
+    """Resolve output formats from names; with `to_callback` the calls go to a function.
 
     ``-o x.bam`` and nanopolish's ``--modbam-output-name`` are ``--modbam``, ``-o x.bed`` is ``--bedmethyl``, each
     without a table.
@@ -151,7 +147,7 @@ def with_formats(options: CallOptions, to_callback: bool = False) -> CallOptions
 
 
 def check_options(options: CallOptions, to_callback: bool = False) -> None:
-    """Raise for options that do not go together; `to_callback` says that the calls go to a function."""
+    """Raise `UsageError` for contradicting options; with `to_callback` the calls go to a function."""
     motifs = motifs_of(options)
     if options.modbam == "-" and options.output == "-" and options.output_format != "none":
         raise UsageError("--modbam -: standard output is for the table; name a file for that with -o")

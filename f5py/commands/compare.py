@@ -1,4 +1,4 @@
-"""Events of two samples, compared by position or k-mer: what ``f5py compare`` does."""
+"""Comparison of the events of two samples by position or k-mer: ``f5py compare``."""
 
 from __future__ import annotations
 
@@ -32,10 +32,7 @@ _OF_EVENTALIGN = ("genome", "pore", "kmer_model", "rna", "window", *declarations
 
 @obeys_strict
 def run(options: CompareOptions) -> Any:
-    """Compare as `options` say; return the `pyarrow.Table`.
-
-    Raises `F5pyError` for anything wrong with the options, input or output. No output file is made then.
-    """
+    """Compare two samples; return the `pyarrow.Table`. Raises `F5pyError`, leaving no file."""
     arrow, _ = import_arrow("tables of events")
     _check(options)
     contigs: dict[str, int] = {}
@@ -69,7 +66,7 @@ def run(options: CompareOptions) -> Any:
 
 
 def _check(options: CompareOptions) -> None:
-    """Refuse what does not go together."""
+    """Raise `UsageError` for contradicting options."""
     of_reads = [is_alignments(path) for path in (options.a, options.b)]
     declared = declarations(CompareOptions)
     given = [name for name in (*_OF_READS, *_OF_EVENTALIGN) if getattr(options, name) != declared[name].default]
@@ -112,7 +109,7 @@ def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> Read
 
 
 def _finished(collector: LevelCollector, path: str) -> ReadLevels:
-    """Collect the levels of a sample; say what is left out."""
+    """Collect the levels of a sample; warn of unusable rows."""
     levels = collector.finish()
     if collector.n_unusable:
         input_warning(

@@ -60,7 +60,7 @@ class Inputs(NamedTuple):
         return cls(kinds.pop(), list(paths), beginning)
 
     def beginning_of(self, path: str) -> bytes:
-        """Return what has been read of an input."""
+        """Return the bytes already read of an input."""
         return self.beginning if path == "-" else b""
 
 
@@ -83,7 +83,7 @@ def _kind_of_content(source: BinaryIO) -> str:
 
 
 def check_source(kind: str, options: FrequencyOptions) -> None:
-    """Raise `UsageError` for options that inputs of this kind have no use for."""
+    """Raise `UsageError` for options that have no effect on inputs of this kind."""
     defaults = {one.name: one.default for one in fields(options)}
     for field, (name, kinds) in _USES.items():
         if kind not in kinds and getattr(options, field) != defaults[field]:
@@ -93,7 +93,7 @@ def check_source(kind: str, options: FrequencyOptions) -> None:
 
 @contextmanager
 def opened_tables(inputs: Inputs, options: FrequencyOptions) -> Iterator[tuple[BinaryIO, Callable[[int], str], bool]]:
-    """Open tables as one; yield it, what says where a line is, and whether it is bedMethyl, which a pipe may have."""
+    """Open tables as one; yield it, the locator of a line, and whether it is bedMethyl, as a pipe may be."""
     paths = inputs.paths
     with (
         progress("bytes", size_of(paths)) as bar,
@@ -142,7 +142,7 @@ def counts_of_bedmethyl(
 def _of_strands(
     counts: SiteCounts, contigs: dict[str, int], are_combined: bool, options: FrequencyOptions
 ) -> tuple[SiteCounts, list[bytes]]:
-    """Pass counts on, but refuse to separate strands that the rows have combined."""
+    """Return the counts. Raises `UsageError` if combined strands must be separated."""
     has_strands = options.bedmethyl or options.output_format in FOR_R
     if are_combined and (options.stranded or (has_strands and not options.combine_strands)):
         advice = "leave out --stranded" if options.stranded else "add --combine-strands"
@@ -165,7 +165,7 @@ def _of_alignments(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> t
 
 
 def warn_of_tags(command: str, shown: str, tags: TagCounts, wanted: str = "modified bases", advice: str = "") -> None:
-    """Warn of records that were left out, and raise `InputFileError` if none has calls of what was wanted."""
+    """Warn of skipped records. Raises `InputFileError` if none has the `wanted` calls."""
     if tags.records and tags.without == tags.records:
         raise InputFileError(
             f"{shown}: none of {tags.records:,} alignments has calls {wanted} in MM and ML tags; call modified bases "
@@ -182,7 +182,7 @@ def warn_of_tags(command: str, shown: str, tags: TagCounts, wanted: str = "modif
 
 
 def tell_of_tags(command: str, shown: str, tags: TagCounts, wanted: SiteSelection) -> None:
-    """Say what was left out, and raise if the alignments have no such tags at all."""
+    """Report skipped calls. Raises `InputFileError` if no alignment has such tags."""
     motif, code = wanted.motif, wanted.codes[0]
     advice = ", or name the modification with --mod-code"
     warn_of_tags(command, shown, tags, f"{motif.canonical}+{code}", advice)

@@ -1,4 +1,4 @@
-"""Event alignment to the reference from files to tables: what ``f5py eventalign`` does."""
+"""Event alignment to the reference: ``f5py eventalign``."""
 
 from __future__ import annotations
 
@@ -47,14 +47,10 @@ _MODES = {"paf": "--paf", "sam": "--sam", "m6anet": "--m6anet", "m6anet_json": "
 
 @obeys_strict
 def run(options: EventalignOptions, on_table: TableCallback | None = None) -> RunCounts:
-    """Align events as `options` say; return how many reads met which fate.
+    """Align events; return the read counts by outcome.
 
-    Raises `F5pyError` for anything wrong with the input or output. What was written until then is valid and in order.
-
-    Parameters
-    ----------
-    on_table : function of a pyarrow.Table, optional
-        Gets the rows of the table, in pieces of at most a million and a read; takes the place of the output.
+    Raises `F5pyError`; earlier output is valid and in order. `on_table` gets the rows instead of the
+    output, in pieces of at most a million and a read.
     """
     return run_of_alignments(EVENTALIGN, options, on_table)
 
@@ -79,7 +75,7 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, EventalignStage]):
         return ["event rows", *(["event table"] if options.output_format == "tsv" else [])]
 
     def loading(self, options: EventalignOptions) -> dict[str, Any]:
-        """Return how reads are loaded; they may be spliced, and SAM needs their records."""
+        """Return settings of the loader: reads may be spliced, and SAM needs their records."""
         return {"spliced": True, "keep_records": options.sam}
 
     def stage(self, options: EventalignOptions, loader: Loader, chemistry: Chemistry) -> EventalignStage:
@@ -156,7 +152,7 @@ EVENTALIGN = Eventalign()
 
 
 def with_format(options: EventalignOptions) -> EventalignOptions:
-    """Resolve the format that the name of the output stands for, unless the options say it."""
+    """Resolve the output format from the name, unless it is given."""
     if options.output_format is not None:
         return options
     said = next((name for name in _MODES if getattr(options, name)), None)
@@ -175,7 +171,7 @@ def with_format(options: EventalignOptions) -> EventalignOptions:
 
 
 def check_options(options: EventalignOptions, to_callback: bool = False) -> None:
-    """Raise for options that do not go together; `to_callback` says that the rows go to a function."""
+    """Raise `UsageError` for contradicting options; with `to_callback` the rows go to a function."""
     check_outputs(options)
     if to_callback:
         others = [option for name, option in _MODES.items() if getattr(options, name)]
@@ -202,7 +198,7 @@ def cut_names(contigs: list[str]) -> list[str]:
 
 
 def _lines(options: EventalignOptions, batch: ReadBatch) -> NDArray[np.int64]:
-    """Estimate each read's lines of text, in lines of a usual length, int64; those of PAF and SAM are shorter."""
+    """Estimate each read's lines of text, of usual length, int64; those of PAF and SAM are shorter."""
     lines = np.maximum(batch.rows.n, 1)
     if options.samples and not any(getattr(options, mode) for mode in _MODES):
         lines = lines + batch.n_samples // _SAMPLES_PER_LINE

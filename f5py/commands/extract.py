@@ -1,4 +1,4 @@
-"""Calls of single reads as one table: what ``f5py extract`` does."""
+"""Calls of single reads as one table: ``f5py extract``."""
 
 from __future__ import annotations
 
@@ -57,14 +57,9 @@ _Portion = tuple[ReadColumns, CallColumns]
 
 @obeys_strict
 def run(options: ExtractOptions, take: Callable[[Any], None] | None = None) -> None:
-    """Write a row for each call of modified bases.
+    """Write a row for each call of modified bases. Raises `F5pyError`, leaving no file.
 
-    Raises `F5pyError` for anything wrong with the options, input or output. No output file is made then.
-
-    Parameters
-    ----------
-    take : function of a pyarrow.Table, optional
-        Gets the rows, in pieces; takes the place of the output.
+    `take`, a function of a `pyarrow.Table`, gets the rows in pieces instead of the output.
     """
     kind = kind_among(options.output, "a table of calls is written", ("tsv", "csv", "parquet"))
     if take is not None and options.output != "-":

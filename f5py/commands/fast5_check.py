@@ -22,14 +22,9 @@ _HEADER = b"read_name\tsignal_file\tsamples\tproblem\n"
 
 
 def run(options: CheckOptions) -> tuple[int, int]:
-    """Read the signal of every read of an index; return how many reads there are and how many signals are usable.
+    """Read the signal of every read of an index; return the numbers of reads and of usable signals.
 
-    Raises
-    ------
-    SignalError
-        Not a single read has a usable signal. The table has been written all the same.
-    F5pyError
-        For anything else wrong with the input or output.
+    Raises `SignalError` if no signal is usable, after the table was written.
     """
     check_outputs(options)
     n_usable = 0

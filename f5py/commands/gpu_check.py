@@ -1,4 +1,4 @@
-"""Check of GPUs: whether they can be used, and compute what the CPU does: ``f5py gpu-check``."""
+"""Check of GPUs: ``f5py gpu-check``."""
 
 from __future__ import annotations
 
@@ -21,14 +21,10 @@ _GIB = 2**30
 
 
 def run(options: GpuCheckOptions) -> None:
-    """Print what the GPUs are, and what comes of a trial of every kernel on each.
+    """Print the GPUs, and the result of a trial of every kernel on each.
 
-    Raises
-    ------
-    GpuUnavailableError
-        There is no GPU, or nothing to use one with.
-    F5pyError
-        One of the GPUs cannot be used, or computes other numbers than the CPU. All of them have been tried.
+    Raises `GpuUnavailableError` without a GPU or CuPy, `F5pyError` if one fails or differs from the CPU, after all were
+    tried.
     """
     n_devices = count_devices()
     for name, version in versions().items():
@@ -52,7 +48,7 @@ def _say(text: str) -> None:
 
 
 def _check(number: int, pool: WorkerPool) -> list[str]:
-    """Describe a device and try it; return what is wrong."""
+    """Describe a device and try it; return its problems."""
     try:
         device = open_device(number)
     except GpuUnavailableError as problem:
@@ -79,7 +75,7 @@ def _check(number: int, pool: WorkerPool) -> list[str]:
 
 
 def _signals(device: GpuDevice, pool: WorkerPool, results: str, finish: Callable[..., float]) -> None:
-    """Make a backend, which computes a batch for a trial when it is made."""
+    """Make a backend, which checks itself by a small batch."""
     from f5py.compute.chemistry import R9_DNA
     from f5py.compute.cpu import SignalStages, StageTimes
     from f5py.compute.gpu.backend import GpuBackend, GpuLimits
@@ -120,7 +116,7 @@ def _rows(device: GpuDevice, pool: WorkerPool) -> None:
     _signals(device, pool, "rows", lambda batch, share: align_events(batch, model, pool, None, share))
 
 
-#: What is tried, and how: each raises if the device does not compute what the CPU does.
+#: Trials by name: each raises if the device differs from the CPU.
 _CHECKS: dict[str, Callable[[GpuDevice, WorkerPool], None]] = {
     "events, alignment and calls": _calls,
     "events, alignment and calls of single sites": _site_calls,

@@ -1,4 +1,4 @@
-"""Make the index of basecalled reads: their sequences for random access, and where each one's signal is.
+"""Index of basecalled reads, for their sequences and signal files: ``f5py index``.
 
 The files are those of f5c and nanopolish: ``<reads>.index`` (the sequences as FASTA in BGZF), ``.index.fai``
 and ``.index.gzi`` (as htslib's faidx makes them) and ``.index.readdb`` (read name, tab, signal file).
@@ -38,10 +38,7 @@ ScanFiles = Callable[[Sequence[str], Callable[[int], object]], list[Found]]
 
 
 class IndexSummary(NamedTuple):
-    """Numbers of reads that an index knows, basecalled or found in signal files, and of those with a signal file.
-
-    The latter is None for SLOW5, whose own index tells.
-    """
+    """Numbers of known reads, basecalled or from signal files, and of those with a signal file; None for SLOW5."""
 
     reads: int
     with_signal: int | None
@@ -49,10 +46,7 @@ class IndexSummary(NamedTuple):
 
 @obeys_strict
 def run(options: IndexOptions) -> IndexSummary:
-    """Make the index as `options` say, and tell how many reads have a signal.
-
-    Raises `F5pyError` for anything wrong with the input or output.
-    """
+    """Make the index; return its numbers of reads. Raises `F5pyError`."""
     sources = files_of_reads(options.reads)
     prefix = _prefix(options)
     if not options.slow5:
@@ -94,36 +88,22 @@ def index_fast5(
     sources: Sequence[str] = (),
     scan: ScanFiles = lambda paths, advance: scan_fast5(paths, 1, advance),
 ) -> tuple[int, int]:
-    """Index basecalled reads and the fast5 or POD5 files of their signals.
+    """Index basecalled reads and the fast5 or POD5 files of their signals; return the numbers of `IndexSummary`.
+
+    All reads of signal files are listed: reads that the basecaller has split name, in their alignment records, a parent
+    that is not among the basecalled reads. Raises `F5pyError`, also if no read has a signal file, and writes nothing
+    then.
 
     Parameters
     ----------
     reads_path : str
-        FASTA or FASTQ, plain or gzip. The index is written beside it.
+        Prefix of the index, and the file of reads unless there are `sources`.
     directories : sequence of str
         Folders to search for fast5 files. Where several files name a read the last one wins.
     verbose : int
-        0: only results and warnings; 1: what is being done; 2: every file that was skipped.
+        0: only results and warnings; 1: also folders; 2: also skipped files.
     pod5 : sequence of str
-        POD5 files, and folders to search for such. Where several files have a read the first one wins, also over fast5.
-        Like those of fast5 files, all their reads are listed: reads that the basecaller has split name, in their
-        alignment records, a parent that is not among the basecalled reads.
-    sources : sequence of str
-        The files of reads, if they are others than `reads_path`.
-
-    Returns
-    -------
-    reads, with_path : int
-        Reads known, basecalled or found in signal files, and how many of them have a signal file.
-
-    Raises
-    ------
-    InputFileError
-        If an input file is missing or damaged.
-    MissingDependencyError
-        If a POD5 file is given and the package pod5 is not installed.
-    F5pyError
-        If not a single read has a signal file. No file of the index is written then.
+        POD5 files and folders. Where several files have a read the first one wins, also over fast5.
     """
     listed = reads_by_file(summaries)
     in_pod5 = _list_pod5(pod5, verbose)
@@ -153,34 +133,10 @@ def index_fast5(
 def index_slow5(
     reads_path: str, slow5: Sequence[str], threads: int = 4, index_signals: bool = True, sources: Sequence[str] = ()
 ) -> tuple[int, int | None]:
-    """Index basecalled reads, whose signals are all in some SLOW5 files.
+    """Index basecalled reads with all signals in SLOW5 files or folders; return the numbers of `IndexSummary`.
 
-    The ``.readdb`` then has a line for each file that names it for all reads, as nanopolish writes it.
-
-    Parameters
-    ----------
-    slow5 : sequence of str
-        Files, and folders of such.
-    index_signals : bool
-        Make the indices of the SLOW5 files too, unless they are there.
-    reads_path, threads, sources
-        As for `index_fast5`.
-
-    Returns
-    -------
-    reads : int
-        Reads known.
-    with_signal : int or None
-        How many of them are in the SLOW5 files; None without their indices.
-
-    Raises
-    ------
-    InputFileError
-        If an input file is missing or damaged.
-    MissingDependencyError
-        If the file is compressed with zstd, and there is no library for that.
-    F5pyError
-        If not a single read is in a SLOW5 file. No file of the index is written then.
+    The ``.readdb`` then has a line for each file that names it for all reads, as nanopolish writes it. Missing indices
+    of the SLOW5 files are made with `index_signals`. Raises `F5pyError` as `index_fast5` does.
     """
     from f5py.io.signals.search import check_kind, slow5_files
     from f5py.io.signals.slow5.reader import Slow5Source, read_groups
@@ -210,7 +166,7 @@ def index_slow5(
 
 
 def report_counts(reads: int, with_path: int | None, kind: str = "fast5") -> None:
-    """Print the last lines of indexing: how many reads there are and, if known, have a signal file of that kind."""
+    """Print the number of reads and, if known, of those with a signal file of that kind."""
     if with_path is None:
         console.note("readdb", f"num reads: {reads}")
         return
@@ -233,7 +189,7 @@ def _where_signals_may_be(directories: Sequence[str]) -> str:
 
 
 def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:
-    """Return which of the POD5 files, or of those below the folders, each read is in."""
+    """Map reads to their POD5 files, of these files and folders."""
     if not given:
         return {}
     from f5py.io.signals.pod5.reader import Pod5Index, pod5_files
@@ -249,10 +205,7 @@ def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:
 
 
 def files_of_reads(given: Sequence[str]) -> list[str]:
-    """List the files that are given, and those of reads in folders that are given, by name.
-
-    Raises `InputFileError` if a folder has no files of reads.
-    """
+    """List files, and those of reads in folders by name. Raises `InputFileError` for a folder without any."""
     files: list[str] = []
     for path in given:
         if not os.path.isdir(path):

@@ -1,4 +1,4 @@
-"""Outputs of several runs, or of several windows, as one file: what ``f5py merge`` does."""
+"""Outputs of several runs or windows as one file: ``f5py merge``."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHO = "merge"
 
 
 def run(options: JoinOptions) -> None:
-    """Write the files together. Raises `F5pyError` for anything wrong with the options, the inputs or the output."""
+    """Merge the files into one. Raises `F5pyError`."""
     if not options.inputs:
         raise UsageError("no files are given; name the outputs to merge")
     check_read_once(options.inputs)

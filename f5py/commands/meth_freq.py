@@ -1,4 +1,4 @@
-"""Tables of methylation frequencies from files to files: what ``f5py meth-freq`` and ``f5py freq-merge`` do."""
+"""Tables of methylation frequencies: ``f5py meth-freq`` and ``f5py freq-merge``."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ _BEGINNING = 1 << 12
 
 
 def chosen_motif(options: FrequencyOptions | EvaluationOptions | ExtractOptions) -> Motif:
-    """Return the motif of that name, or the user's own."""
+    """Return the motif of the options."""
     return motif_named(options.methylation or METHYLATION) if options.motif is None else parse_motif(options.motif)
 
 
 def with_format(options: FrequencyOptions) -> FrequencyOptions:
-    """Resolve the format that the name of the output stands for, unless the options say it."""
+    """Resolve the output format from the name, unless it is given."""
     if options.output_format in FOR_R:
         kind_among(options.output, "a table for R is written", ("tsv",))
         return replace(options, split_groups=False)
@@ -59,7 +59,7 @@ def with_format(options: FrequencyOptions) -> FrequencyOptions:
 
 
 def check_options(options: FrequencyOptions, to_callback: bool = False) -> None:
-    """Raise `UsageError` for options that do not go together; `to_callback` says that the rows go to a function."""
+    """Raise `UsageError` for contradicting options; with `to_callback` the rows go to a function."""
     if to_callback and (options.output != "-" or options.bedmethyl or options.output_format != "tsv"):
         raise UsageError(
             "-o, --bedmethyl and --output-format say how a file is written, and the rows are returned; name the file "
@@ -80,14 +80,9 @@ def check_options(options: FrequencyOptions, to_callback: bool = False) -> None:
 
 @obeys_strict
 def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] | None = None) -> None:
-    """Count the calls of all tables and write what comes out.
+    """Count the calls of all tables and write the frequencies. Raises `F5pyError`, leaving no file.
 
-    Raises `F5pyError` for anything wrong with the input or output. No output file is made then.
-
-    Parameters
-    ----------
-    take : function of a pyarrow.Table, optional
-        Gets the rows, in pieces; takes the place of the output.
+    `take`, a function of a `pyarrow.Table`, gets the rows in pieces instead of the output.
     """
     options = with_format(options)
     check_options(options, take is not None)
@@ -173,10 +168,7 @@ def _write_bedmethyl(inputs: Inputs, motif: Motif, options: FrequencyOptions) ->
 
 
 def _chromosome_lengths(path: str) -> dict[bytes, int]:
-    """Read a table whose first two columns are names and lengths, such as ``.fai`` or ``chrom.sizes``.
-
-    Raises `InputFileError` if the file cannot be read, or a line has no name and length.
-    """
+    """Read names and lengths from the first two columns of a table, such as ``.fai``. Raises `InputFileError`."""
     lengths: dict[bytes, int] = {}
     with open_bytes(path) as file:
         for number, line in enumerate(file, 1):
@@ -191,10 +183,7 @@ def _chromosome_lengths(path: str) -> dict[bytes, int]:
 
 @obeys_strict
 def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | None = None) -> None:
-    """Add up tables of frequencies; see `FrequencyMerger`. What they disagree on becomes a warning.
-
-    `take` and the errors are those of `write_frequency_file`.
-    """
+    """Add up tables of frequencies, with warnings of contradictions; `take` is as for `write_frequency_file`."""
     paths, output = list(options.tables), options.output
     if not paths:
         raise UsageError("no files are given; name the tables of frequencies to add up")

@@ -1,4 +1,4 @@
-"""Working on parts of a plan, and their end: what ``f5py run-part`` and ``f5py finish`` do."""
+"""Parts of a plan, and their end: ``f5py run-part`` and ``f5py finish``."""
 
 from __future__ import annotations
 
@@ -18,19 +18,13 @@ _RECIPES: dict[str, MappedReadsRecipe] = {recipe.command: recipe for recipe in (
 
 
 def run_part(options: RunPartOptions) -> None:
-    """Work on some parts of a plan: those that are named, or all that are not done.
-
-    Raises `F5pyError` for anything wrong with the options, the input or the output. Parts that are done stay so.
-    """
+    """Complete the named parts of a plan, or all unfinished ones. Raises `F5pyError`; finished parts stay."""
     plan = _plan(options.plan)
     in_parts.run_part(options, _RECIPES[plan.command], plan)
 
 
 def finish(options: FinishOptions) -> RunCounts:
-    """Write the outputs of a plan whose parts are all done.
-
-    Raises `F5pyError` if a part is not done or damaged, an input has changed, or an output cannot be written.
-    """
+    """Write the outputs of a finished plan; return the read counts by outcome. Raises `F5pyError`."""
     plan = _plan(options.plan)
     recipe = _RECIPES[plan.command]
     with working_folder(plan.working_folder):

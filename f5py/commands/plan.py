@@ -23,10 +23,7 @@ _SHOWN = 8
 
 
 def run(options: PlanOptions) -> str:
-    """Write what is asked for; return it, too.
-
-    Raises `F5pyError` if the plan or a part of it cannot be read, or the output cannot be written.
-    """
+    """Write state, estimate or Slurm script; return the text. Raises `F5pyError`."""
     plan = Plan.load(options.plan)
     plan.check_divided()
     if options.print_slurm:

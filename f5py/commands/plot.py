@@ -1,4 +1,4 @@
-"""From files to the figure of one read: what ``f5py plot`` does."""
+"""Figure of one read: ``f5py plot``."""
 
 from __future__ import annotations
 
@@ -67,10 +67,7 @@ _FAILURES = {
 
 
 def run(options: PlotOptions) -> None:
-    """Compute a read, or each read of a list, and draw it; the ending of the output's name says the format.
-
-    Raises `F5pyError` for anything wrong with the input or output. No file is made of what cannot be drawn.
-    """
+    """Draw a read, or each read of a list, in the format of the output's name. Raises `F5pyError`, leaving no file."""
     names = _names(options)
     if len(names) > 1 and "{}" not in options.output:
         raise UsageError(f"-o {options.output}: is one name for {len(names)} reads; write {{}} for that of each")
@@ -132,10 +129,7 @@ def picture(options: PlotOptions) -> Picture:
 
 
 def compute(options: PlotOptions) -> PlotData:
-    """Load and align one read, and return what its plot shows.
-
-    Raises `F5pyError` if the read is missing, has no usable signal or did not align, or the region has nothing of it.
-    """
+    """Load and align one read; return the data of its plot. Raises `F5pyError`."""
     with ExitStack() as files:
         if options.bam is None:
             return _aligned_to_itself(options, files)
@@ -143,7 +137,7 @@ def compute(options: PlotOptions) -> PlotData:
 
 
 def _default_region(options: PlotOptions) -> tuple[int, int] | None:
-    """Choose what is drawn without a region: in the viewer, which zooms, the whole read; in figures None."""
+    """Return the default region: the whole read in the viewer, which zooms; None in figures."""
     return (0, sys.maxsize) if options.output.lower().endswith(".html") else None
 
 
@@ -292,7 +286,7 @@ class _Seen:
 
 
 class OneAlignment(AlignmentFile):
-    """An alignment file of which only one record of one read is visited.
+    """Alignment file, limited to one record of one read.
 
     That is the read's first primary record that overlaps the region, else its first supplementary one that does, or
     the one of a given number.
@@ -336,15 +330,7 @@ class OneAlignment(AlignmentFile):
         self.limits = start, end
 
     def find(self) -> pysam.AlignedSegment:
-        """Look for the record.
-
-        Raises
-        ------
-        F5pyError
-            There is none, or none in the region.
-        InputFileError
-            The file is damaged.
-        """
+        """Find the record. Raises `F5pyError` if there is none, or none in the region."""
         seen = _Seen()
         # Numbers count all records, those outside of the region too.
         is_indexed = self.has_index and self._number is None
@@ -374,7 +360,7 @@ class OneAlignment(AlignmentFile):
         raise InputFileError(f"{self.name}: has no read {self._read}; leave -b and -g out to draw it without alignment")
 
     def _search(self, file: AlignmentFile, windows: Windows | None, seen: _Seen) -> pysam.AlignedSegment | None:
-        """Find the record to be drawn; add what else there is of the read until then to `seen`."""
+        """Find the record to be drawn; add other records of the read until then to `seen`."""
         supplementary = None
         n_alignments = 0
         for read_index, record in AlignmentFile.records(file, windows, left_out=True):

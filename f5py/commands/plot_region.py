@@ -1,4 +1,4 @@
-"""From alignments with modification tags to the figure of a locus: what ``f5py plot-region`` does."""
+"""Figure of a locus from alignments with modification tags: ``f5py plot-region``."""
 
 from __future__ import annotations
 
@@ -49,10 +49,7 @@ _OF_SIGNALS = ("reads", *SIGNALS, "pore", "rna", "kmer_model")
 
 
 def run(options: PlotRegionOptions) -> None:
-    """Draw the reads over a locus; the ending of the output's name says the format.
-
-    Raises `F5pyError` for anything wrong with the input or output. No file is made then.
-    """
+    """Draw the reads over a locus in the format of the output's name. Raises `F5pyError`, leaving no file."""
     kind = format_of(options.output)
     if kind != "html":
         check_matplotlib("plot-region")

@@ -1,4 +1,4 @@
-"""Methylation of regions by sample: what ``f5py regions`` does."""
+"""Methylation of regions by sample: ``f5py regions``."""
 
 from __future__ import annotations
 
@@ -30,10 +30,7 @@ _MOST_POSITION = 2**31 - 1
 
 @obeys_strict
 def run(options: RegionsOptions) -> Any:
-    """Write a row for each region and sample, and return the rows as a `pyarrow.Table`.
-
-    Raises `F5pyError` for anything wrong with the options, input or output. No output file is made then.
-    """
+    """Write a row for each region and sample; return them as a `pyarrow.Table`. Raises `F5pyError`, leaving no file."""
     arrow, _ = import_arrow("regions")
     paths = list(options.tables)
     if not paths:

@@ -1,4 +1,4 @@
-"""Alignment of signals to the reads' own bases, from files to tables: what ``f5py resquiggle`` does."""
+"""Alignment of signals to the reads' own bases: ``f5py resquiggle``."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ READS_PER_PART = 4096
 
 @obeys_strict
 def run(options: ResquiggleOptions) -> RunCounts:
-    """Align signals to reads as `options` say; return how many reads met which fate.
+    """Align signals to reads; return the read counts by outcome.
 
-    Raises `F5pyError` for anything wrong with the input or output. What was written until then is valid and in order.
+    Raises `F5pyError`; earlier output is valid and in order.
     """
     options = RESQUIGGLE.resolved(options)
     if not options.resume:
@@ -132,7 +132,7 @@ RESQUIGGLE = Resquiggle()
 
 
 def _lines(batch: ReadBatch) -> NDArray[np.int64]:
-    """Estimate each read's lines of text, in lines of a usual length, int64."""
+    """Estimate each read's lines of text, of usual length, int64."""
     lines: NDArray[np.int64] = np.where(batch.status == ReadStatus.OK, batch.read_length, 1)
     return lines
 
@@ -150,9 +150,9 @@ def _folder(options: ResquiggleOptions) -> str:
 
 
 def _plan(options: ResquiggleOptions) -> Plan:
-    """Open the plan beside the output, or make it if it is not there.
+    """Open the plan beside the output, or make it.
 
-    Raises `F5pyError` if it is of something else, or of other options or inputs.
+    Raises `F5pyError` if it has other options or inputs.
     """
     folder = _folder(options)
     if not Plan.is_there(folder):

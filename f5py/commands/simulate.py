@@ -1,4 +1,4 @@
-"""Simulate a data set: molecules, signals, basecalls, alignments and the truth about their methylation."""
+"""Simulated molecules, signals, basecalls, alignments and their methylation: ``f5py simulate``."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _GENOME_STREAM, _SITE_STREAM, _PLAN_STREAM, _CHANNEL_STREAM, _READ_STREAM, _SHIF
 
 @dataclass(frozen=True)
 class SimulationSummary:
-    """Totals of what was written: reads, bases of their molecules, signal samples, and sites that reads cover."""
+    """Totals of a simulation: reads, bases of their molecules, signal samples, sites, and covered sites."""
 
     n_reads: int
     n_bases: int
@@ -54,10 +54,7 @@ class SimulationSummary:
 
 
 def run(options: SimulateOptions) -> SimulationSummary:
-    """Simulate as `options` say, and tell what was written.
-
-    Raises `F5pyError` for options that do not go together, and anything wrong with the input or output.
-    """
+    """Simulate a data set; return its totals. Raises `F5pyError`."""
     given = {name: getattr(options, name) for name in _SETTINGS}
     values: dict[str, Any] = {**CHEMISTRIES[options.pore].statistics, **(REALISTIC if options.realistic else {})}
     values |= {name: value for name, value in given.items() if value is not None}
@@ -97,22 +94,7 @@ def simulate(
         Gets ``ref.fa``, ``reads.fastq`` (or ``.fasta``), ``reads.bam`` (each with its index), ``fast5/``, ``pod5/`` or
         ``reads.blow5``, ``truth.tsv`` and ``truth_reads.tsv``, all at once when the last is complete.
     reference : path, optional
-        FASTA file; without it a random genome is made.
-    fasta : bool
-        Write ``reads.fasta`` without qualities.
-    read_truth : bool
-        Write ``truth_reads.tsv``, the state of every site in every read.
-    force : bool
-        Replace an earlier simulation in `folder`.
-
-    Raises
-    ------
-    InputFileError
-        The reference cannot be read.
-    OutputFileError
-        The folder is in use or cannot be written.
-    F5pyError
-        The settings contradict each other or the reference.
+        FASTA file, instead of a random genome.
     """
     if reference is not None:
         genome = read_genome(reference)
@@ -192,7 +174,7 @@ def _simulate_reads(
 
 
 def _expected_size(genome: Genome, plan: ReadPlan, settings: SimulationSettings, read_truth: bool) -> int:
-    """Bytes of all files, from what compressed signals (1.5 bytes a sample) and other files take at most."""
+    """Estimate the bytes of all files, with compressed signals of 1.5 bytes a sample."""
     slowness = np.where(plan.slow, settings.slow_factor, 1.0)
     n_samples = (plan.lengths * slowness).sum() * settings.sampling_rate / settings.bases_per_second
     # FASTQ 2, uncompressed BAM 1.7 and sorted BAM 1 byte a base; a site's row has 70 bytes, one base in 20

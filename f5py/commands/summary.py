@@ -1,4 +1,4 @@
-"""Summaries of calls, and the threshold that they need: ``f5py summary``."""
+"""Summary of calls, and advice on a threshold: ``f5py summary``."""
 
 from __future__ import annotations
 
@@ -51,10 +51,7 @@ class SummaryReport(TypedDict):
 
 @obeys_strict
 def run(options: SummaryOptions) -> SummaryReport:
-    """Read the tables, write what they have in them, and return what the JSON report has.
-
-    Raises `F5pyError` for anything wrong with the options, input or output.
-    """
+    """Summarize tables of calls; return the content of the JSON report. Raises `F5pyError`."""
     paths = list(options.tables) or ["-"]
     inputs = [*paths, *options.methylated, *options.unmethylated]
     check_read_once(inputs)

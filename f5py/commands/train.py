@@ -1,4 +1,4 @@
-"""From control reads to a pore model: what ``f5py train`` does."""
+"""Training of a pore model with control reads: ``f5py train``."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class TrainingSummary:
 
 @dataclass(frozen=True)
 class _Source:
-    """Alignments, and what is known of their sites: all methylated, none, or what a file says."""
+    """Alignments, and the truth of their sites: all methylated, none, or in a file."""
 
     path: str
     is_methylated: bool
@@ -80,10 +80,7 @@ class _Source:
 
 @obeys_strict
 def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
-    """Train as `options` say, and write the model.
-
-    Raises `F5pyError` for anything wrong with the input or output. No file is made then.
-    """
+    """Train a pore model, and write it. Raises `F5pyError`, leaving no file."""
     if options.unlabeled:
         return fit_shifts.run(options)
     sources = _sources(options)
@@ -114,7 +111,7 @@ def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
 
 
 def _sources(options: TrainOptions) -> list[_Source]:
-    """List the files of alignments; refuse what does not go together."""
+    """List the files of alignments. Raises `UsageError` for contradicting options."""
     if (options.bam is None) != (options.truth is None):
         raise UsageError("-b and --truth belong together; controls are given with --methylated and --unmethylated")
     sources = [_Source(path, True) for path in options.methylated]
@@ -170,12 +167,12 @@ def _given_start(options: TrainOptions, chemistry: Chemistry) -> PoreModel | Non
 
 
 class _Passes:
-    """Runs over all alignments. The signals are opened once, and what URLs name is fetched once.
+    """Runs over all alignments, with signals opened once and URLs fetched once.
 
     Parameters
     ----------
     opened : ExitStack
-        What closes the signals; it is empty while a thread reads them.
+        Closes the signals; it is empty while a thread reads them.
     """
 
     def __init__(self, options: TrainOptions, sources: list[_Source], motif: Motif | None, opened: ExitStack) -> None:
@@ -190,7 +187,7 @@ class _Passes:
         self.held_out = HeldOut(0.0, [], [])
 
     def chemistry(self) -> Chemistry:
-        """Determine the chemistry of the signals. Look at the alignments, too, and choose what is held out."""
+        """Determine the chemistry of the signals, and choose the held-out regions by the alignments."""
         chemistry = None
         for _, options in self._sources:
             with ExitStack() as inputs:
@@ -225,7 +222,7 @@ class _Passes:
         return self._signals
 
     def over(self, make: Callable[[TrainOptions, Chemistry, SiteTruth | None], Stage]) -> list[Stage]:
-        """Read all alignments with a new stage for each file; return the stages, which are closed."""
+        """Read all alignments with a new stage for each file; return the closed stages."""
         stages = []
         for source, options in self._sources:
             with ExitStack() as workers, ExitStack() as inputs:
@@ -310,7 +307,7 @@ def _trained(
 
 
 def _check(report: dict[str, Any], options: TrainOptions, trains_methylated: bool) -> None:
-    """Refuse a model that has learnt nothing of methylation, calls much wrong, or is worse than the one before."""
+    """Refuse a model that has learnt nothing of methylation, has many errors, or is worse than the start model."""
     problem = None
     methylated = report["kmers"].get("methylated")
     comparison = report["comparison"]
@@ -368,7 +365,7 @@ def _known_model(
     before: ModelQuality,
     trained: ModelQuality,
 ) -> dict[str, Any] | None:
-    """Measure how well the built-in model tells the same sites apart, if there is one."""
+    """Measure the built-in model, if any, by the same calls."""
     known = None if passes.motif is None else builtin_methylation(chemistry, passes.motif)
     if known is None or known.k != start.k:
         return None
@@ -383,7 +380,7 @@ def _known_model(
 
 
 def _tested(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """States and log-likelihood ratios of the calls that are held out."""
+    """States and log-likelihood ratios of the held-out calls."""
     motif = passes.motif
     labels: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
     ratios: list[NDArray[np.float64]] = [np.zeros(0)]

@@ -1,4 +1,4 @@
-"""Calls or frequencies against what is known of the sites: what ``f5py validate`` does."""
+"""Comparison of calls or frequencies with the truth: ``f5py validate``."""
 
 from __future__ import annotations
 
@@ -66,10 +66,7 @@ class ValidationReport(TypedDict, total=False):
 
 @obeys_strict
 def run(options: ValidateOptions) -> ValidationReport:
-    """Compare as `options` say; return what the JSON report has.
-
-    Raises `F5pyError` for anything wrong with the options, input or output, and if nothing can be compared.
-    """
+    """Compare with the truth; return the content of the JSON report. Raises `F5pyError`."""
     _check(options)
     motif = chosen_motif(options)
     with progress("bytes", None) as bar:
@@ -107,7 +104,7 @@ def check_calibration(options: EvaluationOptions, modbam: Sequence[str]) -> None
 
 
 def _kind(path: str) -> str:
-    """Determine what a file has: ``calls``, ``sites``, or ``reads`` for the truth of every read."""
+    """Return the kind of a file: ``calls``, ``sites``, or ``reads`` for the truth of every read."""
     if is_alignments(path):
         return "calls"
     with open_bytes(path) as file:

@@ -106,7 +106,7 @@ class AlignmentStage:
         self.n_gpus = 0
 
     def prepare(self, statistics: RunStatistics | None, checks_chemistry: bool) -> None:
-        """Set what to add results to, and whether the first reads tell if the run is of this chemistry."""
+        """Set the statistics to fill, and whether to check the chemistry by the first reads."""
         self.statistics, self._checks_chemistry = statistics, checks_chemistry
 
     def tell_parts(self, listener: Callable[[ReadBatch], None]) -> None:

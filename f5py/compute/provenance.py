@@ -81,9 +81,8 @@ class Provenance:
 def effective(options: Options) -> dict[str, Any]:
     """Return the options that change results by their names, with the values that hold.
 
-    Those that are not given have the value that they stand for; those that have none, or no meaning beside the others,
-    are left out. Numbers of threads, sizes of batches and names of outputs are not among them, so that what is written
-    of this into outputs is the same for any of these.
+    Options that are not given have their default; those without one, or without a meaning beside the others, are left
+    out. Threads, batch sizes and names of outputs do not change results, and are left out, too.
     """
     shown: dict[str, Any] = {}
     for name, declared in declarations(type(options)).items():

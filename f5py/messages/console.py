@@ -96,18 +96,18 @@ def recorded_warnings() -> Iterator[list[str]]:
 
 
 def is_terminal() -> bool:
-    """Return whether messages go to someone who looks on."""
+    """Return whether messages go to a terminal."""
     return _is_command_line and not _is_quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
 def is_logged() -> bool:
-    """Return whether messages go to a file or another program, for someone to read them later."""
+    """Return whether messages go to a file or another program."""
     shown = not _is_quiet and sys.stderr is not None and not sys.stderr.isatty()
     return _is_command_line and (shown or _log is not None) and not is_terminal()
 
 
 def hand_on(listener: Listener) -> None:
-    """Let a function have all messages from now on, in a process whose user another one speaks to."""
+    """Pass all messages of this worker process to a function from now on."""
     global _listener
     _listener = listener
 
@@ -125,7 +125,7 @@ def _changed(text: str) -> str:
 
 
 def _harmless(text: str) -> str:
-    """Names of reads and files come from elsewhere: what in them would steer a terminal is shown as a number."""
+    """Escape control characters, which names of reads and files may have."""
     return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", _changed(text))
 
 
@@ -145,7 +145,7 @@ def _has_colours() -> bool:
 
 
 def note(who: str, text: str) -> None:
-    """Print a plain line about what is going on."""
+    """Print a plain line on the state of the run."""
     if _listener is not None:
         _listener("", who, text, None)
         return
@@ -154,7 +154,7 @@ def note(who: str, text: str) -> None:
 
 
 def result(who: str, text: str, output: str) -> None:
-    """Say what came out; in a pipe, whose other end may be another program's, only to a person on a terminal."""
+    """Report results; if they go to a pipe, only on a terminal."""
     if output != "-" or is_terminal() or not _is_command_line:
         note(who, text)
 
@@ -180,12 +180,12 @@ def _say(text: str, level: str = "INFO") -> None:
 
 
 def info(who: str, text: str) -> None:
-    """Print advice or something the user may want to know."""
+    """Print advice."""
     _message("INFO", who, text)
 
 
 def warning(who: str, text: str, kind: str | None = None) -> None:
-    """Print something that probably is not what the user wants; of one kind, if it is named, no more than a few."""
+    """Print a warning, of one `kind` only the first few."""
     for texts in _recorders:
         if len(texts) < _MOST_RECORDED:
             texts.append(_changed(text))
@@ -201,12 +201,7 @@ def warning(who: str, text: str, kind: str | None = None) -> None:
 def input_warning(who: str, text: str, kind: str | None = None) -> None:
     """Print a warning about input that is damaged, incomplete or does not fit together.
 
-    Raises `InputFileError` if the command that is at work was given ``--strict``.
-
-    Parameters
-    ----------
-    kind : str, optional
-        What such warnings are about, if there may be many of them; see `warning`.
+    Raises `InputFileError` if the running command was given ``--strict``. For `kind` see `warning`.
     """
     if _n_strict:
         raise InputFileError(f"{text} (--strict)")
@@ -214,7 +209,7 @@ def input_warning(who: str, text: str, kind: str | None = None) -> None:
 
 
 def obeys_strict(run: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Let a command's function, whose first argument are its options, obey the one called `strict`."""
+    """Make a command, a function of its options, obey their `strict`."""
 
     @functools.wraps(run)
     def obedient(options: Any, *more: Any) -> _Result:
@@ -229,12 +224,12 @@ def obeys_strict(run: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 def error(who: str, text: str) -> None:
-    """Print why the command cannot go on or has failed."""
+    """Print the error that ends the command."""
     _message("ERROR", who, text)
 
 
 class Stopwatch:
-    """Adds up the wall time in which at least one thread is inside of a ``with`` block."""
+    """Sum of the wall time with at least one thread inside of a ``with`` block."""
 
     def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
         self._seconds = 0.0

@@ -25,7 +25,7 @@ SECONDS_BETWEEN_LINES = 60.0
 
 @contextmanager
 def told_to(listener: Listener | None) -> Iterator[None]:
-    """Tell `listener` of the progress of what this thread does while inside."""
+    """Report the progress of this thread to `listener` while inside."""
     before = _listener.set(listener)
     try:
         yield
@@ -34,12 +34,7 @@ def told_to(listener: Listener | None) -> Iterator[None]:
 
 
 class Progress:
-    """Amount of work that is done; may be used by several threads.
-
-    Parameters
-    ----------
-    show : function of (done, total)
-    """
+    """Amount of work done, given to `show` as (done, total); may be used by several threads."""
 
     def __init__(self, total: int | None, show: Callable[[int, int | None], object]) -> None:
         self._total = total
@@ -48,13 +43,13 @@ class Progress:
         self._lock = threading.Lock()
 
     def advance(self, count: int) -> None:
-        """So many more are done."""
+        """Add to the work done."""
         with self._lock:
             self._done += count
             self._show(self._done, self._total)
 
     def expect(self, total: int | None) -> None:
-        """There will be about so many in all."""
+        """Set the expected total."""
         self._total = total
 
 
@@ -67,12 +62,7 @@ def is_watched() -> bool:
 def progress(unit: str, total: int | None = None) -> Iterator[Progress]:
     """Show a progress bar on a terminal, write a line a minute into a log, or tell the caller's listener.
 
-    Parameters
-    ----------
-    unit : str
-        What is counted, such as "reads"; "bases" and "bytes" are shown in millions.
-    total : int or None
-        How many there will be, if known.
+    `unit` is such as "reads"; "bases" and "bytes" are shown in millions.
     """
     if not is_watched():
         yield Progress(total, lambda *_: None)
@@ -128,13 +118,7 @@ class _Lines:
 
 
 def in_words(unit: str, done: int, total: int | None, seconds: float, before: int = 0) -> str:
-    """Say beside the bar how much of how much is done, how fast, and how long the rest will take.
-
-    Parameters
-    ----------
-    seconds : float
-        In which all but `before` were done.
-    """
+    """Format amount, rate and remaining time; all but `before` were done in `seconds`."""
     words = _amount(unit, done) if total is None else f"{_amount(unit, done)} of {_amount(unit, total)}"
     shown = f"{words} {_MILLIONS.get(unit, unit)}"
     if done <= before or seconds < 1.0:

@@ -1,6 +1,6 @@
 """Declaration of an option: its names, type, default, range and help, written once.
 
-An options class is a dataclass whose fields are made by `option`, `flag`, `argument` and `refused`. The command line,
+An options class is a dataclass with fields made by `option`, `flag`, `argument` and `refused`. The command line,
 the checks of values that come from Python, the profiles' keys and the tables of the documentation are made from these
 fields.
 """
@@ -116,7 +116,7 @@ class Option:
         return self.names[-1] if self.names else (self.metavar or "").strip("[].").split()[0]
 
     def said(self, value: Any) -> str:
-        """Name the option in messages: with the value, if that is one of a few."""
+        """Name the option in messages, with the value if it is a choice."""
         if self.kind is Kind.YES_NO:
             return f"{self.spelling} {'yes' if value else 'no'}"
         return f"{self.spelling} {value}" if self.kind is Kind.CHOICE else self.spelling
@@ -128,12 +128,12 @@ class Option:
 
     @property
     def is_input(self) -> bool:
-        """Whether it names what is read."""
+        """Whether it names an input."""
         return self.is_file and not self.written and self.group not in (Group.OUTPUT, Group.PARTS)
 
     @property
     def is_output(self) -> bool:
-        """Whether it names a file that is written, and not the beginning of names or a folder."""
+        """Whether it names an output file, and not a prefix or a folder."""
         return self.written or (self.kind is Kind.FILE and self.group is Group.OUTPUT)
 
     @property
@@ -219,7 +219,7 @@ class Option:
 
 
 def paths_read(options: Options) -> list[str]:
-    """List the files and folders that are read, as the options name them, and those that belong to these."""
+    """List the input files and folders, and those that belong to them."""
     paths: list[str] = []
     for name, declared in declarations(type(options)).items():
         value = getattr(options, name)
@@ -231,7 +231,7 @@ def paths_read(options: Options) -> list[str]:
 
 
 def paths_written(options: Options) -> Iterator[tuple[str, str, str]]:
-    """Yield the fields, the spellings and the files of all outputs that options name."""
+    """Yield field, spelling and path of each output."""
     for name, declared in declarations(type(options)).items():
         value = getattr(options, name)
         if not declared.is_output or not value:
@@ -243,7 +243,7 @@ def paths_written(options: Options) -> Iterator[tuple[str, str, str]]:
 
 
 def base_count(text: str) -> int | None:
-    """Read a number of bases, with an optional decimal suffix K, M or G in either case; None if it is none."""
+    """Parse a number of bases with an optional suffix K, M or G in either case; None if it is invalid."""
     multiplier = {"K": 1e3, "M": 1e6, "G": 1e9}.get(text[-1:].upper(), 1.0)
     try:
         return int(float(text if multiplier == 1.0 else text[:-1]) * multiplier + 0.499)
@@ -294,9 +294,9 @@ def refused(*names: str, kind: Kind = Kind.TEXT, reason: str) -> Any:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def options_class(kind: type[Class]) -> type[Class]:
-    """Make a dataclass of options, of a command or of a part of several, whose methods `Options` has.
+    """Make a dataclass of options, of a command or of a part of several, with the methods of `Options`.
 
-    Those that `dataclasses` would write for each class take longer to make than all else that ``--help`` does.
+    Generated methods of each class would take longer than all else that ``--help`` does.
     """
     return dataclasses.dataclass(init=False, eq=False, repr=False)(kind)
 

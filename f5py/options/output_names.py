@@ -37,7 +37,7 @@ _PACKED_ALREADY = {"parquet": "Parquet", "bam": "BAM", "bigwig": "bigWig"}
 
 
 class Written(NamedTuple):
-    """What an output is, whatever its name."""
+    """Content of an output, whatever its name."""
 
     what: str  # with its verb
     endings: tuple[str, ...]  # how its name may end, besides in what stands for no format
@@ -110,7 +110,7 @@ def kind_of_output(path: str) -> str:
 
 
 def kind_among(path: str, what: str, kinds: Sequence[str]) -> str:
-    """Return the format that a name asks for, one of `kinds`; `UsageError` that says `what` is written for others."""
+    """Return the format of a name, one of `kinds`. Raises `UsageError` that begins with `what` for others."""
     kind = kind_of_output(path)
     if kind in kinds and not path.endswith(".cram"):
         return kind
@@ -119,7 +119,7 @@ def kind_among(path: str, what: str, kinds: Sequence[str]) -> str:
 
 
 def check_name(option: str, path: str, written: Written) -> None:
-    """Raise `UsageError` if a name ends as those of another format than what is written."""
+    """Raise `UsageError` if a name has the ending of another format."""
     ending, packed = _ending(path), packed_ending(path)
     is_of_another = ending not in written.endings and (ending in _KNOWN or ending in _KINDS or ending in _OTHERS)
     if is_of_another or (packed and not written.is_packed):

@@ -295,7 +295,7 @@ class DeveloperOptions(Options):
 
 @options_class
 class GpuOptions(Options):
-    """Use of GPUs, and which; `gpu_use` says what all of it comes to."""
+    """Use and choice of GPUs; `gpu_use` resolves these options."""
 
     gpu: str | None = option("--gpu", group=Group.GPU, choices=GPU_USES, default_words="auto", ours=True,
         brief="When to use GPUs: auto, on or off",

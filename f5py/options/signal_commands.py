@@ -113,7 +113,7 @@ class WatchOptions(Options):
 
 @options_class
 class CallOptions(WatchOptions, MappingOptions, PartOptions, ReadListOptions, MappedReadsOptions):
-    """Options of ``f5py call-methylation``; `command_line` is what an @PG line says.
+    """Options of ``f5py call-methylation``; `command_line` is that of the @PG line.
 
     Without `methylation` and `motif`, `METHYLATION` is called; `call_threshold` is `CALL_THRESHOLD`.
     """
@@ -236,7 +236,7 @@ _ONE_KIND = "choose one kind of output"
 
 @options_class
 class EventalignOptions(RnaOptions, MappingOptions, PartOptions, ReadListOptions, MappedReadsOptions):
-    """Options of ``f5py eventalign``; `command_line` is what an @PG line says."""
+    """Options of ``f5py eventalign``; `command_line` is that of the @PG line."""
 
     bam: str = alignments(unless=("reads",))
 
@@ -507,7 +507,7 @@ class PlanOptions(Options):
 
 @options_class
 class JoinOptions(Options):
-    """Options of ``f5py merge``; `command_line` is what an @PG line says."""
+    """Options of ``f5py merge``; `command_line` is that of the @PG line."""
 
     command_line: str = "f5py merge"
 

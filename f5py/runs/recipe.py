@@ -36,7 +36,7 @@ from f5py.pipeline.loader import Loader
 from f5py.runs.compiled_stages import OF_SIGNALS, STAGES
 from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.parts.job import Job, WriteBatch
-from f5py.runs.parts.part_outputs import outputs_of_parts
+from f5py.runs.parts.part_outputs import PartOutputs
 from f5py.threads.pool import share_heap
 
 OptionsOfRun = TypeVar("OptionsOfRun", bound=AlignmentOptions)
@@ -102,10 +102,12 @@ def _ended(
                 write, finish = sinks.write, sinks.finish
             else:
                 left = job.left
-                write, finish = outputs_of_parts(
-                    job.plan, job.parts_of(loader), stage, outputs,
+                of_parts = PartOutputs(
+                    job.plan, job.parts_of(loader), stage,
                     lambda part: Sinks(recipe.sinks(run), part), lambda: recipe.statistics(options, loader),
                 )  # fmt: skip
+                outputs.push(of_parts.abandon)
+                write, finish = of_parts.write, of_parts.finish
             started = time.perf_counter()
             try:
                 seconds = process(options, stage, loader, inputs, write, recipe.who, left)

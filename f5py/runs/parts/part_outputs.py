@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +84,9 @@ class PartOutputs:
         self._close()
 
     def abandon(self, *problem: Any) -> None:
-        """Discard incomplete parts because of an exception, given as to `__exit__`."""
+        """Discard incomplete parts, if there is an exception, given as to `__exit__`."""
+        if problem[0] is None:
+            return
         if self._current is not None:
             self._current.abandon(*problem)
             self._plan.abandon_part(self._current.folder)
@@ -124,28 +125,6 @@ class PartOutputs:
         except OSError as problem:
             raise OutputFileError(f"{done.folder}: cannot write: {problem.strerror}; the part is not done") from None
         self._plan.complete_part(done.part.number, done.folder)
-
-
-def outputs_of_parts(
-    plan: Plan,
-    parts: deque[Part],
-    stage: AlignmentStage,
-    outputs: ExitStack,
-    open_outputs: OpenOutputs,
-    new_statistics: Callable[[], RunStatistics | None] = lambda: None,
-) -> tuple[Callable[[ReadBatch], None], Callable[[], None]]:
-    """Return functions that write a batch to its part, and that complete the last parts; see `PartOutputs`.
-
-    Leaving `outputs` by an error discards incomplete parts.
-    """
-    of_parts = PartOutputs(plan, parts, stage, open_outputs, new_statistics)
-
-    def settle(*details: Any) -> None:
-        if details[0] is not None:
-            of_parts.abandon(*details)
-
-    outputs.push(settle)
-    return of_parts.write, of_parts.finish
 
 
 class _OpenPart:
