@@ -34,8 +34,7 @@ from f5py.runs.end_of_run import note_counts_and_times, note_results, warn_of_ba
 from f5py.runs.finish import failed_reads_left, join_outputs, read_parts
 from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.parts.job import GrowingJob
-from f5py.runs.parts.plan import Plan
-from f5py.runs.parts.resume import folder_beside
+from f5py.runs.parts.plan import Plan, folder_beside
 from f5py.runs.recipe import Recipe, Run, failed_reads, run_parts, run_whole
 
 _WHO = "resquiggle_main"

@@ -71,50 +71,41 @@ def progress(unit: str, total: int | None = None) -> Iterator[Progress]:
         yield Progress(total, lambda done, total: listener(unit, done, total))
         return
     if not console.is_terminal():
-        yield Progress(total, _Lines(unit).show)
+
+        def write(done: int, total: int | None, words: str) -> None:
+            share = f"{done / total:.0%}, ".replace("%", " %") if total else ""
+            console.note("progress", share + words)
+
+        yield Progress(total, _Throttle(unit, SECONDS_BETWEEN_LINES, time.perf_counter(), write))
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
     from rich.progress import Progress as Bar
 
     columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.fields[words]}"))
-    started: tuple[float, int] | None = None
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         task: Any = bar.add_task("", total=total, words=unit)
 
-        shown = 0.0
+        def update(done: int, total: int | None, words: str) -> None:
+            bar.update(task, completed=done, total=total, words=words)
 
-        def show(done: int, total: int | None) -> None:
-            nonlocal shown, started
-            now = time.perf_counter()
-            # the rate is that from the first piece on, before which there may have been much to prepare
-            started = started or (now, done)
-            if now - shown >= _SECONDS_BETWEEN:
-                shown = now
-                bar.update(
-                    task, completed=done, total=total, words=in_words(unit, done, total, now - started[0], started[1])
-                )
-
-        yield Progress(total, show)
+        yield Progress(total, _Throttle(unit, _SECONDS_BETWEEN, 0.0, update))
 
 
-class _Lines:
-    """Writer of a line a minute."""
+class _Throttle:
+    """Show progress in words at most every `seconds`; the last time was `shown`."""
 
-    def __init__(self, unit: str) -> None:
-        self._unit = unit
-        self._shown = time.perf_counter()
+    def __init__(self, unit: str, seconds: float, shown: float, show: Callable[[int, int | None, str], object]) -> None:
+        self._unit, self._seconds, self._shown, self._show = unit, seconds, shown, show
         self._started: tuple[float, int] | None = None
 
-    def show(self, done: int, total: int | None) -> None:
-        """Write a line if the last one is long ago."""
+    def __call__(self, done: int, total: int | None) -> None:
         now = time.perf_counter()
+        # the rate is that from the first piece on, before which there may have been much to prepare
         self._started = self._started or (now, done)
-        if now - self._shown < SECONDS_BETWEEN_LINES:
-            return
-        self._shown = now
-        share = f"{done / total:.0%}, ".replace("%", " %") if total else ""
-        console.note("progress", share + in_words(self._unit, done, total, now - self._started[0], self._started[1]))
+        if now - self._shown >= self._seconds:
+            self._shown = now
+            self._show(done, total, in_words(self._unit, done, total, now - self._started[0], self._started[1]))
 
 
 def in_words(unit: str, done: int, total: int | None, seconds: float, before: int = 0) -> str:

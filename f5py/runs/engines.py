@@ -15,7 +15,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from f5py.errors import F5pyError, MissingDependencyError
+from f5py.errors import F5pyError, InputFileError, MissingDependencyError
 from f5py.io.files.disk import working_folder
 from f5py.messages import console
 from f5py.messages.progress import progress
@@ -23,8 +23,7 @@ from f5py.options import Group, declarations
 from f5py.runs.clusters.dask_cluster import Cluster
 from f5py.runs.clusters.slurm import slurm_script
 from f5py.runs.gpu_workers import GpuWorkers
-from f5py.runs.parts.done_part import check_early
-from f5py.runs.parts.early_text import EarlyText
+from f5py.runs.parts.done_part import DonePart, EarlyText, read_part
 from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe, options_of_workers, run_parts
@@ -133,7 +132,8 @@ class _State:
         """Check the rows of newly finished parts."""
         for number in sorted(self._left & self._plan.done()):
             self._left.discard(number)
-            check_early(self._plan, number)
+            with suppress(InputFileError):  # left to joining
+                DonePart(self._plan, number, read_part(self._plan, number)).check_table()
             self._advance(1)
         if self._early is not None:
             self._early.append_finished()

@@ -19,8 +19,7 @@ from f5py.messages.progress import progress
 from f5py.options.declaration import paths_read
 from f5py.outputs.sink import Sink, Sinks
 from f5py.runs.outcome import Outcome
-from f5py.runs.parts.done_part import DonePart, check_processors, read_part
-from f5py.runs.parts.early_text import EarlyText
+from f5py.runs.parts.done_part import DonePart, EarlyText, check_processors, read_part
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.text_chain import give_name
 from f5py.runs.recipe import MappedReadsRecipe, Recipe, Run, failed_reads

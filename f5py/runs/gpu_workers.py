@@ -16,7 +16,7 @@ from f5py.errors import F5pyError, MissingDependencyError
 from f5py.io.signals.helper_process import HUNG_UP, HelperProcess, send
 from f5py.messages import console
 from f5py.messages.progress import progress
-from f5py.runs.parts.early_text import EarlyText
+from f5py.runs.parts.done_part import EarlyText
 from f5py.runs.parts.job import ClaimingJob, Claims, PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe, run_parts

@@ -26,9 +26,8 @@ from f5py.runs.clusters.dask_cluster import Cluster, n_local_workers
 from f5py.runs.engines import work_on, work_on_here
 from f5py.runs.finish import finish, join_parts
 from f5py.runs.gpu_workers import GpuWorkers
-from f5py.runs.parts.early_text import EarlyText
-from f5py.runs.parts.plan import Plan
-from f5py.runs.parts.resume import folder_beside, unfinished_folder
+from f5py.runs.parts.done_part import EarlyText
+from f5py.runs.parts.plan import Plan, folder_beside, unfinished_folder
 from f5py.runs.recipe import MappedReadsRecipe
 
 _WHO = "plan"

@@ -111,10 +111,6 @@ class RunContext:
         )
 
     @property
-    def command(self) -> str:
-        return self.facts.command
-
-    @property
     def chemistry(self) -> Chemistry:
         return self.facts.chemistry
 

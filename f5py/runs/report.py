@@ -30,7 +30,7 @@ def write_reports(
         The error that ended the run; the last one of its warnings.
     """
     counts, skipped = outcome.counts, outcome.skipped
-    called = context.command == "call-methylation"
+    called = context.facts.command == "call-methylation"
     fraction = counts.methylated_fraction
     assert outcome.statistics is not None
     figures = RunFigures(

@@ -17,7 +17,7 @@ from f5py.compute.gpu import device as opening
 from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.runs import map_then_run, recipe
 from f5py.runs.gpu_workers import GpuWorkers
-from f5py.runs.parts.resume import unfinished_folder
+from f5py.runs.parts.plan import unfinished_folder
 
 from ..made_data import ReadSet, run_command, run_main
 

@@ -1,4 +1,4 @@
-"""Finished parts: their record, and their files, which are checked before use.
+"""Finished parts: their record, their files, which are checked before use, and the text table collected from them.
 
 Everything here may be damaged, or from another plan or another machine. ``part.json`` has a checksum of the plan's
 manifest, size and CRC-32 (ITU-T V.42) of every file, and a CRC-32 of its own values; so a part is intact, or an error.
@@ -10,20 +10,22 @@ import json
 import os
 import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import DamagedValueError, F5pyError, InputFileError
+from f5py.io.files.atomic_write import link_into_place, nameless_file
 from f5py.io.files.json_values import JsonObject
 from f5py.io.files.open_below import open_below, read_below
 from f5py.io.files.output import TextOutput
 from f5py.jit.fused_sums import processor_has_fused_sums
+from f5py.options.output_names import kind_of_output
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.plan import PARTS, Plan
-from f5py.runs.parts.text_chain import CHAINS, Extent, append_rows
+from f5py.runs.parts.text_chain import CHAINS, Extent, append_rows, can_have_name
 
 #: Names of the files that sinks keep for a part; they lead nowhere else.
 _FILE_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9]+)+")
@@ -32,6 +34,8 @@ _MOST_RECORD = 1 << 28
 _CHAIN_NAME = re.compile(r"[0-9a-f]{16}\.txt")
 _PIECE = 1 << 20
 _CHECKSUM = "checksum"
+#: Names of outputs that are no text with tabs, and such formats.
+_OTHERS = "csv", "parquet", "none", "bam"
 
 
 class FileChecksum(NamedTuple):
@@ -148,12 +152,6 @@ class DonePart:
         append_rows(self.plan.folder, self.record.table, out)
 
 
-def check_early(plan: Plan, number: int) -> None:
-    """Check the rows of a part while others are computed; errors are left to joining."""
-    with suppress(InputFileError):
-        DonePart(plan, number, read_part(plan, number)).check_table()
-
-
 def read_part(plan: Plan, number: int, statistics: RunStatistics | None = None) -> PartRecord:
     """Read the record of a finished part, filling `statistics`.
 
@@ -259,3 +257,60 @@ def _named(plan: Plan, *names: str) -> BinaryIO:
 
 def _why(problem: OSError) -> str:
     return f"cannot be read: {problem.strerror}"
+
+
+class EarlyText:
+    """Unnamed temporary file that appends finished parts in order and becomes the output; a context manager.
+
+    Nothing of it remains if the process dies. On file systems without unnamed files, for other formats, and after any
+    error it does nothing, and the parts are joined at the end.
+    """
+
+    def __init__(self, plan: Plan, options: Any) -> None:
+        self._plan = plan
+        self._taken: list[Extent] = []
+        self._file: BinaryIO | None = None
+        if _is_text(options) and (descriptor := nameless_file(options.output)) is not None:
+            self._file = os.fdopen(descriptor, "wb")
+
+    def __enter__(self) -> EarlyText:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._give_up()
+
+    def append_finished(self) -> None:
+        """Append the next finished parts."""
+        plan = self._plan
+        while self._file is not None and len(self._taken) < len(plan) and plan.is_done(number := len(self._taken)):
+            try:
+                part = DonePart(plan, number, read_part(plan, number))
+                part.check_table()
+                extent = part.record.table
+                # with the header, which is before the rows of part 0
+                append_rows(plan.folder, extent if number else extent._replace(begin=0), self._file)
+                self._taken.append(extent)
+            except (InputFileError, OSError):
+                self._give_up()
+
+    def give_name(self, extents: Sequence[Extent], output: str) -> bool:
+        """Rename the file to the output if it has these rows; return whether it has."""
+        if self._file is None or list(extents) != self._taken:
+            return False
+        try:
+            self._file.flush()
+            about = os.fstat(self._file.fileno())
+        except OSError:
+            return False
+        return link_into_place(self._file.fileno(), output, about)
+
+    def _give_up(self) -> None:
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+        self._file = None
+
+
+def _is_text(options: Any) -> bool:
+    is_other = options.output_format in _OTHERS or kind_of_output(options.output) in _OTHERS
+    return can_have_name(options.output) and not is_other

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -17,15 +18,16 @@ import re
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from f5py import __version__
 from f5py.errors import DamagedValueError, F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRanges
+from f5py.io.files.atomic_write import is_special, temporary_name
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.disk import sync_to_disk
+from f5py.io.files.disk import remove_folder, sync_to_disk, temporary_folder
 from f5py.io.files.json_values import MOST, JsonObject, is_text
 from f5py.io.files.open_below import check_own_folder, is_folder, read_below
 from f5py.messages import console
@@ -43,6 +45,8 @@ _MOST_MANIFEST = 1 << 30
 _NAMES = ("format", "version", "command", "options", "working_folder", "inputs", "ranges")
 _PART_NAME = re.compile(r"0|[1-9][0-9]{0,17}")
 _SHOWN = 5
+#: Ending of folders of parts beside outputs.
+_ENDING = ".f5py-parts"
 _RANGES_AT_A_TIME = 1000
 
 
@@ -199,18 +203,13 @@ class Plan:
     def load_same(cls, folder: str, command: str, options: AlignmentOptions) -> Plan:
         """Read the plan in a folder for resuming.
 
-        Raises
-        ------
-        UsageError
-            It is of another command, or of other options.
-        F5pyError
-            It was made in another folder, or an input has changed since then.
-        InputFileError
-            As for `load`.
+        Raises `UsageError` for another command or other options, `F5pyError` if it was made in another working folder
+        or an input has changed, `InputFileError` as for `load`.
         """
         plan = cls.load(folder)
         plan.check_same(command, options)
-        plan.check_place()
+        if os.path.realpath(plan.working_folder) != os.path.realpath(os.getcwd()):  # paths have another meaning
+            raise F5pyError(f"{plan.folder}: was planned in {plan.working_folder}; run it there, or with f5py run-part")
         plan.check_inputs()
         return plan
 
@@ -325,11 +324,6 @@ class Plan:
                 f"{self.folder}: is of f5py {self.command} {option}; the same command again goes on with it"
             )
 
-    def check_place(self) -> None:
-        """Raise `F5pyError` if relative paths of the options have another meaning here."""
-        if os.path.realpath(self.working_folder) != os.path.realpath(os.getcwd()):
-            raise F5pyError(f"{self.folder}: was planned in {self.working_folder}; run it there, or with f5py run-part")
-
 
 def _manifest(content: Mapping[str, Any], ranges: RecordRanges) -> Iterator[bytes]:
     """Encode a manifest in pieces: a hundred thousand ranges as one text take ten times its size."""
@@ -387,3 +381,48 @@ def _to_disk(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def folder_beside(output: str | None, advice: str) -> str:
+    """Return the folder for ``--resume`` beside an output.
+
+    Raises `UsageError` with `advice` if the output is not a regular file; ``-`` and None are standard output.
+    """
+    if output is None or output == "-":
+        raise UsageError(f"--resume: the results go to standard output; {advice}")
+    if is_special(output):
+        raise UsageError(f"--resume: {output} is a device or a pipe; {advice}")
+    return f"{output}{_ENDING}"
+
+
+@contextmanager
+def unfinished_folder(output: str | None) -> Iterator[str]:
+    """Create a temporary folder beside an output, or anywhere for None; also remove one left by a killed run.
+
+    Raises `OutputFileError` if it cannot be created, or another run is writing the output.
+    """
+    if output is None:
+        with temporary_folder("f5py-parts-") as folder:
+            yield folder
+        return
+    path = f"{temporary_name(os.path.realpath(output))}{_ENDING}"
+    try:
+        with suppress(FileExistsError):
+            os.mkdir(path)
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as problem:
+        advice = "; make its folder first" if isinstance(problem, FileNotFoundError) else ""
+        raise OutputFileError(f"{output}: cannot write: {problem.strerror}{advice}") from None
+    try:
+        with suppress(OSError):  # where there are no locks, two runs are not kept apart
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise OutputFileError(f"{output}: another run is writing to it; give another name") from None
+        try:
+            remove_folder(folder := os.path.join(path, "run"))
+            yield folder
+        finally:
+            remove_folder(path)
+    finally:
+        os.close(descriptor)

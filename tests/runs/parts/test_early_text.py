@@ -12,9 +12,8 @@ import pytest
 
 from f5py.io.files import atomic_write
 from f5py.options.signal_commands import CallOptions
-from f5py.runs.parts import early_text
-from f5py.runs.parts.done_part import DonePart, read_part
-from f5py.runs.parts.early_text import EarlyText
+from f5py.runs.parts import done_part
+from f5py.runs.parts.done_part import DonePart, EarlyText, read_part
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.text_chain import Extent
 
@@ -121,7 +120,7 @@ def test_file_systems_without_such_files(made: ReadSet, here: Path, monkeypatch:
     monkeypatch.setattr(atomic_write.os, "open", refused)
     assert atomic_write.nameless_file("calls.tsv") is None
     monkeypatch.undo()
-    monkeypatch.setattr(early_text, "nameless_file", lambda output: None)
+    monkeypatch.setattr(done_part, "nameless_file", lambda output: None)
     with EarlyText(plan, options_of(plan)) as early:
         early.append_finished()
         assert not early.give_name(extents_of(plan), "calls.tsv")
