@@ -96,14 +96,20 @@ def test_the_gpu_takes_over_when_the_cpu_has_spent_its_start_time(clock):
     assert gpu.closed
 
 
-@pytest.mark.parametrize(("seconds", "share"), [(1.0, None), (1.0, 0.3), (10.0, 0.8), (10.0, 1.0)])
-def test_short_runs_and_the_end_of_long_ones_never_open_a_gpu(clock, capfd, seconds, share):
+@pytest.mark.parametrize(
+    ("seconds", "share", "expects_little"),
+    [
+        (1.0, None, False), (1.0, 0.3, False), (10.0, 0.8, False), (10.0, 1.0, False),
+        (2.0 * selection._START_SECONDS, None, True),
+    ],
+)  # fmt: skip
+def test_short_runs_and_the_end_of_long_ones_never_open_a_gpu(clock, capfd, seconds, share, expects_little):
     def gpus():
         pytest.fail("opened")
         yield
 
     cpu = _Recorder(clock, seconds)
-    backend = AutoGpuScheduler(cpu, gpus(), clock=clock)
+    backend = AutoGpuScheduler(cpu, gpus(), expects_little=expects_little, clock=clock)
     (batch,) = _batches(1)
     batch.share_of_input = share
     _compute(backend, batch)
@@ -247,18 +253,6 @@ def test_at_once_a_slow_gpu_is_helped(clock, gpu_seconds):
     backend.close()
     assert gpu.finished == ([0, 1, 2, 3, 4] if gpu_seconds < 1 else [0])
     assert cpu.finished == ([] if gpu_seconds < 1 else [1, 2, 3, 4])
-
-
-def test_small_inputs_need_more_to_show_that_a_gpu_pays(clock):
-    def gpus():
-        pytest.fail("opened")
-        yield
-
-    cpu = _Recorder(clock, 2.0 * selection._START_SECONDS)
-    backend = AutoGpuScheduler(cpu, gpus(), expects_little=True, clock=clock)
-    _compute(backend, *_batches(1))
-    backend.close()
-    assert cpu.finished == [0]
 
 
 @pytest.mark.parametrize("gpu_seconds", [0.5, 20.0])
@@ -425,19 +419,3 @@ def test_a_gpu_gets_batches_while_another_one_is_started(clock):
     assert gpus[0].started[0] == 2
     assert [lane.name for lane in backend._opened] == ["GPU 0", "GPU 1"]
     backend.close()
-
-
-def test_the_end_of_a_run_does_not_wait_for_any_of_several(clock):
-    may_go_on = threading.Event()
-    gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(3)]
-
-    def open_one(number):
-        assert may_go_on.wait(PATIENCE)
-        return gpus[number]
-
-    backend = AutoGpuScheduler(_Recorder(clock), open_gpus([0, 1, 2], open_one), at_once=True, clock=clock)
-    backend.close()
-    assert not any(gpu.closed for gpu in gpus)
-    may_go_on.set()
-    _wait_for_start()
-    assert all(gpu.closed for gpu in gpus)
