@@ -85,14 +85,8 @@ class Call:
     def rows(self, returns: str | None) -> Any:
         """Run a command that takes a function of a table, and return its tables as one.
 
-        Without `returns` this is the command's own result if an output is named, else a `pyarrow.Table`.
-
-        Raises
-        ------
-        UsageError
-            `returns` is something else.
-        MissingDependencyError
-            The library of `returns` is not installed.
+        Without `returns` this is the command's own result if an output is named, else a `pyarrow.Table`. Raises
+        `UsageError` for other values of `returns`, `MissingDependencyError` without its library.
         """
         from f5py.api.tables import converter
         from f5py.io.arrow.arrow import import_arrow

@@ -169,10 +169,7 @@ def _given_start(options: TrainOptions, chemistry: Chemistry) -> PoreModel | Non
 class _Passes:
     """Runs over all alignments, with signals opened once and URLs fetched once.
 
-    Parameters
-    ----------
-    opened : ExitStack
-        Closes the signals; it is empty while a thread reads them.
+    `opened` closes the signals, and is empty while a thread reads them.
     """
 
     def __init__(self, options: TrainOptions, sources: list[_Source], motif: Motif | None, opened: ExitStack) -> None:

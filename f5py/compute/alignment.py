@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 def begin_gpu(options: AlignmentOptions, of_all: bool) -> bool:
     """Preload GPU libraries if a GPU will be started at once; return whether one will. Call it before opening inputs.
 
-    Parameters
-    ----------
-    of_all : bool
-        The run covers the whole input, not some parts.
+    The run covers the whole input with `of_all`.
     """
     return load_early(options, lambda: starts_gpu_at_once(options, of_all))
 
@@ -128,10 +125,7 @@ class AlignmentStage:
     def use_gpu(self, source: BatchSource, of_all: bool = True) -> None:
         """Use GPUs if allowed; with ``--gpu auto`` start them only once the expected gain exceeds their start time.
 
-        Parameters
-        ----------
-        of_all : bool
-            The source yields the whole input, not some parts.
+        The source yields the whole input with `of_all`.
         """
         use = self._options.gpu_use
         if not may_use_gpus(use):

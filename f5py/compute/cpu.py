@@ -216,10 +216,7 @@ class SignalStages:
     def compute(self, batch: ReadBatch, gpu_slice: BatchSlice | None = None) -> None:
         """Fill the batch's arrays; thread-safe for distinct batches.
 
-        Parameters
-        ----------
-        gpu_slice : BatchSlice, optional
-            Event detection of its reads has begun. The samples are kept, as it may fail.
+        Event detection of `gpu_slice` has begun; the samples are kept, as it may fail.
         """
         pool, times = self.pool, self.times
         keep_samples = self.keep_samples or gpu_slice is not None

@@ -18,12 +18,7 @@ from f5py.options.signal_commands import EventalignOptions
 class EventalignStage(AlignmentStage):
     """Align events to the read's bases, and then to the reference's.
 
-    Parameters
-    ----------
-    windows : Windows or None
-        Restrict rows to k-mers in these.
-    keep_map : bool
-        Keep the alignment of the events to the read's bases.
+    Rows are restricted to k-mers in `windows`. With `keep_map` the alignment of events to the read's bases is kept.
     """
 
     command = "eventalign"

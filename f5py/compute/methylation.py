@@ -29,13 +29,8 @@ from f5py.site_frequencies.site_counts import calls_inside, count_calls
 class MethylationStage(AlignmentStage):
     """Align events and score sites.
 
-    Raises `PoreModelError` if a model file is unusable or the two models differ in k, `UnsupportedDataError` for RNA
-    or without a built-in model.
-
-    Parameters
-    ----------
-    windows : Windows or None
-        Count only calls in these.
+    Raises `PoreModelError` if a model file is unusable or the two models differ in k, `UnsupportedDataError` for RNA or
+    without a built-in model. Only calls in `windows` are counted.
     """
 
     command = "call-methylation"

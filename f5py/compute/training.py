@@ -48,16 +48,8 @@ class _TrainStage(AlignmentStage):
 class TrainingStage(_TrainStage):
     """Align events to the reference with marked methylated sites, and sum them by k-mer.
 
-    Reads are scaled by the k-mers without M only: else their shifts would absorb the effect of methylation.
-
-    Parameters
-    ----------
-    sums : KmerSums
-        With the current model.
-    truth : SiteTruth or None
-        None: no site is methylated.
-    held_out : HeldOut
-        Data excluded from training.
+    Reads are scaled by the k-mers without M only: else their shifts would absorb the effect of methylation. Data in
+    `held_out` are excluded; without `truth` no site is methylated.
     """
 
     def __init__(
@@ -96,12 +88,7 @@ class TrainingStage(_TrainStage):
 class UnlabeledStage(AlignmentStage):
     """Extract single-site windows as ``call-methylation`` scores them; see `f5py.training.site_windows`.
 
-    Parameters
-    ----------
-    regions : Windows or None
-        Count only groups in these.
-    contig_numbers : int64, shape (n_contigs,)
-        Common numbers of the file's contigs.
+    Only groups in `regions` count; `contig_numbers`, int64, are common to all files.
     """
 
     command = "train"
@@ -138,13 +125,7 @@ class UnlabeledStage(AlignmentStage):
 
 
 class TestingStage(_TrainStage):
-    """Call the methylation of held-out data.
-
-    Parameters
-    ----------
-    model : PoreModel
-        The trained one, over ACGMT.
-    """
+    """Call the methylation of held-out data. `model` is the trained one, over ACGMT."""
 
     def __init__(
         self, options: AlignmentOptions, chemistry: Chemistry, model: PoreModel, motif: Motif, held_out: HeldOut

@@ -89,14 +89,7 @@ def write_run_reports(
     """Write the reports of a run: ``.html`` as a page, others as JSON.
 
     The outer keys of JSON are those of MultiQC's custom content, with a table for files named ``_mqc.json``; ``run``
-    has everything. Another file, ``_reads_mqc.json``, has the bar chart for MultiQC.
-
-    Parameters
-    ----------
-    sample : str
-        Name of the run's row.
-    inputs : iterable of str or None
-        Paths, of which those of files are described.
+    has everything. Another file, ``_reads_mqc.json``, has the bar chart for MultiQC. `sample` names the row of the run.
     """
     run = {
         "command": facts.command,

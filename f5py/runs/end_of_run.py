@@ -32,10 +32,7 @@ _SECONDS = 5.0
 def speed_advice(options: AlignmentOptions, waits: WaitTimes, signal_kind: str) -> str:
     """Return the option that would speed up the next run, in one line, or "".
 
-    Parameters
-    ----------
-    signal_kind : str
-        Format of the signals.
+    `signal_kind` is the format of the signals.
     """
     if waits.total < _SECONDS or not waits.bound:
         return ""

@@ -49,14 +49,7 @@ def work_on(
 ) -> None:
     """Complete parts of a plan by the engine of its `options`.
 
-    Raises `F5pyError` if a part fails; finished parts stay.
-
-    Parameters
-    ----------
-    cluster : Cluster, optional
-        Closing when all parts are done.
-    early : EarlyText, optional
-        Collects the rows of finished parts meanwhile.
+    Raises `F5pyError` if a part fails; finished parts stay. `early` collects the rows of finished parts meanwhile.
     """
     if cluster is not None:
         _by_dask(recipe, options, plan, numbers, cluster, early)

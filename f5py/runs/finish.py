@@ -34,15 +34,8 @@ PlannedPart = tuple[Plan, int]
 def finish(options: Any, recipe: MappedReadsRecipe, plan: Plan, early: EarlyText | None = None) -> RunCounts:
     """Write the outputs of a plan, in the folder that its paths are relative to.
 
-    Parameters
-    ----------
-    early : EarlyText, optional
-        Rows of the plan's parts collected so far.
-
-    Raises
-    ------
-    F5pyError
-        A part is missing or damaged, an input has changed, or an output cannot be written.
+    `early` has the rows of parts collected so far. Raises `F5pyError`, also for missing or damaged parts and changed
+    inputs.
     """
     if missing := plan.unfinished():
         shown = ", ".join(map(str, missing[:_SHOWN])) + (", ..." if len(missing) > _SHOWN else "")
@@ -64,14 +57,8 @@ def join_parts(
 ) -> RunCounts:
     """Concatenate parts, given as plan and number, into the outputs of one run.
 
-    Parameters
-    ----------
-    options : MappedReadsOptions
-        Those of a run over everything.
-    tells : bool
-        Report the results.
-    do : callable, optional
-        Computes the parts, once the inputs are open; called with the warnings until then.
+    `options` are those of a run over everything. `do` computes the parts once the inputs are open, and is called with
+    the warnings until then. The results are reported with `tells`.
     """
     with ExitStack() as inputs, inputs_in_use(paths_read(options)), console.recorded_warnings() as warnings:
         loader, chemistry = recipe.open(options, inputs)
@@ -138,12 +125,7 @@ def join_outputs(
 ) -> None:
     """Concatenate the parts into the final outputs.
 
-    Raises `InputFileError` for an unreadable part, or `OutputFileError`.
-
-    Parameters
-    ----------
-    advance : callable of one int
-        Called with 1 after each part.
+    Raises `InputFileError` for an unreadable part, or `OutputFileError`. `advance` is called with 1 after each part.
     """
     with Outputs() as outputs:
         all_sinks = list(recipe.sinks(run))

@@ -79,14 +79,8 @@ class GpuWorkers:
     def finish(self, options: Any, early: EarlyText | None, warnings: list[str]) -> None:
         """Wait until all parts are done; complete those of dead workers here.
 
-        Raises the `F5pyError` of a worker.
-
-        Parameters
-        ----------
-        early : EarlyText, optional
-            Collects the rows of finished parts.
-        warnings : list of str
-            Texts of warnings that are not repeated.
+        Raises the `F5pyError` of a worker. `early` collects the rows of finished parts. Warnings in `warnings` are not
+        repeated.
         """
         working = dict(self._processes)
         n_done = 0

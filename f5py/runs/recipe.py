@@ -52,14 +52,8 @@ BASES_PER_GPU = 400e6
 def run_whole(recipe: Recipe, options: Any, on_table: TableCallback | None = None) -> RunCounts:
     """Run a command as a whole; return the read counts by outcome.
 
-    Raises `F5pyError`; outputs so far are valid and in order.
-
-    Parameters
-    ----------
-    options : AlignmentOptions
-        Resolved by the recipe.
-    on_table : function of a pyarrow.Table, optional
-        Replaces the table's output.
+    Raises `F5pyError`; outputs so far are valid and in order. `options` are resolved by the recipe. `on_table` replaces
+    the table's output.
     """
     with _ended(recipe, options, on_table) as (_, outcome, _):
         recipe.report_results(options, outcome.counts, on_table is not None)
@@ -137,12 +131,7 @@ def open_run(
 ) -> tuple[Any, AlignmentStage]:
     """Open the inputs of a run, and make its compute stage; a first run compiles. Raises `F5pyError`.
 
-    Parameters
-    ----------
-    of_all : bool
-        The run covers the whole input, not some parts.
-    workers, inputs : ExitStack
-        Close the stage and the inputs.
+    The run covers the whole input with `of_all`. The stacks close the stage and the inputs.
     """
     share_heap()
     with warm_up({name: STAGES[name] for name in (*recipe.kernels(options), *OF_SIGNALS)}):
@@ -185,10 +174,7 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     def resolved(self, options: OptionsOfRun, to_callback: bool = False) -> OptionsOfRun:
         """Return the options with output formats resolved from names. Raises `F5pyError` for contradictions.
 
-        Parameters
-        ----------
-        to_callback : bool
-            The table goes to a function.
+        With `to_callback` the table goes to a function.
         """
         raise NotImplementedError
 

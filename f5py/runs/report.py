@@ -24,10 +24,7 @@ def write_reports(
 ) -> None:
     """Write the reports of a finished or failed run. Raises `OutputFileError`.
 
-    Parameters
-    ----------
-    failure : str, optional
-        The error that ended the run; the last one of its warnings.
+    `failure` is the error that ended the run.
     """
     counts, skipped = outcome.counts, outcome.skipped
     called = context.facts.command == "call-methylation"

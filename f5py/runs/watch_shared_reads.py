@@ -25,19 +25,9 @@ _Chunks = Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]
 def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[tuple[int, str, RecordRanges]]:
     """Find BAM files that share reads with earlier files and rewrite them with those earlier alignments.
 
-    Yield the number of the file, the new BAM file, and its ranges: earlier alignments, and those of the file.
-
-    Parameters
-    ----------
-    paths : sequence of str
-        BAM files, in the order in which they are one input.
-    folder : str
-        Folder of the new files; each may be removed before the next one is requested.
-
-    Raises
-    ------
-    InputFileError
-        A file cannot be read, or two files that share reads have other contigs.
+    Yield the number of the file, the new BAM file, and its ranges: earlier alignments, and those of the file. Each may
+    be removed before the next one is requested. Raises `InputFileError` if two files that share reads have other
+    contigs.
     """
     seen = _NameSet()
     for at, path in enumerate(paths):

@@ -68,14 +68,8 @@ def open_gpus(
 ) -> Generator[DeviceBackend | Exception, None, None]:
     """Open devices in parallel; yield each when ready, or the exception that prevents it, equal ones once.
 
-    Closing the iterator early closes devices that are still being opened.
-
-    Parameters
-    ----------
-    numbers : list of int or None
-        CUDA device numbers; None for all devices.
-    open_one : callable of a device number
-        Called in several threads.
+    Closing the iterator early closes devices that are still being opened. `numbers` is None for all devices; `open_one`
+    is called in several threads.
     """
     if _early is not None:  # what asks CUDA meanwhile waits with the interpreter in its hands
         _early.join()
@@ -207,12 +201,7 @@ def load_early(options: GpuOptions, is_wanted: Callable[[], bool]) -> bool:
 def _make_contexts(driver: Any, numbers: Sequence[int] | None) -> None:
     """Create the primary contexts through the driver API, which releases the GIL, unlike CuPy.
 
-    Parameters
-    ----------
-    driver : ctypes.CDLL
-        CUDA's driver library.
-    numbers : sequence of int or None
-        CUDA device numbers; None for all devices.
+    `numbers` is None for all devices.
     """
     if driver.cuInit(0):
         return

@@ -28,10 +28,7 @@ _MOST_FILES = 2000
 def starts_gpu_at_once(options: AlignmentOptions, of_all: bool = True) -> bool:
     """Return whether a run with GPUs should start them immediately, by its options and input sizes.
 
-    Parameters
-    ----------
-    of_all : bool
-        The run covers the whole input, not some parts.
+    The run covers the whole input with `of_all`.
     """
     return options.gpu_use == "on" or (of_all and is_worth_a_start(seconds_of_threads(options)))
 

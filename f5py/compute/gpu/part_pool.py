@@ -86,14 +86,8 @@ class GpuPartPool(Generic[Part]):
     ) -> int:  # fmt: skip
         """Allocate all parts, shrinking them while memory does not suffice; return their size.
 
-        Raises `GpuUnavailableError`.
-
-        Parameters
-        ----------
-        most, fewest : int
-            Sizes to begin and to end with.
-        tell_smaller : callable
-            Called with a size that does not fit, and the exception.
+        Raises `GpuUnavailableError`. Sizes go from `most` to `fewest`; `tell_smaller` is called with a size that does
+        not fit, and the exception.
         """
         size = most
         while size >= fewest:

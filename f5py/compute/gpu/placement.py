@@ -86,12 +86,7 @@ def _longest_for_gpu(lengths: NDArray[np.int64], is_long: NDArray[np.bool_], n_t
     """Find the length limit for the GPU that ends GPU and CPU threads as early as possible.
 
     Either takes as long as its longest read, on one thread or in one warp, or as all of its reads on all threads or
-    multiprocessors.
-
-    Parameters
-    ----------
-    is_long : bool, shape (n,)
-        Reads that may go to the CPU; the others go to the GPU.
+    multiprocessors. Reads in `is_long` may go to the CPU.
     """
     long = np.sort(lengths[is_long])
     others = lengths[~is_long]

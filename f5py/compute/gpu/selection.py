@@ -38,10 +38,7 @@ _RETRY = 32
 class BatchSource(Protocol):
     """A producer of batches with limits that tuning may change.
 
-    Attributes
-    ----------
-    estimates_total : bool
-        Label each batch with the fraction of the input that it ends, if known.
+    With `estimates_total` it labels each batch with the fraction of the input that it ends, if known.
     """
 
     batch_size: int

@@ -51,14 +51,7 @@ def without_cache() -> Iterator[None]:
 def check_once(number: int, what: bytes | None, check: Callable[[], None]) -> None:
     """Run a check unless the cache has it.
 
-    Parameters
-    ----------
-    number : int
-        CUDA device number.
-    what : bytes or None
-        Key of computation and settings; None disables the cache.
-    check : callable
-        Raises if the device's results differ from the CPU's.
+    `what` is the key of computation and settings; None disables the cache. `check` raises if results differ.
     """
     file = None if what is None or _anew.get() else _file_of(number, what)
     if file is not None and file.exists():

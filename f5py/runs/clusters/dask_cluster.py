@@ -28,10 +28,7 @@ _OF_WORKERS = "distributed", "f5py.cli", "f5py.jit.kernel", "f5py.runs.engines"
 def begin_workers(module: str) -> None:
     """Start the fork server of a local cluster, which preloads imports while this process continues.
 
-    Parameters
-    ----------
-    module : str
-        Module of the command.
+    `module` is that of the command.
     """
     if importlib.util.find_spec("distributed") is None:
         return

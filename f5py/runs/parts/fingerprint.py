@@ -21,10 +21,7 @@ _N_SAMPLES, _SAMPLE_BYTES = 16, 1 << 16
 def fingerprints(paths: Iterable[str | None]) -> dict[str, dict[str, Any]]:
     """Return size, time and sampled checksums of the existing paths. Raises `InputFileError`.
 
-    Parameters
-    ----------
-    paths : iterable of str or None
-        Files and folders, or URLs of such; of a folder the names, sizes and times of all files below count.
+    Of a folder the names, sizes and times of all files below count.
     """
     found = {path: _fingerprint(path) for path in dict.fromkeys(paths) if path}
     return {path: one for path, one in found.items() if one is not None}

@@ -45,14 +45,8 @@ class Extent(NamedTuple):
 class TextChain:
     """A file for the rows of consecutive parts.
 
-    Raises `OutputFileError` if the file cannot be written.
-
-    Parameters
-    ----------
-    folder : Path
-        Of the plan.
-    last : Extent, optional
-        Rows of the previous part, if computed on this machine: locks of other machines may be invisible.
+    Raises `OutputFileError` if the file cannot be written. `last` has the rows of the previous part, if computed on
+    this machine: locks of other machines may be invisible.
     """
 
     def __init__(self, folder: Path, last: Extent | None = None) -> None:

@@ -210,13 +210,7 @@ class MotifScoring(NamedTuple):
 
 
 class GpuScores(PartResults):
-    """Groups of one motif.
-
-    Attributes
-    ----------
-    scoring : MotifScoring
-        Of the latest `begin`.
-    """
+    """Groups of one motif. `scoring` is that of the latest `begin`."""
 
     def begin(
         self,
