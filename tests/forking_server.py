@@ -31,7 +31,7 @@ _MOST_DESCRIPTORS = 16
 #: Where descriptors are that are on their way to other numbers.
 _ASIDE = 800
 _MODULES = (
-    "h5py", "pysam", "f5py.runs.recipe", "f5py.runs.map_then_run", "f5py.runs.end_of_run", "f5py.api.functions",
+    "h5py", "pysam", "f5py.runs.recipe", "f5py.runs.map_then_run", "f5py.api.functions",
     "f5py.cli.options", "f5py.commands.call_methylation", "f5py.commands.eventalign", "f5py.commands.resquiggle",
     "f5py.commands.index", "f5py.commands.meth_freq", "f5py.api.values", "f5py.io.bam.record_ranges",
     "f5py.io.reads.read_files", "f5py.io.signals.fast5.reader", "f5py.io.signals.processes",

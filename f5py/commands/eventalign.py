@@ -35,7 +35,7 @@ from f5py.outputs.formatted_text import FormattedText
 from f5py.outputs.sink import Sink
 from f5py.pipeline.loader import Loader
 from f5py.runs.map_then_run import run_of_alignments
-from f5py.runs.outcome import Outcome, RunContext
+from f5py.runs.outcome import Outcome, RunContext, warn_of_reverse_reads
 from f5py.runs.recipe import MappedReadsRecipe, Run, TableCallback, failed_reads, ultra_reads
 
 #: Samples of a read of which the text takes about as much room as a usual row.
@@ -124,8 +124,6 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, EventalignStage]):
 
     def report(self, options: EventalignOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
         if options.m6anet or options.m6anet_json is not None:
-            from f5py.runs.end_of_run import warn_of_reverse_reads
-
             warn_of_reverse_reads(self.who, outcome.counts, context)
         if options.m6anet and outcome.counts.results:
             console.warning(

@@ -30,9 +30,8 @@ from f5py.outputs.resquiggle.resquiggle_writer import ResquigglePaf, ResquiggleT
 from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import batch_size, batches_ahead
 from f5py.pipeline.sequence_loader import SequenceLoader
-from f5py.runs.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
 from f5py.runs.finish import failed_reads_left, join_outputs, read_parts
-from f5py.runs.outcome import Outcome, RunContext
+from f5py.runs.outcome import Outcome, RunContext, note_counts_and_times, note_results, warn_of_bad_reads
 from f5py.runs.parts.job import GrowingJob
 from f5py.runs.parts.plan import Plan, folder_beside
 from f5py.runs.recipe import Recipe, Run, failed_reads, run_parts, run_whole

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,7 +113,7 @@ def simulate(
         n_bases = int(plan.lengths.sum())
         files = ReadWriter(unfinished, genome, settings, fasta, read_truth)
         with progress("bases", n_bases) as bar, files as writer:
-            n_samples = _simulate_reads(genome, sites, plan, _Signals(settings, model), writer, interrupt, bar)
+            n_samples = _simulate_reads(genome, sites, plan, settings, model, writer, interrupt, bar)
         interrupt.check()
         sort_alignments(unfinished)
         write_truth(sites, genome, unfinished)
@@ -128,23 +128,16 @@ def simulate(
     )
 
 
-class _Signals(NamedTuple):
-    """Model and settings that signals follow."""
-
-    settings: SimulationSettings
-    model: PoreModel
-
-
 def _simulate_reads(
     genome: Genome,
     sites: SimulatedSites,
     plan: ReadPlan,
-    signals: _Signals,
+    settings: SimulationSettings,
+    model: PoreModel,
     writer: ReadWriter,
     interrupt: Interrupt,
     bar: Progress,
 ) -> int:
-    settings, model = signals
     channel_offsets = np.rint(_stream(settings, _CHANNEL_STREAM).normal(10, 4, size=_N_CHANNELS))
     n_samples = 0
     for i, name in enumerate(plan.names):

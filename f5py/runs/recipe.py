@@ -34,7 +34,7 @@ from f5py.pipeline.flow import BatchLoader, process
 from f5py.pipeline.inputs import open_inputs, paths_of_inputs, urls
 from f5py.pipeline.loader import Loader
 from f5py.runs.compiled_stages import OF_SIGNALS, STAGES
-from f5py.runs.outcome import Outcome, RunContext
+from f5py.runs.outcome import Outcome, RunContext, note_results, report_run
 from f5py.runs.parts.job import Job, WriteBatch
 from f5py.runs.parts.part_outputs import PartOutputs
 from f5py.threads.pool import share_heap
@@ -269,9 +269,12 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
         return RunContext.of(stage, loader.alignments, loader.signals.kind)
 
     def report(self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str]) -> None:
-        from f5py.runs.end_of_run import report
+        def write(problem: str | None) -> None:
+            from f5py.runs.report import write_reports
 
-        report(options, context, outcome, warnings)
+            write_reports(options, context, outcome, warnings, problem)
+
+        report_run(options, context, outcome, write)
 
     def report_failure(
         self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str], problem: str
@@ -283,8 +286,6 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
                 write_reports(options, context, outcome, warnings, problem)
 
     def report_results(self, options: MappedOptions, counts: RunCounts, to_callback: bool = False) -> None:
-        from f5py.runs.end_of_run import note_results
-
         note_results(self.who, options, counts, self.words, to_callback)
 
 

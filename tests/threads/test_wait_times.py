@@ -7,7 +7,7 @@ import time
 import pytest
 
 from f5py.options.signal_commands import CallOptions
-from f5py.runs import end_of_run
+from f5py.runs import outcome
 from f5py.threads.pipeline import run_pipeline
 from f5py.threads.wait_times import WaitTimes
 
@@ -43,8 +43,8 @@ def test_the_slow_stage_is_the_bound(slow: str) -> None:
     ],
 )
 def test_the_option_that_helps(monkeypatch, waits: WaitTimes, options: dict, kind: str, phrase: str) -> None:
-    monkeypatch.setattr(end_of_run, "usable_cores", lambda: 16)
-    assert phrase in end_of_run.speed_advice(CallOptions(bam="-", genome="-", **options), waits, kind)
+    monkeypatch.setattr(outcome, "usable_cores", lambda: 16)
+    assert phrase in outcome.speed_advice(CallOptions(bam="-", genome="-", **options), waits, kind)
 
 
 @pytest.mark.parametrize(
@@ -58,12 +58,12 @@ def test_the_option_that_helps(monkeypatch, waits: WaitTimes, options: dict, kin
     ids=["nothing helps", "a pipe", "short", "balanced"],
 )
 def test_silence(monkeypatch, waits: WaitTimes, options: dict) -> None:
-    monkeypatch.setattr(end_of_run, "usable_cores", lambda: 16)
-    assert end_of_run.speed_advice(CallOptions(bam="-", genome="-", **options), waits, "slow5") == ""
+    monkeypatch.setattr(outcome, "usable_cores", lambda: 16)
+    assert outcome.speed_advice(CallOptions(bam="-", genome="-", **options), waits, "slow5") == ""
 
 
 def test_a_gpu_that_is_left_out(monkeypatch) -> None:
-    monkeypatch.setattr(end_of_run, "is_present", lambda: True)
-    monkeypatch.setattr(end_of_run.importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(outcome, "is_present", lambda: True)
+    monkeypatch.setattr(outcome.importlib.util, "find_spec", lambda name: name)
     options = CallOptions(bam="-", genome="-", gpu="off")
-    assert "leave out --gpu off" in end_of_run.speed_advice(options, WaitTimes(computing=9), "slow5")
+    assert "leave out --gpu off" in outcome.speed_advice(options, WaitTimes(computing=9), "slow5")

@@ -89,7 +89,7 @@ class GpuBackend(GpuPartPool[ArenaPart]):
         try:
             compiled, tables = functions(device.number, macros(limits=stages.limits), stages.results), DeviceTables()
             model = tables.kept("model", lambda: model_table(stages.model))
-            self._on_device = GpuResources(device.number, compiled, model, tables)
+            self._on_device = GpuResources(compiled, model, tables)
         except GpuUnavailableError:
             raise
         except Exception as problem:

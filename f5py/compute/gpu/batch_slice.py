@@ -55,7 +55,6 @@ class BatchTiming:
 class GpuResources(NamedTuple):
     """Resources that all batches on a GPU share."""
 
-    number: int  # that of the CUDA device
     functions: dict[str, Any]
     model: Any  # see `f5py.abea.align.model_table`
     tables: DeviceTables
