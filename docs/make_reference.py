@@ -58,7 +58,7 @@ def table(command: str, page: Path) -> str:
 
 
 def _row(option: Option, page: Path) -> str:
-    words = option.value_words().replace("|", " or ")
+    words = option.value_text().replace("|", " or ")
     spelled = ", ".join(f"`{spelling}`" for spelling in option.names)
     meaning = option.help[0].lower() + option.help[1:].removesuffix(".") if option.help[1].islower() else option.help
     meaning = _OPTION.sub(r"`\1`", meaning.replace("|", r"\|").replace("*", r"\*"))
@@ -66,7 +66,7 @@ def _row(option: Option, page: Path) -> str:
         meaning += f" ([more]({_link(option.see, page)}))"
     if others := option.aliases + option.foreign:
         meaning += f"; also {', '.join(f'`{alias}`' for alias in others)}"
-    return f"| {spelled} {words}".rstrip() + f" | {option.default_shown() or 'off'} | {meaning} |"
+    return f"| {spelled} {words}".rstrip() + f" | {option.default_text() or 'off'} | {meaning} |"
 
 
 def _link(target: str, page: Path) -> str:
@@ -254,10 +254,10 @@ def man_page(name: str) -> str:
         if rows:
             parts.append(f".SS {group.value}\n")
         for option in rows:
-            shown = option.default_shown()
+            shown = option.default_text()
             default = f" (default: {shown})" if shown not in ("", "none", "required") else ""
             spelled = ", ".join(f"\\fB{_roff(one)}\\fR" for one in option.names) or _roff(option.metavar or "")
-            value = f" \\fI{_roff(option.value_words())}\\fR" if option.names and option.value_words() else ""
+            value = f" \\fI{_roff(option.value_text())}\\fR" if option.names and option.value_text() else ""
             parts.append(f".TP\n{spelled}{value}\n{_roff(option.help + default)}\n")
     parts.append(_STATUSES)
     parts.append(".SH EXAMPLES\n.nf\n" + "".join(f"{_roff(one)}\n" for one in command.examples) + ".fi\n")

@@ -47,14 +47,14 @@ class Call:
         """Run the command, with `more` arguments and with options `changed`; return its result. Raises `F5pyError`."""
         from f5py.api.values import GivenFiles
         from f5py.io.files.inputs_in_use import inputs_in_use
-        from f5py.messages.progress import told_to
+        from f5py.messages.progress import on_progress
 
         given = self._given | changed
         if given.get("engine") == "dask" and given.get("scheduler") is None:
             from f5py.runs.clusters.dask_cluster import begin_workers
 
             begin_workers(self._run.__module__)  # first of all: they need longest to start
-        with GivenFiles() as files, files.told(), told_to(self._progress), ExitStack() as inputs:
+        with GivenFiles() as files, files.named_in_errors(), on_progress(self._progress), ExitStack() as inputs:
             options = options_from(self._kind, given, files)
             inputs.enter_context(inputs_in_use(paths_read(options)))
             try:

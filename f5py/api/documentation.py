@@ -73,7 +73,7 @@ def type_words(option: Option) -> str:
 
 def _meaning(name: str, option: Option) -> str:
     names = f" ``{', '.join(option.names)}``" if option.names else ""
-    shown = "" if option.default is REQUIRED else option.default_shown()
+    shown = "" if option.default is REQUIRED else option.default_text()
     if is_result(name, option):
         shown = "none; the result is returned"
     default = f" Default: {shown}." if shown not in ("", "none") else ""

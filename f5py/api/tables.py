@@ -18,7 +18,7 @@ _POLL_SECONDS = 0.1
 _END = object()
 
 
-class _NotWantedError(BaseException):
+class _ClosedIteratorError(BaseException):
     """The iterator was closed."""
 
 
@@ -59,7 +59,7 @@ def iterate(run: Callable[[Callable[[Any], None]], object], of_arrow: Callable[[
                 return box.put(item, timeout=_POLL_SECONDS)
             except queue.Full:
                 continue
-        raise _NotWantedError
+        raise _ClosedIteratorError
 
     def work() -> None:
         try:
@@ -68,7 +68,7 @@ def iterate(run: Callable[[Callable[[Any], None]], object], of_arrow: Callable[[
             except Exception as problem:
                 problems.append(problem)
             put(_END)
-        except _NotWantedError:
+        except _ClosedIteratorError:
             return
 
     thread = threading.Thread(target=work, name="f5py-command", daemon=True)

@@ -79,7 +79,7 @@ class GivenFiles(ExitStack):
         return feed.name
 
     @contextmanager
-    def told(self) -> Iterator[None]:
+    def named_in_errors(self) -> Iterator[None]:
         """Let errors name keywords instead of files that were made for them."""
         try:
             yield

@@ -15,7 +15,7 @@ import click
 
 from f5py import __version__
 from f5py.cli.commands import COMMANDS, GROUPS
-from f5py.cli.signals import come_again, number_of, raise_on_signals, waiting
+from f5py.cli.signals import number_of, raise_on_signals, resend, waiting
 from f5py.errors import F5pyError, UsageError
 from f5py.messages import console
 from f5py.threads import ONE_THREAD
@@ -39,7 +39,7 @@ _GARBAGE_THRESHOLD = 200_000
 _statuses: list[int] = []
 
 
-class _Stopped(Exception):
+class _StopError(Exception):
     """Ended from outside; the cause says how."""
 
 
@@ -49,7 +49,7 @@ def _report_unraisable(unraisable: Any) -> None:
     An interrupt is not lost for having come where Python drops every error, such as in the end of an object.
     """
     if isinstance(unraisable.exc_value, KeyboardInterrupt):
-        come_again(number_of(unraisable.exc_value))
+        resend(number_of(unraisable.exc_value))
     elif "pysam." not in str(unraisable.object):
         sys.__unraisablehook__(unraisable)
 
@@ -103,7 +103,7 @@ class _LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except (BrokenPipeError, KeyboardInterrupt) as reason:
-            raise _Stopped from reason
+            raise _StopError from reason
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         widest = max(len(name) for name in COMMANDS)
@@ -161,7 +161,7 @@ def _status(args: list[str] | None) -> int:
             return _ended_by(number)
         console.error("f5py", str(problem))
         status = 2 if isinstance(problem, UsageError) else 1
-    except (_Stopped, BrokenPipeError, KeyboardInterrupt, click.Abort) as stop:
+    except (_StopError, BrokenPipeError, KeyboardInterrupt, click.Abort) as stop:
         reason = stop.__cause__ or stop
         if isinstance(reason, BrokenPipeError):
             _point_at_nothing(1)  # the interpreter's last flush would complain of what it cannot take

@@ -134,7 +134,7 @@ class _FileName(click.types.StringParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
-class _RequiredUnless(click.Option):
+class _ConditionalOption(click.Option):
     """An option that must be given unless one of some others is."""
 
     def __init__(self, *names: Any, unless: tuple[str, ...], **more: Any) -> None:
@@ -273,19 +273,19 @@ def _brief_row(option: Option) -> tuple[str, str]:
     spelled, words = _help_row(option)
     if option.brief is None:
         return spelled, words
-    default = "" if option.is_argument or option.default_words is not None else option.default_shown()
+    default = "" if option.is_argument or option.default_words is not None else option.default_text()
     return spelled, option.brief.rstrip(".") + (f" [{default}]" if default not in ("", "none") else "")
 
 
 def _help_row(option: Option) -> tuple[str, str]:
     if option.is_argument:
         return option.metavar or "", option.help
-    shown = option.default_shown()
+    shown = option.default_text()
     if shown not in ("", "none"):
         shown = f"  [{shown}]" if shown.startswith("required") else f"  [default: {shown}]"
     else:
         shown = ""
-    return f"{', '.join(option.names)} {option.value_words()}".rstrip(), option.help + shown
+    return f"{', '.join(option.names)} {option.value_text()}".rstrip(), option.help + shown
 
 
 def _parameter(name: str, option: Option) -> click.Parameter:
@@ -300,10 +300,10 @@ def _parameter(name: str, option: Option) -> click.Parameter:
     if option.kind is Kind.FLAG:
         more["is_flag"] = True
     else:
-        more |= {"multiple": option.repeated, "metavar": option.value_words()}
+        more |= {"multiple": option.repeated, "metavar": option.value_text()}
         more["type"] = _Choice(option.choices) if option.choices else _TYPES[option.kind]
     if option.unless:
-        return _RequiredUnless([*option.spellings, name], unless=option.unless, **more)
+        return _ConditionalOption([*option.spellings, name], unless=option.unless, **more)
     if option.default is REQUIRED:
         more["required"] = True
     else:

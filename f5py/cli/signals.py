@@ -31,7 +31,7 @@ _outermost: CodeType | None = None
 _waiting: int | None = None
 
 
-class Terminated(KeyboardInterrupt):
+class TerminationSignal(KeyboardInterrupt):
     """Ended by a signal other than that of Ctrl-C, as batch systems do."""
 
     def __init__(self, number: int) -> None:
@@ -40,7 +40,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def raise_on_signals(outermost: CodeType) -> None:
-    """Let SIGINT raise `KeyboardInterrupt`, and the others of `_ENDING` `Terminated`, unless they are ignored.
+    """Let SIGINT raise `KeyboardInterrupt`, and the others of `_ENDING` `TerminationSignal`, unless they are ignored.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ def raise_on_signals(outermost: CodeType) -> None:
 
 def number_of(problem: KeyboardInterrupt) -> int:
     """Return the number of the signal that has raised an exception."""
-    return problem.number if isinstance(problem, Terminated) else signal.SIGINT
+    return problem.number if isinstance(problem, TerminationSignal) else signal.SIGINT
 
 
 def waiting() -> int | None:
@@ -65,7 +65,7 @@ def waiting() -> int | None:
     return _waiting
 
 
-def come_again(number: int) -> None:
+def resend(number: int) -> None:
     """Let a signal come again soon, that could not end the run."""
     global _waiting
     _waiting = number
@@ -79,11 +79,11 @@ def come_again(number: int) -> None:
 
 def _end(number: int, frame: Any) -> None:
     if _is_importing(frame) or _has_a_lock(frame):
-        come_again(number)
+        resend(number)
     elif number == signal.SIGINT:
         raise KeyboardInterrupt
     else:
-        raise Terminated(number)
+        raise TerminationSignal(number)
 
 
 def _is_importing(frame: Any) -> bool:

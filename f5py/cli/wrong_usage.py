@@ -31,8 +31,8 @@ def one_line(problem: click.UsageError) -> str:
     given, extra = _given(context, command)
     if isinstance(problem, click.BadOptionUsage):
         option = _of_name(problem.option_name, command.declared)
-        if option is not None and option.value_words():
-            return f"{problem.option_name} needs a value ({option.value_words()}), and none follows; {_more(context)}"
+        if option is not None and option.value_text():
+            return f"{problem.option_name} needs a value ({option.value_text()}), and none follows; {_more(context)}"
     elif isinstance(problem, click.BadParameter) and not isinstance(problem, click.MissingParameter):
         name = str(problem.param.name) if problem.param is not None else ""
         return _bad_value(problem, given.get(name), command.declared.get(name))
@@ -109,7 +109,7 @@ def _wanted(option: Option, declared: dict[str, Option]) -> str:
 
 
 def _spelled(option: Option) -> str:
-    return " ".join([*option.names[:1], option.value_words()]) if option.names else option.metavar or ""
+    return " ".join([*option.names[:1], option.value_text()]) if option.names else option.metavar or ""
 
 
 def _of_name(name: str, declared: dict[str, Option]) -> Option | None:
@@ -121,7 +121,7 @@ def _bad_value(problem: click.BadParameter, value: Any, option: Option | None) -
     name = option.names[-1] if option is not None and option.names else str(problem.param and problem.param.name)
     shown = value if isinstance(value, str) else value[-1] if value else ""
     if option is not None and re.match(r"-+[A-Za-z]", shown):
-        return f"{name} needs a value ({option.value_words()}), and {shown} follows; write it before {shown}"
+        return f"{name} needs a value ({option.value_text()}), and {shown} follows; write it before {shown}"
     why = _plain(problem.message).removeprefix(f"'{shown}' ")
     for words, ours in _VALUES.items():
         why = why.replace(words, ours)

@@ -278,7 +278,7 @@ def _parse_kmer_range(text: str) -> tuple[int, int]:
 
 
 @dataclass
-class _Seen:
+class _SeenRecords:
     """Records of a read that are not drawn: the places of those elsewhere, and whether those left out are unmapped."""
 
     elsewhere: list[str] = field(default_factory=list)
@@ -331,7 +331,7 @@ class OneAlignment(AlignmentFile):
 
     def find(self) -> pysam.AlignedSegment:
         """Find the record. Raises `F5pyError` if there is none, or none in the region."""
-        seen = _Seen()
+        seen = _SeenRecords()
         # Numbers count all records, those outside of the region too.
         is_indexed = self.has_index and self._number is None
         self._record = self._search(self, self._window if is_indexed else None, seen)
@@ -359,7 +359,7 @@ class OneAlignment(AlignmentFile):
             raise F5pyError(f"{self.name}: read {self._read} {what}; leave -b and -g out to draw it with its own bases")
         raise InputFileError(f"{self.name}: has no read {self._read}; leave -b and -g out to draw it without alignment")
 
-    def _search(self, file: AlignmentFile, windows: Windows | None, seen: _Seen) -> pysam.AlignedSegment | None:
+    def _search(self, file: AlignmentFile, windows: Windows | None, seen: _SeenRecords) -> pysam.AlignedSegment | None:
         """Find the record to be drawn; add other records of the read until then to `seen`."""
         supplementary = None
         n_alignments = 0

@@ -106,13 +106,13 @@ def is_logged() -> bool:
     return _is_command_line and (shown or _log is not None) and not is_terminal()
 
 
-def hand_on(listener: Listener) -> None:
+def forward_messages(listener: Listener) -> None:
     """Pass all messages of this worker process to a function from now on."""
     global _listener
     _listener = listener
 
 
-def show_through(change: Callable[[str], str]) -> None:
+def add_text_filter(change: Callable[[str], str]) -> None:
     """Let all texts go through a function first."""
     if change not in _changes:
         _changes.append(change)

@@ -24,7 +24,7 @@ SECONDS_BETWEEN_LINES = 60.0
 
 
 @contextmanager
-def told_to(listener: Listener | None) -> Iterator[None]:
+def on_progress(listener: Listener | None) -> Iterator[None]:
     """Report the progress of this thread to `listener` while inside."""
     before = _listener.set(listener)
     try:

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from f5py.errors import UsageError
-from f5py.options.output_names import Written
+from f5py.options.output_names import OutputContent
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -95,7 +95,7 @@ class Option:
     is_list: bool = False  # names a list of words; from Python it can be a sequence of them
     is_model: bool = False  # names a pore model; from Python it can be what `f5py.train` returns
     is_table: bool = False  # names a table of calls, frequencies or events; from Python it can be one in memory
-    writes: Written | None = None  # what that file is, so that it cannot have the name of something else
+    writes: OutputContent | None = None  # what that file is, so that it cannot have the name of something else
     # says how a run works, but not what comes out, so that a resumed run may change it; see `is_free`
     free: bool = False
     # the value may be a URL; by which method of `f5py.pipeline.remote_inputs.RemoteInputs` it is read then
@@ -115,7 +115,7 @@ class Option:
         """The name that messages use."""
         return self.names[-1] if self.names else (self.metavar or "").strip("[].").split()[0]
 
-    def said(self, value: Any) -> str:
+    def label(self, value: Any) -> str:
         """Name the option in messages, with the value if it is a choice."""
         if self.kind is Kind.YES_NO:
             return f"{self.spelling} {'yes' if value else 'no'}"
@@ -161,7 +161,7 @@ class Option:
         """Spellings of samtools, which are accepted and never make an abbreviation ambiguous."""
         return tuple(_FOREIGN[name] for name in self.names if name in _FOREIGN and _FOREIGN[name] not in self.names)
 
-    def value_words(self) -> str:
+    def value_text(self) -> str:
         """Name the option's value; empty for a flag."""
         if self.kind is Kind.FLAG:
             return ""
@@ -169,7 +169,7 @@ class Option:
             return self.metavar
         return "/".join(map(str, self.choices)) if self.kind is Kind.CHOICE else self.kind.value
 
-    def default_shown(self) -> str:
+    def default_text(self) -> str:
         """Write the default in words; empty for a flag."""
         if self.default is REQUIRED:
             return f"required without {' or '.join(f'--{name}' for name in self.unless)}" if self.unless else "required"
@@ -334,7 +334,7 @@ class Options:
             value = getattr(self, name, None)
             is_none = value is None or value is False or value == "" or value == ()
             if name in declared and not is_none and value != declared[name].default:
-                found.append(declared[name].said(value))
+                found.append(declared[name].label(value))
         return found
 
     def not_with(self, others: list[str], *names: str, advice: str = "choose one") -> Iterator[str]:

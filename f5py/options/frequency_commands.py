@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from f5py.options.declaration import Group, Kind, argument, flag, option, options_class
-from f5py.options.output_names import FOR_R, OF_SITES, PARQUET_TO_FILE, TABLE, kind_if_unsaid
+from f5py.options.output_names import FOR_R, OF_SITES, PARQUET_TO_FILE, TABLE, kind_if_unset
 from f5py.options.shared import (
     CALL_THRESHOLD,
     ReadListOptions,
@@ -82,7 +82,7 @@ class FrequencyOptions(StrictOptions):
             yield from self.only_with("--output", "output_format", advice=PARQUET_TO_FILE)
         if self.output_format in ("parquet", "csv", *FOR_R):
             yield from self.not_with(self.given("output_format"), "bedmethyl", advice="bedMethyl is another format")
-        if not of_sites and not for_r and kind_if_unsaid(self.output, self.output_format) not in OF_SITES:
+        if not of_sites and not for_r and kind_if_unset(self.output, self.output_format) not in OF_SITES:
             advice = "the other tables tell strands apart with --stranded only"
             yield from self.only_with("--bedmethyl", "combine_strands", advice=advice)
 

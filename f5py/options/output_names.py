@@ -36,7 +36,7 @@ _OTHERS = {
 _PACKED_ALREADY = {"parquet": "Parquet", "bam": "BAM", "bigwig": "bigWig"}
 
 
-class Written(NamedTuple):
+class OutputContent(NamedTuple):
     """Content of an output, whatever its name."""
 
     what: str  # with its verb
@@ -45,15 +45,15 @@ class Written(NamedTuple):
 
 
 #: Outputs whose names do not choose among all formats.
-ALIGNMENTS = Written("alignments are written", (".bam", ".sam", ".cram"))
-BAM = Written("BAM is written", (".bam",))
-PAF = Written("PAF is written", (".paf", ".tsv", ".txt"), True)
-REPORT = Written("HTML or JSON is written", (".html", ".json"))
-SITES = Written("counts of sites are written", (".bed", ".bedgraph", ".bw", ".bedmethyl", ".bg", ".bigwig"), True)
-TABLE = Written("a table of text is written", (".tsv", ".csv", ".txt"), True)
-MOVES = Written("a table of text or PAF is written", (".tsv", ".csv", ".paf", ".txt"), True)
-MODEL = Written("a model is written as text", (".model", ".txt", ".tsv"), True)
-TEXT = Written("text is written", (".txt", ".tsv"))
+ALIGNMENTS = OutputContent("alignments are written", (".bam", ".sam", ".cram"))
+BAM = OutputContent("BAM is written", (".bam",))
+PAF = OutputContent("PAF is written", (".paf", ".tsv", ".txt"), True)
+REPORT = OutputContent("HTML or JSON is written", (".html", ".json"))
+SITES = OutputContent("counts of sites are written", (".bed", ".bedgraph", ".bw", ".bedmethyl", ".bg", ".bigwig"), True)
+TABLE = OutputContent("a table of text is written", (".tsv", ".csv", ".txt"), True)
+MOVES = OutputContent("a table of text or PAF is written", (".tsv", ".csv", ".paf", ".txt"), True)
+MODEL = OutputContent("a model is written as text", (".model", ".txt", ".tsv"), True)
+TEXT = OutputContent("text is written", (".txt", ".tsv"))
 #: Of text and alignments.
 _KNOWN = (".tsv", ".txt", ".cram")
 #: Kinds that have a row per site instead of one per call.
@@ -81,7 +81,7 @@ def kind_of_several(option: str, path: str, kinds: Sequence[str]) -> str:
     return kind
 
 
-def kind_if_unsaid(path: str, output_format: str | None) -> str:
+def kind_if_unset(path: str, output_format: str | None) -> str:
     """Return the format that a name asks for if no option says one, else an empty text."""
     return kind_of_name(path) if output_format is None else ""
 
@@ -118,7 +118,7 @@ def kind_among(path: str, what: str, kinds: Sequence[str]) -> str:
     raise UsageError(f"-o {path}: {what}; name the file {', '.join(others)}{' or ' * bool(others)}{last}")
 
 
-def check_name(option: str, path: str, written: Written) -> None:
+def check_name(option: str, path: str, written: OutputContent) -> None:
     """Raise `UsageError` if a name has the ending of another format."""
     ending, packed = _ending(path), packed_ending(path)
     is_of_another = ending not in written.endings and (ending in _KNOWN or ending in _KINDS or ending in _OTHERS)

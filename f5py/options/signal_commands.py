@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class, refused
 from f5py.options.input_names import BESIDE_READS, BESIDE_REFERENCE, BESIDE_SLOW5
-from f5py.options.output_names import ALIGNMENTS, OF_SITES, PARQUET_TO_FILE, SITES, TABLE, kind_if_unsaid
+from f5py.options.output_names import ALIGNMENTS, OF_SITES, PARQUET_TO_FILE, SITES, TABLE, kind_if_unset
 from f5py.options.shared import (
     CALL_THRESHOLD,
     GPU_USES,
@@ -197,7 +197,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, ReadListOptions, Ma
     def rules(self) -> Iterator[str]:
         """Refuse two words on one thing, and options of outputs that are not written."""
         yield from super().rules()
-        named = kind_if_unsaid(self.output, self.output_format)
+        named = kind_if_unset(self.output, self.output_format)
         if not self.window:
             yield from self.only_with("--window", "window_mode")
         yield from self.not_with(self.given("motif"), "methylation")
@@ -298,7 +298,7 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, ReadListOptions
         yield from self.not_with(self.given("m6anet", "m6anet_json") + tables, "sam", advice=_ONE_KIND)
         yield from self.not_with(self.given("m6anet_json") + parquet, "m6anet", advice=_ONE_KIND)
         yield from self.not_with(self.given("output") + tables, "m6anet_json", advice="there is no table then")
-        if not self.sam and kind_if_unsaid(self.output, self.output_format) not in ("sam", "bam"):
+        if not self.sam and kind_if_unset(self.output, self.output_format) not in ("sam", "bam"):
             yield from self.only_with("--sam", "sam_out_version")
         if parquet and not self.given("output"):
             yield from self.only_with("--output", "output_format", advice=PARQUET_TO_FILE)

@@ -136,7 +136,7 @@ def _serve(connection: Connection) -> None:
 
     try:
         recipe, options = connection.recv()
-        console.hand_on(pass_on)
+        console.forward_messages(pass_on)
         begin_gpu(options, True)
         plan, claims = connection.recv()
         if job := ClaimingJob(plan, claims.take()):

@@ -143,7 +143,7 @@ def test_an_input_that_ends_with_the_interrupt_is_not_blamed(monkeypatch: pytest
     """All processes of a pipeline get Ctrl-C, so that an input may end before a signal that waits comes again."""
 
     def run(*args: object, **options: object) -> None:
-        signals.come_again(signal.SIGINT)
+        signals.resend(signal.SIGINT)
         raise InputFileError("standard input: no header")
 
     monkeypatch.setattr(signals._thread, "start_new_thread", lambda *args: None)

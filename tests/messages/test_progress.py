@@ -12,7 +12,7 @@ import pytest
 
 from f5py.messages import console
 from f5py.messages import progress as module
-from f5py.messages.progress import in_words, progress, told_to
+from f5py.messages.progress import in_words, on_progress, progress
 
 from ..made_data import ReadSet, run_process, start_process
 from ..patience import PATIENCE
@@ -39,7 +39,7 @@ def test_words_beside_the_bar(unit: str, done: int, total: int | None, seconds: 
 
 def test_a_listener_is_told_while_it_is_set(capfd: pytest.CaptureFixture[str]) -> None:
     told: list[tuple[str, int, int | None]] = []
-    with told_to(lambda *what: told.append(what)), progress("reads", 5) as bar:
+    with on_progress(lambda *what: told.append(what)), progress("reads", 5) as bar:
         bar.advance(2)
         bar.expect(7)
         bar.advance(1)

@@ -88,7 +88,7 @@ class GpuBackend(GpuPartPool[ArenaPart]):
         self._stages = stages
         try:
             compiled, tables = functions(device.number, macros(limits=stages.limits), stages.results), DeviceTables()
-            model = tables.kept("model", lambda: model_table(stages.model))
+            model = tables.cached("model", lambda: model_table(stages.model))
             self._on_device = GpuResources(compiled, model, tables)
         except GpuUnavailableError:
             raise
@@ -161,7 +161,7 @@ class GpuBackend(GpuPartPool[ArenaPart]):
         gpu_slice: GpuBatchSlice = self._guarded(
             GpuBatchSlice, self._on_device, part, stages, batch, placement, self.limits.max_epk
         )
-        stages.compute(batch, cast(BatchSlice, _Guarded(gpu_slice, self._guarded)))
+        stages.compute(batch, cast(BatchSlice, _GuardedSlice(gpu_slice, self._guarded)))
         if not stages.keep_samples:
             batch.release("samples")
         if self.on_batch is not None:
@@ -186,7 +186,7 @@ def _settings(stages: SignalStages) -> bytes:
     return repr((said, model.k)).encode() + model.level_mean.tobytes() + model.level_stdv.tobytes()
 
 
-class _Guarded:
+class _GuardedSlice:
     """Turns the exceptions of a `GpuBatchSlice` into `GpuFailure`."""
 
     def __init__(self, gpu_slice: GpuBatchSlice, guarded: Callable[..., Any]) -> None:

@@ -46,7 +46,7 @@ _TAKING, _TAKEN = 4, 8 << 20
 _never_freed: list[NDArray[np.uint8]] = []
 
 
-def room(count: int, dtype: np.dtype) -> int:
+def aligned_size(count: int, dtype: np.dtype) -> int:
     """Size of an array rounded up to the alignment."""
     return -(-count * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
 
@@ -63,16 +63,16 @@ class PinnedMemory:
         held = np.frombuffer(private_memory(size, "MADV_DONTFORK"), np.uint8)
         self._bytes: NDArray[np.uint8] | None = None
         self._used = 0
-        _take_from_system(held)
+        _touch_pages(held)
         cupy.cuda.runtime.hostRegister(held.ctypes.data, size, 0)
         self._bytes = held
         self._unregister = cupy.cuda.runtime.hostUnregister  # whoever collects garbage may be importing something
 
-    def take(self, count: int, dtype: np.dtype) -> NDArray:
+    def allocate(self, count: int, dtype: np.dtype) -> NDArray:
         """Allocate an array in the block."""
         assert self._bytes is not None
         first = self._used
-        self._used += room(count, dtype)
+        self._used += aligned_size(count, dtype)
         return self._bytes[first : first + count * dtype.itemsize].view(dtype)
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class PinnedMemory:
             self.close()
 
 
-def _take_from_system(memory: NDArray[np.uint8]) -> None:
+def _touch_pages(memory: NDArray[np.uint8]) -> None:
     """Touch all pages in several threads: CUDA would do so in one, holding the GIL."""
     first, size = memory.ctypes.data, len(memory)
     with ThreadPoolExecutor(_TAKING, "f5py-pages") as threads:
@@ -212,7 +212,7 @@ class TransferredArrays:
         #: Of each array that is copied with others the memory of all of them, and where it begins.
         self._blocks: dict[str, tuple[NDArray[np.uint8], Any, int]] = {}
         each = {name: (name, count, np.dtype(dtype)) for names, count, dtype in arrays for name in names.split()}
-        on_host = (room(self._on_host(*one), one[2]) for one in each.values())
+        on_host = (aligned_size(self._on_host(*one), one[2]) for one in each.values())
         self._memory = None if zero_copy else PinnedMemory(sum(on_host))
         try:
             for names in () if zero_copy else together:
@@ -235,7 +235,7 @@ class TransferredArrays:
         import cupy
 
         if self._memory is not None:
-            self.host[name] = self._memory.take(self._on_host(name, count, dtype), dtype)
+            self.host[name] = self._memory.allocate(self._on_host(name, count, dtype), dtype)
             self.device[name] = cupy.empty(count, dtype)
             return
         size = max(count, 1) * dtype.itemsize
@@ -249,8 +249,8 @@ class TransferredArrays:
         import cupy
 
         assert self._memory is not None
-        places = offsets_of([room(count, dtype) for _, count, dtype in arrays]).tolist()
-        host, device = self._memory.take(places[-1], np.dtype(np.uint8)), cupy.empty(places[-1], np.uint8)
+        places = offsets_of([aligned_size(count, dtype) for _, count, dtype in arrays]).tolist()
+        host, device = self._memory.allocate(places[-1], np.dtype(np.uint8)), cupy.empty(places[-1], np.uint8)
         for place, (name, count, dtype) in zip(places, arrays, strict=False):
             own = slice(place, place + count * dtype.itemsize)
             self.host[name], self.device[name] = host[own].view(dtype), device[own].view(dtype)
@@ -454,7 +454,7 @@ class DeviceTables:
     def __init__(self) -> None:
         self._arrays: dict[Hashable, Any] = {}
 
-    def kept(self, key: Hashable, values: Callable[[], NDArray]) -> Any:
+    def cached(self, key: Hashable, values: Callable[[], NDArray]) -> Any:
         """Return the array of that key, created from `values` on first use."""
         if key not in self._arrays:
             (self._arrays[key],) = copy_to_device(values())
@@ -468,7 +468,7 @@ class DeviceTables:
             table[:, 0], table[:, 1], table[:, 2] = model.level_mean, model.level_stdv, model.ln_stdv
             return table
 
-        return self.kept(id(model), values)  # models live as long as the run
+        return self.cached(id(model), values)  # models live as long as the run
 
 
 def _transferred(size: ArenaSize) -> tuple[tuple[str, int, type], ...]:

@@ -82,11 +82,11 @@ class GpuPartPool(Generic[Part]):
 
     def _take_parts(
         self, n_parts: int, most: int, fewest: int, make: Callable[[int], Part],
-        tell_smaller: Callable[[int, Exception], object] = lambda size, problem: None,
+        on_smaller: Callable[[int, Exception], object] = lambda size, problem: None,
     ) -> int:  # fmt: skip
         """Allocate all parts, shrinking them while memory does not suffice; return their size.
 
-        Raises `GpuUnavailableError`. Sizes go from `most` to `fewest`; `tell_smaller` is called with a size that does
+        Raises `GpuUnavailableError`. Sizes go from `most` to `fewest`; `on_smaller` is called with a size that does
         not fit, and the exception.
         """
         size = most
@@ -100,7 +100,7 @@ class GpuPartPool(Generic[Part]):
                     _close(parts)
                 if not is_out_of_memory(problem):
                     raise self._unavailable(problem) from problem
-                tell_smaller(size, problem)
+                on_smaller(size, problem)
                 size = int(size * _SHRINK)
             else:
                 self._parts = parts
@@ -109,7 +109,7 @@ class GpuPartPool(Generic[Part]):
                 return size
         raise self._unavailable(MemoryError())
 
-    def _tell_size(self, size: int, of_what: str, does: str = "Running") -> None:
+    def _note_size(self, size: int, of_what: str, does: str = "Running") -> None:
         console.note(
             self._who, f"{does} on {self.device.name} (device id {self.device.number}): {size} {of_what} at a time"
         )

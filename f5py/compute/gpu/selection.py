@@ -223,9 +223,9 @@ class AutoGpuScheduler:
         finally:
             if isinstance(self._gpus_to_come, Generator):
                 self._gpus_to_come.close()
-            self._tell_of_one()
+            self._announce_one()
 
-    def _tell_of_one(self) -> None:
+    def _announce_one(self) -> None:
         with self._lock:
             self._has_one = True
             self._lock.notify_all()
@@ -248,6 +248,6 @@ class AutoGpuScheduler:
                 for lanes in (self._opened, self._gpus):
                     lanes.append(lane)
                     lanes.sort(key=lambda lane: (len(lane.name), lane.name))
-        self._tell_of_one()
+        self._announce_one()
         if is_over:
             close_gpu(gpu)

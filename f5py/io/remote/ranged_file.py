@@ -188,7 +188,7 @@ def shown(text: str) -> str:
 
 def show_urls_below(runs: str) -> None:
     """Make `shown`, and all messages, replace paths below the folder of runs."""
-    console.show_through(shown)
+    console.add_text_filter(shown)
     _folders[runs] = re.compile(re.escape(runs) + r"/+[0-9a-f]+/+\d+/+([A-Za-z][A-Za-z0-9+.-]*):/+")
 
 

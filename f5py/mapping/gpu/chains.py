@@ -101,7 +101,7 @@ class GpuChaining(GpuPartPool[_Part]):
         )
         n = min(room, _MOST_ANCHORS, max(max_bases // _BASES_OF_ANCHOR, _FEWEST_ANCHORS))
         n = self._take_parts(_N_PARTS, n, _FEWEST_ANCHORS, lambda size: _Part(size, zero_copy))
-        self._tell_size(n, "anchors")
+        self._note_size(n, "anchors")
         self._checked(self._check, parameters.integers.tobytes() + parameters.gap_penalty.tobytes())
 
     def _start(self) -> None:

@@ -105,7 +105,7 @@ class GpuMems(GpuPartPool[_Part]):
         room = int((device.free_memory * fraction - used) / _N_PARTS / _BYTES_OF_BASE)
         n = min(room, _MOST_BASES, max(max_bases, _FEWEST_BASES))
         n = self._take_parts(_N_PARTS, n, _FEWEST_BASES, lambda size: _Part(size, zero_copy))
-        self._tell_size(n, "bases", "Searching")
+        self._note_size(n, "bases", "Searching")
         self._checked(lambda: self._check(bases))
 
     def _check(self, bases: NDArray[np.uint8]) -> None:

@@ -123,7 +123,7 @@ class GpuTiles(GpuPartPool[_Part]):
         n = self._take_parts(
             _N_PARTS, min(room, _MOST_CANDIDATES), _FEWEST_CANDIDATES, lambda size: _Part(size, n_bases, zero_copy)
         )
-        self._tell_size(n, "candidates")
+        self._note_size(n, "candidates")
         self._checked(self._check)
 
     def _start(self) -> None:

@@ -33,7 +33,7 @@ class GpuRows(PartResults):
         self._at = np.flatnonzero(reads[aligned])
         work = (batch.n_events + batch.read_length)[aligned[self._at]]
         codes = strand_codes(model.alphabet)
-        both = self._tables.kept(model.alphabet, lambda: np.concatenate([codes.forward, codes.reverse]))
+        both = self._tables.cached(model.alphabet, lambda: np.concatenate([codes.forward, codes.reverse]))
         levels = self._tables.levels(model)
         n = len(self._at)
         with part.stream:

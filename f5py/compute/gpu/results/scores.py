@@ -227,7 +227,7 @@ class GpuScores(PartResults):
         """
         self._put_numbers(batch, noise)
         strands = motif_table(motifs)
-        on_device = self._tables.kept(strands.tobytes(), lambda: strands)
+        on_device = self._tables.cached(strands.tobytes(), lambda: strands)
         self.scoring = MotifScoring(self._tables.levels(model), on_device, model.k, noise, listing)
         self._places = len(motifs[0].masks), motifs[0].offset, motifs[1].offset
         at = np.flatnonzero(reads[self._aligned])
@@ -300,11 +300,11 @@ class GpuScores(PartResults):
                 more: tuple[Any, ...] = ()
                 if terms is not None:
                     noise = single_precision(terms)
-                    name, more = "hmm_correlated", (self._tables.kept(noise.tobytes(), lambda: noise),)
+                    name, more = "hmm_correlated", (self._tables.cached(noise.tobytes(), lambda: noise),)
                 part.launch(
                     self._functions[name], -(-n // GROUPS), LANES, "event_mean", "q", "reference", "reference_offsets",
                     motifs, *self._places, k, model, "fit_shift", "fit_scale", "fit_var", "numbers", "is_reverse",
-                    self._tables.kept("constants", constants), "groups", n, "work_offsets", "warp_columns",
+                    self._tables.cached("constants", constants), "groups", n, "work_offsets", "warp_columns",
                     "warp_rows", "work", "found", *more,
                 )  # fmt: skip
             part.download("found", 4 * n)

@@ -304,12 +304,12 @@ class GpuSites(PartResults):
                 more: tuple[Any, ...] = ()
                 if noise is not None:
                     terms = np.array(noise, np.float64)
-                    name, more = "sites_correlated", (self._tables.kept(("terms", *noise), lambda: terms),)
+                    name, more = "sites_correlated", (self._tables.cached(("terms", *noise), lambda: terms),)
                 part.launch(
                     self._functions[name], end - warp, LANES, "event_mean", "q", "reference", "reference_offsets",
                     motifs, k, model, "fit_shift", "fit_scale", "fit_var", "numbers", "is_reverse",
-                    self._tables.kept("constants", constants), "p_stay",
-                    self._tables.kept("transitions", _transitions), "windows", "places", "site_warps", "site_work",
+                    self._tables.cached("constants", constants), "p_stay",
+                    self._tables.cached("transitions", _transitions), "windows", "places", "site_warps", "site_work",
                     "work", "found_sites", "exponents", *more,
                 )  # fmt: skip
             part.download("found_sites", 2 * (end_place - first_place))
