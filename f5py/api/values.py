@@ -228,15 +228,15 @@ def _text(name: str, option: Option, value: Any, files: GivenFiles) -> str:
             return files.input_name(name, value)
         use = "writing" if option.group is Group.OUTPUT else "reading"
         more = ", nor a table" if option.is_table else ""
-        _fail(name, f"{_shown(value)} is neither a path nor a file that is open for {use}{more}")
+        _fail(name, f"{_format_value(value)} is neither a path nor a file that is open for {use}{more}")
     if isinstance(value, Sequence | np.ndarray) and not isinstance(value, bytes):
-        return _joined(name, option, value)
+        return _join(name, option, value)
     if option.listed and not isinstance(value, bool) and isinstance(value, int | np.integer):
         return str(value)
-    _fail(name, f"{_shown(value)} is no text")
+    _fail(name, f"{_format_value(value)} is no text")
 
 
-def _joined(name: str, option: Option, value: Any) -> str:
+def _join(name: str, option: Option, value: Any) -> str:
     """Join the elements of a sequence to one text, as on the command line."""
     if option.metavar == "REGION":
         several = [value] if _is_interval(value) else value
@@ -244,7 +244,7 @@ def _joined(name: str, option: Option, value: Any) -> str:
     if "SITE:OFFSET" in (option.metavar or "") and len(value) == 2 and isinstance(value[0], str):
         return f"{value[0]}:{_number(name, value[1], operator.index, 'a whole number')}"
     if not option.listed:
-        _fail(name, f"{_shown(value)} is no text")
+        _fail(name, f"{_format_value(value)} is no text")
     return ",".join(
         one if isinstance(one, str) else str(_number(name, one, _plain, "text or a number")) for one in value
     )
@@ -259,14 +259,14 @@ def _region(name: str, value: Any) -> str:
     if isinstance(value, str | os.PathLike):
         return os.path.expanduser(os.fsdecode(value))
     if not (isinstance(value, Sequence) and len(value) == 3 and isinstance(value[0], str)):
-        _fail(name, f"{_shown(value)} is neither a region nor (contig, start, end)")
+        _fail(name, f"{_format_value(value)} is neither a region nor (contig, start, end)")
     start, end = (_number(name, one, operator.index, "a whole number") for one in value[1:])
     if not 0 <= start < end:
-        _fail(name, f"{_shown(value)}: the end must be after the start, which counts from 0")
+        _fail(name, f"{_format_value(value)}: the end must be after the start, which counts from 0")
     return f"{value[0]}:{start + 1}-{end}"
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     """Format a value for messages, on one line."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."

@@ -25,10 +25,10 @@ def one_line(problem: click.UsageError) -> str:
         if isinstance(problem, click.NoSuchOption):
             name = problem.option_name
             return f"{name}: options come after the command, as in f5py call-methylation {name}; f5py --help lists all"
-        return f"{_plain(problem.message)}; f5py --help lists the commands"
+        return f"{_strip_period(problem.message)}; f5py --help lists the commands"
     if isinstance(problem, click.NoSuchOption):
         return _no_such_option(problem.option_name, command.name, command.declared)
-    given, extra = _given(context, command)
+    given, extra = _parse_given(context, command)
     if isinstance(problem, click.BadOptionUsage):
         option = _of_name(problem.option_name, command.declared)
         if option is not None and option.value_text():
@@ -42,17 +42,15 @@ def one_line(problem: click.UsageError) -> str:
     takes_words = any(isinstance(one, click.Argument) for one in command.params)
     if extra and not takes_words:
         files = [one for one in command.declared.values() if one.kind in (Kind.FILE, Kind.PATH)]
-        named = _listed(
-            [_spelled(command.declared[one.name]) for one in missing] or [_spelled(one) for one in files[:2]]
-        )
+        named = _join([_spell(command.declared[one.name]) for one in missing] or [_spell(one) for one in files[:2]])
         how = f"files are named by options, such as {named}" if files else "leave it out"
         return f"{command.name} takes no arguments, and {extra[0]} is one; {how}"
     if isinstance(problem, click.MissingParameter):
-        wanted = _listed([_wanted(command.declared[one.name], command.declared) for one in missing])
+        wanted = _join([_describe_missing(command.declared[one.name], command.declared) for one in missing])
         return f"{command.name} needs {wanted}; {_more(context)}"
     if extra:
         return f"{extra[0]} is one argument too many; {_more(context)}"
-    return f"{_plain(problem.message)}; {_more(context)}"
+    return f"{_strip_period(problem.message)}; {_more(context)}"
 
 
 def _no_such_option(name: str, command: str, declared: dict[str, Option]) -> str:
@@ -78,7 +76,7 @@ def _no_such_option(name: str, command: str, declared: dict[str, Option]) -> str
     return f"{line}; f5py {command} --help-all lists all"
 
 
-def _given(context: click.Context, command: click.Command) -> tuple[dict[str, Any], list[str]]:
+def _parse_given(context: click.Context, command: click.Command) -> tuple[dict[str, Any], list[str]]:
     """Parse the given values by parameter, and the extra words."""
     try:
         given, extra, _ = command.make_parser(context).parse_args(list(context.meta.get(WORDS, ())))
@@ -99,16 +97,16 @@ def _several_values(words: Sequence[str], declared: dict[str, Option]) -> str:
     return ""
 
 
-def _wanted(option: Option, declared: dict[str, Option]) -> str:
+def _describe_missing(option: Option, declared: dict[str, Option]) -> str:
     """Describe a missing option or argument: spelling, meaning, and alternatives."""
     what = re.split(r" \(|; |: |\.$|\. ", option.help)[0]
     what = what[0].lower() + what[1:] if what[1].islower() or what[1] == " " else what
     others = [declared[name].names[0] for name in option.unless]
     instead = f" or {' or '.join(others)}" if others else ""
-    return f"{_spelled(option)} ({what}){instead}"
+    return f"{_spell(option)} ({what}){instead}"
 
 
-def _spelled(option: Option) -> str:
+def _spell(option: Option) -> str:
     return " ".join([*option.names[:1], option.value_text()]) if option.names else option.metavar or ""
 
 
@@ -122,7 +120,7 @@ def _bad_value(problem: click.BadParameter, value: Any, option: Option | None) -
     shown = value if isinstance(value, str) else value[-1] if value else ""
     if option is not None and re.match(r"-+[A-Za-z]", shown):
         return f"{name} needs a value ({option.value_text()}), and {shown} follows; write it before {shown}"
-    why = _plain(problem.message).removeprefix(f"'{shown}' ")
+    why = _strip_period(problem.message).removeprefix(f"'{shown}' ")
     for words, ours in _VALUES.items():
         why = why.replace(words, ours)
     return f"{name} {shown}: {why}" if shown else f"{name}: {why}"
@@ -136,9 +134,9 @@ def _more(context: click.Context) -> str:
     return " ".join(["usage: f5py", str(context.command.name), *pieces])
 
 
-def _listed(words: list[str]) -> str:
+def _join(words: list[str]) -> str:
     return f"{', '.join(words[:-1])} and {words[-1]}" if len(words) > 1 else "".join(words)
 
 
-def _plain(message: str) -> str:
+def _strip_period(message: str) -> str:
     return message.rstrip().rstrip(".")

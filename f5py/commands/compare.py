@@ -90,7 +90,7 @@ def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> Read
         with progress("bytes", size_of([path])) as bar:
             for rows in read_events(path, bar.advance):
                 collector.add(rows)
-        return _finished(collector, path)
+        return _finish(collector, path)
     chosen: dict[str, Any] = {name: getattr(options, name) for name in _OF_EVENTALIGN}
     for name in _OF_READS:
         values = getattr(options, name)
@@ -105,10 +105,10 @@ def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> Read
         ),
         take,
     )  # fmt: skip
-    return _finished(collector, path)
+    return _finish(collector, path)
 
 
-def _finished(collector: LevelCollector, path: str) -> ReadLevels:
+def _finish(collector: LevelCollector, path: str) -> ReadLevels:
     """Collect the levels of a sample; warn of unusable rows."""
     levels = collector.finish()
     if collector.n_unusable:

@@ -79,7 +79,7 @@ def run(options: ExtractOptions, take: Callable[[Any], None] | None = None) -> N
         n_rows = 0
         convert = arrow_columns if is_arrow else rows_of_text
         with _sink(options.output, take, is_arrow) as write:
-            portions = _of_alignments if inputs.kind == MODBAM else _of_tables
+            portions = _rows_of_alignments if inputs.kind == MODBAM else _rows_of_tables
             for count, rows in portions(inputs, options, chosen, convert):
                 n_rows += count
                 write(rows)
@@ -115,7 +115,7 @@ def _sink(output: str, take: Callable[[Any], None] | None, is_arrow: bool) -> It
             write(b"")
 
 
-def _of_alignments(
+def _rows_of_alignments(
     inputs: Inputs, options: ExtractOptions, chosen: ReadList | None, convert: Callable[[ReadColumns, CallColumns], Any]
 ) -> Iterator[tuple[int, Any]]:
     """Yield the number of rows and the rows of alignments with tags, portion by portion."""
@@ -170,7 +170,7 @@ def _reads_of_records(data: NDArray[np.uint8], starts: NDArray[np.int64], n: int
     )  # fmt: skip
 
 
-def _of_tables(
+def _rows_of_tables(
     inputs: Inputs, options: ExtractOptions, chosen: ReadList | None, convert: Callable[[ReadColumns, CallColumns], Any]
 ) -> Iterator[tuple[int, Any]]:
     """Yield the number of rows and the rows of tables of calls, portion by portion."""

@@ -98,7 +98,7 @@ def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
         passes = _Passes(options, sources, motif, files.enter_context(ExitStack()))
         chemistry = passes.chemistry()
         start = _start_model(options, chemistry, motif)
-        summary = _trained(options, passes, chemistry, start, settings)
+        summary = _train(options, passes, chemistry, start, settings)
         _check(summary.report, options, trains_methylated)
         comment = f"f5py {__version__} train, {chemistry.name}, {len(summary.rounds)} rounds, start {start.name}"
         for piece in model_text(summary.model, summary.n_events, _kind(options, motif), comment):
@@ -247,7 +247,7 @@ class _Passes:
         return self._truths[source.truth]
 
 
-def _trained(
+def _train(
     options: TrainOptions, passes: _Passes, chemistry: Chemistry, start: PoreModel, settings: UpdateSettings
 ) -> TrainingSummary:
     """Do the rounds, and the test."""
@@ -288,9 +288,9 @@ def _trained(
     if noise is not None:
         numbers = noise._asdict()
         report["noise"] = {**numbers.pop("noise")._asdict(), **numbers}
-    labels, ratios = _tested(options, passes, model)
+    labels, ratios = _test(options, passes, model)
     trained = quality_of(model, labels, ratios, sums.held)
-    before = quality_of(start, *_tested(options, passes, start), sums.held)
+    before = quality_of(start, *_test(options, passes, start), sums.held)
     report["comparison"] = as_report(start.name, before, trained)
     if words := words_of(before, trained):
         console.note(_WHO, f"held out: {len(labels):,} calls; {words}: {report['comparison']['verdict']}")
@@ -366,7 +366,7 @@ def _known_model(
     known = None if passes.motif is None else builtin_methylation(chemistry, passes.motif)
     if known is None or known.k != start.k:
         return None
-    found = before.auc if known.name == start.name else area_under_curve(*_tested(options, passes, known))
+    found = before.auc if known.name == start.name else area_under_curve(*_test(options, passes, known))
     if found is None or trained.auc is None:
         return None
     is_better = trained.auc > found
@@ -376,7 +376,7 @@ def _known_model(
     return {"name": known.name, "auc": found, "trained_is_better": is_better}
 
 
-def _tested(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+def _test(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """States and log-likelihood ratios of the held-out calls."""
     motif = passes.motif
     labels: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]

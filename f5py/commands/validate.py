@@ -71,11 +71,11 @@ def run(options: ValidateOptions) -> ValidationReport:
     motif = chosen_motif(options)
     with progress("bytes", None) as bar:
         if options.calls is None or options.truth is None:
-            data = _of_controls(options, motif, bar.advance)
+            data = _compare_controls(options, motif, bar.advance)
         elif _kind(options.calls) == "sites":
-            data = _of_frequencies(options, motif)
+            data = _compare_frequencies(options, motif)
         else:
-            data = _of_calls(options, motif, bar.advance)
+            data = _compare_calls(options, motif, bar.advance)
     title = f"{options.calls} against {options.truth}" if options.calls else "Calls of controls"
     write_reports(options, title, text_of(data), data, charts_of(data))
     if options.output != "-":
@@ -129,7 +129,7 @@ def _batches(
     return read_calls([path], _COLUMNS, advance, motif.name)
 
 
-def _of_controls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:
+def _compare_controls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:
     labelled, samples, tags = LabelledRatios(), ReadBootstrap(), TagCounts()
     for state, paths in ((1, options.methylated), (0, options.unmethylated)):
         for path in paths:
@@ -141,7 +141,7 @@ def _of_controls(options: ValidateOptions, motif: Motif, advance: Callable[[int]
     return _measures(labelled, samples, options) | _tags(tags)
 
 
-def _of_frequencies(options: ValidateOptions, motif: Motif) -> dict[str, Any]:
+def _compare_frequencies(options: ValidateOptions, motif: Motif) -> dict[str, Any]:
     called = read_sites(str(options.calls), motif)
     true = _truth(str(options.truth), motif)[1]
     of_called, of_true = shared_sites(called, true)
@@ -160,7 +160,7 @@ def _truth(path: str, motif: Motif) -> tuple[KnownStates | None, KnownSites]:
     raise UsageError(f"{path}: has calls, not what is true; the truth comes second, controls have options of their own")
 
 
-def _of_calls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:
+def _compare_calls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:
     truth, sites = _truth(str(options.truth), motif)
     truth = truth_of_sites(sites) if truth is None else truth
     labelled, samples, tags = LabelledRatios(), ReadBootstrap(), TagCounts()

@@ -112,7 +112,7 @@ class Depths:
         other._settle()
         self.covered += other.covered
         self._settle()
-        self._sites, self._calls = _summed(
+        self._sites, self._calls = _sum_places(
             np.concatenate((self._sites, other._sites)), np.concatenate((self._calls, other._calls))
         )
 
@@ -143,11 +143,11 @@ class Depths:
         if self._pending:
             places = np.concatenate((self._sites, *self._pending))
             calls = np.concatenate((self._calls, np.ones(self._n_pending, np.int64)))
-            self._sites, self._calls = _summed(places, calls)
+            self._sites, self._calls = _sum_places(places, calls)
             self._pending, self._n_pending = [], 0
 
 
-def _summed(places: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _sum_places(places: NDArray[np.int64], counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Sort and deduplicate places, summing their counts."""
     order = np.argsort(places, kind="stable")
     places = places[order]

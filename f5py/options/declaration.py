@@ -182,7 +182,7 @@ class Option:
         if self.kind is Kind.YES_NO:
             return "yes" if self.default else "no"
         if self.kind is Kind.BASES:
-            return _bases_shown(self.default)
+            return _format_bases(self.default)
         return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
 
     def check(self, value: Any) -> None:
@@ -251,7 +251,7 @@ def base_count(text: str) -> int | None:
         return None
 
 
-def _bases_shown(number: int) -> str:
+def _format_bases(number: int) -> str:
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
         if number >= unit:
             return f"{number / unit:g}{letter}"

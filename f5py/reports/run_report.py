@@ -103,7 +103,7 @@ def write_run_reports(
         "parameters": {
             name: list(value) if isinstance(value, tuple) else value for name, value in asdict(options).items()
         },
-        "inputs": [about for path in dict.fromkeys(inputs) if path and (about := _described(path)) is not None],
+        "inputs": [about for path in dict.fromkeys(inputs) if path and (about := _describe(path)) is not None],
         "versions": _versions(),
     }
     for path in paths:
@@ -155,7 +155,7 @@ def default_sample(output: str) -> str:
     return "_".join(part for part in (os.path.basename(folder), stem[0] or stem[2]) if part)
 
 
-def _described(path: str) -> dict[str, Any] | None:
+def _describe(path: str) -> dict[str, Any] | None:
     """Describe a file by size, time and (unless it is large) checksum."""
     if is_url(path):
         found = stat_url(path)

@@ -107,7 +107,7 @@ def _by_dask(
             ended.set()
             numbers = [number for number in numbers if not plan.is_done(number)]
         if numbers:
-            _work_on_shares(tasks, plan, _shares(numbers, max(len(workers), 1)), lambda: checks.submit(state.look))
+            _work_on_shares(tasks, plan, _divide(numbers, max(len(workers), 1)), lambda: checks.submit(state.look))
         checks.submit(state.look)
         cluster.begin_to_close()  # the outputs of the parts can be joined meanwhile
 
@@ -206,7 +206,7 @@ def _work_on_shares(tasks: _Tasks, plan: Plan, shares_of_parts: list[list[int]],
         raise F5pyError(f"{n_failed} parts could not be done ({'; '.join(causes[:_SHOWN])}{more})")
 
 
-def _shares(numbers: list[int], n_workers: int) -> list[list[int]]:
+def _divide(numbers: list[int], n_workers: int) -> list[list[int]]:
     """Divide parts into tasks: large ones first, which keep the threads busy, then small ones to end together."""
     shares, begin = [], 0
     while begin < len(numbers):

@@ -75,10 +75,10 @@ def run(options: TrainOptions) -> ShiftsSummary:
     ):
         reports = [(path, files.enter_context(complete_output(path))) for path in options.report]
         sources = [with_local_inputs(replace(options, bam=path), files) for path in options.unlabeled]
-        chemistry, share = _chosen_share(sources, motif)
+        chemistry, share = _choose_share(sources, motif)
         start = _start_model(options, chemistry, motif)
         windows = _windows(sources, motif, share)
-        summary = _fitted(options, chemistry, start, windows, motif)
+        summary = _fit(options, chemistry, start, windows, motif)
         _write(summary, options, chemistry, out)
         for path, file in reports:
             is_page = path.endswith(".html")
@@ -108,7 +108,7 @@ def _start_model(options: TrainOptions, chemistry: Chemistry, motif: Motif) -> P
     return model
 
 
-def _chosen_share(sources: list[TrainOptions], motif: Motif) -> tuple[Chemistry, float]:
+def _choose_share(sources: list[TrainOptions], motif: Motif) -> tuple[Chemistry, float]:
     """Determine the chemistry, and the fraction of reads with enough groups."""
     chemistry, n_reads, n_groups = None, 0, 0
     for options in sources:
@@ -158,7 +158,7 @@ def _windows(sources: list[TrainOptions], motif: Motif, share: float) -> SingleS
     return joined_windows(parts, sources[0].groups) if parts else None
 
 
-def _fitted(
+def _fit(
     options: TrainOptions, chemistry: Chemistry, start: PoreModel, windows: SingleSiteWindows | None, motif: Motif
 ) -> ShiftsSummary:
     """Fit, report, and refuse untrustworthy shifts."""
@@ -198,7 +198,7 @@ def _fitted(
     model = replace(
         with_methylation(nucleotide, shifts, comment), calibration=CALIBRATION.get(chemistry.pore), kind=motif.name
     )
-    _tell(result, len(names), n_reads, start)
+    _note_fit(result, len(names), n_reads, start)
     report = _report(result, start, len(names), n_reads, sum(one.n_scorings for one in scored), comment)
     return ShiftsSummary(model, len(names), n_reads, result.fit.share, result.verdict, report)
 
@@ -207,14 +207,14 @@ def _refusal(problem: str, force: bool = False) -> str:
     return f"{problem}; no model was made" + ("" if force else " (--force writes it all the same)")
 
 
-def _tell(result: ShiftResult, n_groups: int, n_reads: int, start: PoreModel) -> None:
+def _note_fit(result: ShiftResult, n_groups: int, n_reads: int, start: PoreModel) -> None:
     fit, gain = result.fit, result.gain
     assert start.shifts is not None
     settled = "settled" if fit.settled else "not settled"
     console.note(
         _WHO,
         f"{n_groups:,} groups of {n_reads:,} reads; share methylated about {fit.share:.2f}; shifts "
-        f"{_words(fit.shifts[0])} pA (start: {_words(np.array(start.shifts.by_place))}); a group's log-likelihood "
+        f"{_pa(fit.shifts[0])} pA (start: {_pa(np.array(start.shifts.by_place))}); a group's log-likelihood "
         f"gains {gain.per_group:.2f} +- {gain.se / n_groups:.2f} in reads not fitted; {settled} after {fit.rounds} "
         "rounds",
     )
@@ -222,14 +222,14 @@ def _tell(result: ShiftResult, n_groups: int, n_reads: int, start: PoreModel) ->
         console.note(_WHO, "the start model explains the reads as well: nothing to gain; its shifts are written")
     elif result.has_second_stage:
         console.note(
-            _WHO, f"a pyrimidine before the methylated base adds {_words(fit.shifts[1, 4:8])} pA at places 4 to 7, a "
+            _WHO, f"a pyrimidine before the methylated base adds {_pa(fit.shifts[1, 4:8])} pA at places 4 to 7, a "
             "purine subtracts it",
         )  # fmt: skip
     else:
         console.note(_WHO, "the base before the methylated one makes no clear difference")
 
 
-def _words(values: NDArray[np.float64]) -> str:
+def _pa(values: NDArray[np.float64]) -> str:
     return " ".join(f"{value + 0.0:.2f}" for value in np.round(values, 2).tolist())
 
 

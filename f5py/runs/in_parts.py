@@ -43,7 +43,7 @@ def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
 
     Counts are empty if only a plan is requested. Raises `F5pyError`; finished parts stay.
     """
-    options = _checked(recipe, options)
+    options = _resolve(recipe, options)
     folder = _folder(recipe, options)
     only_plan = options.partitions is not None and options.engine is None and not options.resume
     if only_plan:
@@ -166,7 +166,7 @@ def _advise(options: Any) -> None:
             )
 
 
-def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
+def _resolve(recipe: MappedReadsRecipe, options: Any) -> Any:
     """Resolve output formats from names; raise for contradicting options."""
     options = recipe.resolved(options)
     recipe.check_parts(options)

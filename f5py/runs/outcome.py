@@ -85,7 +85,7 @@ class Outcome:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "counts": _plain(asdict(self.counts)),
+            "counts": _as_lists(asdict(self.counts)),
             "skipped": asdict(self.skipped),
             "statistics": None if self.statistics is None else self.statistics.as_json(),
             "loading": self.loading,
@@ -103,7 +103,7 @@ class Outcome:
         if unknown := sorted(values.object("loading").members.keys() - set(LOADED)):
             raise DamagedValueError(f"loading.{unknown[0][:40]} is not known")
         return cls(
-            RunCounts.from_json(values.object("counts")), _skipped(values.object("skipped")), statistics,
+            RunCounts.from_json(values.object("counts")), _parse_skipped(values.object("skipped")), statistics,
             values.seconds("loading"), values.seconds("stages"), values.number("processing"), values.number("output"),
         )  # fmt: skip
 
@@ -131,13 +131,13 @@ class RunContext:
         return self.facts.chemistry
 
 
-def _skipped(values: JsonObject) -> RecordCounts:
+def _parse_skipped(values: JsonObject) -> RecordCounts:
     names = [field.name for field in fields(RecordCounts)]
     values.check_names(names)
     return RecordCounts(**{name: values.integer(name) for name in names})
 
 
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+def _as_lists(values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}
 
 
@@ -148,12 +148,12 @@ def speed_advice(options: AlignmentOptions, waits: WaitTimes, signal_kind: str) 
     """
     if waits.total < _SECONDS or not waits.bound:
         return ""
-    change = _change(options, waits.bound, signal_kind)
+    change = _suggest(options, waits.bound, signal_kind)
     share = getattr(waits, waits.bound) / waits.total
     return f"the run has waited for {waits.bound} {share:.0%} of the time; {change}" if change else ""
 
 
-def _change(options: AlignmentOptions, bound: str, signal_kind: str) -> str:
+def _suggest(options: AlignmentOptions, bound: str, signal_kind: str) -> str:
     cores = usable_cores()
     more_threads = f"raise -t from {options.threads} to {cores}" if options.threads < cores else ""
     if bound == "loading":

@@ -55,7 +55,7 @@ def run_whole(recipe: Recipe, options: Any, on_table: TableCallback | None = Non
     Raises `F5pyError`; outputs so far are valid and in order. `options` are resolved by the recipe. `on_table` replaces
     the table's output.
     """
-    with _ended(recipe, options, on_table) as (_, outcome, _):
+    with _run_in_context(recipe, options, on_table) as (_, outcome, _):
         recipe.report_results(options, outcome.counts, on_table is not None)
     return outcome.counts
 
@@ -64,7 +64,7 @@ def run_whole(recipe: Recipe, options: Any, on_table: TableCallback | None = Non
 def run_parts(options: Any, recipe: Recipe, job: Job) -> tuple[Run, Outcome, list[str]]:
     """Run parts of a plan with its options; return the run with closed inputs, its outcome, and the warnings."""
     try:
-        with _ended(recipe, options, None, job) as ended:
+        with _run_in_context(recipe, options, None, job) as ended:
             return ended
     except KeyboardInterrupt:
         console.info("plan", "the parts that are done are kept; the same command continues")
@@ -72,7 +72,7 @@ def run_parts(options: Any, recipe: Recipe, job: Job) -> tuple[Run, Outcome, lis
 
 
 @contextmanager
-def _ended(
+def _run_in_context(
     recipe: Recipe, options: Any, on_table: TableCallback | None, job: Job | None = None
 ) -> Iterator[tuple[Run, Outcome, list[str]]]:
     """Run everything, or the parts of a job; warnings are recorded until the block ends."""

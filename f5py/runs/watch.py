@@ -60,7 +60,7 @@ def run(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
 
     Raises `F5pyError`; finished files stay.
     """
-    options = _checked(recipe, options)
+    options = _resolve(recipe, options)
     with remembered_interrupt() as interrupt:
         watch = _Watch(recipe, options, interrupt)
         watch.until_idle()
@@ -69,7 +69,7 @@ def run(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
     return watch.finish()
 
 
-def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
+def _resolve(recipe: MappedReadsRecipe, options: Any) -> Any:
     if options.bam:
         raise UsageError("--watch and -b are both given; the alignments are those in the folder; leave -b out")
     for url in urls(options):

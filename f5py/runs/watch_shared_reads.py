@@ -41,24 +41,24 @@ def files_with_earlier_reads(paths: Sequence[str], folder: str) -> Iterator[tupl
         for names in here:
             seen.add(names)
         if shared.n:
-            yield _written(at, paths, shared, os.path.join(folder, f"{at}.bam"))
+            yield _write(at, paths, shared, os.path.join(folder, f"{at}.bam"))
 
 
-def _written(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> tuple[int, str, RecordRanges]:
+def _write(at: int, paths: Sequence[str], shared: _NameSet, bam: str) -> tuple[int, str, RecordRanges]:
     with closing(AlignmentFile(paths[at], None, 0, True)) as file:
         header, contigs = file.header, (file.contigs, file.contig_lengths)
         begun = bam_header(header)
     with complete_output(bam) as out:
-        out.write(_packed(begun))
+        out.write(_compress(begun))
         for path in paths[:at]:
             for data, starts, n in _chunks(path):
                 chosen = np.flatnonzero(shared.has(record_names(data, starts, np.arange(n))))
                 if len(chosen):
                     _check_contigs(path, paths[at], contigs)
-                    out.write(_packed(chosen_records(data, starts, chosen)[0].tobytes()))
+                    out.write(_compress(chosen_records(data, starts, chosen)[0].tobytes()))
         begin = out.tell() << 16
         for data, starts, n in _chunks(paths[at]):
-            out.write(_packed(data[: starts[n]].tobytes()))
+            out.write(_compress(data[: starts[n]].tobytes()))
         out.write(END_BLOCK)
     return (at, bam, RecordRanges.of([RecordRange(0, begin), RecordRange(begin, None)]))
 
@@ -78,7 +78,7 @@ def _chunks(path: str) -> _Chunks:
             yield data[starts[0] :], starts - starts[0], n
 
 
-def _packed(text: bytes) -> bytes:
+def _compress(text: bytes) -> bytes:
     return b"".join(bgzf_blocks(text, MAX_BLOCK >> 1))
 
 

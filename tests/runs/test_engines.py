@@ -57,7 +57,7 @@ def outputs() -> tuple[bytes, bytes]:
 def test_shares(n_parts: int, n_workers: int):
     """Every part is in one, in order; none is larger than one before it, and the last ones are single parts."""
     numbers = list(range(5, 5 + n_parts))
-    shares = engines._shares(numbers, n_workers)
+    shares = engines._divide(numbers, n_workers)
     assert [number for share in shares for number in share] == numbers
     sizes = [len(share) for share in shares]
     assert sizes == sorted(sizes, reverse=True)

@@ -219,20 +219,20 @@ def versions() -> dict[str, str]:
 
     return {
         "CuPy": str(cupy.__version__),
-        "CUDA of the driver": _told(lambda: _dotted(runtime.driverGetVersion())),
-        "CUDA of the run-time library": _told(lambda: _dotted(runtime.runtimeGetVersion())),
-        "NVRTC": _told(lambda: ".".join(map(str, nvrtc.getVersion()))),
+        "CUDA of the driver": _or_error(lambda: _format_version(runtime.driverGetVersion())),
+        "CUDA of the run-time library": _or_error(lambda: _format_version(runtime.runtimeGetVersion())),
+        "NVRTC": _or_error(lambda: ".".join(map(str, nvrtc.getVersion()))),
     }
 
 
-def _told(version: Callable[[], str]) -> str:
+def _or_error(version: Callable[[], str]) -> str:
     try:
         return version()
     except Exception as problem:  # what cannot be used is said where it is tried
         return f"cannot be told ({(str(problem).strip() or type(problem).__name__).splitlines()[0]})"
 
 
-def _dotted(number: int) -> str:
+def _format_version(number: int) -> str:
     """Format CUDA's 12060 as 12.6."""
     return f"{number // 1000}.{number % 1000 // 10}"
 

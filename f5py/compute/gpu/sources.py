@@ -72,13 +72,13 @@ def machine_code(source: str, options: tuple[str, ...], capability: str) -> byte
     path = os.path.join(cache_folder(), "f5py", "kernels", hashlib.sha256(key.encode()).hexdigest()[:40])
     if (made := load_cached(path)) is not None:
         return made
-    code = _compiled(source, (*options, target), is_known)
+    code = _compile(source, (*options, target), is_known)
     with suppress(OSError):  # then the next run compiles again
         save_cached(path, code)
     return code
 
 
-def _compiled(source: str, options: tuple[str, ...], is_final: bool) -> bytes:
+def _compile(source: str, options: tuple[str, ...], is_final: bool) -> bytes:
     from cupy.cuda import nvrtc
 
     program = nvrtc.createProgram(source, "f5py.cu", (), ())

@@ -80,7 +80,7 @@ class PartRecord:
         return cls(
             values.text("plan"), values.integer("number"), Outcome.from_json(values.object("outcome"), statistics),
             values.flag("has_known"), values.number("seconds"), values.integer("peak_bytes"), values.text("host"),
-            values.flag("has_fused_sums"), _extent(values.members["table"]),
+            values.flag("has_fused_sums"), _parse_extent(values.members["table"]),
             files,
         )  # fmt: skip
 
@@ -95,7 +95,7 @@ def _checksum_of(members: dict[str, Any]) -> int:
     return zlib.crc32(json.dumps(members, sort_keys=True).encode())
 
 
-def _extent(value: Any) -> Extent:
+def _parse_extent(value: Any) -> Extent:
     if not isinstance(value, list) or len(value) != len(Extent._fields):
         raise DamagedValueError("table is not a file, its borders and a checksum")
     bounds = JsonObject(dict(zip(Extent._fields, value, strict=True)), "table")
@@ -118,9 +118,9 @@ class DonePart:
         if name not in self.record.files:
             raise damaged(self.plan, self.number, f"it has no {name}")
         try:
-            file = _named(self.plan, PARTS, str(self.number), name)
+            file = _open_named(self.plan, PARTS, str(self.number), name)
         except OSError as problem:
-            raise damaged(self.plan, self.number, f"{name} {_why(problem)}") from None
+            raise damaged(self.plan, self.number, f"{name} {_explain(problem)}") from None
         try:
             if _state(file, 0, None) != self.record.files[name]:
                 raise damaged(self.plan, self.number, f"{name} is not what was written")
@@ -137,11 +137,11 @@ class DonePart:
         extent = self.record.table
         begin = extent.begin if self.number else 0
         try:
-            with _named(self.plan, CHAINS, extent.file) as file:
+            with _open_named(self.plan, CHAINS, extent.file) as file:
                 file.seek(begin)
                 state = _state(file, begin, extent.end)
         except OSError as problem:
-            raise damaged(self.plan, self.number, f"its table {_why(problem)}") from None
+            raise damaged(self.plan, self.number, f"its table {_explain(problem)}") from None
         if state != FileChecksum(extent.end - begin, extent.checksum):
             raise damaged(self.plan, self.number, "the rows of its table are not what was written")
         self.plan.checked_tables.add(extent)
@@ -163,7 +163,7 @@ def read_part(plan: Plan, number: int, statistics: RunStatistics | None = None) 
     except DamagedValueError as problem:
         raise damaged(plan, number, f"{RECORD}: {problem}") from None
     except OSError as problem:
-        raise damaged(plan, number, f"{RECORD} {_why(problem)}") from None
+        raise damaged(plan, number, f"{RECORD} {_explain(problem)}") from None
     if record.plan != plan.fingerprint:
         raise damaged(plan, number, "it is a part of another plan")
     if record.number != number:
@@ -175,17 +175,17 @@ def read_part(plan: Plan, number: int, statistics: RunStatistics | None = None) 
 def _check_sizes(plan: Plan, number: int, record: PartRecord) -> None:
     for name, state in record.files.items():
         try:
-            with _named(plan, PARTS, str(number), name) as file:
+            with _open_named(plan, PARTS, str(number), name) as file:
                 n_bytes = os.fstat(file.fileno()).st_size
         except OSError as problem:
-            raise damaged(plan, number, f"{name} {_why(problem)}") from None
+            raise damaged(plan, number, f"{name} {_explain(problem)}") from None
         if n_bytes != state.n_bytes:
             raise damaged(plan, number, f"{name} has {n_bytes:,} bytes instead of {state.n_bytes:,}")
     try:
-        with _named(plan, CHAINS, record.table.file) as file:
+        with _open_named(plan, CHAINS, record.table.file) as file:
             n_bytes = os.fstat(file.fileno()).st_size
     except OSError as problem:
-        raise damaged(plan, number, f"its table {_why(problem)}") from None
+        raise damaged(plan, number, f"its table {_explain(problem)}") from None
     if n_bytes < record.table.end:
         raise damaged(plan, number, "the rows of its table are not there")
 
@@ -205,7 +205,7 @@ def check_processors(parts: Iterable[DonePart]) -> None:
     for part in parts:
         found.setdefault(part.record.has_fused_sums, part)
     if len(found) > 1:
-        raise _mixed(found[True], found[False].record.host, f"part {found[False].number}")
+        raise _mixed_error(found[True], found[False].record.host, f"part {found[False].number}")
 
 
 def check_processor(plan: Plan) -> None:
@@ -216,10 +216,10 @@ def check_processor(plan: Plan) -> None:
         except InputFileError:  # which finish will tell about
             return
         if part.record.has_fused_sums != processor_has_fused_sums():
-            raise _mixed(part, os.uname().nodename, "this machine")
+            raise _mixed_error(part, os.uname().nodename, "this machine")
 
 
-def _mixed(part: DonePart, host: str, other: str) -> F5pyError:
+def _mixed_error(part: DonePart, host: str, other: str) -> F5pyError:
     kind = "has" if part.record.has_fused_sums else "lacks"
     return F5pyError(
         f"{part.plan.folder}: part {part.number} was done on {part.record.host}, whose processor {kind} fused "
@@ -248,14 +248,14 @@ def _state(file: BinaryIO, begin: int, end: int | None) -> FileChecksum:
     return FileChecksum(n_bytes, checksum)
 
 
-def _named(plan: Plan, *names: str) -> BinaryIO:
+def _open_named(plan: Plan, *names: str) -> BinaryIO:
     """Open a file below the folder of a plan."""
     path = str(plan.folder.joinpath(*names))
     descriptor = open_below(plan.folder, *names)
     return open(path, "rb", opener=lambda *_: descriptor)
 
 
-def _why(problem: OSError) -> str:
+def _explain(problem: OSError) -> str:
     return f"cannot be read: {problem.strerror}"
 
 

@@ -51,16 +51,16 @@ def check_unchanged(known: dict[str, dict[str, Any]], what: str) -> None:
 
 def _fingerprint(path: str) -> dict[str, Any] | None:
     if is_url(path):
-        return _of_url(path)
+        return _fingerprint_url(path)
     if not os.path.exists(path):
         return None
     try:
         if os.path.isdir(path):
-            return _of_folder(path)
+            return _fingerprint_folder(path)
         about = os.stat(path)
         digest = hashlib.sha256()
         with open(path, "rb") as file:
-            for place in _places(about.st_size):
+            for place in _offsets(about.st_size):
                 file.seek(place)
                 digest.update(file.read(_SAMPLE_BYTES))
         return {"bytes": about.st_size, "modified": about.st_mtime_ns, "sha256": digest.hexdigest()}
@@ -68,12 +68,12 @@ def _fingerprint(path: str) -> dict[str, Any] | None:
         raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
 
 
-def _places(size: int) -> list[int]:
+def _offsets(size: int) -> list[int]:
     """Choose the offsets of samples."""
     return [max(size - _SAMPLE_BYTES, 0) * i // (_N_SAMPLES - 1) for i in range(_N_SAMPLES)]
 
 
-def _of_url(url: str) -> dict[str, Any] | None:
+def _fingerprint_url(url: str) -> dict[str, Any] | None:
     about = stat_url(url)
     if about is None:
         return None
@@ -82,7 +82,7 @@ def _of_url(url: str) -> dict[str, Any] | None:
         for name, size in about.files:
             digest.update(f"{name}\0{size}\n".encode(errors="surrogateescape"))
     else:
-        for piece in samples(url, [(place, min(place + _SAMPLE_BYTES, about.size)) for place in _places(about.size)]):
+        for piece in samples(url, [(place, min(place + _SAMPLE_BYTES, about.size)) for place in _offsets(about.size)]):
             digest.update(piece)
     return {"bytes": about.size, "modified": about.identity, "sha256": digest.hexdigest()}
 
@@ -91,7 +91,7 @@ def _refuse(problem: OSError) -> None:
     raise problem
 
 
-def _of_folder(path: str) -> dict[str, Any]:
+def _fingerprint_folder(path: str) -> dict[str, Any]:
     digest = hashlib.sha256()
     size, modified = 0, 0
     for folder, _, names in walk_folder(path, _refuse):

@@ -152,7 +152,7 @@ class Plan:
             raise OutputFileError(f"{folder}: cannot write: {problem.strerror}") from None
         digest = hashlib.sha256()
         with complete_output(str(path / _MANIFEST)) as file:
-            for piece in _manifest(content, ranges):
+            for piece in _encode_manifest(content, ranges):
                 digest.update(piece)
                 file.write(piece)
             file.flush()
@@ -195,8 +195,8 @@ class Plan:
         planned_options(command, options)
         inputs = content.object("inputs")
         return cls(
-            path.parent, command, options, {name: _input(inputs, name) for name in inputs.members},
-            _ranges(content), content.text("working_folder"), hashlib.sha256(text).hexdigest(),
+            path.parent, command, options, {name: _parse_input(inputs, name) for name in inputs.members},
+            _parse_ranges(content), content.text("working_folder"), hashlib.sha256(text).hexdigest(),
         )  # fmt: skip
 
     @classmethod
@@ -305,7 +305,7 @@ class Plan:
         declared = declarations(type(options))
         free = {name for name, option in declared.items() if option.is_free} | {"command_line"}
         changed = [
-            f"{_spelling(declared.get(name), name)}: {_shown(self.options.get(name))} then, {_shown(value)} now"
+            f"{_spell(declared.get(name), name)}: {_format(self.options.get(name))} then, {_format(value)} now"
             for name, value in given.items()
             if name not in free and value != self.options.get(name)
         ]
@@ -325,7 +325,7 @@ class Plan:
             )
 
 
-def _manifest(content: Mapping[str, Any], ranges: RecordRanges) -> Iterator[bytes]:
+def _encode_manifest(content: Mapping[str, Any], ranges: RecordRanges) -> Iterator[bytes]:
     """Encode a manifest in pieces: a hundred thousand ranges as one text take ten times its size."""
     yield json.dumps(content)[:-1].encode() + b', "ranges": ['
     for i in range(0, len(ranges), _RANGES_AT_A_TIME):
@@ -334,7 +334,7 @@ def _manifest(content: Mapping[str, Any], ranges: RecordRanges) -> Iterator[byte
     yield b"]}\n"
 
 
-def _input(inputs: JsonObject, path: str) -> dict[str, Any]:
+def _parse_input(inputs: JsonObject, path: str) -> dict[str, Any]:
     """Parse the fingerprint of an input."""
     about = inputs.object(path)
     if not is_text(path):
@@ -349,7 +349,7 @@ def _input(inputs: JsonObject, path: str) -> dict[str, Any]:
     }
 
 
-def _ranges(content: JsonObject) -> RecordRanges:
+def _parse_ranges(content: JsonObject) -> RecordRanges:
     """Parse the ranges of the parts, None for the end of the file."""
     listed = content.members["ranges"]
     if not isinstance(listed, list) or not all(isinstance(one, list) for one in listed):
@@ -361,11 +361,11 @@ def _ranges(content: JsonObject) -> RecordRanges:
     return RecordRanges(array)
 
 
-def _spelling(option: Option | None, name: str) -> str:
+def _spell(option: Option | None, name: str) -> str:
     return name if option is None or not option.names else option.names[-1]
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     if value is None:
         return "not given"
     if isinstance(value, bool):
