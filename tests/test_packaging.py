@@ -276,7 +276,7 @@ def test_kernels_for_gpus_that_are_not_there(
     sources.compile_for("90")
     kept = sorted((tmp_path / "f5py" / "kernels").iterdir())
     assert len(kept) == len(sources.KERNELS)
-    monkeypatch.setattr(sources, "_compiled", None)  # nothing is compiled again
+    monkeypatch.setattr(sources, "_compile", None)  # nothing is compiled again
     sources.compile_for("90")
 
 
