@@ -321,7 +321,7 @@ def regions(bed: k.File, tables: k.Tables = (), *, returns: str | None = None, *
 
 @function(SummaryOptions)
 def summary(tables: k.Tables = (), **options: Unpack[k.SummaryOptions]) -> SummaryReport:
-    """Summarise tables of calls and advise a threshold, as ``f5py summary`` does.
+    """Summarize tables of calls and advise a threshold, as ``f5py summary`` does.
 
     Returns
     -------

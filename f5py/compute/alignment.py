@@ -190,7 +190,7 @@ class AlignmentStage:
     def close(self) -> None:
         """Close the backend and end the worker threads."""
         if self._advisor is not None:
-            self._advisor.summarise(self.waits.bound == "computing")
+            self._advisor.summarize(self.waits.bound == "computing")
         try:
             self._backend.close()
         finally:

@@ -26,8 +26,8 @@ NO_LAST_LINE_END = "its last line has no end; if the file was cut short, copy or
 _n_strict = 0
 #: Characters that terminals take for orders; a tab and a line end are none.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
-_COLOURS = {"ERROR": 31, "WARNING": 33, "INFO": 34}
+_COLOR_CODES = re.compile(r"\x1b\[[0-9;]*m")
+_COLORS = {"ERROR": 31, "WARNING": 33, "INFO": 34}
 _is_command_line = False
 _is_quiet = False
 _log: TextIO | None = None
@@ -134,12 +134,12 @@ def _message(level: str, who: str, text: str, kind: str | None = None) -> None:
         _listener(level, who, text, kind)
         return
     text = _harmless(text)
-    if _has_colours():
-        text = f"\x1b[1;{_COLOURS[level]}m{text}\x1b[0m"
+    if _has_colors():
+        text = f"\x1b[1;{_COLORS[level]}m{text}\x1b[0m"
     _say(f"[{who}::{level}] {text}" if _is_command_line else f"{who}: {text}", level)
 
 
-def _has_colours() -> bool:
+def _has_colors() -> bool:
     """Return whether messages may be colored; see https://no-color.org."""
     return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
@@ -172,7 +172,7 @@ def _say(text: str, level: str = "INFO") -> None:
         return
     if _log is not None:
         with suppress(OSError):
-            print(_COLOUR_CODES.sub("", text), file=_log, flush=True)
+            print(_COLOR_CODES.sub("", text), file=_log, flush=True)
     is_shown = not _is_quiet or level in ("WARNING", "ERROR")
     if is_shown and sys.stderr is not None:  # closed by whoever started the program; print would take standard output
         with suppress(OSError):  # a full disk or a closed pipe for messages must not end the work

@@ -14,7 +14,7 @@ from f5py.reports.svg_charts import IDEAL, bar_chart, line_chart, scatter_chart,
 
 #: Extensions of reports.
 REPORT_KINDS = ("html", "json", *KINDS)
-_COLOURS = ("#2f6db3", "#c2453a", "#3a8f4d", "#8053a8", "#96690a", "#1a7f89")
+_COLORS = ("#2f6db3", "#c2453a", "#3a8f4d", "#8053a8", "#96690a", "#1a7f89")
 _COLUMNS, _SIZE = 2, (5.6, 3.4)
 _SCATTER_SIZE = (8.4, 5.0)  # with the legend
 _MOST_TICKS = 12
@@ -105,13 +105,13 @@ def _draw(axes: Any, chart: Chart | Scatter) -> None:
         return
     if chart.has_bars:
         base = [0.0] * len(chart.places)
-        for (name, heights), colour in zip(chart.series.items(), _COLOURS, strict=False):
-            axes.bar(range(len(base)), heights, bottom=base, color=colour, label=name, width=0.85)
+        for (name, heights), color in zip(chart.series.items(), _COLORS, strict=False):
+            axes.bar(range(len(base)), heights, bottom=base, color=color, label=name, width=0.85)
             base = [low + height for low, height in zip(base, heights, strict=True)]
         _write_places(axes, chart)
     else:
-        for (name, heights), colour in zip(chart.series.items(), _COLOURS, strict=False):
-            style = {"color": "#777777", "linestyle": "--"} if name == IDEAL else {"color": colour, "marker": "o"}
+        for (name, heights), color in zip(chart.series.items(), _COLORS, strict=False):
+            style = {"color": "#777777", "linestyle": "--"} if name == IDEAL else {"color": color, "marker": "o"}
             axes.plot(chart.places, heights, label=name, markersize=2.5, linewidth=1.2, **style)
         axes.grid(color="#e6e6e6", linewidth=0.6)
         axes.set_xlim(*chart.across.limits(chart.places))
@@ -126,8 +126,8 @@ def _draw_scatter(axes: Any, chart: Scatter) -> None:
     limits = chart.across.limits([value for one in chart.points.values() for point in one for value in point])
     axes.plot(limits, limits, color="#777777", linestyle="--", linewidth=1)
     style = {"s": 5, "linewidths": 0, "rasterized": True}
-    for (name, points), colour in zip(chart.points.items(), _COLOURS, strict=False):
-        axes.scatter(*zip(*points, strict=True) if points else ((), ()), color=colour, label=name, **style)
+    for (name, points), color in zip(chart.points.items(), _COLORS, strict=False):
+        axes.scatter(*zip(*points, strict=True) if points else ((), ()), color=color, label=name, **style)
     ring = {"facecolors": "none", "edgecolors": "black", "linewidths": 0.8}
     sides = sides_of_labels([mark[:2] for mark in chart.marked], (limits[1] - limits[0]) / 25)
     for i, ((x, y, name), (right, up)) in enumerate(zip(chart.marked, sides, strict=True)):

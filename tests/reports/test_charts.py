@@ -79,7 +79,7 @@ def test_every_line_has_a_colour_on_light_and_dark_pages() -> None:
         assert f'class="k{i}"' in drawn
         assert all(f"--{'abcdef'[i]}: #" in ground for ground in grounds)
         assert all(f".{kind}{i} {{" in style.replace(",", " {") for kind in "ksl")
-    assert len(set(charts._COLOURS)) == len(charts._COLOURS) >= len(names)
+    assert len(set(charts._COLORS)) == len(charts._COLORS) >= len(names)
 
 
 def test_tables_stay_whole_and_sentences_are_wrapped() -> None:

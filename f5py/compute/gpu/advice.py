@@ -209,7 +209,7 @@ class GpuAdvisor:
                     self._counts[who, advice.state] += 1
                     self._texts.setdefault((who, advice.state), text)
 
-    def summarise(self, is_bound: bool) -> None:
+    def summarize(self, is_bound: bool) -> None:
         """Suggest options for most of the batches, at the end of a run that has waited for batches to be computed."""
         for who in _TREES if is_bound else ():
             for key, count in self._counts.items():

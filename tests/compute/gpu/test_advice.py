@@ -200,7 +200,7 @@ def observed(times: int, is_bound: bool = True, **options: Any) -> None:
     ).astype(np.uint8)
     for _ in range(times):
         advisor.observe(batch, Placement(np.arange(60), reason), BatchTiming(gpu=0.1, cpu=0.4))
-    advisor.summarise(is_bound)
+    advisor.summarize(is_bound)
 
 
 def test_the_end_says_what_held_for_most_batches(capsys: pytest.CaptureFixture[str]) -> None:
