@@ -84,7 +84,7 @@ def test_every_line_has_a_colour_on_light_and_dark_pages() -> None:
 
 def test_tables_stay_whole_and_sentences_are_wrapped() -> None:
     text = "from  calls\n0.0       3\nadvice: one threshold\n  and why\n\nthe end <\n"
-    assert _paragraphs(text) == (
+    assert _paragraphs(text.splitlines()) == (
         '<pre class="columns">from  calls\n0.0       3</pre><pre class="lines">advice: one threshold\n  and why</pre>'
         '<pre class="lines">the end &lt;</pre>'
     )
