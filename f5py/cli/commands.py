@@ -280,7 +280,7 @@ Parts can be done in any order, by any number of processes and machines that see
     ),
     Command(
         "finish",
-        "Write the outputs of a plan whose parts are done.",
+        "Write the outputs of a plan when its parts are done.",
         """Write the outputs of a plan whose parts are all done: the same bytes as from a single run.""",
         ("f5py finish plan/",),
     ),
@@ -311,8 +311,8 @@ would type. The last lines show whether f5py works on this machine.
     ),
     Command(
         "gpu-check",
-        "Show the GPUs, and check that they compute what the CPU does.",
-        """Show the GPUs, and check that they compute what the CPU does.
+        "Show the GPUs, and compare their results with the CPU's.",
+        """Show the GPUs, and compare their results with the CPU's.
 
 Prints each GPU with its compute capability and memory, and the versions of CuPy, of CUDA's driver and of its
 run-time compiler (NVRTC). Every kernel is compiled, and computes a small made-up batch whose results must be the

@@ -272,7 +272,7 @@ def _train(
                 "held_out_deviation": deviation,
             }
         )
-        told = "" if deviation is None else f", what is held out deviates by {deviation:.3f} standard deviations"
+        told = "" if deviation is None else f"; held-out events deviate by {deviation:.3f} standard deviations"
         console.note(
             _WHO,
             f"round {number}: {rounds[-1]['events']:,} events, {rounds[-1]['kmers_well_seen']:,} k-mers with at least "
@@ -321,7 +321,7 @@ def _check(report: dict[str, Any], options: TrainOptions, trains_methylated: boo
         problem = too_many_wrong(before, trained, known.get("auc"))
         if problem is None and comparison["verdict"] == "worse":
             start = comparison["start"]["name"]
-            problem = f"worse than the start model {start} on what was held out: {words_of(before, trained)}"
+            problem = f"worse than the start model {start} on held-out reads: {words_of(before, trained)}"
     if problem is None:
         return
     if not options.force:

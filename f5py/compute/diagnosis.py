@@ -245,7 +245,7 @@ def _are_most(n_others: int, n_reads: int, options: AlignmentOptions) -> bool:
 def _other_reads(n_others: int, n_reads: int, options: AlignmentOptions) -> str:
     advice = "map the reads again"
     if (reads := getattr(options, "reads", None)) is not None:
-        advice = f"{reads} is not what was mapped (trimmed, or basecalled again?); give the reads that were mapped"
+        advice = f"{reads} has other bases (trimmed, or basecalled again?); give the reads that were mapped"
     return f"{_words_of_other_bases(options)}: {n_others} of {n_reads} reads; {advice}"
 
 

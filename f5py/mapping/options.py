@@ -115,17 +115,17 @@ class MapOptions(GpuOptions):
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json. Repeatable.")  # fmt: skip
     sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
         default_words="SM of -R, else the names of the output's folder and the output",
-        help="What the report, and with it MultiQC, calls the sample.")  # fmt: skip
+        help="Name of the sample in the report, and so in MultiQC.")  # fmt: skip
     preset: str = option("-x", "--preset", group=Group.MAPPING, default="map-ont",
         brief="Kind of reads: map-hifi, lr:hq, rna, ...",
         help=f"Settings for a kind of reads: {', '.join(MAP_PRESETS)}. Other options change them.")  # fmt: skip
     k: int | None = option("-k", kind=Kind.INTEGER, group=Group.MAPPING, at_least=4, at_most=28, default_words=_SEEDS,
         brief=True, help="Length of minimizers.")  # fmt: skip
     w: int | None = option("-w", kind=Kind.INTEGER, group=Group.MAPPING, at_least=1, at_most=255, default_words=_SEEDS,
-        brief="Neighbours with one minimizer", help="Neighbours of which a minimizer is the smallest.")  # fmt: skip
+        brief="Window of a minimizer", help="Window: a minimizer is the smallest of so many neighbors.")  # fmt: skip
     hpc: bool = flag("-H", group=Group.MAPPING, help="Compress homopolymers in minimizers.")
     seeds: str = option("--seeds", group=Group.MAPPING, choices=("minimizer", "mem"), default="minimizer",
-        help="What reads and reference are compared by: minimizers, as minimap2, or maximal exact matches "
+        help="Seeds of the comparison: minimizers, as in minimap2, or maximal exact matches "
         "(MEM).")  # fmt: skip
     splice: bool = flag("--splice", group=Group.MAPPING,
         help="Align over introns with the scores of the preset, unlike -x splice.")  # fmt: skip
@@ -143,7 +143,7 @@ class MapOptions(GpuOptions):
         help="Pass over this fraction of the most frequent minimizers, or those with more places than "
         "this.")  # fmt: skip
     frequent_bounds: str | None = option("-U", pattern=_NUMBERS, pattern_words=_LIKE, group=Group.LIMITS,
-        metavar="INT,INT", default_words="10,1000000", help="Bounds of what -f gives.")  # fmt: skip
+        metavar="INT,INT", default_words="10,1000000", help="Bounds of the threshold by -f.")  # fmt: skip
     rescue_distance: int | None = option("-e", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="500",
         help="Use one of the frequent minimizers every so many bases.")  # fmt: skip
     frequent_in_read: float | None = option("--q-occ-frac", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0,

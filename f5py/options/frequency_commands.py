@@ -44,8 +44,8 @@ class FrequencyOptions(StrictOptions):
         "default).")  # fmt: skip
     split_groups: bool = flag("-s", "--split-groups", brief="Count every site of a group by itself",
         help="Count every site of a group separately.")  # fmt: skip
-    methylation: str | None = kind_of_methylation(ours=True, brief="What was called",
-        help="What was called: the motif by which -s and --bedmethyl split groups.")  # fmt: skip
+    methylation: str | None = kind_of_methylation(ours=True, brief="Kind of methylation",
+        help="Kind of methylation that was called: the motif by which -s and --bedmethyl split groups.")  # fmt: skip
     motif: str | None = own_motif(ours=True)
     mod_code: str | None = mod_code(ours=True)
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, ours=True,
@@ -55,7 +55,7 @@ class FrequencyOptions(StrictOptions):
         help="Add columns with the counts of each strand to the table. bedMethyl has a row for each.")  # fmt: skip
     output_format: str | None = option("--format", "--output-format", group=_OUTPUT,
         choices=("tsv", "csv", "parquet", *FOR_R), ours=True, see="usage/f5py-meth-freq.md#tables-for-r",
-        default_words="what the name of the output says, else tsv",
+        default_words="by the name of the output, else tsv",
         brief="Format, if the name does not tell it",
         help="Format of the table; parquet needs -o; dss, methylkit and bismark are tables for R with a row per site "
         "and strand. By default .csv, .parquet, .bed (as --bedmethyl), .bedgraph and .bw in the name determine "
@@ -112,7 +112,7 @@ class ExtractOptions(ReadListOptions, StrictOptions):
         "between them, or the windows in a .bed file; needs an indexed BAM or CRAM file, or a table. "
         "Repeatable.")  # fmt: skip
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, help="Reference of CRAM files.")
-    methylation: str | None = kind_of_methylation("Of tables: what was called.")
+    methylation: str | None = kind_of_methylation("Kind of methylation in tables.")
     motif: str | None = own_motif()
 
     def rules(self) -> Iterator[str]:
@@ -138,7 +138,7 @@ class RegionsOptions(StrictOptions):
         help="Of calls and tags: skip calls with a lower absolute log_lik_ratio.")  # fmt: skip
     min_coverage: int = option("--min-coverage", group=Group.SELECTION, default=1, at_least=1,
         help="Minimum number of calls of a site.")  # fmt: skip
-    methylation: str | None = kind_of_methylation("What was called.")
+    methylation: str | None = kind_of_methylation("Kind of methylation that was called.")
     motif: str | None = own_motif()
     mod_code: str | None = mod_code()
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, default_words="the bases of the reads",

@@ -25,7 +25,7 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions):
     """Options of ``f5py plot``."""
 
     read: str = argument("[READ_ID]", default="", help="Name of the read.")
-    read_ids: str | None = read_ids("Draw the reads whose names are in this file, one a line; - is standard input.")
+    read_ids: str | None = read_ids("List of the reads to draw: a file with a name a line; - is standard input.")
     reads: str = indexed_reads(
         "Basecalled reads; if the signals are named, they need no index, and without them the bases are those in -b.",
         unless=("bam",))  # fmt: skip
@@ -38,7 +38,7 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions):
         help="Region contig:start-end of the reference; without -b, k-mers first-last of the read.")  # fmt: skip
     alignment: int | None = option("--alignment", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1,
         default_words="the primary one that overlaps the region",
-        help="Which of the read's primary and supplementary alignments, counted from 1 in the order of "
+        help="Number of the read's alignment, primary or supplementary, counted from 1 in the order of "
         "-b.")  # fmt: skip
     output: str = option("-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="{}.png",
         brief="Output: .png, .svg, .pdf or .html",

@@ -160,7 +160,7 @@ def read_ids(help: str, **more: Any) -> Any:
 class ReadListOptions(Options):
     """Choice of reads by name."""
 
-    read_ids: str | None = read_ids("Only the reads whose names are in this file, one a line; - is standard input.")
+    read_ids: str | None = read_ids("List of the reads to use: a file with a name a line; - is standard input.")
 
 
 @options_class
@@ -410,5 +410,5 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json. Repeatable.")  # fmt: skip
     sample: str | None = option("--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
         default_words="SM of the alignments' read groups, else the names of the output's folder and the output",
-        help="What the report, and with it MultiQC, calls the sample.")  # fmt: skip
+        help="Name of the sample in the report, and so in MultiQC.")  # fmt: skip
     mapped_by: str = ""  # the command that has mapped the reads in the same run

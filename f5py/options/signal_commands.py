@@ -81,22 +81,22 @@ class WatchOptions(Options):
     """Watching of a folder that a sequencer or basecaller is writing into."""
 
     watch: str | None = option("--watch", kind=Kind.PATH, group=Group.INPUT, metavar="FOLDER",
-        brief="Call what arrives in this folder",
-        help="Call the alignments (BAM) that arrive in this folder, with the signals in it; without BAM, FASTQ is "
-        "mapped as f5py map does it. Ctrl-C ends the run and writes the results; the same command continues "
+        brief="Folder to follow: call new files",
+        help="Folder to follow: alignments (BAM) that arrive in it are called, with the signals in it; without BAM, "
+        "FASTQ is mapped as by f5py map. Ctrl-C ends the run and writes the results; the same command continues "
         "it.")  # fmt: skip
     watch_until_idle: float | None = option("--watch-until-idle", kind=Kind.NUMBER, group=Group.INPUT, at_least=0,
         metavar="MINUTES", ours=True, free=True, default_words="never",
         help="Write the results and end when nothing new has arrived for this long.")  # fmt: skip
     watch_interval: float = option("--watch-interval", group=Group.INPUT, default=10.0, above=0, metavar="SECONDS",
         ours=True, free=True,
-        help="How often the folder is checked; a file that has not changed in between is complete.")  # fmt: skip
+        help="Interval between checks of the folder; a file that has not changed in between is complete.")  # fmt: skip
     watch_process_total: int | None = option("-c", "--watch-process-total", kind=Kind.INTEGER, group=Group.INPUT,
         at_least=1, default_words="1",
         help="Number of processes that share the files in the folder, by the last number in the file "
         "names.")  # fmt: skip
     watch_process_index: int | None = option("-i", "--watch-process-index", kind=Kind.INTEGER, group=Group.INPUT,
-        at_least=0, default_words="0", help="Which of these processes this is.")  # fmt: skip
+        at_least=0, default_words="0", help="Index of this process among them.")  # fmt: skip
 
     def rules(self) -> Iterator[str]:
         """Refuse other inputs beside a watched folder, and its options without one."""
@@ -122,8 +122,8 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, ReadListOptions, Ma
 
     window_mode: str | None = option("--window-mode", group=Group.SELECTION, choices=("start", "clip"),
         default_words="start", ours=True,
-        help="Which groups of sites belong to a window of -w: those that start in it, so that adjacent windows have "
-        "each group once; or, as in f5c, those that lie entirely within it.")  # fmt: skip
+        help="Groups of sites of a window of -w: those that start in it, so that adjacent windows have each group "
+        "once; or, as in f5c, those that lie entirely within it.")  # fmt: skip
     meth_model: str | None = option("--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
         is_model=True, brief="Pore model with methylated bases",
         help="Pore model over ACGMT to call methylation with; must have the same k as the other model.")  # fmt: skip
@@ -141,18 +141,18 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, ReadListOptions, Ma
         help="Call every site of a group individually.")  # fmt: skip
     noise: str | None = option("--noise", group=Group.MODEL, choices=("independent", "correlated"),
         default_words="independent", ours=True,
-        help="How events scatter around the levels of their k-mers: independently of each other, as f5c has it, or "
-        "with the correlations and the tails of real reads, which makes fewer wrong calls.")  # fmt: skip
+        help="Noise of events around the levels of their k-mers: independent, as in f5c, or with the correlations and "
+        "the tails of real reads, which makes fewer wrong calls.")  # fmt: skip
     accurate: bool = flag("--accurate", group=Group.MODEL, ours=True, brief="Fewer wrong calls (--noise correlated)",
         help="The same as --noise correlated.")  # fmt: skip
     rescale: bool | None = option("--rescale", kind=Kind.YES_NO, group=Group.MODEL,
         default_words="no; with --accurate on R10.4.1 yes", ours=True,
-        help="yes: after a first pass of calls, fit every read's scaling again, to levels that are methylated as the "
-        "calls say, and call a second time. With --noise correlated only.")  # fmt: skip
+        help="Second fit of every read's scaling, to levels as the first calls have them, and second calls; with --noise "
+        "correlated only.")  # fmt: skip
     meth_out_version: int = option("--meth-out-version", group=Group.OUTPUT, choices=(1, 2), default=2,
         help="Layout of the table: 2 has a strand column, 1 does not.")  # fmt: skip
     output_format: str | None = option("--output-format", group=Group.OUTPUT, choices=("tsv", "csv", "parquet", "none"),
-        ours=True, see="formats.md#names-of-outputs", default_words="what the name of the output says, else tsv",
+        ours=True, see="formats.md#names-of-outputs", default_words="by the name of the output, else tsv",
         help="Format of the table; parquet needs -o; none: no table, only the outputs of other options. By default "
         ".csv, .parquet, .bam (as --modbam), .bed, .bedgraph and .bw (as --bedmethyl) in the name determine "
         "it.")  # fmt: skip
@@ -161,7 +161,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, ReadListOptions, Ma
         help="Also write the alignments with MM and ML tags to this BAM file; - is standard output.")  # fmt: skip
     modbam_output_name: str | None = option("--modbam-output-name", kind=Kind.FILE, group=Group.OUTPUT,
         writes=ALIGNMENTS,
-        help="The same as --modbam FILE --output-format none; this is what nanopolish does.")  # fmt: skip
+        help="The same as --modbam FILE --output-format none, as in nanopolish.")  # fmt: skip
     modbam_style: str = option("--modbam-style", group=Group.OUTPUT, choices=("read", "reference"), default="read",
         aliases=("-s",), help="Tags for the bases of the read or of the reference.")  # fmt: skip
     replace_tags: bool = flag("--replace-tags", ours=True,
@@ -263,7 +263,7 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, ReadListOptions
         help="Only show this many bases in the middle of each k-mer, at their position: 5 for m6anet and "
         "xpore.")  # fmt: skip
     output_format: str | None = option("--output-format", group=Group.OUTPUT, choices=("tsv", "csv", "parquet"),
-        ours=True, see="formats.md#parquet", default_words="what the name of the output says, else tsv",
+        ours=True, see="formats.md#parquet", default_words="by the name of the output, else tsv",
         help="Format of the table; parquet takes a tenth of the space and needs -o. By default .csv, .parquet, .sam, "
         ".bam and .paf in the name determine the format.")  # fmt: skip
     summary: str | None = option("--summary", kind=Kind.FILE, group=Group.OUTPUT, see="formats.md#summary",
@@ -376,7 +376,7 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
     methylation: str | None = kind_of_methylation("Kind of methylation of the controls.", brief=True)
     motif: str | None = own_motif(ours=True)
     train_kmers: str = option("--train-kmers", group=Group.MODEL, choices=("all", "methylated", "unmethylated"),
-        default="all", help="Which k-mers get new levels.")  # fmt: skip
+        default="all", help="K-mers that get new levels.")  # fmt: skip
     rounds: int = option("--rounds", group=Group.LIMITS, default=5, at_least=1, at_most=100, ours=True,
         help="Maximum number of rounds; training stops earlier if the levels change by less than 0.05 pA.")  # fmt: skip
     prior_events: float = option("--prior-events", group=Group.LIMITS, default=20.0, at_least=0, ours=True,
@@ -393,7 +393,7 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
         help="Share of the reads that is held out to test the model; where reads pile up, of the stretches of the "
         "reference.")  # fmt: skip
     force: bool = flag("--force", ours=True,
-        help="Write the model even if it is worse than the start model, calls more than a fifth of what is held out "
+        help="Write the model even if it is worse than the start model, calls more than a fifth of the held-out sites "
         "wrong, no methylated k-mer was seen often, or --unlabeled finds a reason against it.")  # fmt: skip
 
     def rules(self) -> Iterator[str]:

@@ -52,7 +52,7 @@ class IndexOptions(StrictOptions):
         brief="POD5 file or folder",
         help="POD5 file, or folder of POD5 files, searched with its subfolders. Repeatable.")  # fmt: skip
     resume: bool = flag("--resume", group=Group.PARTS, ours=True,
-        help="Save what is found in fast5 files in a file next to the index, which is removed at the end, so that the "
+        help="Save the progress over fast5 files in a file next to the index, which is removed at the end, so that the "
         "same command does not open them again.")  # fmt: skip
     threads: int = option("-t", "--threads", group=Group.SPEED, default=4, at_least=1, at_most=MOST_THREADS,
         help="Number of threads that compress the sequences.")  # fmt: skip
@@ -82,7 +82,7 @@ class EvaluationOptions(StrictOptions):
         is_table=True, help="Calls of a control without methylation. Repeatable.")  # fmt: skip
     threshold: float = option("-c", "--call-threshold", group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
         help="Absolute log_lik_ratio from which a call counts as methylated or unmethylated.")  # fmt: skip
-    methylation: str | None = kind_of_methylation("What was called.")
+    methylation: str | None = kind_of_methylation("Kind of methylation that was called.")
     motif: str | None = own_motif()
     calibration: float = option("--calibration", group=Group.MODEL, metavar="FACTOR", default=1.0, above=0, at_most=10,
         help="Factor of the log-likelihood ratios in tables where probabilities are made of them. For calls of "
@@ -111,7 +111,7 @@ class ValidateOptions(EvaluationOptions):
     """Options of ``f5py validate``."""
 
     calls: str | None = argument("[CALLS]", default=None, is_table=True, help="Calls or frequencies.")
-    truth: str | None = argument("[TRUTH]", default=None, is_table=True, help="What is known about the sites.")
+    truth: str | None = argument("[TRUTH]", default=None, is_table=True, help="Known states of the sites.")
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, help="Reference of CRAM files.")
     min_coverage: int = option("--min-coverage", group=Group.SELECTION, default=1, at_least=1,
         help="Minimum number of calls of a site to compare its frequency.")  # fmt: skip
@@ -189,7 +189,7 @@ class SimulateOptions(Options):
         help="Simulate two haplotypes, with HP tags, and write truth_hp1.tsv and truth_hp2.tsv.")  # fmt: skip
     haplotype_sites: float | None = option("--haplotype-sites", kind=Kind.NUMBER, at_least=0, at_most=1,
         default_words="0.3",
-        help="Share of sites, or groups of linked ones, whose rate differs between the haplotypes.")  # fmt: skip
+        help="Share of sites, or groups of linked ones, with different rates in the haplotypes.")  # fmt: skip
     signal_format: str | None = option("--format", group=_OUTPUT, choices=("fast5", "blow5", "pod5"),
         default_words="fast5", brief=True, help="Format of the signals.")  # fmt: skip
     pore: str = option("--pore", group=Group.MODEL, choices=("r9", "r10", "rna002", "rna004"), default="r9",
@@ -213,7 +213,7 @@ class SimulateOptions(Options):
     slow_fraction: float = option("--slow-fraction", default=0.0, at_least=0, at_most=1,
         help="Share of reads so slow that they have more than 5 events per base.")  # fmt: skip
     slow_factor: float = option("--slow-factor", default=5.0, at_least=1, at_most=20,
-        help="How much slower these reads are.")  # fmt: skip
+        help="Factor by which these reads are slower.")  # fmt: skip
     sample_noise: float | None = option("--sample-noise", kind=Kind.NUMBER, default_words="the chemistry's", at_least=0,
         at_most=50, help="Standard deviation of the samples, in pA.")  # fmt: skip
     sample_correlation: float | None = option("--sample-correlation", kind=Kind.NUMBER, default_words="the chemistry's",

@@ -54,7 +54,7 @@ def run_page(
         format_command(line),
         f'<div class="grid cards">{"".join(_card(*one) for one in figures)}</div>',
         format_warnings(run["warnings"]),
-        _details("What the results rest on", basis),
+        _details("Provenance", basis),
         f'<div class="grid">{"".join(charts)}</div>',
         f'<div class="grid">{section("Reads", reads)}{section("Seconds", seconds)}</div>',
         _details("Options", [(key, shown(one)) for key, one in run["parameters"].items() if one not in (None, [])]),
@@ -103,7 +103,7 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
     counts = run["counts"]
     fates = {words(name): counts[name] for name in FATES if counts.get(name)}
     reads = replace(COUNT, name="reads")
-    yield bars("What became of the reads", list(fates), {"reads": list(fates.values())}, "", reads)
+    yield bars("Outcome of the reads", list(fates), {"reads": list(fates.values())}, "", reads)
     if "ratios" in distributions:
         yield _ratios(distributions["ratios"])
     yield from _depths(distributions)

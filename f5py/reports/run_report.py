@@ -134,7 +134,7 @@ def _write_for_multiqc(path: str, sample: str, run: Mapping[str, Any], kind: Rep
         bars = {
             "id": f"{name}_reads",
             "section_name": f"f5py {command}: reads",
-            "description": "Reads of each run by what became of them.",
+            "description": "Reads of each run by outcome.",
             "plot_type": "bargraph",
             "pconfig": {"id": f"{name}_reads_plot", "title": f"f5py {command}: reads", "ylab": "Reads"},
             "data": {sample: {key.replace("_", " "): counts[key] for key in kind.fates}},

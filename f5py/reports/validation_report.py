@@ -47,9 +47,7 @@ def text_of(data: dict[str, Any]) -> list[str]:
             if tags[name]:
                 lines.append(f"left out                     {tags[name]:,} of {tags['n']:,} tags, {why}")
     if data.get("mixed_groups"):
-        lines.append(
-            f"left out                     {data['mixed_groups']:,} groups whose sites differ or are in between"
-        )
+        lines.append(f"left out                     {data['mixed_groups']:,} groups with different or unclear sites")
     if data.get("unknown"):
         lines.append(f"left out                     {data['unknown']:,} calls at sites that the truth does not have")
     if "auc" in data:

@@ -284,7 +284,7 @@ def _by_slurm(options: Any, plan: Plan, numbers: list[int]) -> None:
             raise
     if sbatch.returncode and plan.unfinished():  # else a job has failed after its part was done by another
         said = complaints[-1] if complaints else f"a job of the array {job} has failed"
-        raise F5pyError(f"sbatch: {said}; its jobs write what they say to {plan.folder}/slurm-*.log")
+        raise F5pyError(f"sbatch: {said}; its jobs write their messages to {plan.folder}/slurm-*.log")
 
 
 def _cancel(job: str) -> None:

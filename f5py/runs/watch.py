@@ -65,7 +65,7 @@ def run(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
         watch = _Watch(recipe, options, interrupt)
         watch.until_idle()
     if interrupt.has_come:
-        console.info(_WHO, "calling what is there, then writing the results; Ctrl-C again ends at once")
+        console.info(_WHO, "calling the files that are there, then writing the results; Ctrl-C again ends at once")
     return watch.finish()
 
 

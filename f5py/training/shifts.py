@@ -287,7 +287,7 @@ def _judged(
     cosine = float(shifts @ start[0]) / max(float(np.linalg.norm(shifts) * np.linalg.norm(start[0])), 1e-9)
     if cosine < _LEAST_COSINE or float(np.abs(shifts).max()) > _MOST_SHIFT:
         return "not 5-methylcytosine", (
-            "what was found does not look like 5-methylcytosine; is it another modification, the wrong motif, or are "
+            "the shifts do not look like 5-methylcytosine; is it another modification, the wrong motif, or are "
             "the reads damaged?"
         )
     return "fitted", None

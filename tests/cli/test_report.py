@@ -135,7 +135,7 @@ def test_the_page(made: ReadSet, tmp_path: Path, command: str) -> None:
     assert "<b>15</b><span>of 16 reads used</span>" in text
     assert "<tr><td>pore model</td><td>r9.4_450bps.nucleotide.6mer</td></tr>" in text
     titles = re.findall("<h2>(.*?)</h2>", text)
-    assert {"Warnings", "What became of the reads", "Read lengths", "Yield by read length", "Reads"} <= set(titles)
+    assert {"Warnings", "Outcome of the reads", "Read lengths", "Yield by read length", "Reads"} <= set(titles)
     assert {"Depth along the reference", "Seconds"} <= set(titles)
     assert ("Depth of the called sites" in titles) == (command == "call-methylation")
     assert "<pre>f5py" in text  # the command line
