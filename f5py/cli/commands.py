@@ -81,7 +81,7 @@ favors methylation.
         "Align the events of every read to the reference.",
         """Align the events of every read to the k-mers of the reference.
 
-Prints a table with one row per event: its k-mer on the reference, its current, and what the pore model expects.
+Prints a table with one row per event: its k-mer on the reference, its current, and the level by the pore model.
 """,
         (
             "f5py eventalign -r reads.fastq -b reads.bam -g ref.fa -o events.tsv.gz",
@@ -156,7 +156,7 @@ in a group and by context. Needs pyarrow: pip install pyarrow.
     Command(
         "validate",
         "Compare calls or frequencies with the truth.",
-        """Compare calls or frequencies with what is known about the sites.
+        """Compare calls or frequencies with known states of the sites.
 
 CALLS is a table of calls, BAM with MM and ML tags, bedMethyl or a table of meth-freq. TRUTH is bedMethyl, a table
 of meth-freq, or a simulation's truth.tsv or truth_reads.tsv. Instead of both, calls of controls can be given.
@@ -174,7 +174,7 @@ probabilities; for sites, the correlation of frequencies. Calls need pyarrow: pi
         "Compare the events of two samples.",
         """Compare the events of two samples, to find modified bases without a model for them.
 
-A and B are tables of f5py eventalign (text or Parquet), or alignments whose events are aligned first. For every
+A and B are tables of f5py eventalign (text or Parquet), or alignments, and events are aligned first. For every
 position and strand, or every k-mer: mean, median and standard deviation of levels and dwell times in both samples,
 and Kolmogorov-Smirnov and Mann-Whitney tests, with q-values. Needs pyarrow:
 pip install pyarrow.
@@ -194,8 +194,8 @@ Give control reads with --methylated and --unmethylated, or with -b and --truth.
 nucleotide model, otherwise the model has methylated k-mers, for --meth-model. Some of the reads are held out to
 test the model. Rare k-mers get levels from similar ones.
 
-Of R10.4.1, --unlabeled needs no controls: it fits what a methylated C adds to the level, by its place in the k-mer, to
-any reads of which some sites are methylated, and writes a short file for --meth-model.
+Of R10.4.1, --unlabeled needs no controls: it fits the shift of the level by a methylated C at each place in the k-mer, to
+any reads with some methylated sites, and writes a short file for --meth-model.
 """,
         (
             "f5py train --methylated sssi.bam --unmethylated wga.bam -g ref.fa --pod5 pod5/ -o cpg.model",
@@ -209,7 +209,7 @@ any reads of which some sites are methylated, and writes a short file for --meth
         "Check that the signals of indexed reads can be read.",
         """Read the signal of every read in an index, in any format.
 
-Prints a table with the file and the number of samples of each read, and what is wrong with those without a usable
+Prints a table with the file and the number of samples of each read, and the fault of those without a usable
 signal.
 """,
         ("f5py fast5-check -r reads.fastq -o signals.tsv",),
@@ -281,7 +281,7 @@ Parts can be done in any order, by any number of processes and machines that see
     Command(
         "finish",
         "Write the outputs of a plan when its parts are done.",
-        """Write the outputs of a plan whose parts are all done: the same bytes as from a single run.""",
+        """Write the outputs of a plan when all parts are done: the same bytes as from a single run.""",
         ("f5py finish plan/",),
     ),
     Command(
@@ -315,7 +315,7 @@ would type. The last lines show whether f5py works on this machine.
         """Show the GPUs, and compare their results with the CPU's.
 
 Prints each GPU with its compute capability and memory, and the versions of CuPy, of CUDA's driver and of its
-run-time compiler (NVRTC). Every kernel is compiled, and computes a small made-up batch whose results must be the
+run-time compiler (NVRTC). Every kernel is compiled, and computes a small made-up batch; its results must be the
 CPU's to the last bit. The status is 1 if there is no GPU, or if one cannot be used.
 """,
         (

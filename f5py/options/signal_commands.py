@@ -147,8 +147,8 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, ReadListOptions, Ma
         help="The same as --noise correlated.")  # fmt: skip
     rescale: bool | None = option("--rescale", kind=Kind.YES_NO, group=Group.MODEL,
         default_words="no; with --accurate on R10.4.1 yes", ours=True,
-        help="Second fit of every read's scaling, to levels as the first calls have them, and second calls; with --noise "
-        "correlated only.")  # fmt: skip
+        help="Second fit of every read's scaling, to levels as the first calls have them, and second calls; with "
+        "--noise correlated only.")  # fmt: skip
     meth_out_version: int = option("--meth-out-version", group=Group.OUTPUT, choices=(1, 2), default=2,
         help="Layout of the table: 2 has a strand column, 1 does not.")  # fmt: skip
     output_format: str | None = option("--output-format", group=Group.OUTPUT, choices=("tsv", "csv", "parquet", "none"),
