@@ -194,8 +194,8 @@ Give control reads with --methylated and --unmethylated, or with -b and --truth.
 nucleotide model, otherwise the model has methylated k-mers, for --meth-model. Some of the reads are held out to
 test the model. Rare k-mers get levels from similar ones.
 
-Of R10.4.1, --unlabeled needs no controls: it fits the shift of the level by a methylated C at each place in the k-mer, to
-any reads with some methylated sites, and writes a short file for --meth-model.
+Of R10.4.1, --unlabeled needs no controls: it fits the shift of the level by a methylated C at each place in the k-mer,
+to any reads with some methylated sites, and writes a short file for --meth-model.
 """,
         (
             "f5py train --methylated sssi.bam --unmethylated wga.bam -g ref.fa --pod5 pod5/ -o cpg.model",
