@@ -1,4 +1,4 @@
-"""Calls of single sites by what they take from their read: the power of the evidence, and the prior of one state.
+"""Calls of single sites by the evidence of their read: the power of the evidence, and the prior of one state.
 
     python benchmarks/agreement.py FOLDER            # FOLDER gets the simulated reads
 
@@ -88,7 +88,7 @@ def likelihoods(inputs: dict[str, Any]) -> pd.DataFrame:
 
 
 def shares(table: pd.DataFrame, power: float, uniform: float) -> np.ndarray:
-    """Compute what `learn_agreement` gives each site's read."""
+    """Compute the result of `learn_agreement` for each site's read."""
     groups = table[table["first"]]
     odds = (
         np.logaddexp(groups["group_1"], groups["group_0"]) - np.logaddexp(groups["site_1"], groups["site_0"])

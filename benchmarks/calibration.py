@@ -1,12 +1,12 @@
-"""Calibration of calls, on reads whose methylation need not be known: constants of `f5py.core.noise.CALIBRATION`.
+"""Calibration of calls, on reads without labels: constants of `f5py.core.noise.CALIBRATION`.
 
     python benchmarks/calibration.py -r READS -b BAM -g GENOME [--slow5 FILE] [--site TA:1 --site AA:1]
 
 Plain bases are given a second hypothesis, a decoy: at the sites of a motif that no enzyme methylates, one base is
-"methylated" as a C is in CG, that is, the k-mers with it are moved by what the model moves k-mers of CG with the
-modified base at the same place; which of them is drawn. The first hypothesis is true, so the best factor of the ratios
-is that with the greatest likelihood of it. Windows that any methylation could touch are left out. Intervals are of
-95 %, by bootstrap over reads; the calibration error is that of the greater of both probabilities.
+"methylated" as a C is in CG, that is, k-mers with it get the shift of k-mers of CG with the modified base at the same
+place; which of them is drawn. The first hypothesis is true, so the best factor of the ratios is that with the
+greatest likelihood of it. Windows that any methylation could touch are left out. Intervals are of 95 %, by bootstrap
+over reads; the calibration error is that of the greater of both probabilities.
 """
 
 from __future__ import annotations

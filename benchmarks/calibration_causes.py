@@ -4,11 +4,11 @@
 
 Each simulated read is methylated throughout or not at all. The reads of R9.4 follow the built-in model, those of
 R10.4.1 deviate from it as real ones do. CpG groups are called with the scaling of the run, and with parts of it
-replaced by those that are fitted to the levels of the true states, as `f5py.methylation.rescale` fits them; and with a
-factor of var, which is one of the widths of all levels as well. Both states have a half of the weight. Slope and
-intercept are those of a logistic regression of the state on the ratio: with 1 and 0 the ratios are calibrated, and an
-intercept above 0 says that more is methylated than they tell. Writes a Markdown report to
-results/calibration_causes.md, or where --output says.
+replaced. These are fitted to the levels of the true states, as by `f5py.methylation.rescale`; and with a factor of
+var, which is one of the widths of all levels as well. Both states have a half of the weight. Slope and intercept are
+those of a logistic regression of the state on the ratio: with 1 and 0 the ratios are calibrated, and an intercept
+above 0 says that more is methylated than they tell. Writes a Markdown report to results/calibration_causes.md, or
+where --output says.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _PORES = {"r9": "R9.4", "r10": "R10.4.1"}
 
 
 def variants(run: Scaling, truth: Scaling) -> dict[str, Scaling]:
-    """Scalings by what is true of them."""
+    """Scalings by their true parts."""
 
     def less(scaling: Scaling, factor: float) -> Scaling:
         return scaling._replace(var=scaling.var * np.float32(factor))
@@ -67,7 +67,7 @@ def variants(run: Scaling, truth: Scaling) -> dict[str, Scaling]:
 
 
 def measured(folder: Path, state_of: NDArray[np.int64]) -> tuple[dict[tuple[str, str], NDArray[np.float64]], str]:
-    """Ratios and states by variant and noise; what the fits of the scaling are, in words."""
+    """Ratios and states by variant and noise; the fits of the scaling, in words."""
     found: dict[tuple[str, str], list[NDArray[np.float64]]] = defaultdict(list)
     fits: list[NDArray[np.float64]] = []
     measured_batches: set[int] = set()

@@ -1,8 +1,8 @@
 """Benchmark of deflating: ISA-L, which f5py compresses blocks by, against zlib, zlib-ng and libdeflate.
 
-The text of a BAM file is compressed block by block, as f5py writes it, in one thread, each library through its package
-for Python at several levels. It needs the packages ``zlib-ng`` and ``deflate``, which f5py does not. What each makes is
-inflated and compared first.
+The text of a BAM file is compressed block by block, as f5py writes it, in one thread, each library through its
+package for Python at several levels. It needs the packages ``zlib-ng`` and ``deflate``, which f5py does not. Each
+result is first inflated and compared.
 """
 
 from __future__ import annotations

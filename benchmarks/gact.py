@@ -2,8 +2,8 @@
 
     python benchmarks/gact.py DATA [-t 16] [-s 8] [-r 3] [-o benchmarks/results/gact.md]
 
-DATA is the folder with `ecoli_r94`. The candidates are those of its reads against each other, found once, and repeated
-in memory as batches, of which two are under way at a time, as in a run. Times of the GPU are whole: numbering the
+DATA is the folder with `ecoli_r94`. The candidates are those of its reads against each other, found once, and
+repeated in memory as batches. Two are under way at a time, as in a run. Times of the GPU are whole: numbering the
 candidates, copies in both directions, kernels. The scalar loop is so slow that it takes a part of the candidates,
 spread over all of them; its time is scaled by the estimated number of tiles. All results are compared.
 """

@@ -76,8 +76,7 @@ class Loop(NamedTuple):
     """A loop of a kernel: the shortest one with instructions of the line that has `text`.
 
     If it was unrolled, it has `marker` several times, and `per_pass` times in a pass of the source. `passes` names
-    what is counted, in passes of a warp; `bytes_moved` those of a pass.
-    """
+    the counted passes of a warp; `bytes_moved` those of a pass."""
 
     stage: str
     file: str

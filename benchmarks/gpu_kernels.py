@@ -74,7 +74,7 @@ class _Stopwatches:
         return launch
 
     def take(self) -> float:
-        """Note the times of what has been launched and has ended; return their sum."""
+        """Note the times of launched kernels that have ended; return their sum."""
         import cupy
 
         total = 0.0

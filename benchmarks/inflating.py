@@ -1,8 +1,8 @@
 """Benchmark of inflating: zlib, which f5py calls, against ISA-L and libdeflate.
 
 Blocks of a BAM file and records of a BLOW5 file are inflated one after the other in one thread, each library through
-its package for Python, whose share of the time is that of a call for a block. It needs the package ``deflate``, which
-f5py does not. That all give the same bytes is checked first.
+its package for Python. A block is one call. It needs the package ``deflate``, which f5py does not. That all give the
+same bytes is checked first.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def blocks_of_bam(path: Path) -> Packed:
 
 
 def records_of_blow5(path: Path) -> Packed:
-    """Read the records of a BLOW5 file whose records are compressed with zlib."""
+    """Read the records of a BLOW5 file compressed with zlib."""
     data, found = path.read_bytes(), []
     at = _SLOW5_HEADER + 4 + struct.unpack_from("<I", data, _SLOW5_HEADER)[0]
     while not data.startswith(b"5WOLB", at):

@@ -85,7 +85,7 @@ def read_with_loop(kind: str, path: Path, loop: str) -> None:
 
 
 def checksum(reads: Iterable[tuple[str, Any, tuple]]) -> int:
-    """Compute a number that depends on what was read and not on the order of the reads."""
+    """Compute a checksum that does not depend on the order of the reads."""
     import numpy as np
 
     total = 0
@@ -267,7 +267,7 @@ class Benchmark:
 
 
 def answer_of(reader: subprocess.Popen, kind: str, name: str) -> Any:
-    """Wait for what a reader says next."""
+    """Wait for the next message of a reader."""
     assert reader.stdout is not None
     line = reader.stdout.readline()
     if not line:

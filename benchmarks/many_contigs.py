@@ -1,4 +1,4 @@
-"""Measure what a reference of many contigs costs: processor time and memory of a run over a few reads.
+"""Cost of a reference of many contigs: processor time and memory of a run over a few reads.
 
     python benchmarks/many_contigs.py ../shared/data --f5py OLD/.venv/bin/f5py .venv/bin/f5py
 

@@ -3,9 +3,9 @@
     python benchmarks/map.py DATA [-n 60] [--rounds 3] [--f5py COMMAND [COMMAND ...]] [-o benchmarks/results/map_cpu.md]
 
 DATA is the folder with `ecoli_r94` and `map_ecoli`. The reads of `ecoli_r94`, so many times under other names, are
-mapped to its reference, and to E. coli K12; the reads of `map_ecoli`, simulated with repeats and structural changes, to
-theirs. The programs run in turn, with two threads, after one run of f5py that fills the cache of compiled code. What a
-run of one read takes is told apart: the start.
+mapped to its reference, and to E. coli K12; the reads of `map_ecoli`, simulated with repeats and structural changes,
+to theirs. The programs run in turn, with two threads, after one run of f5py that fills the cache of compiled code. A
+run of one read is measured apart: the start.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ _LONG = 1.0
 
 
 class _Set(NamedTuple):
-    """Reads, how often they are repeated, and what is given to the mapper."""
+    """Reads, their repeats, and the mapper's settings."""
 
     name: str
     reference: str

@@ -4,7 +4,7 @@
 
 The genome has contigs of 130 Mb, about half of it copies of repeat families, 2 to 25 % changed, and runs of unknown
 bases; reads of 8 kb have 6 % of errors. Both are the same every time. The programs map FASTA to sorted BAM; f5py also
-writes its index, and maps with that. Private memory is what is not shared with the file of the index. The folder needs
+writes its index, and maps with that. Private memory is not shared with the file of the index. The folder needs
 three times the size of the genome, and is removed unless ``--keep`` is given.
 """
 

@@ -2,11 +2,11 @@
 
     python benchmarks/map_gpu.py DATA [-n 240] [-t 16] [-K BASES] [--fastq] [--rounds 2] [--uses off on] [-o FILE]
 
-DATA is the folder with `ecoli_r94`, whose 112 reads (0.6 Mbases) are mapped so many times under other names, as FASTA
-or with qualities drawn from those of `rna004_lacz` as FASTQ. A round is each use once, and once more in the opposite
-order; before, each runs once, which fills the caches of compiled code. The records of all runs are compared with those
-of the first one. Where ``minimap2`` and ``samtools`` are on the path, they do the same work with as many threads, once
-a round.
+DATA is the folder with `ecoli_r94`. Its 112 reads (0.6 Mbases) are repeated under other names, as FASTA, or as FASTQ
+with qualities drawn from those of `rna004_lacz`. A round is each use once, and once more in the opposite order;
+before, each runs once, which fills the caches of compiled code. The records of all runs are compared with those of
+the first one. Where ``minimap2`` and ``samtools`` are on the path, they do the same work with as many threads, once a
+round.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def measure(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Usage:
-    """Run `command` to its end and return what it used.
+    """Run `command` to its end and return its usage.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def _tail(log: Path | None, lines: int = 5) -> str:
 
 
 def _launch(answer_fd: int, command: list[str]) -> None:
-    """Run the command as this process's child and write what it used to the given descriptor."""
+    """Run the command as this process's child and write its usage to the given descriptor."""
     os.set_inheritable(answer_fd, False)
     start = time.perf_counter()
     # An interpreter ignores these two signals and would hand that on; the command gets the usual behavior.

@@ -3,9 +3,9 @@
     python benchmarks/mems.py DATA [-t 16] [-r 3] [-o benchmarks/results/mems.md]
 
 DATA is the folder with `map_ecoli`. Reads with 10 % of errors are made of K12 and of a random text of 200 Mb, in
-batches of 20 Mbases, of which two are under way at a time, as in a run. Two times are taken: of the search alone,
-matches and their places, and of all that leads to sorted anchors. The GPU's are whole, with copies in both directions
-and, for anchors, what the CPU threads do with its matches. The anchors of every batch are compared.
+batches of 20 Mbases. Two are under way at a time, as in a run. Two times are taken: of the search alone, matches and
+their places, and of all that leads to sorted anchors. The GPU's are whole, with copies in both directions and, for
+anchors, the CPU threads' work with its matches. The anchors of every batch are compared.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
     python benchmarks/noise_by_read.py FOLDER            # FOLDER gets the simulated reads
 
 The noise of a read is estimated as `f5py.training.noise` estimates that of all reads: from windows without any site,
-with the weight of some windows of the other reads besides. Every other window of a read is held out; what counts there
+with the weight of some windows of the other reads besides. Every other window of a read is held out; the score there
 is the log-likelihood of a window against that with the noise estimated from all other reads. For calls of CpG groups
 all plain windows are used, and the noise is the best of the grid's. Intervals are of 95 %, by bootstrap over reads.
 Writes a Markdown report to results/noise_by_read.md, or where --output says.

@@ -1,4 +1,4 @@
-"""Runs in parts: what being resumable costs, that killed runs lose nothing, and how fast parts are joined.
+"""Runs in parts: the cost of --resume, losses of killed runs, and the speed of joining.
 
 Every run is a process of its own. The set is made from one with BLOW5 signals by repeating its reads under new names.
 """

@@ -46,7 +46,7 @@ finally:
 
 
 def run(words: list[str], cwd: Path) -> tuple[Usage, dict[str, list[int]]]:
-    """Run a command; return what it used, and for each file the number of requests and of bytes."""
+    """Run a command; return its usage, and for each file the number of requests and of bytes."""
     command = [sys.executable, "-c", COUNTED, "counts.json", *words]
     used = measure(command, log=cwd / "log", cwd=cwd, environment={"PYTHONPATH": str(ROOT)})
     return used, json.loads((cwd / "counts.json").read_text())

@@ -46,7 +46,7 @@ def replicate_set(source: Path, target: Path, times: int, reads_per_file: int = 
     times
         Number of replicates, at least 1. No read keeps its identifier, not even in the first replicate.
     reads_per_file
-        Reads in one multi-read fast5; 4000 is what the sequencing software writes.
+        Reads in one multi-read fast5; the sequencing software writes 4000.
 
     Returns
     -------
@@ -104,9 +104,8 @@ def _replicate_bases(source: Path, target: Path, times: int) -> dict[str, int]:
 def _replicate_signals(sources: list[Path], folder: Path, times: int, reads_per_file: int) -> tuple[set[str], int]:
     """Copy the signals; return the original identifiers and the number of files written.
 
-    Replicate by replicate, so that neighbors in the sorted BAM, which are replicates of one read, are far
-    apart in the files, as neighbors of a real run are.
-    """
+    Replicate by replicate, so that neighbors in the sorted BAM, replicates of one read, are far apart in the files,
+    as in a real run."""
     import h5py
     import numpy as np
 

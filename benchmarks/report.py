@@ -1,4 +1,4 @@
-"""Words and tables for the reports: statistics of repeated runs, Markdown, and what the machine is."""
+"""Words and tables for the reports: statistics of repeated runs, Markdown, and the machine."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def digests(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def run_case(python: list[str], lines: list[str], data: Path, folder: Path) -> dict[str, str]:
-    """Run the command lines of a case; return digests of what they printed and left."""
+    """Run the command lines of a case; return digests of their output and files."""
     folder.mkdir()
     for short in ("r9", "r10", "rna002", "rna004"):
         (folder / short).symlink_to(data / short)
@@ -156,7 +156,7 @@ def run_case(python: list[str], lines: list[str], data: Path, folder: Path) -> d
 
 
 def versions(python: list[str]) -> dict[str, str]:
-    """Versions of what the bytes depend on besides f5py."""
+    """Versions of the other packages that the bytes depend on."""
     code = (
         "import json, platform, sys, zlib; from importlib.metadata import version as v; "
         f"print(json.dumps({{'machine': platform.machine(), 'zlib': zlib.ZLIB_RUNTIME_VERSION, "

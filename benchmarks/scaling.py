@@ -64,7 +64,7 @@ def make_set(source: Path, target: Path, times: int) -> int:
 
 
 def run(folder: Path, memory: Path, what: str, threads: int, log: Path) -> tuple[Usage, str]:
-    """Run a command once; return what it used and a checksum of its output."""
+    """Run a command once; return its usage and a checksum of its output."""
     out = memory / "out"
     command = [
         sys.executable, "-m", "f5py", what.partition(",")[0], "-t", str(threads), "--disable-cuda=yes",

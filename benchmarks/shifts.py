@@ -2,10 +2,10 @@
 
     python benchmarks/shifts.py FOLDER                # FOLDER gets the simulated reads
 
-Reads of three sets of shifts that are not the built-in ones are fitted with 250, 1,000 and 3,000 groups, and reads of
-which nothing, all or little is methylated, or that follow the built-in shifts, with 3,000. Calls are those of reads of
-``simulate --realistic`` with true shifts by place, or by place and the base before; half of the sites are methylated.
-Writes a Markdown report to results/shifts.md, or where --output says.
+Reads of three sets of shifts that are not the built-in ones are fitted with 250, 1,000 and 3,000 groups, and others
+with 3,000: without methylation, with all or a few sites methylated, or with the built-in shifts. Calls are those of
+reads of ``simulate --realistic`` with true shifts by place, or by place and the base before; half of the sites are
+methylated. Writes a Markdown report to results/shifts.md, or where --output says.
 """
 
 from __future__ import annotations

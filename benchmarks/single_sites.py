@@ -4,9 +4,9 @@
     python benchmarks/single_sites.py SET --cost        # processor time, on a set of large_set.py with its indices
 
 Of sites in groups of several. The real reads are of E. coli, which has no methylated CpG; "pieces" are alignments of
-300 bases of them, in which few groups can tell whether sites agree, as in reads of amplicons. Writes a Markdown report
-to results/single_sites.md, or where --output says. With --cost only the part on the processor time is written anew:
-whole runs on the CPU threads, in turn with those of an earlier version, whose checkout is given with --before.
+300 bases of them, in which few groups can tell whether sites agree, as in reads of amplicons. Writes a Markdown
+report to results/single_sites.md, or where --output says. With --cost only the part on the processor time is written
+anew: whole runs on the CPU threads, in turn with those of an earlier version (its checkout is --before).
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ _OWN, _BIAS = {"r9": 1.0, "r10": 4.0}, {"r9": 0.0, "r10": 2.0}
 
 
 def hidden_model(pore: str) -> PoreModel:
-    """Make a model whose k-mers differ from the start's: plain ones little, methylated ones by place and at random."""
+    """Make a model that differs from the start model: plain ones little, methylated ones by place and at random."""
     model = with_methylation(builtin(_STARTS[pore]), Shifts.of_places(_SHIFTS[pore]), "hidden")
     rng = np.random.default_rng(1)
     own = rng.normal(0, _OWN[pore], len(model.level_mean)).astype(np.float32)

@@ -35,7 +35,7 @@ _SIZES = {"x1": 1, "x8": 8, "x60": 60, "x240": 240, "x480": 480}
 
 @dataclass
 class Bench:
-    """State that all parts share, and what they have found."""
+    """State and results that all parts share."""
 
     source: Path
     scratch: Path
@@ -111,7 +111,7 @@ def _indexed(bench: Bench, size: str) -> Path:
 
 
 def warm(bench: Bench, cores: int) -> None:
-    """Compile what the others need, on a small set."""
+    """Compile the code of the others, on a small set."""
     folder = bench.set_of("x1", "blow5", "pod5", "gzip", "vbz")
     out = bench.scratch / "out.tsv"
     for version in bench.folders:
