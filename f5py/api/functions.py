@@ -608,7 +608,7 @@ def merge(inputs: k.Files = (), **options: Unpack[k.JoinOptions]) -> None:
     """
     from f5py.commands.merge import run
 
-    return Call(JoinOptions, run, options, inputs=inputs).written("what is merged")
+    return Call(JoinOptions, run, options, inputs=inputs).written("the merged files")
 
 
 @function(TrainOptions)

@@ -179,7 +179,7 @@ def check_options(options: EventalignOptions, to_callback: bool = False) -> None
                 "file with -o and leave out returns, or leave these options out"
             )
         if options.print_events or options.print_banded_aln or options.print_scaling:
-            raise UsageError("rows that are returned: have no place for what the --print options print")
+            raise UsageError("rows that are returned: have no place for the tables of the --print options")
     if options.output.endswith(".bam") and not options.sam:
         raise UsageError(f"-o {options.output}: only --sam makes a BAM file; the other outputs are text")
 

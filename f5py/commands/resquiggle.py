@@ -79,7 +79,9 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
             if options.paf:
                 raise UsageError(f"-o {options.output}: PAF has tabs between its columns; name the file .paf")
             if options.print_events or options.print_banded_aln or options.print_scaling:
-                raise UsageError(f"-o {options.output}: has no place for what the --print options print; name it .tsv")
+                raise UsageError(
+                    f"-o {options.output}: has no place for the tables of the --print options; name it .tsv"
+                )
         return options
 
     def inputs(self, options: ResquiggleOptions) -> list[str | None]:

@@ -157,7 +157,7 @@ def _truth(path: str, motif: Motif) -> tuple[KnownStates | None, KnownSites]:
         return read_truth_of_reads(path)
     if kind == "sites":
         return None, read_sites(path, motif)
-    raise UsageError(f"{path}: has calls, not what is true; the truth comes second, controls have options of their own")
+    raise UsageError(f"{path}: has calls, not the truth; the truth comes second, controls have options of their own")
 
 
 def _compare_calls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:

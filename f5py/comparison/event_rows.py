@@ -162,7 +162,7 @@ def _check_columns(names: list[str], shown: str) -> None:
     if missing or not set(_READ) & set(names):
         raise InputFileError(
             f"{shown}: is no table of f5py eventalign: has no column {missing[0] if missing else 'read_index'}; "
-            "give what it writes, or alignments"
+            "give such a table, or alignments"
         )
 
 

@@ -31,7 +31,7 @@ _EARLY_R10_FLOW_CELL = re.compile(r"(?:min|flg|pro)11[01]")
 _OF_ALIGNMENTS = "basecall_model"
 _MODEL_NAMES = (_OF_ALIGNMENTS, "basecall_config_filename")
 _RNA_MODEL = re.compile(r"(?:^|[^a-z])rna")
-_IF_WRONG = "; if the metadata are wrong, keep it and name the pore model of what the signals are with --kmer-model"
+_IF_WRONG = "; if the metadata are wrong, keep it and name the right pore model with --kmer-model"
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
     if len(molecules) > 1:
         contradiction = (
             f"the signals say that they are DNA and RNA at the same time ({evidence}); correct their metadata, or give "
-            "the model of what they are with --kmer-model, and --rna or --pore if they are not R9.4 DNA"
+            "the right model with --kmer-model, and --rna or --pore if they are not R9.4 DNA"
         )
         molecules, pores = set(), set()
     elif len(pores) > 1:

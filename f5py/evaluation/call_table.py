@@ -111,7 +111,7 @@ def _batches(source: BinaryIO, name: str, wanted: Sequence[str], motif: str | No
         raise InputFileError(f"{name}: {CSV_GIVEN}")
     if not is_call_header(header):
         raise InputFileError(
-            f"{name}: is no table of calls: the first line is not its header; give what call-methylation writes"
+            f"{name}: is no table of calls: the first line is not its header; give a table of call-methylation"
         )
     names = [_OTHER_NAMES.get(one, one) for one in header.decode("latin-1").rstrip("\r\n").split("\t")]
     if missing := [one for one in _COLUMNS if one not in names and one not in ("strand", "sequence")]:

@@ -72,7 +72,7 @@ def read_sites(path: str, motif: Motif) -> KnownSites:
             raise InputFileError(f"{path}: is damaged ({problem})") from problem
     check_bounds(rows["n"], 0, _MOST_READS, path, "a number of reads")
     if (np.char.str_len(rows["contig"]) == int(_NAME[1:])).any():
-        raise InputFileError(f"{path}: has a contig whose name has {_NAME[1:]} letters or more; shorten it")
+        raise InputFileError(f"{path}: has a contig with a name of {_NAME[1:]} letters or more; shorten it")
     if columns is _BEDMETHYL:
         check_bounds(rows["share"][rows["n"] > 0], 0, 100, path, "a percentage")
         start = rows["start"] - np.where(rows["strand"] == b"-", motif.offset_reverse, motif.offset_forward)

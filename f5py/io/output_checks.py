@@ -37,7 +37,7 @@ def check_outputs(options: Options, *piped: str) -> None:
         if not os.path.isdir(os.path.dirname(real)):  # some outputs are opened only when all the work is done
             raise OutputFileError(f"{path}: cannot write: No such file or directory; make its folder first")
         if real in named:
-            raise UsageError(f"{path}: cannot take what both {named[real]} and {option} write; give two names")
+            raise UsageError(f"{path}: cannot be the output of both {named[real]} and {option}; give two names")
         named[real] = option
     declared = declarations(type(options))
     for field, option, path in paths_written(options):

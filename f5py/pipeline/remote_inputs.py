@@ -127,7 +127,7 @@ class RemoteInputs(AbstractContextManager["RemoteInputs"]):
         if size > limit():
             raise InputFileError(
                 f"{redact_url(url)}: {len(found)} fast5 files of {size:,} bytes would have to be copied, and "
-                f"{limit():,} bytes may be kept; make one BLOW5 file of them, of which only what is needed is read"
+                f"{limit():,} bytes may be kept; make one BLOW5 file of them, which is read in parts"
             )
         for name, about in found:
             copy_into(self._copies, name, about, self._path(name))

@@ -357,7 +357,7 @@ def test_options_that_do_not_go_together(fails, options: list[str], words: str):
 def test_outputs_that_cannot_be(made: ReadSet, fails, tmp_path: Path, option: str):
     line = fails(option, tmp_path / "absent" / "out")
     assert f"{tmp_path}/absent/out: cannot write" in line
-    assert "cannot take what both -o and" in fails(option, tmp_path / "output" / "unwritten.tsv", status=2)
+    assert "cannot be the output of both -o and" in fails(option, tmp_path / "output" / "unwritten.tsv", status=2)
     assert "is an input as well" in fails(option, made.bam, status=2)
 
 

@@ -71,7 +71,7 @@ def test_no_two_outputs_have_one_name(command: str, kind: type, tmp_path: Path, 
     assert "failed_reads" in others
     for option in (one.spelling for one in others.values()):
         assert run_command(command, *inputs, "-o", "x.tsv", option, "./x.tsv") == 2
-        assert f"cannot take what both -o and {option} write" in capfd.readouterr().err
+        assert f"cannot be the output of both -o and {option}" in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 

@@ -212,7 +212,7 @@ def test_several_reports(made: ReadSet, tmp_path: Path) -> None:
 
 def test_a_report_given_twice_is_refused(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     report = ["--report", tmp_path / "a.json"]
-    assert "cannot take what both" in refused(
+    assert "cannot be the output of both" in refused(
         capfd, "call-methylation", *made.options(), "-o", tmp_path / "x.tsv", *report, *report, status=2
     )
 

@@ -222,7 +222,7 @@ def test_wrong_use(made_set, tmp_path):
         (UsageError, "both --methylated and --unmethylated", (), {"methylated": path}),
         (UsageError, "exclude each other; give CALLS and TRUTH, or", (path, truth), {"methylated": path}),
         (UsageError, "standard input", ("-", truth), {}),
-        (UsageError, "has calls, not what is true", (path, path), {}),
+        (UsageError, "has calls, not the truth", (path, path), {}),
         (InputFileError, "is no table of calls or sites", (path, tmp_path / "other.txt"), {}),
         (InputFileError, "no call is at a site", (path, elsewhere), {}),
         (InputFileError, r"broken\.bed: is damaged", (path, tmp_path / "broken.bed"), {}),

@@ -141,7 +141,7 @@ def _check_is_index_of(reads_path: str, index_path: str, index: FastaIndex) -> N
             name = header[1:].split()[0].decode("utf-8", "surrogateescape")
             if index.rows_of(Names.of([name]))[0] < 0:
                 raise InputFileError(
-                    f"{index_path}: is not the index of {reads_path}, whose first read {name} it lacks; "
+                    f"{index_path}: is not the index of {reads_path}: it lacks the first read, {name}; "
                     "run f5py index again"
                 )
             break

@@ -65,7 +65,7 @@ def _first_wrong_line(path: str, is_zipped: bool) -> str:
                 continue
             length = len(line.rstrip(b"\r\n"))
             if number == 1:
-                return "it is no FASTA file: its first line does not begin with >; give what the reads were mapped to"
+                return "it is no FASTA file: its first line does not begin with >; give the reference of the alignments"
             if not length:
                 ended = ended or width >= 0
                 continue

@@ -92,7 +92,7 @@ def _parsed(line: bytes) -> tuple[str, tuple[int, int, Found]]:
     """Parse a line as a path with size, time and result; raise `DamagedValueError` if it is malformed."""
     checksum, _, text = line.rstrip(b"\n").partition(b" ")
     if checksum != b"%08x" % zlib.crc32(text):
-        raise DamagedValueError("the line is not what was written")
+        raise DamagedValueError("the line has been changed")
     values = JsonObject.of_text(text)
     values.check_names(("path", "size", "time", "found"))
     found: Found = values.text("found") if is_text(values.members["found"]) else values.texts("found")

@@ -71,7 +71,7 @@ class PartRecord:
         values.check_names([*cls.__dataclass_fields__, _CHECKSUM])
         checksum = values.integer(_CHECKSUM)
         if checksum != _checksum_of({name: values.members[name] for name in cls.__dataclass_fields__}):
-            raise DamagedValueError("is not what was written")
+            raise DamagedValueError("has changed since it was written")
         files = {}
         for name in values.object("files").members:
             if name == RECORD or not _FILE_NAME.fullmatch(name):
@@ -123,7 +123,7 @@ class DonePart:
             raise damaged(self.plan, self.number, f"{name} {_explain(problem)}") from None
         try:
             if _state(file, 0, None) != self.record.files[name]:
-                raise damaged(self.plan, self.number, f"{name} is not what was written")
+                raise damaged(self.plan, self.number, f"{name} has changed since it was written")
             file.seek(0)
         except BaseException:
             file.close()
@@ -143,7 +143,7 @@ class DonePart:
         except OSError as problem:
             raise damaged(self.plan, self.number, f"its table {_explain(problem)}") from None
         if state != FileChecksum(extent.end - begin, extent.checksum):
-            raise damaged(self.plan, self.number, "the rows of its table are not what was written")
+            raise damaged(self.plan, self.number, "the rows of its table have changed since they were written")
         self.plan.checked_tables.add(extent)
 
     def append_rows(self, out: TextOutput) -> None:

@@ -76,7 +76,7 @@ def planned_options(command: str, values: Mapping[str, Any]) -> AlignmentOptions
 
 def _value_of(field: dataclasses.Field[Any], value: Any) -> Any:
     declared: Option | None = field.metadata.get("option")
-    wrong = DamagedValueError(f"options.{field.name} is not what this option can be")
+    wrong = DamagedValueError(f"options.{field.name} has a value that this option cannot have")
     if declared is None:
         if type(value) is not type(field.default) or not (is_text(value) or _is_integer(value)):
             raise wrong

@@ -32,12 +32,12 @@ def test_outputs_that_cannot_be(command: SignalCommand, made: ReadSet, tmp_path:
         assert f"{absent}: cannot write: No such file or directory" in fails(made, option, absent)
     assert "is a folder; name a file" in fails(made, "-o", tmp_path, status=2)
     for option in others:
-        assert f"cannot take what both -o and {option} write" in fails(made, option, unwritten, status=2)
+        assert f"cannot be the output of both -o and {option}" in fails(made, option, unwritten, status=2)
         if option != "--modbam":  # which may go to a pipe
             assert f"{option} -: give the name of a file" in fails(made, option, "-", status=2)
     if len(others) > 1:
         one, other = others[:2]
-        assert "cannot take what both " in fails(made, one, tmp_path / "x", other, tmp_path / "x", status=2)
+        assert "cannot be the output of both " in fails(made, one, tmp_path / "x", other, tmp_path / "x", status=2)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")

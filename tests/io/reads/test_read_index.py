@@ -132,7 +132,7 @@ def test_files_of_different_indices_are_an_error(reads: Path, tmp_path: Path) ->
 
 def test_the_index_of_other_reads_is_an_error(reads: Path) -> None:
     reads.write_text(">stranger\nACGT\n")
-    with pytest.raises(InputFileError, match=r"is not the index of .* first read stranger it lacks"):
+    with pytest.raises(InputFileError, match=r"is not the index of .* it lacks the first read, stranger"):
         ReadIndex.open(str(reads))
 
 

@@ -360,7 +360,7 @@ def test_nothing_has_to_be_installed(tmp_path, reads, monkeypatch):
     ("library_says", "words"),
     [
         (None, ""),
-        ("libzstd.so.1: cannot open shared object file: No such file or directory", "whose library is not on this"),
+        ("libzstd.so.1: cannot open shared object file: No such file or directory", "but its library is not on this"),
         (
             "libzstd.so.1: version `GLIBC_2.99' not found",
             r"library cannot be loaded \(libzstd.so.1: version `GLIBC_2.99'",

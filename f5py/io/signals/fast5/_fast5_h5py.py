@@ -294,7 +294,7 @@ def _single_read_group(file: h5f.FileID) -> bytes:
     try:
         reads = h5g.open(file, b"Raw/Reads")
         if reads.get_num_objs() == 0:
-            raise UnreadableError("is in a single-read file whose /Raw/Reads is empty")
+            raise UnreadableError("is in a single-read file with an empty /Raw/Reads")
         return b"Raw/Reads/" + reads.get_objname_by_idx(0)
     except _HDF5_ERRORS:
         raise UnreadableError("is in a file without /Raw/Reads, or which is no fast5 file") from None

@@ -57,6 +57,6 @@ def _zstd(path: str) -> Any:
             if os.strerror(errno.ENOENT) not in str(problem):
                 why = f"cannot be loaded ({' '.join(str(problem).split())})"
     raise MissingDependencyError(
-        f"{path}: is compressed with zstd, whose library {why}; install it (apt-get install libzstd1), or convert the "
-        "file (slow5tools view -c zlib)"
+        f"{path}: is compressed with zstd, but its library {why}; install it (apt-get install libzstd1), or convert "
+        "the file (slow5tools view -c zlib)"
     )
