@@ -438,11 +438,13 @@ class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions):
         see="usage/f5py-call-methylation.md#reads-without-an-index",
         help="Basecalled reads; given twice for A and for B.")  # fmt: skip
     slow5: tuple[str, ...] = option("--slow5", kind=Kind.FILE, metavar="PATH", group=Group.INPUT, repeated=True,
-        default=(), beside=BESIDE_SLOW5,
+        default=(), beside=BESIDE_SLOW5, brief="Signals: SLOW5 or BLOW5, file or folder",
         help="Signals in a SLOW5 or BLOW5 file or a folder of such; given twice for A and for B.")  # fmt: skip
     pod5: tuple[str, ...] = option("--pod5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
+        brief="Signals: POD5, file or folder",
         help="Signals in a POD5 file or a folder of POD5 files; given twice for A and for B.")  # fmt: skip
     fast5: tuple[str, ...] = option("--fast5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
+        brief="Signals: fast5, file or folder",
         help="Signals in a fast5 file or a folder of fast5 files; given twice for A and for B.")  # fmt: skip
     window: tuple[str, ...] = option("-w", "--window", group=Group.SELECTION, metavar="REGION", repeated=True,
         default=(), default_words="everything",
