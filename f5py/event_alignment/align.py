@@ -268,17 +268,14 @@ class RowOffload(Protocol):
 
     def rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
         """Mask of the offloaded reads."""
-        ...
 
     def begin_rows(
         self, batch: ReadBatch, model: PoreModel, ln_var: NDArray[np.float32], log_transitions: NDArray[np.float32]
     ) -> None:
         """Start the alignment of these reads."""
-        ...
 
     def fetch_rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
         """Wait for the device and fill the rows; return a mask of the reads that it returns undone."""
-        ...
 
 
 def align_events(

@@ -38,11 +38,9 @@ class ScoreOffload(Protocol):
 
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
         """Select its reads."""
-        ...
 
     def view(self, batch: ReadBatch) -> BatchView:
         """Return the batch's arrays for the search for groups; those of other reads may be missing."""
-        ...
 
     def begin_scores(
         self,
@@ -56,11 +54,9 @@ class ScoreOffload(Protocol):
 
         Return the reads that it declines.
         """
-        ...
 
     def fetch_scores(self, calls: Calls) -> float:
         """Wait for the log-likelihoods and fill them; return the seconds of all threads."""
-        ...
 
     def begin_sites(
         self, batch: ReadBatch, reads: NDArray[np.bool_], sites: SiteListing, calls: Calls
@@ -69,11 +65,9 @@ class ScoreOffload(Protocol):
 
         Return the reads that it declines.
         """
-        ...
 
     def fetch_sites(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Wait for the sites' likelihoods and the groups' exponents, as `finish_sites` takes them."""
-        ...
 
 
 def join_motifs(batch: ReadBatch) -> None:
@@ -193,7 +187,7 @@ def _codes(motif: Motif) -> tuple[MotifCodes, MotifCodes]:
 def _count(
     batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes], pool: WorkerPool
 ) -> tuple[NDArray[np.int64], float]:
-    """Make room for the groups in the batch's calls; return the numbers of sites by read, and the threads' seconds."""
+    """Make room for the batch's groups; return the numbers of sites by read, and the threads' seconds."""
     reads = longest_first(batch.read_length, batch.status == ReadStatus.OK)
     n_groups, n_sites = np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
     seconds = pool.run(count_all, reads, batch.alignments, motifs, n_groups, n_sites, order=batch.number)

@@ -29,7 +29,7 @@ class GroupWindows(NamedTuple):
 
 @inner
 def is_site(segment, position, motif):
-    """Return whether a recognition site of `MotifCodes` starts at a position of a segment of the forward strand."""
+    """Return whether a site of `MotifCodes` starts at a position of a forward segment."""
     masks = motif.masks
     same = position + masks.shape[0] <= segment.shape[0]
     i = 0
@@ -80,7 +80,7 @@ def _enlarged_scratch(scratch, n_bases, n_operations):
 
 @inner
 def _find_sites(segment, motif, scratch):
-    """List the start positions of recognition sites in the scratch space, like `is_site`; return their number.
+    """List the starts of recognition sites in the scratch space; return their number.
 
     Each step is a loop without branches, which would often be mispredicted.
     """
@@ -114,7 +114,7 @@ def count_groups(segment, motif, scratch):
 
 @inner
 def _list_blocks(cigar, reference_start, read_length, k, blocks):
-    """List non-empty runs of aligned bases that start usable k-mers, in reference order; return their number.
+    """List the runs of aligned bases that start usable k-mers; return their number.
 
     A column of `blocks` has begin and end on the reference, and the read's base at the begin.
     """

@@ -1,4 +1,4 @@
-"""Cells of a pack of windows: layout by k-mer, densities, states and memory; see `f5py.methylation.site_hmm`."""
+"""Cells of a pack of windows: layout, densities, states and memory; see `f5py.methylation.site_hmm`."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def _fill_correlated(events, emissions, noise, row, before, densities, first):
 
 @inner
 def fill_rows(events, emissions, noise, row, densities, first):
-    """Fill densities, from index `first` on, of the events of `ROWS` rows from `row` on, repeating the last row.
+    """Fill densities of `ROWS` rows from `row` on, repeating the last row, from index `first` on.
 
     `emissions` are the five arrays of `WindowPack`, in its order.
     """
@@ -592,7 +592,7 @@ def _swapped(values, bit):
 
 @inner
 def sum_out_sites(values, cells, shape, change, pairs, first_pair, changed, first_changed):
-    """Sum out the states of the sites left before a k-mer: states that differ in such a site only get their mean.
+    """Sum out the sites left before a k-mer: states that differ in them only get their mean.
 
     `cells` are the index of the first cell's vector, number of cells, elements between cells, and vectors of each;
     `shape` is the pack's width and its bits in lanes. `change` has the bits that change. `pairs` and `changed` are

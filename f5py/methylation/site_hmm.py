@@ -105,7 +105,7 @@ def _greatest_of_window(values, low):
 
 @inner
 def _forward(pack, noise, densities, scales, ends, kept, room):
-    """Fill scales (float64, shape (8 * rows,)), end masses (8 * V * rows) of every row, and the kept flows.
+    """Fill scales (float64, shape (8 * rows,)) and end masses (8 * V * rows), and the kept flows.
 
     `kept` (n_slots * rows * V * 8 * 2, or 3 with correlated noise) has the flow out of the last k-mer before each slot:
     for each vector to the match state in the next row, from match states and, with correlated noise, from others, and

@@ -15,7 +15,7 @@ def format_of(output: str) -> str:
 
 
 def file_stem(read: str) -> str:
-    """Return the name of a read for the name of its picture; raise `UsageError` if it cannot be part of one."""
+    """Return a read's name for the name of its picture; raise `UsageError` for an unusable one."""
     if os.path.basename(read) != read:
         raise UsageError(f"the name of the read, {read}, is no file name; name a file with -o")
     return read

@@ -57,7 +57,7 @@ class SiteShares(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Frequencies of a sample or a haplotype: sites with enough calls, and a line of means over several of them."""
+    """Frequencies of a sample or a haplotype: sites with enough calls, and means over several of them."""
 
     words: str
     colour: str  # name in the style of the page
@@ -162,7 +162,7 @@ class RegionData:
 
     @cached_property
     def window(self) -> int:
-        """Number of sites whose calls a point of a line is the mean of."""
+        """Number of sites behind a point of a line."""
         return self.smooth or 2 * (int(_WINDOW_SHARE * len(self.shown_shares().position)) // 2) + 1
 
     @property

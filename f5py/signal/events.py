@@ -401,14 +401,12 @@ class EventOffload(Protocol):
     @property
     def reads(self) -> NDArray[np.bool_]:
         """Mask of the offloaded reads."""
-        ...
 
     def count(self) -> NDArray[np.int64]:
         """Wait for the device; return the number of events of each read, 0 for reads that are not offloaded.
 
         Reads that the device returns undone have 0, too, and leave `reads`.
         """
-        ...
 
 
 def most_boundaries(n_samples: NDArray[np.int64], parameters: EventParameters) -> NDArray[np.int64]:

@@ -139,7 +139,7 @@ def simulate_signal(
     slow: bool,
     rng: np.random.Generator,
 ) -> NDArray[np.int16]:
-    """Simulate the raw samples of one molecule; int16 with ``pA = (raw + offset) * signal_range / digitisation``.
+    """Simulate the raw samples of one molecule; ``pA = (raw + offset) * signal_range / digitisation``.
 
     Every k-mer has level_mean plus `level_noise` times level_stdv times a `level_deviations` for its dwell time;
     samples scatter around it by `sample_noise`, and the whole read is scaled and shifted.

@@ -18,7 +18,7 @@ from f5py.simulation.settings import SimulationSettings
 def simulated_model(
     settings: SimulationSettings, motif: Motif, of_shifts: np.random.Generator, of_levels: np.random.Generator
 ) -> PoreModel:
-    """Return the user's or the built-in model for chemistry and motif, with the deviations of the settings.
+    """Return the model for chemistry and motif, with the deviations of the settings.
 
     Raises `PoreModelError` for an unusable file, and `UsageError` for settings that do not fit the model.
 

@@ -38,7 +38,7 @@ _ROW_BLOCK = 1 << 18
 
 @contextmanager
 def complete_folder(folder: Path, force: bool) -> Iterator[Path]:
-    """Create a temporary folder whose content moves into `folder` when the block ends without an error.
+    """Create a temporary folder, and move its content into `folder` if the block succeeds.
 
     Parameters
     ----------

@@ -108,7 +108,7 @@ def _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio):
 
 @exact_inner
 def _row_sites(text, first, stop, position, last, number, masks, starts, n_before):
-    """List the sites of one row; return whether its sequence has as many as the row counts; see `group_sites`."""
+    """List the sites of one row; return whether its sequence has as many as it counts."""
     n_found = group_sites(text, first, stop, position, last, number, masks, starts, n_before)
     # the sequence may show neighbors that were called on their own
     if number == 1 and (n_found > 0 or 2 * masks.shape[0] > stop - first + 1):

@@ -13,7 +13,7 @@ from f5py.site_frequencies.site_table import Frequencies, rank_names
 
 
 class RegionSums(NamedTuple):
-    """Methylation of n regions in one sample; shape (n,) each, NaN where there is no site or, for spreads, one."""
+    """Methylation of regions in one sample, shape (n,) each; NaN without sites, or for spreads with one."""
 
     sites: NDArray[np.int64]
     calls: NDArray[np.int64]
@@ -53,7 +53,7 @@ def sum_sites(first, stop, called, methylated, sums):
 def sums_of_regions(
     frequencies: Frequencies, contigs: list[str], starts: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> RegionSums:
-    """Sum the sites, or groups of sites, that start in each region: 0-based, half-open; regions may overlap."""
+    """Sum the sites or groups that start in each region: 0-based, half-open, perhaps overlapping."""
     sites, names = frequencies.columns(), frequencies.chromosomes
     rank = rank_names(names)
     of_name = {name.decode("utf-8", "surrogateescape"): int(rank[i]) for i, name in enumerate(names)}

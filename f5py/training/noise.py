@@ -99,7 +99,7 @@ def fine_grid(likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _weights(at: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the weights of the knots in the interpolating polynomial; float64, shape (len(at), len(KNOTS))."""
+    """Return the knots' weights in the interpolating polynomial; shape (len(at), len(KNOTS))."""
     knots = np.array(KNOTS)
     weights = np.ones((len(at), len(knots)))
     for i, knot in enumerate(knots):

@@ -346,7 +346,7 @@ class SiteTruth(NamedTuple):
 
 @cache
 def plain_ranks(k: int, alphabet: str, canonical: str) -> NDArray[np.int32]:
-    """Rank of each k-mer with M after replacing M by the canonical base, else -1; int32, shared and read-only."""
+    """Rank of each k-mer with M after replacing M by the canonical base, else -1; shared, read-only."""
     n = len(alphabet) ** k
     if "M" not in alphabet:
         return np.full(n, -1, np.int32)
