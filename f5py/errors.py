@@ -43,11 +43,11 @@ class MissingDependencyError(F5pyError):
 
 
 class FailedRunError(F5pyError):
-    """A run as a whole has failed: not a single read has a result, or most reads are not those of the alignments."""
+    """A whole run has failed: no read has a result, or most reads are not those of the alignments."""
 
 
 class DamagedValueError(ValueError):
-    """A value in a file is missing, or not what it should be; whoever reads the file says which file it is."""
+    """A value in a file is missing, or not what it should be. Whoever reads the file says which file it is."""
 
 
 #: What pip is asked for, by the name of an extra in pyproject.toml. Messages name the packages themselves: f5py may
@@ -86,7 +86,7 @@ def unavailable(problem: ImportError, need: str, package: str, extra: str) -> Mi
 
 
 def not_loaded(problem: ImportError, need: str, package: str, command: str) -> MissingDependencyError:
-    """Return the error for a package that cannot be imported; as `unavailable`, with the command that installs it."""
+    """Return the error for a package that cannot be imported. As `unavailable`, with the command that installs it."""
     if isinstance(problem, ModuleNotFoundError) and (problem.name or "").partition(".")[0] == package:
         return MissingDependencyError(f"{need} {package}; install it: {command}")
     reason = " ".join(str(problem).split()) or type(problem).__name__
@@ -95,7 +95,7 @@ def not_loaded(problem: ImportError, need: str, package: str, command: str) -> M
 
 @contextmanager
 def blamed_on(path: str) -> Iterator[None]:
-    """Give errors of the system in the block the name of the file: they are not to be taken for those of others."""
+    """Give system errors in the block the name of the file."""
     try:
         yield
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""Calls of the functions of ``import f5py``: keywords become an options object, with which a command runs."""
+"""Calls of the functions of ``import f5py``: keywords become the options object of a command."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FUNCTIONS: dict[str, type[Options]] = {}
 
 
 class Call:
-    """Call of a command, `run`, with options by field and ``progress``; an `output` of None counts as not given."""
+    """Call of a command, `run`, with options by field and ``progress``. An `output` of None counts as not given."""
 
     def __init__(self, kind: type[Options], run: Callable[..., Any], given: Mapping[str, object], **more: Any) -> None:
         self._kind, self._run = kind, run

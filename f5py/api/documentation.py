@@ -39,7 +39,7 @@ def docstring(text: str, kind: type, own: Collection[str]) -> str:
 
 
 def signature(kind: type, own: Collection[str]) -> inspect.Signature:
-    """Return the signature of a function: the arguments of a command, by keyword its options, and some of its own."""
+    """Return the signature of a function: a command's arguments, its options by keyword, and others."""
     parameters = [_parameter(name, option) for name, option in shown_options(kind).items()]
     parameters += [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name in own]
     return inspect.Signature(sorted(parameters, key=lambda one: (one.kind, one.default is not one.empty)))

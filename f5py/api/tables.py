@@ -23,7 +23,7 @@ class _ClosedIteratorError(BaseException):
 
 
 def parse(text: bytes, columns: Mapping[str, str]) -> Any:
-    """Return the rows of a table of text, with its header, as a `pyarrow.Table` with these Arrow types by name."""
+    """Return the rows of a text table with its header as a `pyarrow.Table` of these types by name."""
     arrow, _ = import_arrow()
     header, _, rows = text.partition(b"\n")
     names = header.decode().split("\t")

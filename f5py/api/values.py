@@ -1,4 +1,4 @@
-"""Values from Python as values of options: paths of all kinds, open files, tables, lists, NumPy's numbers.
+"""Values from Python as values of options: paths, open files, tables, lists, NumPy's numbers.
 
 Tables are those of Arrow, as a whole or as streams, and the frames of pandas, Polars and others.
 """
@@ -39,7 +39,7 @@ class GivenFiles(ExitStack):
         self._keywords: dict[str, str] = {}
 
     def input_name(self, keyword: str, file: Any) -> str:
-        """Name a file that the bytes of `file` can be read from, from its beginning or, of a pipe, as they come."""
+        """Name a file with the bytes of `file`, from its beginning or, of a pipe, as they come."""
         try:
             descriptor = file.fileno()
         except (AttributeError, io.UnsupportedOperation):
@@ -341,7 +341,7 @@ def _layouts() -> list[list[str]]:
 
 
 def _plain_type(arrow: Any, kind: Any) -> Any:
-    """Convert a column's type to that of f5py's Parquet tables: names as a dictionary, other text unchanged."""
+    """Convert a column to its type in f5py's Parquet tables: names as a dictionary, other text as is."""
     types = arrow.types
     if types.is_dictionary(kind):
         return arrow.dictionary(arrow.int32(), _plain_type(arrow, kind.value_type))

@@ -44,7 +44,7 @@ class _StopError(Exception):
 
 
 def _report_unraisable(unraisable: Any) -> None:
-    """Report an error that nobody can catch as Python does, except those of pysam's files, which have been reported.
+    """Report an error that nobody can catch as Python does, except those of pysam's files.
 
     An interrupt is not lost for having come where Python drops every error, such as in the end of an object.
     """

@@ -397,7 +397,7 @@ def _in_cluster(word: str, by_name: dict[str, Option | None]) -> list[tuple[str,
 
 
 def _check_once(name: str, option: Option | None, given: dict[str, str]) -> None:
-    """Raise `UsageError` if an option with one value is repeated; `given`, added to, has earlier names by spelling."""
+    """Raise `UsageError` if an option with one value is repeated. `given`, added to, has earlier names by spelling."""
     if option is None and name not in _OF_MESSAGES:
         return
     if option is not None and (option.repeated or option.refused is not None):

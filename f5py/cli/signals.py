@@ -40,7 +40,7 @@ class TerminationSignal(KeyboardInterrupt):
 
 
 def raise_on_signals(outermost: CodeType) -> None:
-    """Let SIGINT raise `KeyboardInterrupt`, and the others of `_ENDING` `TerminationSignal`, unless they are ignored.
+    """Let SIGINT raise `KeyboardInterrupt`, and other signals of `_ENDING` `TerminationSignal`.
 
     Parameters
     ----------

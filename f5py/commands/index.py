@@ -38,7 +38,7 @@ ScanFiles = Callable[[Sequence[str], Callable[[int], object]], list[Found]]
 
 
 class IndexSummary(NamedTuple):
-    """Numbers of known reads, basecalled or from signal files, and of those with a signal file; None for SLOW5."""
+    """Numbers of known reads, basecalled or from signal files, and of those with a signal file. None for SLOW5."""
 
     reads: int
     with_signal: int | None
@@ -88,7 +88,7 @@ def index_fast5(
     sources: Sequence[str] = (),
     scan: ScanFiles = lambda paths, advance: scan_fast5(paths, 1, advance),
 ) -> tuple[int, int]:
-    """Index basecalled reads and the fast5 or POD5 files of their signals; return the numbers of `IndexSummary`.
+    """Index basecalled reads and the fast5 or POD5 files of their signals. Return the numbers of `IndexSummary`.
 
     All reads of signal files are listed: reads that the basecaller has split name, in their alignment records, a parent
     that is not among the basecalled reads. Raises `F5pyError`, also if no read has a signal file, and writes nothing
@@ -133,7 +133,7 @@ def index_fast5(
 def index_slow5(
     reads_path: str, slow5: Sequence[str], threads: int = 4, index_signals: bool = True, sources: Sequence[str] = ()
 ) -> tuple[int, int | None]:
-    """Index basecalled reads with all signals in SLOW5 files or folders; return the numbers of `IndexSummary`.
+    """Index basecalled reads with all signals in SLOW5 files or folders. Return the numbers of `IndexSummary`.
 
     The ``.readdb`` then has a line for each file that names it for all reads, as nanopolish writes it. Missing indices
     of the SLOW5 files are made with `index_signals`. Raises `F5pyError` as `index_fast5` does.

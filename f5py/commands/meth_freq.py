@@ -183,7 +183,7 @@ def _chromosome_lengths(path: str) -> dict[bytes, int]:
 
 @obeys_strict
 def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | None = None) -> None:
-    """Add up tables of frequencies, with warnings of contradictions; `take` is as for `write_frequency_file`."""
+    """Add up tables of frequencies, with warnings of contradictions. `take` is as for `write_frequency_file`."""
     paths, output = list(options.tables), options.output
     if not paths:
         raise UsageError("no files are given; name the tables of frequencies to add up")

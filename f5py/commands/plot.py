@@ -279,7 +279,7 @@ def _parse_kmer_range(text: str) -> tuple[int, int]:
 
 @dataclass
 class _SeenRecords:
-    """Records of a read that are not drawn: the places of those elsewhere, and whether those left out are unmapped."""
+    """Records of a read that are not drawn: their places, and whether those left out are unmapped."""
 
     elsewhere: list[str] = field(default_factory=list)
     left_out: list[bool] = field(default_factory=list)

@@ -82,7 +82,7 @@ def picture(options: PlotRegionOptions) -> Picture:
 
 
 def collect(options: PlotRegionOptions) -> RegionData:
-    """Read the reads of all samples; raise `F5pyError` if the region is wrong, or a sample has no calls there."""
+    """Read the reads of all samples. Raise `F5pyError` if the region is wrong, or a sample has no calls there."""
     with ExitStack() as files:
         samples, region = _open_samples(options, files, options.max_bases, "raise --max-bases")
         genes = None if options.genes is None else read_genes(options.genes, *region)
@@ -192,7 +192,7 @@ def _overlapping(visited: Iterable[Any], contig: int, start: int, end: int) -> I
 
 
 def _sample_names(files: Sequence[AlignmentFile]) -> list[str]:
-    """Name files by the samples of their read groups, by their own names, or by their paths, if these differ."""
+    """Name files by the samples of their read groups, or by their own names or paths if these differ."""
     of_groups = [one.sample or "" for one in files]
     stems = [PurePath(one.path).stem for one in files]
     choices = (of_groups if all(of_groups) else stems, stems)

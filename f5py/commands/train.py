@@ -204,7 +204,7 @@ class _Passes:
         return chemistry
 
     def _signals_of(self, options: MappedReadsOptions, inputs: ExitStack) -> SignalSource:
-        """Open the signals; closing `inputs` gives them back after a whole pass, and closes them after another one."""
+        """Open the signals. Closing `inputs` gives them back after a whole pass, and closes them after another one."""
         if self._signals is None:
             self._signals = open_signals_of(options, self._opened)
         lent = self._opened.pop_all()
@@ -304,7 +304,7 @@ def _train(
 
 
 def _check(report: dict[str, Any], options: TrainOptions, trains_methylated: bool) -> None:
-    """Refuse a model that has learnt nothing of methylation, has many errors, or is worse than the start model."""
+    """Refuse a model without methylation, with many errors, or worse than the start model."""
     problem = None
     methylated = report["kmers"].get("methylated")
     comparison = report["comparison"]

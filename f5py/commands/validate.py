@@ -46,7 +46,7 @@ class Agreement(TypedDict):
 
 
 class ValidationReport(TypedDict, total=False):
-    """Figures of a comparison with the truth, as the JSON report has them; calls and sites have some of them each."""
+    """Figures of a comparison with the truth, as the JSON report has them. Calls and sites have some of them each."""
 
     calls: int
     methylated_calls: int

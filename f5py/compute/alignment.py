@@ -123,7 +123,7 @@ class AlignmentStage:
         )
 
     def use_gpu(self, source: BatchSource, of_all: bool = True) -> None:
-        """Use GPUs if allowed; with ``--gpu auto`` start them only once the expected gain exceeds their start time.
+        """Use GPUs if allowed. With ``--gpu auto`` start them only once the expected gain exceeds their start time.
 
         The source yields the whole input with `of_all`.
         """

@@ -41,7 +41,7 @@ def _seconds(clock, spec):
 
 @exact_kernel
 def align_all(queue, reads, bases, events, base_map, scaling, found, settings):
-    """Apply `fill_ranks`, `estimate_scaling`, `align_read` and, where that succeeds, `recalibrate` to `reads`.
+    """Rank, scale and align `reads`, and recalibrate the aligned ones.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def align_reads(
     firsts_only: bool = False,
     here: NDArray[np.bool_] | bool = True,
 ) -> tuple[float, float]:
-    """Align the events of every read to its k-mers; return the thread seconds of the alignment, and of all else.
+    """Align the events of every read to its k-mers. Return the thread seconds of the alignment, and of all else.
 
     Fills `shift`, `scale`, `base_map`, `n_pairs`, `events_per_base` and `verdict`, for aligned reads `var` and
     `n_calibration`, and with `keep_pairs` `aligned_pairs`. A read without an alignment has ``n_pairs == 0`` and
@@ -179,7 +179,7 @@ class BatchSlice(EventOffload, ScoreOffload, RowOffload, Protocol):
         ...
 
     def fetch_event_map(self, batch: ReadBatch) -> None:
-        """Wait for the alignment, and fill the events and all results of `align_reads` except those of `fetch_fit`.
+        """Wait for the alignment, and fill the events and the results of `align_reads` but for the fit.
 
         With `SignalStages.skip_event_copy`, events and event maps stay on the device.
         """

@@ -1,4 +1,4 @@
-"""Counts of reads by outcome and cause, messages on failed ones, and checks that inputs and chemistry fit the run."""
+"""Counts of reads by outcome and cause, messages on failed ones, and checks of the inputs' fit."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ def _value(options: Any, name: str, declared: Option) -> Any:
 
 
 def metadata_in_common(texts: Sequence[bytes | None]) -> dict[str, str]:
-    """Merge the `ENTRY` metadata of several Parquet files, ignoring their windows; empty if they differ otherwise."""
+    """Merge the `ENTRY` metadata of several Parquet files, ignoring their windows. Empty if they differ otherwise."""
     if len(set(texts)) > 1:
         texts = [_without_window(text) for text in texts]
     first = texts[0]

@@ -179,7 +179,7 @@ def _parse_region(text: str, contigs: list[str], all_known: bool) -> tuple[int, 
 
 
 def read_bed(path: str) -> list[tuple[str, int, int, str, str]]:
-    """Read the intervals of a BED file that are not empty: contig, start, end, place in the file, and name if any.
+    """Read the non-empty intervals of a BED file: contig, start, end, place in the file, any name.
 
     Raises `InputFileError` if the file cannot be read, is damaged, or has no intervals.
     """

@@ -32,7 +32,7 @@ _MOST_PROCESSES = 4
 
 @contextmanager
 def warm_up(stages: Stages, tell: Callable[[str], object] | None = None) -> Iterator[None]:
-    """Compile stages of a run that are not cached, beside the work in this context; at its end they are cached.
+    """Compile the missing stages of a run beside the work in this context, and cache them.
 
     Parameters
     ----------

@@ -13,7 +13,7 @@ _OF_PROCESS = "/proc/self/cgroup"
 
 @cache
 def usable_cores() -> int:
-    """Return how many cores the process may use at the same time: no more than its affinity and control group allow.
+    """Return the number of cores that the process may use, by its affinity and control group.
 
     Batch systems set the one, container engines the other.
     """

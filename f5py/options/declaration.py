@@ -287,7 +287,7 @@ def argument(metavar: str, *, help: str, default: Any = REQUIRED, **more: Any) -
 
 
 def refused(*names: str, kind: Kind = Kind.TEXT, reason: str) -> Any:
-    """Declare an option of f5c or nanopolish that cannot be had here; ``no`` is accepted for yes/no options."""
+    """Declare an option of f5c or nanopolish that cannot be had here. ``no`` is accepted for yes/no options."""
     default = False if kind in (Kind.FLAG, Kind.YES_NO) else None
     return option(*names, kind=kind, help="", default=default, refused=reason)
 
@@ -302,7 +302,7 @@ def options_class(kind: type[Class]) -> type[Class]:
 
 
 class Options:
-    """Base of the options classes; checks every value against its declaration, and all of them together by `rules`."""
+    """Base of the options classes, which checks every value, and all together by `rules`."""
 
     def __init__(self, **given: Any) -> None:
         fields = dataclasses.fields(self)  # type: ignore[arg-type]

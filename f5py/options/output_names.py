@@ -97,7 +97,7 @@ def is_alignments(path: str) -> bool:
 
 
 def kind_of_output(path: str) -> str:
-    """Return the format that a name asks for, ``tsv`` if it says nothing: ``x.bed.gz`` is bedMethyl, ``x.bw`` bigWig.
+    """Return the format of an output by its name, such as bedMethyl for ``x.bed.gz``, else ``tsv``.
 
     Raises `UsageError` if it asks for one that is not written.
     """
@@ -130,7 +130,7 @@ def check_name(option: str, path: str, written: OutputContent) -> None:
 
 
 def kind_of_alignments(path: str) -> str:
-    """Find the format of alignments that a name asks for: ``bam``, also without an ending, ``cram``, ``sam``, ``paf``.
+    """Find the format of alignments by name: ``bam`` (also without an ending), ``cram``, ``sam``, ``paf``.
 
     Raises `UsageError` for any other name.
     """
@@ -145,13 +145,13 @@ def kind_of_alignments(path: str) -> str:
 
 
 def format_of_records(path: str) -> str:
-    """Return the format of the alignment records that a file of this name has: ``sam``, ``cram``, else ``bam``."""
+    """Return the format of alignment records by a file's name: ``sam``, ``cram``, else ``bam``."""
     ending = _ending(path)
     return ending[1:] if ending in (".sam", ".cram") else "bam"
 
 
 def kind_of_name(path: str) -> str:
-    """Return the format of a file by its name, as for `kind_of_output`; ``tsv`` for all that are not known."""
+    """Return the format of a file by its name, as for `kind_of_output`, else ``tsv``."""
     return _KINDS.get(_ending(path), "tsv")
 
 

@@ -1,4 +1,4 @@
-"""The options of the commands that work on signals, whole or in parts, and of those that work on a plan."""
+"""The options of commands on signals, whole or in parts, and of commands on a plan."""
 
 from __future__ import annotations
 

@@ -131,7 +131,7 @@ class ValidateOptions(EvaluationOptions):
 
 @options_class
 class SimulateOptions(Options):
-    """Options of ``f5py simulate``; None stands for the value of `f5py.simulation.settings.SimulationSettings`."""
+    """Options of ``f5py simulate``. None stands for the value of `f5py.simulation.settings.SimulationSettings`."""
 
     output: str = option("-o", "--output", kind=Kind.PATH, group=_OUTPUT, metavar="FOLDER", default=REQUIRED,
         brief="Folder for all files",

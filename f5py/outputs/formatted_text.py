@@ -1,4 +1,4 @@
-"""Text outputs, formatted by several threads and written in order, with the tables of stages for developers."""
+"""Text outputs, formatted by several threads and written in order, with developers' tables."""
 
 from __future__ import annotations
 

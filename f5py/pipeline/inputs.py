@@ -156,7 +156,7 @@ def batches_ahead(options: AlignmentOptions) -> int:
 
 
 def _threads_to_feed(options: AlignmentOptions) -> int:
-    """Return the worker threads that use as many signals as the compute stage; a GPU leaves half of them to reading."""
+    """Return the worker threads that use as many signals as the compute stage. A GPU leaves half of them to reading."""
     return options.threads * (2 if _may_use_gpu(options) else 1)
 
 

@@ -129,7 +129,7 @@ class Loader:
                 del batch  # it may be through while the next one is waited for
 
     def segments(self) -> Generator[tuple[RecordColumns, NDArray[np.uint8], NDArray[np.int64]], None, None]:
-        """Yield records batch by batch with their reference segments and the offsets of these, without signals."""
+        """Yield records batch by batch with their reference segments and offsets, without signals."""
         with closing(self._cuts()) as cuts:
             for cut in cuts:
                 columns = RecordColumns.joined([one.columns() for one in cut.stretches])

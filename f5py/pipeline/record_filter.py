@@ -91,7 +91,7 @@ def classified(
     starts: NDArray[np.int64],
     n: int,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Classify `n` records; return their kinds, uint8, rows in the index of the reads, and read lengths, int64.
+    """Classify `n` records. Return their kinds, uint8, rows in the index of the reads, and read lengths, int64.
 
     Parameters
     ----------

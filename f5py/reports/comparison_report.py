@@ -21,7 +21,7 @@ _SHOWN = ("c1_reads", "c2_reads", *_MEANS, "KS_intensity_statistic", _Q)
 
 
 def write_comparison(paths: Sequence[str], samples: tuple[str, str], columns: dict[str, Any]) -> None:
-    """Write reports on the table of `f5py.comparison.samples.compare_samples`, each in the format of its name."""
+    """Write reports on the table of `compare_samples`, each in the format of its name."""
     names = _names(columns)
     significant = columns[_Q] < _SIGNIFICANT
     means = np.stack([columns[name] for name in _MEANS], axis=1)

@@ -110,7 +110,7 @@ def scatter_chart(
     points: Mapping[str, Sequence[tuple[float, float]]], marked: Sequence[tuple[float, float, str]],
     across: Axis, axis: Axis,
 ) -> str:  # fmt: skip
-    """Draw points of several series, a line of equal values, and a legend; marked ones have numbers and tooltips."""
+    """Draw points of several series, a line of equal values, and a legend."""
     every = [value for one in points.values() for point in one for value in point]
     low, high = across.limits(every)
     diagonal = " ".join(f"{_x(one, low, high):.1f},{_y(one, low, high):.1f}" for one in (low, high))
@@ -137,7 +137,7 @@ def scatter_chart(
 
 
 def sides_of_labels(points: Sequence[tuple[float, float]], near: float) -> list[tuple[int, int]]:
-    """Choose the sides of points for their labels, others for points near earlier ones: right or left, up or down."""
+    """Choose the side of each point for its label, another one near earlier points."""
     sides = ((1, 1), (-1, 1), (1, -1), (-1, -1))
     n_near = [sum(abs(x - u) < near and abs(y - v) < near for u, v in points[:i]) for i, (x, y) in enumerate(points)]
     return [sides[n % len(sides)] for n in n_near]

@@ -207,7 +207,7 @@ def _work_on_shares(tasks: _Tasks, plan: Plan, shares_of_parts: list[list[int]],
 
 
 def _divide(numbers: list[int], n_workers: int) -> list[list[int]]:
-    """Divide parts into tasks: large ones first, which keep the threads busy, then small ones to end together."""
+    """Divide parts into tasks: large ones first, to keep threads busy, then small ones."""
     shares, begin = [], 0
     while begin < len(numbers):
         size = max((len(numbers) - begin) // (2 * n_workers), 1)

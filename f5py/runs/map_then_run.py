@@ -78,7 +78,7 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, on_table: Tabl
 
 
 def _is_rna(options: MappedOptions) -> bool:
-    """Return whether signals are of direct RNA; also opens them, so that a mistake is told before the mapping."""
+    """Return whether signals are of direct RNA. Also opens them, so that a mistake is told before the mapping."""
     with ExitStack() as inputs:
         signals = open_signals_of(options, inputs)
         run_info = signals.run_info(signals.first_names(READS_FOR_RUN_INFO))

@@ -62,7 +62,7 @@ def run_whole(recipe: Recipe, options: Any, on_table: TableCallback | None = Non
 
 @obeys_strict
 def run_parts(options: Any, recipe: Recipe, job: Job) -> tuple[Run, Outcome, list[str]]:
-    """Run parts of a plan with its options; return the run with closed inputs, its outcome, and the warnings."""
+    """Run parts of a plan with its options. Return the run with closed inputs, its outcome, and the warnings."""
     try:
         with _run_in_context(recipe, options, None, job) as ended:
             return ended

@@ -1,4 +1,4 @@
-"""Watched files that share reads with earlier files: they are called again, as in one run over all files."""
+"""Watched files that share reads with earlier files, called again as in one run over all files."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class WorkerPool:
     def run(
         self, kernel: Callable[..., object], reads: NDArray[np.int64], *arguments: object, order: int = -1
     ) -> float:
-        """Call ``kernel(queue, reads, *arguments)`` in all threads until `reads` are done; return the thread seconds.
+        """Call ``kernel(queue, reads, *arguments)`` in all threads until `reads` are done. Return the thread seconds.
 
         Thread-safe. Raises the first exception of the kernel, after the reads in progress.
 

@@ -76,7 +76,7 @@ class BatchReport:
 
 
 class Advice(NamedTuple):
-    """A fault that a tree has found: its state, its figures, and alternative changes of options, the best first."""
+    """A fault found by a tree: its state, its figures, and alternative options, the best first."""
 
     state: str
     finding: str
@@ -123,7 +123,7 @@ def balance_memory(batch: BatchReport, options: Any) -> Advice | None:
 
 
 def balance_load(batch: BatchReport, options: Any) -> Advice | None:
-    """Judge which of the two processors waited for the other, and why the CPU had so much to do if it was the GPU."""
+    """Judge which processor waited for the other, and the cause if it was the GPU."""
     cpu, gpu, n = batch.cpu_seconds, batch.gpu_seconds, batch.n_reads
     imbalance = (cpu - gpu) / (cpu + gpu) if cpu + gpu > 0 else 0.0
     ways: list[dict[str, float]]
@@ -173,7 +173,7 @@ _TREES = {"load_balance_advisor": balance_load, "memory_balance_advisor": balanc
 
 
 class GpuAdvisor:
-    """Judge batches by `capacity`, the GPU's memory for one, and `options` with default sizes; suggest options."""
+    """Judge batches by `capacity`, the GPU's memory for one, and `options` with default sizes. Suggest options."""
 
     def __init__(self, capacity: ArenaSize, options: Any) -> None:
         self._capacity, self._options = capacity, options
@@ -210,7 +210,7 @@ class GpuAdvisor:
                     self._texts.setdefault((who, advice.state), text)
 
     def summarize(self, is_bound: bool) -> None:
-        """Suggest options for most of the batches, at the end of a run that has waited for batches to be computed."""
+        """Suggest options for most batches, at the end of a run that has waited for computing."""
         for who in _TREES if is_bound else ():
             for key, count in self._counts.items():
                 if key[0] == who and count >= _LEAST_BATCHES and 2 * count > self._n_batches:

@@ -52,7 +52,7 @@ def aligned_size(count: int, dtype: np.dtype) -> int:
 
 
 class PinnedMemory:
-    """A block of pinned host memory, registered rather than allocated by CUDA, which takes three times as long."""
+    """A block of pinned host memory, registered rather than allocated by CUDA."""
 
     def __init__(self, size: int) -> None:
         import cupy

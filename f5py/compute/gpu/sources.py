@@ -137,7 +137,7 @@ def functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, A
 
 
 def compile_for(capability: str) -> None:
-    """Compile all kernels for a compute capability, such as ``"87"``, and cache the code; no GPU is needed.
+    """Compile all kernels for a compute capability, such as ``"87"``, and cache the code. No GPU is needed.
 
     Raises `GpuUnavailableError` if CuPy or the compiler is missing, or the kernels do not compile.
     """

@@ -149,7 +149,7 @@ def bam_header(header: pysam.AlignmentHeader) -> bytes:
 def tag_texts(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
 ) -> tuple[NDArray[np.int32], list[str]]:
-    """Return the index of each chosen record's value of a tag, -1 without the tag, and the distinct values as text."""
+    """Return the index of each chosen record's value of a tag (-1: none), and the distinct values."""
     begin, end = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
     find_tags(data, starts, chosen, np.uint16(int.from_bytes(tag.encode("latin-1"), "little")), begin, end)
     has_tag = begin >= 0

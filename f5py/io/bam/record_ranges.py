@@ -1,4 +1,4 @@
-"""Division of a file's records into ranges that can be read separately, and records that overlap windows.
+"""Division of a file's records into separate ranges, and records that overlap windows.
 
 BAM ranges have virtual offsets as bounds: a block's file offset, shifted by 16 bits, plus an offset in its text (SAM
 specification, section 4.1.1). They come from the index or, if that has too few, from a scan of the file. Ranges of

@@ -76,7 +76,7 @@ class AtomicFile:
         _open_files.add(self)
 
     def commit(self) -> None:
-        """Close the file and rename it, at the end of `named_together` inside of it; raise `OSError` if that fails."""
+        """Close the file and rename it, at the end of `named_together` inside of it. Raise `OSError` if that fails."""
         self.file.close()
         complete = getattr(_of_thread, "complete", None)
         if complete is None:
@@ -196,7 +196,7 @@ class AtomicFile:
 
 @contextmanager
 def named_together() -> Iterator[None]:
-    """Give the files that this thread completes inside their names at the end; none of them if the block raises.
+    """Name the files that this thread completes inside at the end, or none if the block raises.
 
     Rows of incomplete text are kept as if the file had not been completed. Raises `OutputFileError`.
     """

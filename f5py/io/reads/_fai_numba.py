@@ -142,7 +142,7 @@ def find_headers(queue, pieces, size, text):
 
 @exact_kernel
 def list_sequences(text, headers, name_begin, name_end, columns):
-    """Fill the rows of an index by the first line of each sequence; return the bytes up to the space outside of lines.
+    """Fill the rows of an index by the first line of each sequence. Return the bytes up to the space outside of lines.
 
     Returns -1 if the lines of a sequence cannot be of one length but for a shorter last one.
 

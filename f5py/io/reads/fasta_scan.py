@@ -30,7 +30,7 @@ def is_large_fasta(path: str) -> bool:
 
 
 def scan_fasta(file: MappedFile, pool: WorkerPool | CallingThread) -> FastaIndex | None:
-    """Index a FASTA file with the lines of each sequence of one length, but for the last; None for any other file."""
+    """Index a FASTA file with lines of one length in each sequence, else return None."""
     from f5py.io.reads._fai_numba import check_line_ends, find_headers, list_sequences
 
     text = file.text

@@ -137,7 +137,7 @@ class HelperProcess:
             send(self.connection, requests)
 
     def receive(self) -> Any:
-        """Receive an answer; raise an error that is one, `ProcessCrashError`, or `SignalError` if it was killed."""
+        """Receive an answer. Raise an error that is one, `ProcessCrashError`, or `SignalError` if it was killed."""
         try:
             answer = self.connection.recv()
         except HUNG_UP:
@@ -147,7 +147,7 @@ class HelperProcess:
         return answer
 
     def start_timer(self, path: str, n_reads: int = 1) -> None:
-        """Start to measure the time for an answer about `n_reads` reads, of which the first is in the file `path`."""
+        """Start to measure the time for an answer about `n_reads` reads, the first of which is in `path`."""
         self._path = path
         self._allowed = CPU_SECONDS + _CPU_SECONDS_PER_READ * n_reads
         self._began = time.monotonic()

@@ -158,7 +158,7 @@ class ProcessSource(IndexedSource):
         _warn(path, how, "its reads are left out")
 
     def _find_crash_cause(self, death: ProcessCrashError) -> None:
-        """Read a dead process's files one by one and block the faulty ones; raise `SignalError` if there are none."""
+        """Read a dead process's files one by one and block the faulty ones. Raise `SignalError` if there are none."""
         ((names, paths),) = death.process.requests
         of_file: dict[str, list[str]] = {}
         for name, path in zip(names, paths, strict=True):

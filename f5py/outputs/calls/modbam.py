@@ -229,7 +229,7 @@ def _tags_of(tags, read):
 
 @exact_kernel
 def tagged_sizes(data, starts, read, tags, replace, shows_reference, has_other, size):
-    """Compute the size of each tagged record, and mark records that keep other programs' modification tags.
+    """Compute the size of each tagged record, and mark records that keep other modification tags.
 
     Parameters
     ----------

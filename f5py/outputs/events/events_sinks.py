@@ -1,4 +1,4 @@
-"""Outputs of ``eventalign`` besides its text: Parquet, BAM, sites for m6anet, and a summary of the reads."""
+"""Outputs of ``eventalign`` besides text: Parquet, BAM, sites for m6anet, summary of the reads."""
 
 from __future__ import annotations
 

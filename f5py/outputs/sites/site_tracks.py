@@ -1,4 +1,4 @@
-"""Methylation frequencies as Parquet or Arrow tables, as tracks of genome browsers, and as tables for R.
+"""Methylation frequencies as Parquet or Arrow tables, browser tracks, and tables for R.
 
 A site has its percentage of methylated calls, or their number; sites without a call above the threshold are left out.
 Each strand has its own row at its modified base, unless strands were combined.

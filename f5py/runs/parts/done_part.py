@@ -1,4 +1,4 @@
-"""Finished parts: their record, their files, which are checked before use, and the text table collected from them.
+"""Finished parts: their record, their files, checked before use, and the collected text table.
 
 Everything here may be damaged, or from another plan or another machine. ``part.json`` has a checksum of the plan's
 manifest, size and CRC-32 (ITU-T V.42) of every file, and a CRC-32 of its own values; so a part is intact, or an error.
@@ -260,7 +260,7 @@ def _explain(problem: OSError) -> str:
 
 
 class EarlyText:
-    """Unnamed temporary file that appends finished parts in order and becomes the output; a context manager.
+    """Unnamed temporary file that appends finished parts in order and becomes the output. A context manager.
 
     Nothing of it remains if the process dies. On file systems without unnamed files, for other formats, and after any
     error it does nothing, and the parts are joined at the end.

@@ -28,7 +28,7 @@ def fingerprints(paths: Iterable[str | None]) -> dict[str, dict[str, Any]]:
 
 
 def check_unchanged(known: dict[str, dict[str, Any]], what: str) -> None:
-    """Raise `InputFileError` if an input has changed; `what` names its origin, such as the plan, in messages.
+    """Raise `InputFileError` if an input has changed. `what` names its origin, such as the plan, in messages.
 
     A rewritten file with the same size and samples, such as a copy, is reported.
     """

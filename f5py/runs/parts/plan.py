@@ -397,7 +397,7 @@ def folder_beside(output: str | None, advice: str) -> str:
 
 @contextmanager
 def unfinished_folder(output: str | None) -> Iterator[str]:
-    """Create a temporary folder beside an output, or anywhere for None; also remove one left by a killed run.
+    """Create a temporary folder beside an output, or anywhere for None. Also remove one left by a killed run.
 
     Raises `OutputFileError` if it cannot be created, or another run is writing the output.
     """

@@ -150,7 +150,7 @@ def append_rows(folder: Path, extent: Extent, out: TextOutput) -> None:
 
 
 def _copied_by_the_system(source: int, extent: Extent, target: int) -> int:
-    """Copy rows between files by system calls; return the number of bytes, fewer than all where unsupported."""
+    """Copy rows between files by system calls. Return the number of bytes, fewer than all where unsupported."""
     begin = extent.begin
     try:
         while begin < extent.end:

@@ -1,1 +1,1 @@
-"""Results of a batch on a GPU, where its events still are: scores of groups and of sites, rows of events."""
+"""Results of a batch on a GPU from its events there: scores of groups and sites, rows of events."""

@@ -47,7 +47,7 @@ def empty_order(n_windows: int, n_sites: int) -> WindowOrder:
 
 @inner
 def work_elements(columns, rows, slots, is_correlated):
-    """Return the floats of scratch memory of a warp with windows of up to so many k-mers, events and slots.
+    """Return the floats of a warp's scratch memory by the most k-mers, events and slots of a window.
 
     A lane has doubles for three or four states of each k-mer, for two numbers of each event, for two or three flows of
     each event and slot and for a mass of each slot and of the ends; and three floats a k-mer.

@@ -79,7 +79,7 @@ def _list_bases(data, packed, n_bases, wanted, places):
 
 @exact_inner
 def _call_places(text, at, end, places, n_places, n_calls, is_reverse, called):
-    """Fill the places in the record's sequence of an entry's calls, ascending; return whether it has as many bases.
+    """Fill the places in the record's sequence of an entry's calls, ascending. Return whether it has as many bases.
 
     Parameters
     ----------
@@ -194,7 +194,7 @@ def list_calls(data, starts, n, columns, counts):
 
 
 def listed_calls(data: NDArray[np.uint8], starts: NDArray[np.int64], n: int) -> tuple[ListedCalls, NDArray[np.int64]]:
-    """List the calls of `n` records, as `AlignmentFile.chunks` has them; also return counts for `TagCounts.add`."""
+    """List the calls of `n` records, as `AlignmentFile.chunks` has them. Also return counts for `TagCounts.add`."""
     begin, end, room = np.empty(n, np.int64), np.empty(n, np.int64), 0
     for tag in (b"ML", b"Ml"):
         find_tags(data, starts, np.arange(n), np.uint16(int.from_bytes(tag, "little")), begin, end)

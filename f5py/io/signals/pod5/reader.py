@@ -264,7 +264,7 @@ def _open(path: str) -> Pod5File | str:
 
 
 def keys_of(path: str) -> NDArray[np.void] | str:
-    """Return the UUIDs of a file's reads, or why it cannot be read; raise `MissingDependencyError` without pod5."""
+    """Return the UUIDs of a file's reads, or why it cannot be read. Raise `MissingDependencyError` without pod5."""
     require_pod5(path)
     from f5py.io.signals.pod5._pod5_file import Pod5File
 
