@@ -1,6 +1,6 @@
 """The errors that a user can cause or meet.
 
-Every message is one line that says what is wrong, where, and what to do about it; the command line
+Every message is one line with the fault, its place, and the remedy; the command line
 prints it as it is and exits with status 1, or with 2 for wrong usage.
 """
 
@@ -47,7 +47,7 @@ class FailedRunError(F5pyError):
 
 
 class DamagedValueError(ValueError):
-    """A value in a file is missing, or not what it should be. Whoever reads the file says which file it is."""
+    """A value in a file is missing or wrong. Whoever reads the file says which file it is."""
 
 
 #: What pip is asked for, by the name of an extra in pyproject.toml. Messages name the packages themselves: f5py may
@@ -78,7 +78,7 @@ def unavailable(problem: ImportError, need: str, package: str, extra: str) -> Mi
     Parameters
     ----------
     need : str
-        What needs the package; the name of the package follows.
+        The feature that needs the package; the name of the package follows.
     extra : str
         A key of `EXTRAS`.
     """

@@ -107,7 +107,7 @@ def _mark(folder: str, name: str) -> str:
 
 @cache
 def _processor() -> str:
-    """Return a digest of what Numba compiles for: processors of a cluster may share the folder."""
+    """Return a digest of Numba's target: processors of a cluster may share the folder."""
     import numba
     from llvmlite import binding
 

@@ -97,7 +97,7 @@ class AutoGpuScheduler:
         Start the GPUs now rather than when the run has proved long. The CPU threads get batches until the first one is
         ready, and later only if the GPUs are slow.
     alone : bool
-        As `at_once`, but the CPU threads get only what the GPUs leave, and until then `meanwhile`.
+        As `at_once`, but the CPU threads get only the rest of the GPUs' work, and until then `meanwhile`.
     expects_little : bool
         The inputs are so small that a GPU hardly pays.
     clock : callable

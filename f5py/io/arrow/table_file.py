@@ -17,7 +17,7 @@ _ROWS_AT_ONCE = 1 << 16
 def write_table(table: Any, output: str, n_threads: int = 1) -> None:
     """Write a `pyarrow.Table` in the format that the name says; ``-`` is standard output.
 
-    Raises `InputFileError` if a name in it has what text cannot have.
+    Raises `InputFileError` if a name in it has characters that text cannot have.
     """
     _, parquet = import_arrow()
     if kind_of_name(output) == "parquet":

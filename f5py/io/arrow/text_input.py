@@ -55,7 +55,7 @@ def open_bytes(
     """Open text for reading: plain, compressed (gzip, BGZF, bzip2, xz, zstd), or a Parquet table as text.
 
     The content decides the compression; ``-`` is standard input. There is a warning if the last line has no end, unless
-    the text is FASTQ, whose records show truncation.
+    the text is FASTQ, where records show truncation.
 
     Raises `InputFileError` if the file cannot be opened or, while reading, is damaged, truncated, has NUL bytes or has
     changed; `MissingDependencyError` if decompression needs a package.

@@ -17,7 +17,7 @@ class FileState:
     Parameters
     ----------
     file : int or str
-        Descriptor that stays open, or a name, whose replacement counts as a change.
+        Descriptor that stays open, or a name; its replacement counts as a change.
     path : str
         For messages.
     """

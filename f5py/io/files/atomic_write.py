@@ -43,7 +43,7 @@ class AtomicFile:
     path : str
         The final name, or a link to it. An earlier file of that name stays until then.
     saves_rows : bool
-        Text whose whole lines are useful before it is complete.
+        Text with lines that are useful before it is complete.
     is_index : bool
         An index of an input, which may be one of the inputs in use.
 

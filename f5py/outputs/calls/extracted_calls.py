@@ -157,7 +157,7 @@ def arrow_columns(reads: ReadColumns, calls: CallColumns) -> list[Any]:
 
 
 def _valid(names: Any) -> Any:
-    """Replace what is not UTF-8 in names, of which a damaged file may have some."""
+    """Replace bytes of names that are not UTF-8, as in damaged files."""
     import pyarrow
 
     try:

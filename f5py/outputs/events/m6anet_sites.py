@@ -1,7 +1,7 @@
 """Sites of m6anet in direct RNA: every DRACH 5-mer with the signal of it and its neighbors.
 
 The events of a read at a position that fit its 5-mer become one, with means weighted by the events' samples; a site in
-a read is a 5-mer DRACH (D is A, G or T; R is A or G; H is A, C or T) whose two neighbors have events too. Numbers are
+a read is a 5-mer DRACH (D is A, G or T; R is A or G; H is A, C or T) with events of both neighbors. Numbers are
 rounded as in the event table, the input of ``m6anet dataprep`` (2.0.1).
 """
 

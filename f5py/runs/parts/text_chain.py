@@ -92,7 +92,7 @@ class TextChain:
 
 
 class ChainedText:
-    """Text of a part: a `TextOutput` whose first piece is the header."""
+    """Text of a part: a `TextOutput` with the header as its first piece."""
 
     def __init__(self, file: Any, name: str, has_header: bool) -> None:
         self._file = file

@@ -16,7 +16,7 @@ from f5py.threads.pool import CallingThread, WorkerPool
 def reads_that_fit(
     batch: ReadBatch, aligned: NDArray[np.int64], wanted: NDArray[np.bool_], part: ArenaPart
 ) -> NDArray[np.bool_]:
-    """Return the mask of the `wanted` reads whose reference segments and CIGARs fit the part."""
+    """Return the mask of the `wanted` reads with reference segments and CIGARs that fit the part."""
     fits = np.cumsum(np.diff(batch.reference_offsets)[aligned] * wanted[aligned]) <= part.size.references
     if part.size.cigars:
         fits &= np.cumsum(np.diff(batch.cigar_offsets)[aligned] * wanted[aligned]) <= part.size.cigars

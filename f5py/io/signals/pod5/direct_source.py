@@ -32,7 +32,7 @@ _BYTES, _BYTES_PER_SAMPLE = 1 << 10, 3
 class DirectPod5Source(IndexedSource):
     """Signals of indexed reads in POD5 files.
 
-    The library reads what cannot be expanded here: damaged reads, which it diagnoses, and uncompressed files.
+    The library reads samples that cannot be expanded here: damaged reads, which it diagnoses, and uncompressed files.
 
     Parameters
     ----------
