@@ -37,7 +37,7 @@ from f5py.outputs.calls.extracted_calls import (
     HEADER,
     NO_MAPQ,
     CallColumns,
-    ReadColumns,
+    ExtractedReads,
     arrow_columns,
     rows_of_text,
 )
@@ -52,7 +52,7 @@ _COMPRESSION_THREADS = 2
 _NONE = "."
 #: Middles of the intervals that ML values stand for.
 _OF_VALUES = (np.arange(256) + 0.5) / 256
-_Portion = tuple[ReadColumns, CallColumns]
+_Portion = tuple[ExtractedReads, CallColumns]
 
 
 @obeys_strict
@@ -116,7 +116,10 @@ def _sink(output: str, take: Callable[[Any], None] | None, is_arrow: bool) -> It
 
 
 def _rows_of_alignments(
-    inputs: Inputs, options: ExtractOptions, chosen: ReadList | None, convert: Callable[[ReadColumns, CallColumns], Any]
+    inputs: Inputs,
+    options: ExtractOptions,
+    chosen: ReadList | None,
+    convert: Callable[[ExtractedReads, CallColumns], Any],
 ) -> Iterator[tuple[int, Any]]:
     """Yield the number of rows and the rows of alignments with tags, portion by portion."""
     for path in inputs.paths:
@@ -161,17 +164,20 @@ def _rows_of_alignments(
             )
 
 
-def _reads_of_records(data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, contigs: Names) -> ReadColumns:
+def _reads_of_records(data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, contigs: Names) -> ExtractedReads:
     every = np.arange(n)
     haplotype, texts = tag_texts(data, starts, every, "HP")
-    return ReadColumns(
+    return ExtractedReads(
         record_names(data, starts, every), contigs, fixed_numbers(data, starts[:n], CONTIG, np.int32),
         data[starts[:n] + MAPQ], Names.of([*texts, _NONE]), np.where(haplotype < 0, len(texts), haplotype), _OF_VALUES,
     )  # fmt: skip
 
 
 def _rows_of_tables(
-    inputs: Inputs, options: ExtractOptions, chosen: ReadList | None, convert: Callable[[ReadColumns, CallColumns], Any]
+    inputs: Inputs,
+    options: ExtractOptions,
+    chosen: ReadList | None,
+    convert: Callable[[ExtractedReads, CallColumns], Any],
 ) -> Iterator[tuple[int, Any]]:
     """Yield the number of rows and the rows of tables of calls, portion by portion."""
     motif, n_undefined = chosen_motif(options), 0
@@ -222,7 +228,7 @@ def _calls_of_rows(batch: Any, motif: Motif, shown: str) -> _Portion:
     ratios, value = np.unique(column["log_lik_ratio"], return_inverse=True)
     with np.errstate(over="ignore"):
         probabilities = 1 / (1 + np.exp(-ratios))
-    reads = ReadColumns(
+    reads = ExtractedReads(
         _names_of(batch["read_name"]), Names.of(contig.dictionary.to_pylist()), contig.indices.to_numpy(),
         np.full(len(batch), NO_MAPQ, np.uint8), Names.of([_NONE]), np.zeros(len(batch), np.int32),
         probabilities,

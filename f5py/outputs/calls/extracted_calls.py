@@ -31,7 +31,7 @@ _DECIMALS = 6
 _FIXED_COLUMNS = 20 + 20 + _DECIMALS + 40
 
 
-class ReadColumns(NamedTuple):
+class ExtractedReads(NamedTuple):
     """Alignments of reads, or rows of a table of calls; shape (n_reads,) each."""
 
     name: Names
@@ -124,7 +124,7 @@ def format_calls(out, names, contigs, haplotypes, reads, shares, calls):
     return at
 
 
-def rows_of_text(reads: ReadColumns, calls: CallColumns) -> memoryview:
+def rows_of_text(reads: ExtractedReads, calls: CallColumns) -> memoryview:
     """Format calls as lines without a header."""
     haplotype_sizes = np.diff(reads.haplotypes.offsets)[reads.haplotype]
     sizes = np.diff(reads.name.offsets) + np.diff(reads.contigs.offsets)[reads.contig] + haplotype_sizes
@@ -135,7 +135,7 @@ def rows_of_text(reads: ReadColumns, calls: CallColumns) -> memoryview:
     return out[: format_calls(out, *texts, (reads.contig, reads.mapq, reads.haplotype), shares, calls)].data
 
 
-def arrow_columns(reads: ReadColumns, calls: CallColumns) -> list[Any]:
+def arrow_columns(reads: ExtractedReads, calls: CallColumns) -> list[Any]:
     """Make the columns of `FIELDS`."""
     used, read = np.unique(calls.read, return_inverse=True)
     offsets = reads.name.offsets
