@@ -154,7 +154,7 @@ def _arrays(described: JsonObject, content: NDArray[np.uint8], at: int) -> tuple
 
 def _check(index: ReferenceIndex, pool: WorkerPool) -> None:
     """Raise `DamagedValueError` if compiled code would leave the arrays."""
-    from f5py.mapping.index._reference_index_numba import BUCKET_BITS, SeedIndex, mark_unsound
+    from f5py.mapping.index.reference_index import BUCKET_BITS, SeedIndex, mark_unsound
 
     directory, entries, n = index.directory, index.entries, len(index.places)
     belong = len(directory) > 1 and len(directory) == (1 << index.bits) + 1 and len(entries) > 0
@@ -206,7 +206,7 @@ class _IndexFile:
 
     def _check(self) -> None:
         """Raise `DamagedValueError` if compiled code would leave the bases."""
-        from f5py.mapping.index._packed_bases_numba import are_sound
+        from f5py.mapping.index.packed_bases import are_sound
 
         bases, offsets, ambiguous = self.bases, self.offsets, self.arrays["ambiguous"]
         belong = len(offsets) == len(self.names) + 1 and len(offsets) > 1 and offsets[0] == 0
@@ -297,7 +297,7 @@ class IndexBases:
         self, rows: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
         """Fetch stretches in upper case; of an unknown base the first one that it may be."""
-        from f5py.mapping.index._packed_bases_numba import gather_letters
+        from f5py.mapping.index.packed_bases import gather_letters
 
         begins, lengths = self._file.offsets[rows] + start, np.maximum(end - start, 0)
         offsets = offsets_of(lengths)

@@ -22,7 +22,7 @@ from f5py.mapping.align._pair_alignment_numba import (
 from f5py.mapping.chain._chains_numba import Chains
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.joins import made_room
-from f5py.mapping.hits._chained_hits_numba import chains_of_read
+from f5py.mapping.hits.hits import chains_of_read
 from f5py.mapping.index._sketch_numba import Minimizers, Scheme, sketch
 from f5py.mapping.index.packed_bases import pack
 from f5py.mapping.index.reference_index import codes_of

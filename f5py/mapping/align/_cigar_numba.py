@@ -18,7 +18,7 @@ from f5py.mapping.hit_table import (
     REVERSE,
     RS,
 )  # fmt: skip
-from f5py.mapping.index._packed_bases_numba import base_at, unpack
+from f5py.mapping.index.packed_bases import base_at, unpack
 from f5py.mapping.settings import (
     E2,
     MATCH,

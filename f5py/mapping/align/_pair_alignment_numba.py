@@ -12,7 +12,7 @@ from f5py.jit.simd_int import LANES, WIDE
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import PAD, fill, way_back
 from f5py.mapping.align._narrow_alignment_numba import BEHIND, FRONT, NARROW, fill_narrow
-from f5py.mapping.index._packed_bases_numba import unpack
+from f5py.mapping.index.packed_bases import unpack
 from f5py.mapping.settings import E2, MATCH, MAX_CELLS, Q2, E, Q
 
 #: Score of what has not been computed.

@@ -30,7 +30,7 @@ from f5py.jit.simd_int import (
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import BITS, LOWEST, PAD, best_cell, way_back
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS, GLOBAL, ROOM_BASES, UNREACHED
-from f5py.mapping.index._packed_bases_numba import unpack
+from f5py.mapping.index.packed_bases import unpack
 from f5py.mapping.settings import (
     FORWARD,
     JUNCTION_BONUS,

@@ -1,28 +1,295 @@
 """Jitted loops that say which stretches of a hit are aligned; see `f5py.mapping.align.base_alignment`."""
 
+# mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_inner
-from f5py.mapping.align._anchor_choice_numba import (
-    ignore_close_gaps,
-    ignore_opposite_gaps,
-    left_limits,
-    right_limits,
-    trim_ends,
-    trim_spliced_ends,
-)  # fmt: skip
+from f5py.mapping.align._alignment_numba import local_alignment
 from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, Stretch
-from f5py.mapping.hit_table import CONTIG, COUNT, FIRST, REVERSE, SPLIT_INV
-from f5py.mapping.index._packed_bases_numba import base_at
-from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN, TANDEM
-from f5py.mapping.settings import BW, BW_LONG, HPC, MAX_GAP, MIN_DP_LEN, SPLICED, TRIM_ENDS, ZDROP, ZDROP_INV, K
+from f5py.mapping.hit_table import CONTIG, COUNT, FIRST, MLEN, REVERSE, SPLIT_INV
+from f5py.mapping.index.packed_bases import base_at, unpack
+from f5py.mapping.index.seeds import IGNORE, LONG_JOIN, TANDEM
+from f5py.mapping.settings import (
+    BW,
+    BW_LONG,
+    END_SEED_PENALTY,
+    HPC,
+    MATCH,
+    MAX_GAP,
+    MIN_CNT,
+    MIN_DP_LEN,
+    MIN_SC,
+    SPLICED,
+    TRIM_ENDS,
+    ZDROP,
+    ZDROP_INV,
+    E,
+    K,
+    Q,
+)
 
 _LOW = np.uint64(0xFFFFFFFF)
+
+
+_HIGH = np.uint64(32)
+#: Gaps that make seeds suspect, in bases.
+_MIN_GAP, _MIN_DIFFERENCE, _MOST_PAIRS = 10, 40, 10
+_MIN_GAP_ALONE = 30
+#: Bases on both sides of a seed at the end of a spliced read that are looked at.
+_BESIDE = 20
+
+
+@exact_inner
+def _steps(x, y, i):
+    """Distances on reference and read from the anchor before to anchor `i`."""
+    t = np.int64(x[i] & _LOW) - np.int64(x[i - 1] & _LOW)
+    return t, (y[i] & 0xFFFFFFFF) - (y[i - 1] & 0xFFFFFFFF)
+
+
+@exact_inner
+def trim_ends(hit, x, y, integers):
+    """Leave out anchors at the ends behind large gaps; return the first anchor and how many are left."""
+    first = hit[FIRST]
+    count = hit[COUNT]
+    if count < 3:
+        return first, count
+    last = first + count - 1
+    bw = integers[BW]
+    enough = 2 * integers[MIN_SC]
+    start = first
+    matched = covered = (y[first] >> 32) & 0xFF
+    for i in range(first + 1, last):
+        if y[i] & LONG_JOIN:
+            break
+        t, q = _steps(x, y, i)
+        if abs(t - q) > covered >> 1:
+            start = i
+        covered += min(t, q)
+        matched += min(min(t, q), (y[i] >> 32) & 0xFF)
+        if covered >= 2 * bw or (matched >= enough and matched >= bw) or matched >= hit[MLEN] >> 1:
+            break
+    end = last
+    matched = covered = (y[last] >> 32) & 0xFF
+    for i in range(last - 1, start, -1):
+        if y[i + 1] & LONG_JOIN:
+            break
+        t, q = _steps(x, y, i + 1)
+        if abs(t - q) > covered >> 1:
+            end = i
+        covered += min(t, q)
+        matched += min(min(t, q), (y[i + 1] >> 32) & 0xFF)
+        if covered >= 2 * bw or (matched >= enough and matched >= bw) or matched >= hit[MLEN] >> 1:
+            break
+    return start, end + 1 - start
+
+
+@exact_inner
+def trim_spliced_ends(hit, read, contigs, integers):
+    """Leave out the first and the last anchor if they are poor and behind long gaps; as `trim_ends`."""
+    first = hit[FIRST]
+    count = hit[COUNT]
+    if count < 3:
+        return first, count
+    last = first + count - 1
+    skips_first = _is_poor_end(hit, read, contigs, first, first + 1, integers)
+    skips_last = _is_poor_end(hit, read, contigs, last, last, integers)
+    return first + skips_first, count - skips_first - skips_last
+
+
+@exact_inner
+def _is_poor_end(hit, read, contigs, at, behind, integers):
+    """Return 1 if the bases around an anchor score too little for the gap before anchor `behind`, else 0."""
+    x, y, strands, read_length = read
+    span = (y[at] >> 32) & 0xFF
+    needed = math.log(np.float64(_steps(x, y, behind)[0])) + integers[END_SEED_PENALTY]
+    if span >= needed:
+        return 0
+    contig_begin = contigs.offsets[hit[CONTIG]]
+    t_end = np.int64(x[at] & _LOW) + 1
+    q_end = (y[at] & 0xFFFFFFFF) + 1
+    t_from = max(t_end - span - _BESIDE, 0)
+    q_from = max(q_end - span - _BESIDE, 0)
+    n = min(t_end + _BESIDE, contigs.offsets[hit[CONTIG] + 1] - contig_begin) - t_from
+    m = min(q_end + _BESIDE, read_length) - q_from
+    begin = q_from + (read_length if hit[REVERSE] else 0)
+    codes = np.empty(n, np.uint8)
+    unpack(contigs.bases, contig_begin + t_from, contig_begin + t_from + n, codes, 0)
+    score = local_alignment(
+        codes, n, strands[begin : begin + m], m, integers,
+        np.empty(2 * (m + 8), np.int64),
+    )[0]  # fmt: skip
+    return 1 if score / integers[MATCH] < needed else 0
+
+
+@exact_inner
+def _large_gaps(x, y, first, count, smallest, places):
+    """Write the anchors behind gaps larger than `smallest`; return how many."""
+    n = 0
+    for i in range(first + 1, first + count):
+        t, q = _steps(x, y, i)
+        if abs(q - t) > smallest:
+            places[n] = i
+            n += 1
+    return n
+
+
+@exact_inner
+def ignore_opposite_gaps(x, y, first, count, reach, places):
+    """Ignore anchors between insertions and deletions that cancel out."""
+    n = _large_gaps(x, y, first, count, _MIN_GAP, places)
+    if n < 2:
+        return
+    largest = 0
+    start = -1
+    end = -1
+    k = 0
+    while True:
+        if k == n or k >= end:
+            if end > 0:
+                for i in range(places[start], places[end]):
+                    y[i] |= IGNORE
+            largest = 0
+            start = -1
+            end = -1
+            if k == n:
+                return
+        t, q = _steps(x, y, places[k])
+        inserted = max(q - t, 0)
+        deleted = max(t - q, 0)
+        at = places[k] - 1
+        q_at = y[at] & 0xFFFFFFFF
+        t_at = np.int64(x[at] & _LOW)
+        best = 0
+        best_at = -1
+        m = k + 1
+        while m < n and m <= k + _MOST_PAIRS:
+            here = places[m]
+            if (y[here] & 0xFFFFFFFF) - q_at > reach or np.int64(x[here] & _LOW) - t_at > reach:
+                break
+            t, q = _steps(x, y, here)
+            inserted += max(q - t, 0)
+            deleted += max(t - q, 0)
+            difference = inserted + deleted - abs(inserted - deleted)
+            if difference > best:
+                best = difference
+                best_at = m
+            m += 1
+        if best > _MIN_DIFFERENCE and best > largest:
+            largest = best
+            start = k
+            end = best_at
+        k += 1
+
+
+@exact_inner
+def ignore_close_gaps(x, y, first, count, reach, places):
+    """Ignore anchors between large gaps with few matches between them."""
+    n = _large_gaps(x, y, first, count, _MIN_GAP_ALONE, places)
+    if n < 2:
+        return
+    k = 0
+    while k < n:
+        here = places[k]
+        t, q = _steps(x, y, here)
+        gap = abs(q - t)
+        t_end = np.int64(x[here] & _LOW)
+        q_end = y[here] & 0xFFFFFFFF
+        m = k + 1
+        while m < n:
+            here = places[m]
+            if (y[here] & 0xFFFFFFFF) - q_end > reach or np.int64(x[here] & _LOW) - t_end > reach:
+                break
+            span = (y[here - 1] >> 32) & 0xFF
+            between = min(np.int64(x[here - 1] & _LOW) + span - t_end, (y[here - 1] & 0xFFFFFFFF) + span - q_end)
+            t, q = _steps(x, y, here)
+            if between > gap + abs(q - t):
+                break
+            t_end = np.int64(x[here] & _LOW)
+            q_end = y[here] & 0xFFFFFFFF
+            gap = abs(q - t)
+            m += 1
+        if m > k + 1:
+            for i in range(places[k], places[m - 1]):
+                y[i] |= IGNORE
+            y[places[m - 1]] |= LONG_JOIN
+        k = m
+
+
+@exact_inner
+def _longer(length, integers, room, to_end):
+    """Compute how far an end of `length` bases may reach on the reference."""
+    gain = length * integers[MATCH]
+    if gain > integers[Q]:
+        length += (gain - integers[Q]) // integers[E]
+    return min(length, room, to_end)
+
+
+@exact_inner
+def left_limits(x, y, first, rs, qs, integers):
+    """Find where the alignment before the first cut (`rs`, `qs`) may begin."""
+    span = (y[first] >> 32) & 0xFF
+    rs0 = max(0, np.int64(x[first] & _LOW) + 1 - span)
+    qs0 = (y[first] & 0xFFFFFFFF) + 1 - span
+    rs1 = np.int64(0)
+    qs1 = np.int64(0)
+    n_before = 0
+    for i in range(first - 1, -1, -1):
+        if x[i] >> _HIGH != x[first] >> _HIGH:
+            break
+        span = (y[i] >> 32) & 0xFF
+        t = np.int64(x[i] & _LOW) + 1 - span
+        q = (y[i] & 0xFFFFFFFF) + 1 - span
+        if t < rs0 and q < qs0:
+            n_before += 1
+            if n_before > integers[MIN_CNT]:
+                length = max(rs0 - t, qs0 - q)
+                rs1 = max(0, rs0 - length)
+                qs1 = qs0 - length
+                break
+    if qs <= 0 or rs <= 0:
+        return rs, qs
+    length = min(qs, integers[MAX_GAP])
+    qs1 = max(qs1, qs - length)
+    qs0 = min(qs0, qs1)
+    length = _longer(length, integers, integers[MAX_GAP], rs)
+    rs1 = max(rs1, rs - length)
+    return min(rs0, rs1, rs), qs0
+
+
+@exact_inner
+def right_limits(x, y, last, re, qe, contig_length, read_length, integers):
+    """Find where the alignment behind the last cut (`re`, `qe`) may end; `x` and `y` are all anchors of the read."""
+    re0 = np.int64(x[last] & _LOW) + 1
+    qe0 = (y[last] & 0xFFFFFFFF) + 1
+    re1 = contig_length
+    qe1 = read_length
+    n_behind = 0
+    for i in range(last + 1, x.shape[0]):
+        if x[i] >> _HIGH != x[last] >> _HIGH:
+            break
+        t = np.int64(x[i] & _LOW) + 1
+        q = (y[i] & 0xFFFFFFFF) + 1
+        if t > re0 and q > qe0:
+            n_behind += 1
+            if n_behind > integers[MIN_CNT]:
+                length = max(t - re0, q - qe0)
+                re1 = re0 + length
+                qe1 = qe0 + length
+                break
+    if qe >= read_length or re >= contig_length:
+        return re, qe
+    length = min(read_length - qe, integers[MAX_GAP])
+    qe1 = min(qe1, qe + length)
+    qe0 = max(qe0, qe1)
+    length = _longer(length, integers, integers[MAX_GAP], contig_length - re)
+    re1 = min(re1, re + length)
+    return max(re0, re1), qe0
 
 
 class AnchoredRead(NamedTuple):

@@ -25,3 +25,429 @@ bonus. Hits are aligned for both strands of the transcript, and the better align
 `_alignment_numba` and `_spliced_alignment_numba` compute this with vectors of bytes; tests/mapping/plain_alignment.py
 has it cell by cell.
 """
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.jit.kernel import exact_inner
+from f5py.mapping.align._alignment_numba import PAD, local_alignment
+from f5py.mapping.align._cigar_numba import find_drop, finish_hit, most_lost
+from f5py.mapping.align._pair_alignment_numba import (
+    EXTEND,
+    EXTEND_BACKWARDS,
+    GLOBAL,
+    GLOBAL_WITH_DROPS,
+    Made,
+    Room,
+    Stretch,
+    align_pair,
+    join_ops,
+)
+from f5py.mapping.align._spliced_alignment_numba import align_spliced
+from f5py.mapping.align._stretches_numba import cut_anchor, ends_gap, ends_of_hit
+from f5py.mapping.hit_table import (
+    ALIGNED,
+    CONTIG,
+    COUNT,
+    DIVERGENCE,
+    DP_MAX,
+    DP_SCORE,
+    FIRST,
+    ID,
+    INVERSION,
+    MLEN,
+    N_FIELDS,
+    N_OPS,
+    NO_PARENT,
+    OPS,
+    OWN_PARENT,
+    PARENT,
+    QE,
+    QS,
+    RE,
+    REVERSE,
+    RS,
+    SCORE,
+    SPLIT,
+    SPLIT_INV,
+    TRANSCRIPT,
+    copy_hit,
+    set_coordinates,
+)  # fmt: skip
+from f5py.mapping.index.packed_bases import unpack
+from f5py.mapping.index.seeds import IGNORE, LONG_JOIN, TANDEM
+from f5py.mapping.settings import (
+    BACKWARD,
+    BOTH,
+    BW,
+    BW_LONG,
+    DIRECTIONS,
+    FORWARD,
+    MAX_GAP,
+    MIN_CNT,
+    MIN_DP_MAX,
+    MIN_SC,
+    SPLICED,
+    ZDROP,
+    ZDROP_INV,
+)  # fmt: skip
+
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+class Aligner(NamedTuple):
+    """What a thread aligns with."""
+
+    integers: NDArray[np.int64]  # `f5py.mapping.settings.Parameters`
+    made: Made
+    junctions: NDArray[np.int64]  # shape (n, 3): see `f5py.mapping.align._spliced_alignment_numba`
+    room: Room
+    cells: NDArray[np.uint8]  # of spliced reads: room for matrices over introns
+
+
+@exact_inner
+def _split(hits, h, n_hits, n_kept, x, y, read_length):
+    """Insert behind hit `h` one with its anchors from the `n_kept`-th on."""
+    for i in range(n_hits, h + 1, -1):
+        copy_hit(hits, i, i - 1)
+    copy_hit(hits, h + 1, h)
+    hit = hits[h]
+    rest = hits[h + 1]
+    rest[ID] = -1
+    rest[ALIGNED] = 0
+    rest[OPS] = 0
+    rest[N_OPS] = 0
+    rest[DP_SCORE] = 0
+    rest[SPLIT_INV] = 0
+    rest[TRANSCRIPT] = 0
+    if hit[PARENT] == hit[ID]:
+        rest[PARENT] = OWN_PARENT
+    rest[COUNT] = hit[COUNT] - n_kept
+    ratio = np.float32(rest[COUNT]) / np.float32(hit[COUNT])
+    rest[SCORE] = np.int64(np.float64(np.float32(hit[SCORE]) * ratio) + 0.499)
+    rest[FIRST] = hit[FIRST] + n_kept
+    hit[COUNT] -= rest[COUNT]
+    hit[SCORE] -= rest[SCORE]
+    set_coordinates(hit, x, y, read_length)
+    set_coordinates(rest, x, y, read_length)
+    hit[SPLIT] |= 1
+    rest[SPLIT] |= 2
+
+
+@exact_inner
+def _align(reference, strands, stretch, direction, aligner, ops, n_ops):
+    """Align a stretch, over introns if reads are spliced; see `align_pair`."""
+    if aligner.integers[SPLICED]:
+        return align_spliced(
+            reference, strands, stretch, direction, aligner.junctions, aligner.integers, ops, n_ops, aligner.room,
+            aligner.cells,
+        )  # fmt: skip
+    return align_pair(reference, strands, stretch, aligner.integers, ops, n_ops, aligner.made, aligner.room)
+
+
+@exact_inner
+def align_hit(hits, h, n_hits, read, contigs, aligner, direction, ops, n_ops):
+    """Align hit `h`; return the new number of hits, `ops` or a larger array, and its new length.
+
+    Parameters
+    ----------
+    hits : int64, shape (> n_hits, N_FIELDS)
+    read : f5py.mapping.align._stretches_numba.AnchoredRead
+    contigs : f5py.mapping.batch.ContigColumns
+    aligner : Aligner
+    direction : int
+        `f5py.mapping.settings.FORWARD` or `BACKWARD`, of the transcript on the read; 0 for neither.
+    ops : int64
+        Operations of all hits of the read, length << 4 | operation, of which there are `n_ops`.
+    """
+    hit = hits[h]
+    x, y, strands, read_length = read
+    reference = contigs.bases
+    integers = aligner.integers
+    if hit[REVERSE] and direction:
+        direction = BOTH - direction
+    contig_begin = contigs.offsets[hit[CONTIG]]
+    strand = read_length if hit[REVERSE] else 0
+    begin_ops = n_ops
+    dp_score = np.int64(0)
+    first, count, rs, qs, re, qe, rs0, qs0, re0, qe0 = ends_of_hit(hit, read, contigs, integers)
+    band = np.int64(1.5 * integers[BW] + 1.0)
+    long_band = np.int64(1.5 * integers[BW_LONG] + 1.0)
+    rs1 = rs
+    qs1 = qs
+    if qs > 0 and rs > 0:
+        zdrop = integers[ZDROP_INV] if hit[SPLIT_INV] else integers[ZDROP]
+        before = n_ops
+        ops, n_ops, _, best, best_t, best_q, dropped = _align(
+            reference, strands,
+            Stretch(contig_begin + rs0, rs - rs0, strand + qs0, qs - qs0, EXTEND_BACKWARDS, band, zdrop),
+            direction, aligner, ops, n_ops,
+        )  # fmt: skip
+        if n_ops > before:
+            dp_score += best
+        rs1 = rs - (best_t + 1)
+        qs1 = qs - (best_q + 1)
+    re1 = rs
+    qe1 = qs
+    is_dropped = False
+    for i in range(1, count):
+        flags = y[first + i]
+        is_last = i == count - 1
+        if flags & (IGNORE | TANDEM) and not is_last:
+            continue
+        re, qe = cut_anchor(x[first + i], flags, reference, contig_begin, strands, strand, integers)
+        re1 = re
+        qe1 = qe
+        if not ends_gap(flags, is_last, qe - qs, re - rs):
+            continue
+        this_band = max(qe - qs, re - rs) if flags & LONG_JOIN else long_band
+        before = n_ops
+        ops, n_ops, score, best, best_t, best_q, dropped = _align(
+            reference, strands, Stretch(contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL, this_band, -1),
+            direction, aligner, ops, n_ops,
+        )  # fmt: skip
+        code = 0
+        if integers[SPLICED] or most_lost(ops, before, n_ops, score, integers) > min(
+            integers[ZDROP], integers[ZDROP_INV]
+        ):
+            code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
+        if code != 0:
+            n_ops = before
+            zdrop = integers[ZDROP_INV] if code == 2 else integers[ZDROP]
+            ops, n_ops, score, best, best_t, best_q, dropped = _align(
+                reference, strands,
+                Stretch(contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL_WITH_DROPS, this_band, zdrop),
+                direction, aligner, ops, n_ops,
+            )  # fmt: skip
+        if before > begin_ops:
+            n_ops = join_ops(ops, before, n_ops)
+        if dropped:
+            is_dropped = True
+            hit[ALIGNED] = 1
+            j = i - 1
+            while j > 0 and np.int64(x[first + j] & _LOW) > rs + best_t:
+                j -= 1
+            dp_score += best
+            re1 = rs + best_t + 1
+            qe1 = qs + best_q + 1
+            if count - (j + 1) >= integers[MIN_CNT]:
+                _split(hits, h, n_hits, first + j + 1 - hit[FIRST], x, y, read_length)
+                n_hits += 1
+                if code == 2:
+                    hits[h + 1, SPLIT_INV] = 1
+            break
+        dp_score += score
+        rs = re
+        qs = qe
+    if not is_dropped and qe < qe0 and re < re0:
+        before = n_ops
+        ops, n_ops, _, best, best_t, best_q, dropped = _align(
+            reference, strands,
+            Stretch(contig_begin + re, re0 - re, strand + qe, qe0 - qe, EXTEND, band, integers[ZDROP]),
+            direction, aligner, ops, n_ops,
+        )  # fmt: skip
+        if n_ops > before:
+            dp_score += best
+            if before > begin_ops:
+                n_ops = join_ops(ops, before, n_ops)
+        re1 = re + best_t + 1
+        qe1 = qe + best_q + 1
+    hit[RS] = rs1
+    hit[RE] = re1
+    if hit[REVERSE]:
+        hit[QS] = read_length - qe1
+        hit[QE] = read_length - qs1
+    else:
+        hit[QS] = qs1
+        hit[QE] = qe1
+    if n_ops > begin_ops or hit[ALIGNED]:
+        hit[ALIGNED] = 1
+        hit[OPS] = begin_ops
+        hit[N_OPS] = n_ops - begin_ops
+        hit[DP_SCORE] = dp_score
+        finish_hit(hit, ops, reference, contig_begin + rs1, strands, strand + qs1, integers)
+    return n_hits, ops, n_ops
+
+
+@exact_inner
+def align_hit_in_directions(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
+    """`align_hit` of transcripts in the read's direction and in the other one, if both are wanted; the better stays."""
+    directions = aligner.integers[DIRECTIONS]
+    if not aligner.integers[SPLICED] or directions != BOTH:
+        n_hits, ops, n_ops = align_hit(hits, h, n_hits, read, contigs, aligner, directions, ops, n_ops)
+        if aligner.integers[SPLICED]:
+            hits[h, TRANSCRIPT] = 1 if directions == FORWARD else 2
+        return n_hits, ops, n_ops
+    before = hits[h].copy()
+    with_forward, ops, end_forward = align_hit(hits, h, n_hits, read, contigs, aligner, FORWARD, ops, n_ops)
+    forward = hits[h : h + 2].copy()
+    if with_forward > n_hits:
+        _remove_hit(hits, h + 1, with_forward)
+    hits[h] = before
+    with_backward, ops, end = align_hit(hits, h, n_hits, read, contigs, aligner, BACKWARD, ops, end_forward)
+    difference = forward[0, DP_SCORE] - hits[h, DP_SCORE]
+    if difference < 0 or (difference == 0 and (read.length + hits[h, DP_SCORE]) & 1):
+        n_hits = with_backward
+    else:
+        if with_backward > n_hits:
+            _remove_hit(hits, h + 1, with_backward)
+        if with_forward > n_hits:
+            for i in range(n_hits, h + 1, -1):
+                copy_hit(hits, i, i - 1)
+            hits[h + 1] = forward[1]
+        hits[h] = forward[0]
+        n_hits = with_forward
+        end = end_forward
+    hits[h, TRANSCRIPT] = 0 if difference == 0 else (1 if difference > 0 else 2)
+    return n_hits, ops, end
+
+
+@exact_inner
+def _remove_hit(hits, h, n_hits):
+    """Move the hits behind `h` to the front by one."""
+    for i in range(h, n_hits - 1):
+        copy_hit(hits, i, i + 1)
+
+
+@exact_inner
+def _reversed(source, begin, n):
+    """Copy bases in reverse, with the padding of the aligner."""
+    result = np.empty(n + PAD, np.uint8)
+    for i in range(n):
+        result[i] = source[begin + n - 1 - i]
+    return result
+
+
+@exact_inner
+def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
+    """Look for an inverted stretch between hit `h` and the one before; if there is one, fill row ``h + 1``.
+
+    The rows from there on must have been moved. Returns whether there is one, `ops` and its new length.
+
+    Parameters
+    ----------
+    hits, h, read, contigs, aligner, ops, n_ops
+        See `align_hit`.
+    """
+    strands, read_length = read.strands, read.length
+    reference = contigs.bases
+    integers = aligner.integers
+    one = hits[h - 1]
+    two = hits[h]
+    if not (one[SPLIT] & 1 and two[SPLIT] & 2):
+        return False, ops, n_ops
+    if one[ID] != one[PARENT] and one[PARENT] != OWN_PARENT:
+        return False, ops, n_ops
+    if two[ID] != two[PARENT] and two[PARENT] != OWN_PARENT:
+        return False, ops, n_ops
+    if one[CONTIG] != two[CONTIG] or one[REVERSE] != two[REVERSE]:
+        return False, ops, n_ops
+    m = one[QS] - two[QE] if one[REVERSE] else two[QS] - one[QE]
+    n = two[RS] - one[RE]
+    if min(m, n) < integers[MIN_SC] or max(m, n) > integers[MAX_GAP]:
+        return False, ops, n_ops
+    contig_begin = contigs.offsets[one[CONTIG]]
+    q = two[QE] if one[REVERSE] else 2 * read_length - two[QS]
+    reach = np.empty(2 * (m + 8), np.int64)
+    codes = np.empty(n, np.uint8)
+    unpack(reference, contig_begin + one[RE], contig_begin + two[RS], codes, 0)
+    score, t_last, q_last = local_alignment(_reversed(codes, 0, n), n, _reversed(strands, q, m), m, integers, reach)
+    if score < integers[MIN_DP_MAX]:
+        return False, ops, n_ops
+    q_off = m - (q_last + 1)
+    t_off = n - (t_last + 1)
+    begin_ops = n_ops
+    ops, n_ops, _, best, best_t, best_q, _ = align_pair(
+        reference, strands,
+        Stretch(
+            contig_begin + one[RE] + t_off, n - t_off, q + q_off, m - q_off, EXTEND, np.int64(1.5 * integers[BW]),
+            integers[ZDROP],
+        ),
+        integers, ops, n_ops, aligner.made, aligner.room,
+    )  # fmt: skip
+    if n_ops == begin_ops:
+        return False, ops, n_ops
+    hit = hits[h + 1]
+    for field in range(N_FIELDS):
+        hit[field] = 0
+    hit[ID] = -1
+    hit[PARENT] = NO_PARENT
+    hit[INVERSION] = 1
+    hit[REVERSE] = 0 if one[REVERSE] else 1
+    hit[CONTIG] = one[CONTIG]
+    hit[DIVERGENCE] = -1
+    if hit[REVERSE]:
+        hit[QE] = two[QS] - q_off
+        hit[QS] = hit[QE] - (best_q + 1)
+    else:
+        hit[QS] = two[QE] + q_off
+        hit[QE] = hit[QS] + best_q + 1
+    hit[RS] = one[RE] + t_off
+    hit[RE] = hit[RS] + best_t + 1
+    hit[ALIGNED] = 1
+    hit[DP_SCORE] = best
+    hit[OPS] = begin_ops
+    hit[N_OPS] = n_ops - begin_ops
+    finish_hit(hit, ops, reference, contig_begin + hit[RS], strands, q + q_off, integers)
+    return True, ops, n_ops
+
+
+@exact_inner
+def drop_poor(hits, n, integers):
+    """Drop hits with too few anchors, matches or too low a score; return how many stay."""
+    kept = 0
+    for i in range(n):
+        hit = hits[i]
+        if hit[INVERSION] == 0 and hit[COUNT] < integers[MIN_CNT]:
+            continue
+        if hit[ALIGNED] and (hit[MLEN] < integers[MIN_SC] or hit[DP_MAX] < integers[MIN_DP_MAX]):
+            continue
+        copy_hit(hits, kept, i)
+        kept += 1
+    return kept
+
+
+@exact_inner
+def align_hits_of_read(hits, n_hits, read, contigs, aligner, ops):
+    """Align all hits of a read, which may add hits.
+
+    Parameters
+    ----------
+    hits, n_hits, read, contigs, aligner
+        See `align_hit`.
+    ops : int64
+        Overwritten.
+
+    Returns
+    -------
+    hits : int64
+        The table, or a larger one.
+    n_hits : int
+    ops : int64
+    n_ops : int
+    """
+    n_ops = 0
+    i = 0
+    while i < n_hits:
+        if hits.shape[0] < n_hits + 2:
+            larger = np.empty((2 * n_hits + 2, N_FIELDS), np.int64)
+            for j in range(n_hits):
+                for field in range(N_FIELDS):
+                    larger[j, field] = hits[j, field]
+            hits = larger
+        n_hits, ops, n_ops = align_hit_in_directions(hits, i, n_hits, read, contigs, aligner, ops, n_ops)
+        if i > 0 and hits[i, SPLIT_INV]:
+            for j in range(n_hits, i + 1, -1):
+                copy_hit(hits, j, j - 1)
+            found, ops, n_ops = align_inversion(hits, i, read, contigs, aligner, ops, n_ops)
+            if found:
+                i += 1
+                n_hits += 1
+            else:
+                _remove_hit(hits, i + 1, n_hits + 1)
+        i += 1
+    return hits, drop_poor(hits, n_hits, aligner.integers), ops, n_ops

@@ -7,21 +7,225 @@ into segments, see `segments`, that can be scored in any order and place.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
+from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.batch import Anchors, MappingBatch
-from f5py.mapping.settings import BW_LONG, MAX_GAP, Parameters
+from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining
+from f5py.mapping.chain.chaining import AnchorArrays, ChainScores
+from f5py.mapping.chain.segments import begins_segment, pack_anchors, unpack_chains
+from f5py.mapping.settings import (
+    AVA,
+    BW,
+    BW_LONG,
+    INNER_DISTANCE,
+    MAX_GAP,
+    RESCUE_BASES,
+    RESCUE_RATIO,
+    SPLICED,
+    Parameters,
+)
 from f5py.threads.pool import WorkerPool, longest_first, threads_for
-
-if TYPE_CHECKING:
-    from f5py.mapping.chain._joins_numba import CutChains, JoinPlaces, PackedJoins
 
 #: So many anchors are copied before workers would have come.
 _FEW_ANCHORS = 1 << 20
+
+
+#: States of reads: their chains stay; they are sorted, to be joined; their joins have been scored.
+AS_CUT, TO_JOIN, JOINED = range(3)
+_ANY_DROP = (1 << 31) - 1
+
+
+class CutChains(NamedTuple):
+    """First chains of the reads of a batch, and the scores of their joins."""
+
+    # x, y: shape (n_anchors,): where a read's anchors begin stand those of its chains, one after the other, or sorted
+    # if they are to be joined
+    x: NDArray[np.uint64]
+    y: NDArray[np.int64]
+    sums: NDArray[np.int64]  # shape (n_anchors,): see `f5py.mapping.chain._chains_numba.Chains`
+    # f, p: shape (n_anchors,): of joined reads; see `f5py.mapping.chain.chaining.ChainScores`
+    f: NDArray[np.int32]
+    p: NDArray[np.int32]
+    n_chains: NDArray[np.int64]  # shape (n_reads,)
+    n_anchors: NDArray[np.int64]  # shape (n_reads,): of the chains
+    n_segments: NDArray[np.int64]  # shape (n_reads,): see `f5py.mapping.chain.segments`
+    work: NDArray[np.int64]  # shape (n_reads,): pairs of anchors within reach
+    states: NDArray[np.uint8]  # shape (n_reads,)
+    offsets: NDArray[np.int64]  # shape (n_reads + 1,): of the reads' anchors before they were cut
+
+
+class JoinPlaces(NamedTuple):
+    """Where anchors and segments of reads to be joined stand, one read after another."""
+
+    anchors: NDArray[np.int64]  # shape (n + 1,)
+    segments: NDArray[np.int64]  # shape (n + 1,)
+
+
+class PackedJoins(NamedTuple):
+    """Anchors and segments of reads to be joined as a GPU takes them, and what it makes of them."""
+
+    anchors: NDArray[np.int32]  # shape (n_anchors, 2): see `f5py.mapping.chain.segments.pack_anchors`
+    segments: NDArray[np.int32]  # shape (n_segments, 2): first anchor, and twice the number of anchors
+    # shape (n_anchors, 2): scores, and predecessors from the segment's first anchor on, or -1
+    chains: NDArray[np.int32]
+
+
+@exact_inner
+def first_chains(read, anchors, read_length, parameters, out, scratch):
+    """Cut the chains of a read; sort their anchors if it is worth it to join them over long gaps.
+
+    Returns
+    -------
+    n_chains, n_anchors : int
+    is_worth : bool
+    """
+    integers = parameters.integers
+    begin = anchors.offsets[read]
+    n_chains, m = cut_chains(
+        AnchorArrays(anchors.x, anchors.y), begin, anchors.offsets[read + 1] - begin, integers,
+        _ANY_DROP if integers[SPLICED] else integers[BW], ChainScores(anchors.f, anchors.p), out, scratch,
+    )  # fmt: skip
+    if (
+        integers[AVA]
+        or integers[SPLICED]
+        or not is_worth_joining(out.y, out.sums, n_chains, read_length, integers, RESCUE_BASES, RESCUE_RATIO)
+    ):
+        return n_chains, m, False
+    sort_pairs(out.x, out.y, 0, m, scratch)
+    return n_chains, m, True
+
+
+@exact_inner
+def copy_chains(cut, read, out):
+    """Copy the chains of a read that stay as they have been cut."""
+    begin = cut.offsets[read]
+    for i in range(cut.n_anchors[read]):
+        out.x[i] = cut.x[begin + i]
+        out.y[i] = cut.y[begin + i]
+    for c in range(cut.n_chains[read]):
+        out.sums[c] = cut.sums[begin + c]
+
+
+@exact_inner
+def _reach_of(integers):
+    """Compute the largest distance to an anchor that is tried: those nearby are even if the bandwidth is narrower."""
+    return np.uint64(max(integers[MAX_GAP], integers[BW_LONG], INNER_DISTANCE))
+
+
+@exact_kernel
+def cut_reads(queue, reads, columns, anchors, parameters, cut):
+    """Cut the first chains of reads.
+
+    Parameters
+    ----------
+    queue, reads
+        See `f5py.threads.pool`.
+    columns : f5py.mapping.batch.ReadColumns
+    anchors : f5py.mapping.batch.Anchors
+        Scored.
+    parameters : f5py.mapping.settings.Parameters
+    cut : CutChains
+        Filled, but for `offsets`, which are there, and `f` and `p`.
+    """
+    reach = _reach_of(parameters.integers)
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    for turn_of_read in claimed_indices(work_counter(queue), reads.shape[0]):
+        read = reads[turn_of_read]
+        begin = anchors.offsets[read]
+        end = anchors.offsets[read + 1]
+        cut.n_chains[read] = 0
+        cut.n_anchors[read] = 0
+        cut.n_segments[read] = 0
+        cut.work[read] = 0
+        cut.states[read] = AS_CUT
+        if begin == end:
+            continue
+        x = cut.x[begin:end]
+        n_chains, m, is_worth = first_chains(
+            read, anchors, columns.offsets[read + 1] - columns.offsets[read], parameters,
+            Chains(x, cut.y[begin:end], cut.sums[begin:end]), scratch,
+        )  # fmt: skip
+        cut.n_chains[read] = n_chains
+        cut.n_anchors[read] = m
+        if not is_worth:
+            continue
+        cut.states[read] = TO_JOIN
+        n_segments = 1
+        work = 0
+        st = 0
+        for i in range(1, m):
+            if begins_segment(x, i, reach):
+                n_segments += 1
+                st = i
+            while x[i] > x[st] + reach:
+                st += 1
+            work += i - st
+        cut.n_segments[read] = n_segments
+        cut.work[read] = work
+
+
+@exact_kernel
+def pack_joins(queue, tasks, reads, cut, integers, places, packed):
+    """Copy the anchors of reads to be joined, and fill their segments.
+
+    Parameters
+    ----------
+    queue, tasks
+        See `f5py.threads.pool`; indices of `reads`.
+    reads : int64
+    cut : CutChains
+    integers : int64
+        See `f5py.mapping.settings.Parameters`.
+    places : JoinPlaces
+    packed : PackedJoins
+        Filled, but for `chains`.
+    """
+    reach = _reach_of(integers)
+    segments = packed.segments
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
+        i = tasks[t]
+        begin = cut.offsets[reads[i]]
+        n = cut.n_anchors[reads[i]]
+        to = places.anchors[i]
+        pack_anchors(cut.x, cut.y, begin, n, packed.anchors, to)
+        segment = places.segments[i]
+        first = begin
+        for k in range(begin + 1, begin + n + 1):
+            if k == begin + n or begins_segment(cut.x, k, reach):
+                segments[segment, 0] = to + first - begin
+                segments[segment, 1] = 2 * (k - first)
+                segment += 1
+                first = k
+
+
+@exact_kernel
+def unpack_joins(queue, tasks, reads, cut, places, packed):
+    """Fill the scores and predecessors of reads, which are joined then.
+
+    Parameters
+    ----------
+    queue, tasks, reads, places, packed
+        See `pack_joins`.
+    cut : CutChains
+        Filled.
+    """
+    segments, chains = packed.segments, packed.chains
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
+        i = tasks[t]
+        begin = cut.offsets[reads[i]]
+        for s in range(places.segments[i], places.segments[i + 1]):
+            at = np.int64(segments[s, 0])
+            offset = at - places.anchors[i]
+            n = np.int64(segments[s, 1] // 2)
+            unpack_chains(chains, at, n, offset, ChainScores(cut.f, cut.p), begin + offset)
+        cut.states[reads[i]] = JOINED
 
 
 def long_reach_of(parameters: Parameters) -> int:
@@ -43,7 +247,6 @@ class Joins:
     @classmethod
     def of(cls, batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> Joins:
         """Cut the first chains of all reads."""
-        from f5py.mapping.chain._joins_numba import TO_JOIN, cut_reads
 
         anchors = batch.anchors
         assert anchors is not None
@@ -58,13 +261,11 @@ class Joins:
 
     def places_of(self, reads: NDArray[np.int64]) -> JoinPlaces:
         """Say where the anchors and segments of reads stand, one read after another."""
-        from f5py.mapping.chain._joins_numba import JoinPlaces
 
         return JoinPlaces(offsets_of(self.cut.n_anchors[reads]), offsets_of(self.cut.n_segments[reads]))
 
     def pack(self, reads: NDArray[np.int64], places: JoinPlaces, packed: PackedJoins) -> None:
         """Copy the anchors of reads as a GPU takes them, and fill their segments."""
-        from f5py.mapping.chain._joins_numba import pack_joins
 
         threads_for(self.pool, int(places.anchors[-1]), _FEW_ANCHORS).run(
             pack_joins, np.arange(len(reads)), reads, self.cut, self.parameters.integers, places, packed,
@@ -73,7 +274,6 @@ class Joins:
 
     def unpack(self, reads: NDArray[np.int64], places: JoinPlaces, packed: PackedJoins) -> None:
         """Take the scores and predecessors of reads, which are joined then."""
-        from f5py.mapping.chain._joins_numba import unpack_joins
 
         threads_for(self.pool, int(places.anchors[-1]), _FEW_ANCHORS).run(
             unpack_joins, np.arange(len(reads)), reads, self.cut, places, packed, order=self.number
@@ -85,7 +285,6 @@ def made_room(n_reads: int, anchors: Anchors) -> CutChains:
 
     With none the chains are cut where they are needed.
     """
-    from f5py.mapping.chain._joins_numba import CutChains
 
     n = len(anchors.x) if n_reads else 0
     n_chains, n_anchors, n_segments, work = np.empty((4, n_reads), np.int64)

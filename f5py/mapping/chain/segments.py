@@ -11,8 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping.batch import Anchors
-from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER, MAX_SKIP, Parameters
+from f5py.mapping.chain.chaining import AnchorArrays, ChainScores, score_anchors
+from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER, MAX_SKIP, REACH_T, Parameters
 from f5py.threads.pool import WorkerPool, longest_first, threads_for
 
 #: Segments with fewer anchors are scored where they are found: that takes no longer than to copy them.
@@ -22,6 +25,173 @@ _FEW_ANCHORS = 1 << 20
 #: What positions on the contig and on the read take in a GPU's buffers.
 MOST_REACH = 1 << 30
 MOST_READ_LENGTH = 1 << 24
+
+
+_HIGH = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+#: Columns of the table of segments.
+BEGIN, END, FIRST, WORK, IS_CUT = range(5)
+N_COLUMNS = 5
+#: Segments that a thread takes at a time.
+AT_A_TIME = 16
+#: Bits of a position on the read in what the GPU gets; above them is the span.
+SPAN_SHIFT = 24
+
+
+@exact_inner
+def begins_segment(x, at, reach):
+    """Return whether no chain comes to an anchor from the one before it, or from farther away."""
+    return x[at] >> _HIGH != x[at - 1] >> _HIGH or x[at] > x[at - 1] + reach
+
+
+@exact_inner
+def pack_anchors(x, y, begin, n, packed, to):
+    """Copy anchors as a GPU takes them: last base on the contig; span << SPAN_SHIFT | last base on the read."""
+    for k in range(n):
+        packed[to + k, 0] = x[begin + k] & _LOW
+        span = (y[begin + k] >> 32) & 0xFF
+        packed[to + k, 1] = np.int32(np.uint32(span << SPAN_SHIFT | (y[begin + k] & 0xFFFFFFFF)))
+
+
+@exact_inner
+def unpack_chains(chains, at, n, offset, scores, begin):
+    """Fill the scores and predecessors of a segment, which is `offset` anchors behind the first one of its read.
+
+    Parameters
+    ----------
+    chains : int32, shape (>= at + n, 2)
+        Scores, and predecessors from the segment's first anchor on, or -1, from row `at` on.
+    n, offset : int
+    scores : ChainScores
+        Filled from index `begin` on.
+    begin : int
+    """
+    f, p = scores
+    for k in range(n):
+        f[begin + k] = chains[at + k, 0]
+        parent = chains[at + k, 1]
+        p[begin + k] = parent + offset if parent >= 0 else -1
+
+
+@exact_kernel
+def segment_reads(queue, reads, anchors, offsets, parameters, smallest, scores, table):
+    """Divide reads into segments; score those with fewer anchors than `smallest` at once.
+
+    Parameters
+    ----------
+    anchors : AnchorArrays
+        Of all reads.
+    offsets : int64, shape (n_reads + 1,)
+    parameters : f5py.mapping.settings.Parameters
+    smallest : int
+    scores : ChainScores
+        Filled for the anchors of small segments.
+    table : int64, shape (n, N_COLUMNS)
+        Zero; filled from row ``offsets[read] // smallest`` on with the read's other segments: their anchors, the read's
+        first one, the number of pairs within reach, and whether MAX_ITER leaves some of these out.
+    """
+    x = anchors.x
+    integers, gap_penalty = parameters.integers, parameters.gap_penalty
+    max_iter = integers[MAX_ITER]
+    reach = np.uint64(integers[REACH_T])
+    marks = np.empty(smallest, np.int32)
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
+        first = offsets[reads[i]]
+        last = offsets[reads[i] + 1]
+        row = first // smallest
+        begin = first
+        st = first
+        work = np.int64(0)
+        is_cut = 0
+        for at in range(first + 1, last + 1):
+            if at == last or begins_segment(x, at, reach):
+                if at - begin < smallest:
+                    score_anchors(anchors, first, begin, at, integers, gap_penalty, scores, marks)
+                else:
+                    table[row, BEGIN] = begin
+                    table[row, END] = at
+                    table[row, FIRST] = first
+                    table[row, WORK] = work
+                    table[row, IS_CUT] = is_cut
+                    row += 1
+                begin = at
+                st = at
+                work = np.int64(0)
+                is_cut = 0
+                continue
+            while x[at] > x[st] + reach:
+                st += 1
+            if at - st > max_iter:
+                is_cut = 1
+                work += max_iter
+            else:
+                work += at - st
+
+
+@exact_kernel
+def score_segments(queue, order, table, anchors, integers, gap_penalty, scores):
+    """`score_anchors` of segments.
+
+    Parameters
+    ----------
+    queue, order
+        See `f5py.threads.pool`; rows of `table`.
+    table : int64, shape (n, N_COLUMNS)
+        See `segment_reads`.
+    anchors, integers, gap_penalty, scores
+        See `f5py.mapping.chain.chaining.score_anchors`.
+    """
+    marks = np.empty(0, np.int32)
+    for i in claimed_indices(work_counter(queue), order.shape[0]):
+        begin = table[order[i], BEGIN]
+        end = table[order[i], END]
+        if marks.shape[0] < end - begin:
+            marks = np.empty(2 * (end - begin), np.int32)
+        score_anchors(anchors, table[order[i], FIRST], begin, end, integers, gap_penalty, scores, marks)
+
+
+@exact_kernel
+def pack_segments(queue, tasks, order, table, places, x, y, anchors):
+    """Copy the anchors of segments to where they stand one segment after another.
+
+    Parameters
+    ----------
+    queue, tasks
+        `AT_A_TIME` segments each.
+    order : int64
+        Rows of the table.
+    table : int64
+        See `segment_reads`.
+    places : int64, shape (len(order) + 1,)
+    x, y
+        Anchors.
+    anchors : int32, shape (places[-1], 2)
+        Filled; see `pack_anchors`.
+    """
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
+        for i in range(AT_A_TIME * tasks[t], min(AT_A_TIME * (tasks[t] + 1), order.shape[0])):
+            begin = table[order[i], BEGIN]
+            pack_anchors(x, y, begin, table[order[i], END] - begin, anchors, places[i])
+
+
+@exact_kernel
+def unpack_segments(queue, tasks, order, table, places, chains, f, p):
+    """Fill the scores and predecessors of segments.
+
+    Parameters
+    ----------
+    queue, tasks, order, table, places
+        See `pack_segments`.
+    chains : int32, shape (places[-1], 2)
+        Scores, and predecessors from the segment's first anchor on, or -1; one segment after another.
+    f, p : int32, shape (n_anchors,)
+        Filled; see `f5py.mapping.chain.chaining.ChainScores`.
+    """
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
+        for i in range(AT_A_TIME * tasks[t], min(AT_A_TIME * (tasks[t] + 1), order.shape[0])):
+            begin = table[order[i], BEGIN]
+            offset = begin - table[order[i], FIRST]
+            unpack_chains(chains, places[i], table[order[i], END] - begin, offset, ChainScores(f, p), begin)
 
 
 def reach_of(parameters: Parameters) -> int:
@@ -39,7 +209,7 @@ class Segments:
     """Segments of a batch that are yet to be scored."""
 
     anchors: Anchors
-    table: NDArray[np.int64]  # shape (n, N_COLUMNS): columns: `f5py.mapping.chain._segments_numba`
+    table: NDArray[np.int64]  # shape (n, N_COLUMNS): columns: `f5py.mapping.chain.segments`
     # f, p: scores and predecessors of all anchors of the batch; those of small segments are there
     f: NDArray[np.int32]
     p: NDArray[np.int32]
@@ -53,8 +223,6 @@ class Segments:
         cls, anchors: Anchors, parameters: Parameters, pool: WorkerPool, number: int, smallest: int = SMALLEST
     ) -> Segments:
         """Divide the reads of a batch, and score small segments."""
-        from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
-        from f5py.mapping.chain._segments_numba import END, N_COLUMNS, segment_reads
 
         n = len(anchors.x)
         f, p = np.empty(n, np.int32), np.empty(n, np.int32)
@@ -69,28 +237,23 @@ class Segments:
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Numbers of anchors."""
-        from f5py.mapping.chain._segments_numba import BEGIN, END
 
         return self.table[:, END] - self.table[:, BEGIN]
 
     @property
     def work(self) -> NDArray[np.int64]:
         """Numbers of pairs within reach."""
-        from f5py.mapping.chain._segments_numba import WORK
 
         return self.table[:, WORK]
 
     @property
     def is_cut(self) -> NDArray[np.bool_]:
         """Whether the largest number of anchors that are tried leaves pairs out."""
-        from f5py.mapping.chain._segments_numba import IS_CUT
 
         return self.table[:, IS_CUT] != 0
 
     def score(self, chosen: NDArray[np.int64]) -> None:
         """Score segments on the CPU threads."""
-        from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
-        from f5py.mapping.chain._segments_numba import score_segments
 
         anchors, parameters = self.anchors, self.parameters
         self.seconds += self.pool.run(
@@ -100,7 +263,6 @@ class Segments:
 
     def pack(self, chosen: NDArray[np.int64], places: NDArray[np.int64], packed: NDArray[np.int32]) -> None:
         """Copy anchors of segments as a GPU takes them; see `pack_segments`."""
-        from f5py.mapping.chain._segments_numba import pack_segments
 
         self.seconds += threads_for(self.pool, int(places[-1]), _FEW_ANCHORS).run(
             pack_segments, _turns(chosen), chosen, self.table, places, self.anchors.x, self.anchors.y, packed,
@@ -109,7 +271,6 @@ class Segments:
 
     def unpack(self, chosen: NDArray[np.int64], places: NDArray[np.int64], packed: NDArray[np.int32]) -> None:
         """Copy scores and predecessors of segments back."""
-        from f5py.mapping.chain._segments_numba import unpack_segments
 
         self.seconds += threads_for(self.pool, int(places[-1]), _FEW_ANCHORS).run(
             unpack_segments, _turns(chosen), chosen, self.table, places, packed, self.f, self.p, order=self.number
@@ -117,6 +278,5 @@ class Segments:
 
 
 def _turns(chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-    from f5py.mapping.chain._segments_numba import AT_A_TIME
 
     return np.arange(-(-len(chosen) // AT_A_TIME))

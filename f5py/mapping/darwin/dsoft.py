@@ -10,6 +10,7 @@ The paper takes the first k-mers of a read that have a place. Those of an overla
 among them, so f5py spreads them over the read.
 """
 
+# mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
 from typing import Any, NamedTuple
@@ -18,11 +19,191 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
+from f5py.mapping._sorting_numba import appended
+from f5py.mapping.darwin.darwin_settings import BIN, MOST_PLACES, N_SEEDS, SEED_BASES, SPREAD, K
 from f5py.mapping.darwin.extensions import N_CANDIDATE
 from f5py.mapping.darwin.gact import make_strands
-from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.index.reference_index import COUNT_BITS, ReferenceIndex, SeedIndex, look_up
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.threads.pool import WorkerPool, longest_first
+
+_COUNT_MASK = (1 << COUNT_BITS) - 1
+
+
+@exact_inner
+def _kmer(strand, at, k):
+    """Return the number of a k-mer, or -1 if a base is unknown."""
+    key = np.int64(0)
+    for i in range(at, at + k):
+        if strand[i] > 3:
+            return np.int64(-1)
+        key = (key << 2) | np.int64(strand[i])
+    return key
+
+
+@exact_inner
+def _target_of(offsets, place):
+    """Find the target that has a place."""
+    low = 0
+    high = offsets.shape[0] - 1
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if offsets[middle] <= place:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+class KmerTable(NamedTuple):
+    """The k-mers of the targets."""
+
+    seeds: SeedIndex  # places are those of the first bases among all
+    offsets: NDArray[np.int64]  # shape (n_targets + 1,)
+
+
+class StrandOfRead(NamedTuple):
+    """A strand of a read."""
+
+    own: int  # the target that is the read, or -1
+    reverse: int
+    read: int
+
+
+class Bins(NamedTuple):
+    """Bins of the diagonals."""
+
+    counts: NDArray[np.int32]  # bases of the read that the seeds of a bin cover, 0; left so
+    lasts: NDArray[np.int32]  # where the last seed of a bin begins
+
+
+@exact_inner
+def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
+    """Add the candidates of a strand to `found` from index `n` on; return it, the number of candidates, and `touched`.
+
+    Parameters
+    ----------
+    strand : uint8
+    which : StrandOfRead
+    kmers : KmerTable
+    integers : int64
+        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
+    bins : Bins
+    touched : int64
+        Scratch.
+    found : int64, shape (n, N_CANDIDATE)
+    n : int
+    """
+    own, reverse, read = which
+    seeds, offsets = kmers
+    places = seeds.places
+    counts, lasts = bins
+    k = integers[K]
+    length = strand.shape[0]
+    n_kmers = length - k + 1
+    n_seeds = integers[N_SEEDS]
+    spread = integers[SPREAD] != 0
+    n_used = 0
+    n_touched = 0
+    for step in range(min(n_kmers, n_seeds) if spread else n_kmers):
+        o = np.int64(step)
+        if spread and n_kmers > n_seeds:
+            o = step * (n_kmers - 1) // (n_seeds - 1)
+        if not spread and n_used >= n_seeds:
+            break
+        key = _kmer(strand, o, k)
+        if key < 0:
+            continue
+        entry = look_up(seeds, np.uint64(key))
+        n_places = entry & _COUNT_MASK
+        if n_places > integers[MOST_PLACES]:
+            continue
+        n_used += n_places > 0
+        first = entry >> COUNT_BITS
+        for at in range(first, first + n_places):
+            place = places[at]
+            b = (place - o + length) // integers[BIN]
+            count = counts[b]
+            if count < 0:
+                continue
+            if count == 0:
+                touched, n_touched = appended(touched, n_touched, b)
+                count = k
+            else:
+                count += min(k, o - lasts[b])
+            lasts[b] = o
+            if count < integers[SEED_BASES]:
+                counts[b] = count
+                continue
+            counts[b] = -1
+            target = _target_of(offsets, place)
+            if target == own:
+                continue
+            if n >= found.shape[0]:
+                larger = np.empty((2 * n + 16, N_CANDIDATE), np.int64)
+                larger[:n] = found[:n]
+                found = larger
+            found[n, 0] = read
+            found[n, 1] = reverse
+            found[n, 2] = target
+            found[n, 3] = place - offsets[target]
+            found[n, 4] = o
+            n += 1
+    for i in range(n_touched):
+        counts[touched[i]] = 0
+    return found, n, touched
+
+
+@exact_kernel
+def find_candidates(queue, reads, strands, read_offsets, owns, kmers, integers, n_found):
+    """Find the candidates of reads.
+
+    Parameters
+    ----------
+    strands, read_offsets
+        `f5py.mapping.darwin.extensions.Extensions`.
+    owns : int64, shape (n_reads,)
+        The target that is the read, or -1.
+    kmers : KmerTable
+    integers : int64
+        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
+    n_found : int64, shape (n_reads,)
+        Filled.
+
+    Returns
+    -------
+    done : int64
+        The reads in the order in which this thread took them.
+    found : int64, shape (n * N_CANDIDATE,)
+        Their candidates.
+    """
+    offsets = kmers.offsets
+    done = np.empty(16, np.int64)
+    n_done = 0
+    found = np.empty((1024, N_CANDIDATE), np.int64)
+    n = 0
+    counts = np.empty(0, np.int32)
+    lasts = np.empty(0, np.int32)
+    touched = np.empty(1024, np.int64)
+    for turned in claimed_indices(work_counter(queue), reads.shape[0]):
+        read = reads[turned]
+        done, n_done = appended(done, n_done, read)
+        begin = read_offsets[read]
+        end = read_offsets[read + 1]
+        n_bins = (offsets[offsets.shape[0] - 1] + end - begin) // integers[BIN] + 1
+        if counts.shape[0] < n_bins:
+            counts = np.zeros(n_bins + (n_bins >> 3), np.int32)
+            lasts = np.zeros(counts.shape[0], np.int32)
+        before = n
+        for reverse in range(2):
+            found, n, touched = _candidates_of(
+                strands[reverse, begin:end], StrandOfRead(owns[read], reverse, read), kmers, integers,
+                Bins(counts, lasts), touched, found, n,
+            )  # fmt: skip
+        n_found[read] = n - before
+    return done[:n_done], found[:n].copy().reshape(-1)
 
 
 class ReadStrands(NamedTuple):
@@ -63,8 +244,6 @@ def find_candidates_of(
     number : int
         Of the batch.
     """
-    from f5py.mapping.darwin._dsoft_numba import KmerTable, find_candidates
-    from f5py.mapping.index._reference_index_numba import SeedIndex
 
     n = len(reads.offsets) - 1
     n_found = np.zeros(n, np.int64)

@@ -115,7 +115,7 @@ class GpuJoins(GpuPartPool[_Part]):
             self._join(joins, reads[fits])
 
     def _join(self, joins: Joins, reads: NDArray[np.int64]) -> None:
-        from f5py.mapping.chain._joins_numba import PackedJoins
+        from f5py.mapping.chain.joins import PackedJoins
 
         number, n_anchors = self.device.number, joins.cut.n_anchors
         with self._part() as part:
@@ -165,8 +165,8 @@ def made_joins(parameters: Parameters, pool: WorkerPool) -> Joins:
 def are_joined_alike(joins: Joins) -> bool:
     """Return whether the joins have the CPU's scores and predecessors."""
     from f5py.mapping._sorting_numba import SORT_SCRATCH
-    from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
     from f5py.mapping.chain._chains_numba import score_long_joins
+    from f5py.mapping.chain.chaining import AnchorArrays, ChainScores
 
     cut, (integers, floats, gap_penalty) = joins.cut, joins.parameters
     scratch = np.empty(SORT_SCRATCH, np.int64)

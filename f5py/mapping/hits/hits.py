@@ -6,22 +6,297 @@ equal hits, which a hash of the read's name decides.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
+from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, extended
+from f5py.mapping.align._pair_alignment_numba import Made, new_room
+from f5py.mapping.align._stretches_numba import AnchoredRead
+from f5py.mapping.align.base_alignment import Aligner, align_hits_of_read
 from f5py.mapping.batch import ChainedHits, ContigColumns, Hits, MappingBatch
-from f5py.mapping.chain.joins import Joins, made_room
-from f5py.mapping.hit_table import N_FIELDS
+from f5py.mapping.chain._chains_numba import Chains, cut_chains, score_long_joins
+from f5py.mapping.chain.chaining import AnchorArrays, ChainScores
+from f5py.mapping.chain.joins import AS_CUT, JOINED, Joins, copy_chains, first_chains, made_room
+from f5py.mapping.hit_table import COUNT, FIRST, N_FIELDS, OPS
+from f5py.mapping.hits._hits_numba import (
+    chains_to_hits,
+    drop_retained,
+    name_hash,
+    select_secondaries,
+    set_divergence,
+    set_parents,
+)
+from f5py.mapping.hits._mapping_quality_numba import rank_reads
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting, copy_to_places
-from f5py.mapping.settings import Parameters
+from f5py.mapping.settings import AVA, BW_LONG, SPLICED, Parameters
 from f5py.threads.pool import WorkerPool, longest_first, threads_for
 
 #: So many hits are ranked before workers would have come.
 _FEW_HITS = 1 << 14
+
+
+class ChainedCounts(NamedTuple):
+    """Numbers of what `chain_reads` has found of each read."""
+
+    hits: NDArray[np.int64]  # shape (n_reads,)
+    anchors: NDArray[np.int64]  # shape (n_reads,)
+
+
+@exact_inner
+def chains_of_read(read, anchors, read_length, parameters, cut, out, scratch):
+    """Cut the chains of a read, joined over long gaps if that is worth it; see `cut_chains`.
+
+    `cut` has the first chains, or no element: then they are cut here.
+    """
+    integers, floats, gap_penalty = parameters
+    begin = anchors.offsets[read]
+    if cut.states.shape[0] > 0:
+        m = cut.n_anchors[read]
+        if cut.states[read] == AS_CUT:
+            copy_chains(cut, read, out)
+            return cut.n_chains[read], m
+        joined = AnchorArrays(cut.x[begin : begin + m], cut.y[begin : begin + m])
+    else:
+        n_chains, m, is_worth = first_chains(read, anchors, read_length, parameters, out, scratch)
+        if not is_worth:
+            return n_chains, m
+        joined = AnchorArrays(out.x[:m].copy(), out.y[:m].copy())
+    if cut.states.shape[0] > 0 and cut.states[read] == JOINED:
+        of_joins = ChainScores(cut.f[begin : begin + m], cut.p[begin : begin + m])
+    else:
+        of_joins = ChainScores(np.empty(m, np.int32), np.empty(m, np.int32))
+        score_long_joins(joined, m, integers, floats, gap_penalty, of_joins, scratch)
+    return cut_chains(joined, 0, m, integers, integers[BW_LONG], of_joins, out, scratch)
+
+
+@exact_inner
+def close_gaps(hits, n_hits, x, y, n):
+    """Move the anchors of hits together, in their order; return how many there are."""
+    is_kept = np.zeros(n + 1, np.int64)
+    for h in range(n_hits):
+        for i in range(hits[h, FIRST], hits[h, FIRST] + hits[h, COUNT]):
+            is_kept[i] = 1
+    kept = 0
+    for i in range(n):
+        stays = is_kept[i]
+        is_kept[i] = kept
+        if stays:
+            x[kept] = x[i]
+            y[kept] = y[i]
+            kept += 1
+    for h in range(n_hits):
+        hits[h, FIRST] = is_kept[hits[h, FIRST]]
+    return kept
+
+
+@exact_inner
+def _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scratch):
+    """Find the hits of a read as far as chains tell.
+
+    Returns
+    -------
+    hits : int64
+    n_hits : int
+    x, y : uint64, int64
+        The anchors of these hits.
+    """
+    integers, floats, _ = parameters
+    n = anchors.offsets[read + 1] - anchors.offsets[read]
+    length = columns.offsets[read + 1] - columns.offsets[read]
+    x = np.empty(n, np.uint64)
+    y = np.empty(n, np.int64)
+    chains = np.empty(n, np.int64)
+    n_chains = 0
+    if n > 0:
+        n_chains, n = chains_of_read(read, anchors, length, parameters, cut, Chains(x, y, chains), scratch)
+    hits = np.empty((n_chains, N_FIELDS), np.int64)
+    if n_chains == 0:
+        return hits, 0, x[:0], y[:0]
+    h = name_hash(columns.names, columns.name_offsets[read], columns.name_offsets[read + 1], length)
+    chains_to_hits(x, y, chains, n_chains, length, h, hits, scratch)
+    m = n_chains
+    if not integers[AVA]:
+        set_parents(hits, m, integers, floats)
+        m = select_secondaries(hits, m, integers, floats, True)
+    seeds = anchors.seeds[anchors.seed_offsets[read] : anchors.seed_offsets[read + 1]]
+    set_divergence(hits, m, x, y, seeds, length, contig_lengths)
+    m = drop_retained(hits, m)
+    n = close_gaps(hits, m, x, y, n)
+    return hits, m, x[:n], y[:n]
+
+
+@exact_kernel
+def chain_reads(queue, reads, columns, anchors, contig_lengths, parameters, cut, counts):
+    """Find the hits of reads as far as chains tell.
+
+    Parameters
+    ----------
+    columns : f5py.mapping.batch.ReadColumns
+    anchors : f5py.mapping.batch.Anchors
+        Scored.
+    contig_lengths : int64
+    parameters : f5py.mapping.settings.Parameters
+    cut : f5py.mapping.chain.joins.CutChains
+        The first chains of all reads, or no element.
+    counts : ChainedCounts
+        Filled.
+
+    Returns
+    -------
+    done : int64
+        The reads in the order in which this thread took them.
+    hits : int64, shape (n * N_FIELDS,)
+    x, y : uint64, int64
+        Their anchors.
+    """
+    done = np.empty(16, np.int64)
+    n_done = 0
+    all_hits = np.empty(64 * N_FIELDS, np.int64)
+    n_all = 0
+    all_x = np.empty(1 << 12, np.uint64)
+    all_y = np.empty(1 << 12, np.int64)
+    n_anchors = 0
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
+        read = reads[i]
+        done, n_done = appended(done, n_done, read)
+        hits, m, x, y = _hits_of_read(read, columns, anchors, contig_lengths, parameters, cut, scratch)
+        counts.hits[read] = m
+        counts.anchors[read] = x.shape[0]
+        for j in range(m):
+            all_hits, n_all = extended(all_hits, n_all, hits[j])
+        all_x, _ = extended(all_x, n_anchors, x)
+        all_y, n_anchors = extended(all_y, n_anchors, y)
+    return done[:n_done], all_hits[:n_all], all_x[:n_anchors], all_y[:n_anchors]
+
+
+#: Cells of a matrix over a long intron; pages of this room that are never needed are never used.
+_INTRON_CELLS = 1 << 26
+
+
+class HitCounts(NamedTuple):
+    """Numbers of what `align_reads` has found of each read."""
+
+    # hits, ops: shape (n_reads,): operations are those of all hits
+    hits: NDArray[np.int64]
+    ops: NDArray[np.int64]
+
+
+@exact_inner
+def strands_of(bases, begin, length):
+    """Codes of a read, then of its reverse complement."""
+    strands = np.empty(2 * length, np.uint8)
+    source = bases[begin : begin + length]
+    forward = strands[:length]
+    for j in range(length):
+        forward[j] = source[j]
+    backward = strands[length:]
+    # unsigned: such an index cannot count from the end, so that the loop becomes one of vectors
+    last = np.uint64(length - 1)
+    for i in range(np.uint64(length)):
+        base = source[last - i]
+        backward[i] = np.uint8(3) - base if base < 4 else np.uint8(4)
+    return strands
+
+
+@exact_kernel
+def align_reads(queue, reads, columns, chained, contigs, integers, made, junctions, counts):
+    """Align the hits of reads base by base.
+
+    Parameters
+    ----------
+    columns : f5py.mapping.batch.ReadColumns
+    chained : f5py.mapping.batch.ChainedHits
+        Anchors get flags.
+    contigs : f5py.mapping.batch.ContigColumns
+    integers : int64
+        Of `f5py.mapping.settings.Parameters`.
+    made : f5py.mapping.align._pair_alignment_numba.Made
+        Each thread has a cursor of its own.
+    junctions : int64, shape (n, 3)
+        Annotated introns, see `f5py.mapping.align._spliced_alignment_numba.add_junctions`.
+    counts : HitCounts
+        Filled.
+
+    Returns
+    -------
+    done : int64
+        The reads in the order in which this thread took them.
+    hits : int64, shape (n * N_FIELDS,)
+    ops : int64
+        Their CIGAR operations, length << 4 | operation; `OPS` counts from the first one of the read.
+    """
+    done = np.empty(16, np.int64)
+    n_done = 0
+    all_hits = np.empty(64 * N_FIELDS, np.int64)
+    n_all = 0
+    all_ops = np.empty(1 << 12, np.int64)
+    n_all_ops = 0
+    made = Made(made.keys, made.results, made.ops, made.offsets, np.zeros(2, np.int64))
+    aligner = Aligner(
+        integers, made, junctions, new_room(), np.empty(_INTRON_CELLS if integers[SPLICED] else 0, np.uint8)
+    )
+    ops = np.empty(1 << 12, np.int64)
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
+        read = reads[i]
+        done, n_done = appended(done, n_done, read)
+        first = chained.offsets[read]
+        m = chained.offsets[read + 1] - first
+        n_ops = 0
+        if m > 0:
+            hits = np.empty((m + 2, N_FIELDS), np.int64)
+            for j in range(m):
+                for field in range(N_FIELDS):
+                    hits[j, field] = chained.table[first + j, field]
+            begin = columns.offsets[read]
+            length = columns.offsets[read + 1] - begin
+            x = chained.x[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
+            y = chained.y[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
+            made.cursor[0] = made.offsets[read]
+            made.cursor[1] = made.offsets[read + 1]
+            anchored = AnchoredRead(x, y, strands_of(columns.codes, begin, length), length)
+            hits, m, ops, n_ops = align_hits_of_read(hits, m, anchored, contigs, aligner, ops)
+            for j in range(m):
+                all_hits, n_all = extended(all_hits, n_all, hits[j])
+            all_ops, n_all_ops = extended(all_ops, n_all_ops, ops[:n_ops])
+        counts.hits[read] = m
+        counts.ops[read] = n_ops
+    return done[:n_done], all_hits[:n_all], all_ops[:n_all_ops]
+
+
+@exact_kernel
+def gather_hits(done, n_hits, offsets, op_offsets, source, target):
+    """Copy the hits that one thread has found to their places in the order of the reads.
+
+    Parameters
+    ----------
+    done : int64
+        The reads in the order in which the thread took them.
+    n_hits : int64, shape (n_reads,)
+    offsets : int64, shape (n_reads + 1,)
+        Of the reads' hits.
+    op_offsets : int64, shape (n_reads + 1,) or (0,)
+        Where the operations of each read begin; without any they stay as they are.
+    source : int64, shape (n * N_FIELDS,)
+        The hits of `done`.
+    target : int64, shape (offsets[-1], N_FIELDS)
+        Filled for `done`.
+    """
+    at = 0
+    for i in range(done.shape[0]):
+        read = done[i]
+        for j in range(n_hits[read]):
+            for field in range(N_FIELDS):
+                target[offsets[read] + j, field] = source[at + field]
+            if op_offsets.shape[0] > 0:
+                target[offsets[read] + j, OPS] += op_offsets[read]
+            at += N_FIELDS
 
 
 def chain_hits(
@@ -40,8 +315,6 @@ def chain_hits(
     joins : Joins, optional
         The first chains, if they have been cut; those not yet joined that are to be are joined here.
     """
-    from f5py.mapping.hits._chained_hits_numba import ChainedCounts, chain_reads
-    from f5py.mapping.hits._hit_reads_numba import gather_hits
 
     anchors = batch.anchors
     assert anchors is not None
@@ -85,8 +358,6 @@ def align_hits(
     junctions : int64, shape (n, 3), optional
         Annotated introns, see `f5py.mapping.align.junctions`.
     """
-    from f5py.mapping.align._pair_alignment_numba import Made
-    from f5py.mapping.hits._hit_reads_numba import HitCounts, align_reads, gather_hits
 
     chained = batch.chained
     assert chained is not None
@@ -118,7 +389,6 @@ def rank_hits(batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> 
 
     Return the seconds that all threads together have worked.
     """
-    from f5py.mapping.hits._mapping_quality_numba import rank_reads
 
     hits, chained = batch.hits, batch.chained
     is_aligned = hits is not None

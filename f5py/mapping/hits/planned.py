@@ -3,20 +3,155 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.jit.kernel import exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
+from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
+from f5py.mapping.align._stretches_numba import AnchoredRead, list_stretches
 from f5py.mapping.batch import MappingBatch
-from f5py.mapping.hits.hits import contigs_of
+from f5py.mapping.hit_table import COUNT
+from f5py.mapping.hits.hits import contigs_of, strands_of
+from f5py.mapping.index.packed_bases import base_at
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting
-from f5py.mapping.settings import Parameters
+from f5py.mapping.settings import HPC, Parameters
 from f5py.threads.pool import WorkerPool, longest_first
 
 _AT_A_TIME = 16
+
+
+N_KEYS = 7
+
+
+class Plan(NamedTuple):
+    """Stretches that are packed for a GPU."""
+
+    keys: NDArray[np.int64]  # shape (n, N_KEYS): see `f5py.mapping.align._pair_alignment_numba.Made`
+    read_of: NDArray[np.int64]  # shape (n,): the read of each
+    chosen: NDArray[np.int64]  # rows that are packed
+    places: NDArray[np.int64]  # shape (len(chosen) + 1,): of the target, which the query follows
+
+
+@exact_kernel
+def plan_reads(queue, reads, columns, chained, contigs, integers, n_planned):
+    """List the stretches that `align_reads` will align, as far as no score drops.
+
+    Parameters
+    ----------
+    queue, reads, columns, chained, contigs
+        See `align_reads`.
+    integers : int64
+        Of `f5py.mapping.settings.Parameters`.
+    n_planned : int64, shape (n_reads,)
+        Filled.
+
+    Returns
+    -------
+    done : int64
+        The reads in the order in which this thread took them.
+    keys : int64, shape (n, N_KEYS)
+        See `f5py.mapping.align._pair_alignment_numba.Made`.
+    """
+    done = np.empty(reads.shape[0], np.int64)
+    n_done = 0
+    keys = np.empty((256, N_KEYS), np.int64)
+    n_keys = 0
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
+        read = reads[i]
+        done[n_done] = read
+        n_done += 1
+        n_planned[read] = 0
+        if chained.offsets[read] == chained.offsets[read + 1]:
+            continue
+        begin = columns.offsets[read]
+        length = columns.offsets[read + 1] - begin
+        # homopolymers alone are looked at
+        strands = strands_of(columns.codes, begin, length) if integers[HPC] else columns.codes[:0]
+        x = chained.x[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
+        # flags are set again where the hits are aligned
+        y = chained.y[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]].copy()
+        anchored = AnchoredRead(x, y, strands, length)
+        for h in range(chained.offsets[read], chained.offsets[read + 1]):
+            hit = chained.table[h]
+            needed = n_keys + hit[COUNT] + 1
+            if keys.shape[0] < needed:
+                larger = np.empty((2 * needed, N_KEYS), np.int64)
+                for j in range(n_keys):
+                    for k in range(N_KEYS):
+                        larger[j, k] = keys[j, k]
+                keys = larger
+            found = list_stretches(hit, anchored, contigs, integers, keys[n_keys:])
+            n_keys += found
+            n_planned[read] += found
+    return done[:n_done], keys[:n_keys]
+
+
+@exact_kernel
+def gather_keys(done, n_planned, offsets, source, target):
+    """Copy the stretches that one thread has listed to their places in the order of the reads.
+
+    Parameters
+    ----------
+    done, source
+        What `plan_reads` returns.
+    n_planned : int64, shape (n_reads,)
+    offsets : int64, shape (n_reads + 1,)
+        Of the reads' stretches.
+    target : int64, shape (offsets[-1], N_KEYS)
+        Filled for `done`.
+    """
+    at = 0
+    for i in range(done.shape[0]):
+        read = done[i]
+        for j in range(n_planned[read]):
+            for k in range(N_KEYS):
+                target[offsets[read] + j, k] = source[at, k]
+            at += 1
+
+
+@exact_kernel
+def pack_stretches(queue, tasks, at_a_time, plan, bases, offsets, reference, packed):
+    """Copy the bases of stretches to where the GPU has them one after another.
+
+    Parameters
+    ----------
+    queue, tasks
+        See `f5py.threads.pool`; `at_a_time` stretches each.
+    plan : Plan
+    bases, offsets : uint8, int64, shape (n_bases,), (n_reads + 1,)
+        Codes of all reads.
+    reference : f5py.mapping.index.packed_bases.PackedBases
+    packed : uint8
+        Filled; both are reversed for alignments that go backwards.
+    """
+    keys, read_of, chosen, places = plan
+    for t in claimed_indices(work_counter(queue), tasks.shape[0]):
+        for c in range(at_a_time * tasks[t], min(at_a_time * (tasks[t] + 1), chosen.shape[0])):
+            row = chosen[c]
+            r = keys[row, 0]
+            n = keys[row, 1]
+            s = keys[row, 2]
+            m = keys[row, 3]
+            begin = offsets[read_of[row]]
+            length = offsets[read_of[row] + 1] - begin
+            backwards = keys[row, 4] == EXTEND_BACKWARDS
+            to = places[c]
+            for k in range(n):
+                packed[to + (n - 1 - k if backwards else k)] = base_at(reference, r + k)
+            to += n
+            for k in range(m):
+                at = s + k
+                if at < length:
+                    base = bases[begin + at]
+                else:
+                    base = bases[begin + 2 * length - 1 - at]
+                    base = 3 - base if base < 4 else 4
+                packed[to + (m - 1 - k if backwards else k)] = base
 
 
 @dataclass
@@ -39,7 +174,6 @@ class Stretches:
     @classmethod
     def of(cls, batch: MappingBatch, index: ReferenceIndex, parameters: Parameters, pool: WorkerPool) -> Stretches:
         """List the stretches of a batch with chained hits."""
-        from f5py.mapping.hits._planned_numba import N_KEYS, gather_keys, plan_reads
 
         assert batch.chained is not None
         n = len(batch)
@@ -57,7 +191,6 @@ class Stretches:
 
     def pack(self, chosen: NDArray[np.int64], places: NDArray[np.int64], packed: NDArray[np.uint8]) -> None:
         """Copy the bases of stretches to where they stand one after another, the target's before the query's."""
-        from f5py.mapping.hits._planned_numba import Plan, pack_stretches
 
         batch = self.batch
         self.pool.run(

@@ -3,6 +3,7 @@
 Blocks of 64 bases that have unknown ones are marked; of these there is a mask.
 """
 
+# mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -10,10 +11,178 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.jit.bits import count_bits, lowest_bit
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
+from f5py.mapping._sorting_numba import appended
 from f5py.threads.pool import CallingThread, WorkerPool
 
 #: Letters that are packed at a time, and by a thread.
 _BUFFER, _PIECE = 1 << 22, 1 << 16
+
+
+_1, _2, _3 = np.uint64(1), np.uint64(2), np.uint64(3)
+_5, _6, _12 = np.uint64(5), np.uint64(6), np.uint64(12)
+_LETTERS = np.frombuffer(b"ACGTA", np.uint8).copy()
+_IN_WORD, _IN_BLOCK = np.uint64(31), np.uint64(63)
+
+
+#: Codes of letters: 0 to 3 for bases; 4 for unknown ones, 5 for those that may be C but not A, 6 for K.
+_CODES = np.full(256, 4, np.uint8)
+for _letters, _code in ((b"Aa", 0), (b"Cc", 1), (b"Gg", 2), (b"TtUu", 3), (b"SsYyBb", 5), (b"Kk", 6)):
+    _CODES[list(_letters)] = _code
+
+
+@exact_kernel
+def pack_letters(queue, pieces, size, letters, words, masks):
+    """Pack pieces of `size` letters, a multiple of 64.
+
+    Parameters
+    ----------
+    letters : uint8, shape (n,)
+        `n` is a multiple of 64.
+    words : uint64, shape (n // 32,)
+        Filled; 0 for unknown bases.
+    masks : uint64, shape (n // 64,)
+        Filled with a bit for each unknown base.
+
+    Returns
+    -------
+    ambiguous : int64
+        Letter << 2 | first base of letters that stand for several, but not for A.
+    """
+    ambiguous = np.empty(16, np.int64)
+    n_ambiguous = 0
+    for t in claimed_indices(work_counter(queue), pieces.shape[0]):
+        first = pieces[t] * size // 64
+        for block in range(first, min(first + size // 64, masks.shape[0])):
+            mask = np.uint64(0)
+            any_ambiguous = np.uint64(0)
+            for half in range(2):
+                word = np.uint64(0)
+                at = np.uint64(64 * block + 32 * half)
+                for j in range(32):
+                    code = np.uint64(_CODES[letters[at + np.uint64(j)]])
+                    is_unknown = code >> _2
+                    any_ambiguous |= is_unknown * (code & _3)
+                    word |= (code & _3) * (_1 - is_unknown) << np.uint64(2 * j)
+                    mask |= is_unknown << np.uint64(32 * half + j)
+                words[2 * block + half] = word
+            masks[block] = mask
+            if any_ambiguous:
+                for i in range(64 * block, 64 * block + 64):
+                    code = np.int64(_CODES[letters[i]])
+                    if code > 4:
+                        ambiguous, n_ambiguous = appended(ambiguous, n_ambiguous, (i << 2) | (code - 4))
+    return ambiguous[:n_ambiguous]
+
+
+@exact_inner
+def base_at(bases, i):
+    """Return the code of base `i`: 0 to 3, 4 for an unknown one."""
+    at = np.uint64(i)
+    marks = bases.unknown[at >> _12]
+    if marks:
+        mark = _1 << ((at >> _6) & _IN_BLOCK)
+        if marks & mark:
+            rank = np.uint64(bases.ranks[at >> _12] + count_bits(marks & (mark - _1)))
+            if (bases.masks[rank] >> (at & _IN_BLOCK)) & _1:
+                return np.uint8(4)
+    return np.uint8((bases.words[at >> _5] >> ((at & _IN_WORD) << _1)) & _3)
+
+
+@exact_inner
+def unpack(bases, begin, end, out, to):
+    """Write the codes of ``bases[begin:end]`` from ``out[to]`` on."""
+    if end <= begin:
+        return
+    i, stop, at = np.uint64(begin), np.uint64(end), np.uint64(to)
+    while i < stop:
+        word = bases.words[i >> _5]
+        if i & _IN_WORD or stop - i < np.uint64(32):
+            word >>= (i & _IN_WORD) << _1
+            n = min(np.uint64(32) - (i & _IN_WORD), stop - i)
+            for j in range(n):
+                out[at + np.uint64(j)] = np.uint8((word >> (np.uint64(j) << _1)) & _3)
+        else:
+            n = np.uint64(32)
+            for j in range(32):
+                out[at + np.uint64(j)] = np.uint8((word >> (np.uint64(j) << _1)) & _3)
+        i += n
+        at += n
+    for group in range(begin >> 12, ((end - 1) >> 12) + 1):
+        marks = bases.unknown[group]
+        rank = bases.ranks[group]
+        while marks:
+            block = (group << 6) + lowest_bit(marks)
+            marks &= marks - _1
+            mask = bases.masks[rank]
+            rank += 1
+            while mask:
+                place = (block << 6) + lowest_bit(mask)
+                mask &= mask - _1
+                if place >= begin and place < end:
+                    out[to + place - begin] = 4
+
+
+@exact_kernel
+def codes_between(bases, begin, end, out):
+    """Write the codes of ``bases[begin:end]`` to `out`.
+
+    Parameters
+    ----------
+    bases : f5py.mapping.index.packed_bases.PackedBases
+    begin, end : int
+    out : uint8, shape (end - begin,)
+        Filled.
+    """
+    unpack(bases, begin, end, out, 0)
+
+
+@exact_kernel
+def gather_letters(queue, pieces, bases, ambiguous, begins, offsets, letters):
+    """Write the letters of pieces of all bases; those of unknown bases are the first ones that these may be.
+
+    Parameters
+    ----------
+    bases, ambiguous
+        See `f5py.mapping.index.packed_bases.BasePacker.packed`.
+    begins : int64, shape (n,)
+    offsets : int64, shape (n + 1,)
+        Of the pieces in `letters`.
+    letters : uint8, shape (offsets[-1],)
+        Filled.
+    """
+    for t in claimed_indices(work_counter(queue), pieces.shape[0]):
+        i = pieces[t]
+        begin = begins[i]
+        to, stop = offsets[i], offsets[i + 1]
+        unpack(bases, begin, begin + stop - to, letters, to)
+        for at in range(to, stop):
+            letters[at] = _LETTERS[letters[at]]
+        for a in range(np.searchsorted(ambiguous, begin << 2), ambiguous.shape[0]):
+            at = to + (ambiguous[a] >> 2) - begin
+            if at >= stop:
+                break
+            letters[at] = _LETTERS[ambiguous[a] & 3]
+
+
+@exact_kernel
+def are_sound(unknown, ranks, n_masks):
+    """Return whether the blocks with unknown bases are counted rightly.
+
+    Parameters
+    ----------
+    unknown, ranks : uint64, int64
+        See `f5py.mapping.index.packed_bases.PackedBases`.
+    n_masks : int
+    """
+    n = 0
+    for i in range(unknown.shape[0]):
+        if ranks[i] != n:
+            return False
+        n += count_bits(unknown[i])
+    return n == n_masks
 
 
 class PackedBases(NamedTuple):
@@ -26,7 +195,6 @@ class PackedBases(NamedTuple):
 
     def codes(self, begin: int, end: int) -> NDArray[np.uint8]:
         """Unpack ``[begin:end]``: 0 to 3, 4 for unknown bases."""
-        from f5py.mapping.index._packed_bases_numba import codes_between
 
         out = np.empty(end - begin, np.uint8)
         codes_between(self, begin, end, out)
@@ -71,7 +239,6 @@ class BasePacker:
         return PackedBases(words, unknown, np.cumsum(counts) - counts, masks), np.sort(ambiguous)
 
     def _pack(self) -> None:
-        from f5py.mapping.index._packed_bases_numba import pack_letters
 
         n = -(-self._n // 64) * 64
         self._buffer[self._n : n] = ord("A")

@@ -13,10 +13,332 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
+from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.batch import Anchors, MappingBatch
-from f5py.mapping.index.reference_index import ReferenceIndex
-from f5py.mapping.settings import AVA, HPC, K, Parameters
+from f5py.mapping.index._sketch_numba import NONE, Minimizers, Scheme, sketch
+from f5py.mapping.index.reference_index import COUNT_BITS, ReferenceIndex, SeedIndex, look_up
+from f5py.mapping.settings import AVA, HPC, MAX_MAX_OCC, MID_OCC, OCC_DIST, Q_OCC_FRAC, K, Parameters, W
 from f5py.threads.pool import WorkerPool, longest_first
+
+#: Flags of an anchor, in the high word of y.
+LONG_JOIN = 1 << 40
+IGNORE = 1 << 41
+TANDEM = 1 << 42
+SELF = 1 << 43
+#: The bit of x that says that the read's other strand was matched.
+REVERSE = np.uint64(1 << 63)
+#: Most minimizers that are rescued between two others.
+_MOST_RESCUED = 128
+
+
+@exact_inner
+def _drop_frequent_in_read(key, place, n, mid_occ, fraction, slots):
+    """Drop minimizers that occur in the read more often than `mid_occ` and `fraction` of them; return how many stay."""
+    mask = slots.shape[0] // 2 - 1
+    for i in range(2 * (mask + 1)):
+        slots[i] = -1
+    limit = np.float32(n) * fraction
+    any_dropped = False
+    for i in range(n):
+        slot = np.int64((key[i] >> np.uint64(8)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
+        while slots[2 * slot] >= 0 and key[slots[2 * slot]] != key[i]:
+            slot = (slot + 1) & mask
+        if slots[2 * slot] < 0:
+            slots[2 * slot] = i
+            slots[2 * slot + 1] = 0
+        slots[2 * slot + 1] += 1
+        if slots[2 * slot + 1] > mid_occ and np.float32(slots[2 * slot + 1]) > limit:
+            any_dropped = True
+    if not any_dropped:
+        return n
+    m = 0
+    for i in range(n):
+        slot = np.int64((key[i] >> np.uint64(8)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
+        while key[slots[2 * slot]] != key[i]:
+            slot = (slot + 1) & mask
+        count = slots[2 * slot + 1]
+        if count > mid_occ and np.float32(count) > limit:
+            place[i] = -1
+    for i in range(n):
+        if place[i] >= 0:
+            key[m] = key[i]
+            place[m] = place[i]
+            m += 1
+    return m
+
+
+@exact_inner
+def _choose_rescued(entries, begin, end, allowed, max_max_occ, dropped):
+    """Drop the seeds of a run of frequent ones but the `allowed` rarest."""
+    count_mask = (1 << COUNT_BITS) - 1
+    for i in range(begin, end):
+        dropped[i] = 1
+    for _ in range(min(allowed, end - begin)):
+        best = -1
+        for i in range(begin, end):
+            if dropped[i] == 1 and (best < 0 or (entries[i] & count_mask) < (entries[best] & count_mask)):
+                best = i
+        dropped[best] = 0
+    for i in range(begin, end):
+        if (entries[i] & count_mask) > max_max_occ:
+            dropped[i] = 1
+
+
+@exact_inner
+def drop_frequent(entries, place, m, read_length, integers, dropped):
+    """Drop the seeds with more places than `MID_OCC`, but for the rarest of a long stretch without others.
+
+    Parameters
+    ----------
+    entries : int64, shape (>= m,)
+        Number of places in the lowest `COUNT_BITS` bits.
+    place : int64, shape (>= m,)
+        Last base << 1, ascending, in the lowest 32 bits; bit 0 is not looked at.
+    m, read_length : int
+    integers
+        `f5py.mapping.settings.Parameters`.
+    dropped : uint8, shape (>= m,)
+        Zero; set for those that are not used.
+    """
+    count_mask = (1 << COUNT_BITS) - 1
+    mid_occ = integers[MID_OCC]
+    if integers[OCC_DIST] > 0 and integers[MAX_MAX_OCC] > mid_occ:
+        if m < 2:
+            return
+        i = 0
+        while i < m:
+            if (entries[i] & count_mask) <= mid_occ:
+                i += 1
+                continue
+            j = i
+            while j < m and (entries[j] & count_mask) > mid_occ:
+                j += 1
+            begin = 0 if i == 0 else (place[i - 1] & 0xFFFFFFFF) >> 1
+            end = read_length if j == m else (place[j] & 0xFFFFFFFF) >> 1
+            allowed = min(_MOST_RESCUED, np.int64((end - begin) / integers[OCC_DIST] + 0.499))
+            _choose_rescued(entries, i, j, allowed, integers[MAX_MAX_OCC], dropped)
+            i = j
+    else:
+        for i in range(m):
+            if (entries[i] & count_mask) > mid_occ:
+                dropped[i] = 1
+
+
+class SeedRoom(NamedTuple):
+    """Buffers for the seeds of a read; one element a minimizer."""
+
+    entries: NDArray[np.int64]  # of `look_up`
+    dropped: NDArray[np.uint8]  # 1 for one that is left out
+    slots: NDArray[np.int64]  # shape (2 * n_slots,): scratch
+
+
+@exact_inner
+def seeds_of_read(minimizers, n, read_length, index, integers, floats, room):
+    """Turn minimizers into seeds; return their number and how much of the read dropped ones cover.
+
+    Parameters
+    ----------
+    minimizers : Minimizers
+        The first `n`; become the seeds, of whose places bit 32 says that the seed is next to one with the same key.
+    n, read_length : int
+    index : f5py.mapping.index.reference_index.SeedIndex
+    integers, floats : int64, float32
+        `f5py.mapping.settings.Parameters`.
+    room : SeedRoom
+        Entries and what is dropped are filled, one element a seed.
+    """
+    key, place = minimizers
+    entries, dropped, slots = room
+    count_mask = (1 << COUNT_BITS) - 1
+    mid_occ = integers[MID_OCC]
+    if n > mid_occ:
+        n = _drop_frequent_in_read(key, place, n, mid_occ, floats[Q_OCC_FRAC], slots)
+    m = 0
+    any_frequent = False
+    before = NONE
+    for i in range(n):
+        this = key[i] >> np.uint64(8)
+        after = key[i + 1] >> np.uint64(8) if i + 1 < n else NONE
+        entry = look_up(index, this)
+        if entry != 0:
+            tandem = np.int64(this == before) | np.int64(this == after)
+            key[m] = key[i]  # m <= i: the next one is still as it was
+            place[m] = place[i] | (tandem << 32)
+            entries[m] = entry
+            dropped[m] = 0
+            if (entry & count_mask) > mid_occ:
+                any_frequent = True
+            m += 1
+        before = this
+    if any_frequent:
+        drop_frequent(entries, place, m, read_length, integers, dropped)
+    covered = 0
+    begin = 0
+    end = 0
+    for i in range(m):
+        if dropped[i]:
+            last = ((place[i] & 0xFFFFFFFF) >> 1) + 1
+            first = last - np.int64(key[i] & np.uint64(255))
+            if first > end:
+                covered += end - begin
+                begin = first
+            end = last
+    return m, covered + end - begin
+
+
+class OverlapRanks(NamedTuple):
+    """Ranks that reads are compared with for overlaps; empty arrays if they are not."""
+
+    # smaller, same: shape (n_reads,): rank of the first target that has not a smaller name; the target that is the read
+    # itself, or -1
+    smaller: NDArray[np.int64]
+    same: NDArray[np.int64]
+    target_rank: NDArray[np.int64]  # shape (n_targets,)
+
+
+class SeedCounts(NamedTuple):
+    """Numbers of each read, to be filled."""
+
+    n_anchors: NDArray[np.int64]  # shape (n_reads,)
+    n_seeds: NDArray[np.int64]  # shape (n_reads,)
+    rep_len: NDArray[np.int64]  # shape (n_reads,): bases that seeds cover which are too frequent to be used
+
+
+@exact_kernel
+def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, counts):
+    """Find the sorted anchors of reads.
+
+    Parameters
+    ----------
+    bases, offsets : uint8, int64
+        Codes of all reads.
+    index : f5py.mapping.index.reference_index.SeedIndex
+    parameters : f5py.mapping.settings.Parameters
+    overlaps : OverlapRanks
+    counts : SeedCounts
+        Filled.
+
+    Returns
+    -------
+    done : int64
+        The reads in the order in which this thread took them.
+    x, y : uint64, int64
+        Their anchors, one read after the other.
+    seeds : int64
+        Span << 32 | last base of the seeds that were used.
+    """
+    places = index.places
+    integers, floats = parameters.integers, parameters.floats
+    smaller, same, target_rank = overlaps
+    n_anchors, n_seeds, rep_len = counts
+    k = integers[K]
+    ava = integers[AVA] != 0
+    done = np.empty(16, np.int64)
+    n_done = 0
+    x = np.empty(1 << 12, np.uint64)
+    y = np.empty(1 << 12, np.int64)
+    used = np.empty(1 << 12, np.int64)
+    n = 0
+    n_used = 0
+    ring = np.empty(2 * integers[W] + k, np.uint64)
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    key = np.empty(0, np.uint64)
+    place = np.empty(0, np.int64)
+    entries = np.empty(0, np.int64)
+    dropped = np.empty(0, np.uint8)
+    count_mask = (1 << COUNT_BITS) - 1
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
+        read = reads[i]
+        length = offsets[read + 1] - offsets[read]
+        if key.shape[0] < length:
+            key = np.empty(length, np.uint64)
+            place = np.empty(length, np.int64)
+            entries = np.empty(length, np.int64)
+            dropped = np.empty(length, np.uint8)
+        m = sketch(
+            bases, offsets[read], offsets[read + 1], Scheme(k, integers[W], integers[HPC]), 0, ring,
+            Minimizers(key, place), 0,
+        )  # fmt: skip
+        n_slots = 16
+        while n_slots < 2 * m:
+            n_slots *= 2
+        slots = np.empty(2 * n_slots, np.int64)
+        m, rep_len[read] = seeds_of_read(
+            Minimizers(key, place), m, length, index, integers, floats, SeedRoom(entries, dropped, slots)
+        )
+        done, n_done = appended(done, n_done, read)
+        begin = n
+        used = grown(used, n_used + m)
+        first_used = n_used
+        for s in range(m):
+            if dropped[s]:
+                continue
+            span = np.int64(key[s] & np.uint64(255))
+            strand = place[s] & 1
+            last = (place[s] & 0xFFFFFFFF) >> 1
+            high = span << 32
+            if place[s] >> 32:
+                high |= TANDEM
+            used[n_used] = (span << 32) | last
+            n_used += 1
+            count = entries[s] & count_mask
+            first = entries[s] >> COUNT_BITS
+            x = grown(x, n + count)
+            y = grown(y, n + count)
+            for p in range(first, first + count):
+                target = places[p] >> 32
+                at = (places[p] & 0xFFFFFFFF) >> 1
+                flags = high
+                if ava:
+                    if target == same[read]:
+                        if at == last:
+                            continue
+                        if (places[p] & 1) == strand:
+                            flags |= SELF
+                    if target_rank[target] < smaller[read]:
+                        continue
+                if (places[p] & 1) == strand:
+                    x[n] = np.uint64((target << 32) | at)
+                    y[n] = flags | last
+                else:
+                    x[n] = REVERSE | np.uint64((target << 32) | at)
+                    y[n] = flags | (length - 1 - (last + 1 - span))
+                n += 1
+        sort_pairs(x, y, begin, n, scratch)
+        n_anchors[read] = n - begin
+        n_seeds[read] = n_used - first_used
+    return done[:n_done], x[:n], y[:n], used[:n_used]
+
+
+@exact_kernel
+def gather(done, counts, offsets, source, target):
+    """Copy what one thread has found of its reads to their places.
+
+    Parameters
+    ----------
+    done : int64
+        The reads in the order in which the thread took them.
+    counts : int64, shape (n_reads,)
+        Bytes.
+    offsets : int64, shape (n_reads + 1,)
+        In `target`.
+    source : uint8
+        One read of `done` after another.
+    target : uint8, shape (offsets[-1],)
+        Filled for `done`.
+    """
+    at = 0
+    for i in range(done.shape[0]):
+        begin = offsets[done[i]]
+        n = counts[done[i]]
+        # loops over views are copied in vectors
+        to = target[begin : begin + n]
+        found = source[at : at + n]
+        for j in range(n):
+            to[j] = found[j]
+        at += n
 
 
 class OverlapTargets:
@@ -78,7 +400,6 @@ def copy_to_places(
     target : array
         Of elements of the same size. Filled for `done`.
     """
-    from f5py.mapping.index._seeds_numba import gather
 
     size = target.itemsize
     gather(done, counts * size, offsets * size, source.view(np.uint8), target.view(np.uint8))
@@ -151,8 +472,6 @@ def seed_some(
     batch, index, parameters, pool, overlaps
         See `find_anchors`.
     """
-    from f5py.mapping.index._reference_index_numba import SeedIndex
-    from f5py.mapping.index._seeds_numba import OverlapRanks, SeedCounts, seed_reads
 
     smaller, same, rank = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
     if overlaps is not None:

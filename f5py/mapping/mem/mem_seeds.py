@@ -20,8 +20,7 @@ from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.batch import MappingBatch
-from f5py.mapping.index._seeds_numba import REVERSE, drop_frequent
-from f5py.mapping.index.seeds import collecting, take_anchors
+from f5py.mapping.index.seeds import REVERSE, collecting, drop_frequent, take_anchors
 from f5py.mapping.mem.fm_index import FmIndex, rank
 from f5py.mapping.settings import MID_OCC, Parameters
 from f5py.threads.pool import WorkerPool, longest_first
@@ -392,7 +391,7 @@ def seed_reads_by_mems(queue, reads, bases, offsets, index, contig_offsets, min_
     Returns
     -------
     done, x, y, seeds
-        As `f5py.mapping.index._seeds_numba.seed_reads`.
+        As `f5py.mapping.index.seeds.seed_reads`.
     """
     n_anchors, n_seeds, rep_len = sums
     places = index.places

@@ -28,8 +28,7 @@ from f5py.mapping.hit_table import (
     REVERSE,
     RS,
 )
-from f5py.mapping.index._packed_bases_numba import base_at
-from f5py.mapping.index.packed_bases import PackedBases
+from f5py.mapping.index.packed_bases import PackedBases, base_at
 from f5py.text._format_numba import append_bytes, append_int
 
 #: Upper-case letters by code.

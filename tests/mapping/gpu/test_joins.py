@@ -43,7 +43,7 @@ def all_goes_to_the_gpu(monkeypatch):
 
 def joins_of(reads: list[tuple[np.ndarray, np.ndarray]], these: MapSettings, pool: WorkerPool) -> Joins:
     """Make joins of anchors that are sorted as those of chains that are worth it."""
-    from f5py.mapping.chain._joins_numba import TO_JOIN
+    from f5py.mapping.chain.joins import TO_JOIN
 
     numbers = parameters(these, 10)
     sizes = np.array([len(x) for x, _ in reads])
@@ -61,7 +61,7 @@ def joins_of(reads: list[tuple[np.ndarray, np.ndarray]], these: MapSettings, poo
 
 def assert_joined_by(device: GpuDevice, pool: WorkerPool, joins: Joins, n_times: int = 1, **more) -> None:
     """Score joins on the GPU, as the CPU does; what an earlier batch has left in the arena does no harm."""
-    from f5py.mapping.chain._joins_numba import JOINED
+    from f5py.mapping.chain.joins import JOINED
 
     gpu = GpuJoins(device, joins.parameters, pool, 1 << 30, _ROOM, **more)
     for _ in range(n_times):
@@ -119,7 +119,7 @@ def test_the_order_of_the_lanes_does_not_matter(played_gpu, pool, monkeypatch):
 
 
 def test_several_rounds_and_reads_for_the_cpu_threads(device, pool, monkeypatch):
-    from f5py.mapping.chain._joins_numba import JOINED, TO_JOIN
+    from f5py.mapping.chain.joins import JOINED, TO_JOIN
 
     monkeypatch.setattr(gpu_joins, "_FEWEST_ANCHORS", 500)
     monkeypatch.setattr(gpu_joins, "_MOST_ANCHORS", 500)
