@@ -10,7 +10,7 @@ from f5py.comparison.event_rows import LevelCollector, ReadLevels, read_events
 from f5py.comparison.samples import compare_samples
 from f5py.errors import F5pyError, UsageError
 from f5py.io.arrow.arrow import import_arrow
-from f5py.io.arrow.table_file import write_table
+from f5py.io.arrow.table import write_table
 from f5py.io.arrow.text_input import check_read_once, display_name, size_of
 from f5py.io.files.atomic_write import named_together
 from f5py.io.files.output import display_output

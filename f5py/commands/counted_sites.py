@@ -11,8 +11,7 @@ from typing import BinaryIO, NamedTuple, cast
 
 from f5py.core.motifs import Motif
 from f5py.errors import InputFileError, UsageError
-from f5py.io.arrow.joined_tables import open_tables
-from f5py.io.arrow.text_input import beginning_of_input, display_name, open_bytes, size_of
+from f5py.io.arrow.text_input import beginning_of_input, display_name, open_bytes, open_tables, size_of
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.modifications.modified_sites import SiteSelection, TagCounts
 from f5py.messages import console

@@ -14,8 +14,7 @@ from f5py.commands.meth_freq import chosen_motif, frequencies_of
 from f5py.core.windows import read_bed
 from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.arrow import import_arrow
-from f5py.io.arrow.table import dictionary_column
-from f5py.io.arrow.table_file import write_table
+from f5py.io.arrow.table import dictionary_column, write_table
 from f5py.io.arrow.text_input import check_read_once, display_name
 from f5py.io.files.inputs_in_use import inputs_in_use
 from f5py.io.files.output import display_output

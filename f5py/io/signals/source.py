@@ -53,7 +53,7 @@ class PackedSignals(NamedTuple):
         samples: NDArray[np.int16],
         pool: WorkerPool | CallingThread,
     ) -> float:
-        from f5py.io.signals._stored_numba import copy_samples
+        from f5py.io.signals.slow5._svb_numba import copy_samples
 
         return pool.run(copy_samples, reads, self.stored, places, samples)
 
@@ -220,6 +220,7 @@ class FileReader(Protocol):
 
     def prepare(self, path: str) -> None:
         """Import the modules for a file, or for none in particular (""); may raise anything."""
+        return
 
     def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
         """Read each named read from its file; an empty path means an unknown file.

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from f5py.errors import InputFileError
-from f5py.io.arrow.parquet_table import ParquetTable
-from f5py.io.arrow.parquet_text import ParquetText
+from f5py.io.arrow.parquet_table import ParquetTable, ParquetText
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")

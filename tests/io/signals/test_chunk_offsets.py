@@ -9,13 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from f5py.io.signals.pod5.uuids import keys_of_names, names_of_keys
+from f5py.io.signals.pod5.reader import keys_of_names, names_of_keys
 
 pytest.importorskip("pod5")
 
-from f5py.io.signals.pod5 import _pod5_tables
-from f5py.io.signals.pod5._pod5_file import Pod5File
-from f5py.io.signals.pod5._pod5_tables import ChunkOffsets, SignalTable
+from f5py.io.signals.pod5 import _pod5_file
+from f5py.io.signals.pod5._pod5_file import ChunkOffsets, Pod5File, SignalTable
 from f5py.io.signals.pod5.chunk_offsets import N_NUMBERS, ChunkOffsetReader
 from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader
 
@@ -189,7 +188,7 @@ class TestPiecePlaces:
     def test_what_is_not_known_any_more_is_looked_at_again(self, places, monkeypatch):
         rows = np.arange(0, 231, 7)
         expected = places.of(rows)
-        monkeypatch.setattr(_pod5_tables, "_MOST_TABLES", 1)
+        monkeypatch.setattr(_pod5_file, "_MOST_TABLES", 1)
         for part in (rows[:20], rows[10:], rows):
             assert np.array_equal(places.of(part), expected[np.isin(rows, part)])
 

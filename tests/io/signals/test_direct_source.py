@@ -17,13 +17,13 @@ zstandard = pytest.importorskip("zstandard")
 from f5py.core.batch import StoredSamples  # noqa: E402
 from f5py.errors import MissingDependencyError, SignalError  # noqa: E402
 from f5py.io.signals import open_signals  # noqa: E402
-from f5py.io.signals._stored_numba import copy_samples  # noqa: E402
 from f5py.io.signals.pod5 import direct_source  # noqa: E402
 from f5py.io.signals.pod5._vbz_numba import ChunkBuffers, read_pieces  # noqa: E402
 from f5py.io.signals.pod5.direct_source import DirectPod5Source, _are_sound  # noqa: E402
 from f5py.io.signals.pod5.reader import Pod5Source  # noqa: E402
 from f5py.io.signals.slow5 import _slow5_functions  # noqa: E402
 from f5py.io.signals.slow5._slow5_functions import ZSTD, functions  # noqa: E402
+from f5py.io.signals.slow5._svb_numba import copy_samples  # noqa: E402
 from f5py.threads.pool import CallingThread, WorkerPool  # noqa: E402
 
 from ...examples import examples  # noqa: E402

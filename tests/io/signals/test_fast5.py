@@ -97,11 +97,11 @@ def open_files(folder) -> int:
 
 
 def test_many_reads_of_one_bad_file_try_it_once(tmp_path, monkeypatch):
-    from f5py.io.signals.fast5 import _fast5_h5py
+    from f5py.io.signals.fast5 import reader as _fast5_h5py
 
     opened = []
-    original = _fast5_h5py._open
-    monkeypatch.setattr(_fast5_h5py, "_open", lambda path: opened.append(path) or original(path))
+    original = _fast5_h5py._open_hdf5
+    monkeypatch.setattr(_fast5_h5py, "_open_hdf5", lambda path: opened.append(path) or original(path))
     block = Fast5Reader().read(["a", "b", "c"], [str(tmp_path / "none.fast5")] * 3)
     assert len(opened) == 1
     for i in range(3):

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from f5py.core.large_arrays import recycled_array
 from f5py.core.names import numbered
 from f5py.core.offsets import concatenate_tuples, elements_of, offsets_of
-from f5py.io.signals.pod5.reader import MAX_SAMPLES, NO_UUID, Pod5Reader, look_up, rows_of
-from f5py.io.signals.pod5.uuids import keys_of_names
+from f5py.io.signals.pod5.reader import MAX_SAMPLES, NO_UUID, Pod5Reader, keys_of_names, look_up, rows_of
 from f5py.io.signals.source import FIELDS, NO_FILE, Room, SignalBlock
 
 if TYPE_CHECKING:

@@ -13,12 +13,28 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._name_table_numba import fill_table
 from f5py.errors import OutputFileError, SignalError
 from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import fetch_ranges
 from f5py.io.signals.slow5._slow5_functions import CodecFunctions, functions
-from f5py.io.signals.slow5._slow5_numba import CANNOT_DECOMPRESS, CANNOT_READ, GOOD, NOT_FOUND, SHORTER
+from f5py.io.signals.slow5._slow5_numba import (
+    CANNOT_DECOMPRESS,
+    CANNOT_READ,
+    DAMAGED,
+    FRAME,
+    GOOD,
+    NOT_FOUND,
+    SHORTER,
+    expand,
+    free_memory,
+    read_bytes,
+    work_memory,
+)
+from f5py.jit.c_memory import address_of_data, load_int64, load_uint8, load_uint16
+from f5py.jit.kernel import exact_kernel
+from f5py.jit.work_queue import add_to, claimed_indices, work_counter
 from f5py.messages import console
 from f5py.messages.console import input_warning
 from f5py.threads.pool import WorkerPool
@@ -115,8 +131,6 @@ def _load(index: str, begin: int, end: int) -> RecordIndex | str:
 
     File times are unreliable after copying. Instead, the records must tile the file, and fetching compares names.
     """
-    from f5py.io.signals.slow5._slow5_index_numba import count_entries, list_entries
-
     try:
         content = np.fromfile(index, np.uint8)
     except FileNotFoundError:
@@ -150,8 +164,6 @@ def _with_table(
     places: NDArray[np.int64],
     sizes: NDArray[np.int64],
 ) -> RecordIndex:
-    from f5py.core._name_table_numba import fill_table
-
     table = np.full(1 << (2 * len(places)).bit_length(), -1, np.int64)
     fill_table(text, name_begin, name_end, table)
     return RecordIndex(text, name_begin, name_end, table, places, sizes)
@@ -165,8 +177,6 @@ def _repeated(records: RecordIndex) -> int | None:
 
 
 def _as_bytes(records: RecordIndex, form: RecordFormat) -> bytes:
-    from f5py.io.signals.slow5._slow5_index_numba import write_entries
-
     sizes = records.name_end - records.name_begin
     entries = np.empty(int(sizes.sum()) + 18 * len(sizes), np.uint8)
     write_entries(*records[:3], records.places, records.sizes, entries)
@@ -175,8 +185,6 @@ def _as_bytes(records: RecordIndex, form: RecordFormat) -> bytes:
 
 def _scan(path: str, form: RecordFormat, file: RecordFile, pool: WorkerPool) -> RecordIndex:
     """Scan the file for records and their names."""
-    from f5py.io.signals.slow5._slow5_index_numba import RecordNames, read_names
-
     places, sizes = (_frames if form.binary else _lines)(path, form, file)
     n = len(places)
     name_begin, name_end, codes = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int32)
@@ -216,8 +224,6 @@ def _scan(path: str, form: RecordFormat, file: RecordFile, pool: WorkerPool) -> 
 
 def _frames(path: str, form: RecordFormat, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return offsets and sizes of the records of a BLOW5 file."""
-    from f5py.io.signals.slow5._slow5_index_numba import list_frames
-
     size = os.fstat(file.descriptor).st_size
     parts = []
     at, n_reads, code = form.begin, 0, GOOD
@@ -277,3 +283,168 @@ def _printable(name: NDArray[np.uint8]) -> str:
     """Return a read name, perhaps of a damaged record, with printable characters."""
     text = name.tobytes().decode("utf-8", "replace")
     return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+_PLACE_AND_SIZE = 16
+_TAB = 9
+
+
+@exact_kernel
+def count_entries(text):
+    """Count the entries of an index; -1 if it is malformed.
+
+    Parameters
+    ----------
+    text : uint8
+        The index without header and end mark; see `f5py.io.signals.slow5._slow5_index`.
+    """
+    n = 0
+    at = 0
+    while at < text.shape[0]:
+        if at + 2 > text.shape[0]:
+            return -1
+        at += 2 + text[at] + 256 * text[at + 1] + _PLACE_AND_SIZE
+        n += 1
+    return n if at == text.shape[0] else -1
+
+
+@exact_kernel
+def list_entries(text, name_begin, name_end, places, sizes):
+    """Fill the counted entries.
+
+    Parameters
+    ----------
+    text : uint8
+        See `count_entries`.
+    name_begin, name_end : int64, shape (n,)
+        Filled with offsets in `text`.
+    places, sizes : int64, shape (n,)
+        Filled with bytes in the SLOW5 file.
+    """
+    address = address_of_data(text)
+    at = 0
+    for i in range(places.shape[0]):
+        name_begin[i] = at + 2
+        name_end[i] = at + 2 + text[at] + 256 * text[at + 1]
+        places[i] = load_int64(address + name_end[i])
+        sizes[i] = load_int64(address + name_end[i] + 8)
+        at = name_end[i] + _PLACE_AND_SIZE
+
+
+@exact_kernel
+def write_entries(text, name_begin, name_end, places, sizes, out):
+    """Encode entries as `list_entries` reads them.
+
+    Parameters
+    ----------
+    text : uint8
+    name_begin, name_end : int64, shape (n,)
+        Offsets in `text`.
+    places, sizes : int64, shape (n,)
+        Bytes in the SLOW5 file.
+    out : uint8
+        Filled; 18 bytes and the name per record.
+    """
+    at = 0
+    for i in range(places.shape[0]):
+        size = name_end[i] - name_begin[i]
+        out[at] = size & 255
+        out[at + 1] = size >> 8
+        for j in range(size):
+            out[at + 2 + j] = text[name_begin[i] + j]
+        at += 2 + size
+        for j in range(8):
+            out[at + j] = places[i] >> (8 * j) & 255
+            out[at + 8 + j] = sizes[i] >> (8 * j) & 255
+        at += _PLACE_AND_SIZE
+
+
+@exact_kernel
+def list_frames(file, at, end, places, sizes):
+    """List adjacent records from `at` on.
+
+    Parameters
+    ----------
+    file : f5py.io.signals.slow5._slow5_index.RecordFile
+    at, end : int
+        File offsets.
+    places, sizes : int64
+        Filled, in bytes; with whole frames.
+
+    Returns
+    -------
+    n : int
+        Records, at most the arrays' length.
+    at : int
+        Offset of the next one.
+    code : int
+        See `f5py.io.signals.slow5._slow5_numba`.
+    """
+    frame = np.empty(FRAME, np.uint8)
+    n = 0
+    while n < places.shape[0] and at < end:
+        code = read_bytes(file, at, FRAME, frame)
+        if code != GOOD:
+            return n, at, code
+        size = load_int64(address_of_data(frame))
+        if size < 0 or size > end - at - FRAME:
+            return n, at, DAMAGED
+        places[n] = at
+        sizes[n] = FRAME + size
+        at += FRAME + size
+        n += 1
+    return n, at, GOOD
+
+
+class RecordNames(NamedTuple):
+    """Names of records."""
+
+    text: NDArray[np.uint8]
+    begin: NDArray[np.int64]  # shape (n_records,); -1 without room
+    end: NDArray[np.int64]
+
+
+@exact_kernel
+def read_names(queue, rows, file, places, sizes, used, names, codes):
+    """Copy the names of records `rows` to a shared text; names that do not fit begin at -1.
+
+    Parameters
+    ----------
+    file : f5py.io.signals.slow5._slow5_index.RecordFile
+    places, sizes : int64, shape (n_records,)
+        Bytes in the file.
+    used : int64, shape (1,)
+        Bytes of the text needed so far; may exceed its size.
+    names : RecordNames
+        Filled.
+    codes : int32, shape (n_records,)
+        Filled; see `f5py.io.signals.slow5._slow5_numba`.
+    """
+    scratch, name_begin, name_end = names
+    buffer = np.empty(1 << 16, np.uint8)
+    work = work_memory()
+    for i in claimed_indices(work_counter(queue), rows.shape[0]):
+        row = rows[i]
+        if sizes[row] > buffer.shape[0]:
+            buffer = np.empty(sizes[row] + sizes[row] // 4, np.uint8)
+        code = read_bytes(file, places[row], sizes[row], buffer)
+        size, address = np.int64(0), address_of_data(buffer)
+        if code == GOOD and file.is_text != 0:
+            while size < sizes[row] and buffer[size] != _TAB:
+                size += 1
+            if size >= min(sizes[row], 1 << 16):
+                code = DAMAGED
+        elif code == GOOD:
+            code = expand(file, buffer, sizes[row], work)
+            if code == GOOD:
+                size, address = np.int64(load_uint16(work[0])), work[0] + 2
+        codes[row] = code
+        if code == GOOD:
+            begin = add_to(used, size)
+            name_begin[row], name_end[row] = begin, begin + size
+            if begin + size > scratch.shape[0]:
+                name_begin[row] = -1
+            else:
+                for j in range(size):
+                    scratch[begin + j] = load_uint8(address + j)
+    free_memory(file, work)

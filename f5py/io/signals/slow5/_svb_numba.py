@@ -1,13 +1,13 @@
-"""Kernels that decode StreamVByte numbers and ex-zd samples."""
+"""Kernels that decode StreamVByte numbers and ex-zd samples, and expand stored samples."""
 
 import numpy as np
 
-from f5py.io.signals.slow5._slow5_text_numba import take_room
 from f5py.jit.bits import count_bits
-from f5py.jit.c_memory import load_int64, load_uint8, load_uint16, load_uint32
+from f5py.jit.c_memory import address_of_data, load_int64, load_uint8, load_uint16, load_uint32
 from f5py.jit.instructions import intrinsic, ir, types
-from f5py.jit.kernel import exact_inner
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.vectors import broadcast
+from f5py.jit.work_queue import add_to, claimed_indices, work_counter
 
 #: Bytes of the four values of a control byte.
 _BYTES_OF_CONTROL = np.array([4 + sum(code >> shift & 3 for shift in (0, 2, 4, 6)) for code in range(256)], np.uint8)
@@ -183,6 +183,16 @@ def _svb_numbers(address, out):
 
 
 @exact_inner
+def take_room(got, read, n, size):
+    """Reserve `size` elements for n samples of a read; return whether they fit."""
+    got.n_samples[read] = n
+    got.is_packed[read] = False
+    place = add_to(got.used, size)
+    got.places[read] = place if place + size <= got.scratch.shape[0] else -1
+    return got.places[read] >= 0
+
+
+@exact_inner
 def take_ex_zd(address, length, read, got):
     """Expand ex-zd samples; return whether they are sound.
 
@@ -240,3 +250,32 @@ def take_ex_zd(address, length, read, got):
         level += (coded >> 1) ^ -(coded & 1)
         got.scratch[place + i] = np.int16(level << shift)
     return True
+
+
+@exact_inner
+def expand_pieces(stored, read, out, to):
+    """Write the samples of a read to an array, from `to` on."""
+    for piece in range(stored.pieces[read], stored.pieces[read + 1]):
+        place, n = stored.places[piece], stored.n_samples[piece]
+        if stored.is_packed[piece]:
+            expand_svb_zd(address_of_data(stored.values) + place, out, to, n)
+        else:
+            for j in range(n):  # compiled ten times faster than an assignment to a slice
+                out[to + j] = stored.values[place + j]
+        to += n
+
+
+@exact_kernel
+def copy_samples(queue, reads, stored, places, samples):
+    """Expand the samples of `reads` to their offsets in `samples`.
+
+    Parameters
+    ----------
+    stored : f5py.core.batch.StoredSamples
+    places : int64, shape (len(reads),)
+        Offsets of the reads in `samples`.
+    samples : int16
+        Filled there.
+    """
+    for i in claimed_indices(work_counter(queue), reads.shape[0]):
+        expand_pieces(stored, reads[i], samples, places[i])

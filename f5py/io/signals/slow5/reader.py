@@ -9,23 +9,24 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._name_table_numba import find_names
 from f5py.core.batch import StoredSamples
 from f5py.core.large_arrays import recycled_array
 from f5py.core.names import Names
 from f5py.errors import SignalError
 from f5py.io.files.signal_format import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
 from f5py.io.remote import ranged_file
+from f5py.io.signals.slow5._slow5_functions import ZSTD
+from f5py.io.signals.slow5._slow5_index import RecordFile, RecordFormat, cause, open_records, raise_for, records_of
+from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, SHORTER, read_lines, read_records
 from f5py.io.signals.source import FIELDS, PackedSignals, SignalBlock, SignalSource
 from f5py.messages.console import input_warning
 from f5py.threads.pool import BorrowedPool, WorkerPool
-
-if TYPE_CHECKING:
-    from f5py.io.signals.slow5._slow5_index import RecordFile, RecordFormat
 
 #: Limit of header sizes.
 _MOST_HEADER = 1 << 28
@@ -91,8 +92,6 @@ class Slow5Source(SignalSource):
         self._file: RecordFile | None = None
         self._remote = ranged_file(path)
         self._groups, form = _read_header(path)
-        from f5py.io.signals.slow5._slow5_index import open_records, records_of
-
         self._file = open_records(path, form)
         try:
             self._records = records_of(path, form, self._file, self._threads.workers)
@@ -116,8 +115,6 @@ class Slow5Source(SignalSource):
         return self._rows(Names.of(names)) >= 0
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
-        from f5py.io.signals.slow5._slow5_index import cause
-
         names = Names.of(names)
         got = self._read(names)
         codes = got.codes.tolist()
@@ -132,9 +129,6 @@ class Slow5Source(SignalSource):
 
     def _read(self, names: Names) -> DecodedRecords:
         """Read the named records; raise `SignalError` if the file fails."""
-        from f5py.io.signals.slow5._slow5_index import raise_for
-        from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, SHORTER, read_lines, read_records
-
         file, n = self._opened(), len(names)
         n_bytes = self._n_bytes(names)
         room = int(n_bytes * min(_REACH * self._density, _MOST_DENSITY)) + 1
@@ -161,8 +155,6 @@ class Slow5Source(SignalSource):
 
     def _rows(self, names: Names) -> NDArray[np.int64]:
         """Return the records of the named reads; -1 if missing."""
-        from f5py.core._name_table_numba import find_names
-
         rows = np.empty(len(names), np.int64)
         find_names(names.text, names.offsets, *self._records[:4], rows)
         return rows
@@ -245,9 +237,6 @@ def _read_header(path: str) -> tuple[list[dict[str, str]], RecordFormat]:
 
 
 def _header_lines(path: str) -> tuple[list[str], RecordFormat]:
-    from f5py.io.signals.slow5._slow5_functions import ZSTD
-    from f5py.io.signals.slow5._slow5_index import RecordFormat
-
     damaged = SignalError(f"{path}: has a damaged header; copy the file again")
     with open(path, "rb") as file:
         start = file.read(BINARY_HEADER_AT + 4)
