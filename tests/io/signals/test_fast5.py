@@ -183,7 +183,7 @@ def test_hdf5_but_not_fast5(tmp_path):
 def test_single_read_file_without_reads(tmp_path):
     with h5py.File(tmp_path / "a.fast5", "w") as file:
         file.create_group("Raw/Reads")
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "/Raw/Reads is empty")
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "an empty /Raw/Reads")
 
 
 def test_read_absent_from_multi_read_file(tmp_path):
