@@ -17,15 +17,10 @@ from f5py.io.bam._bam_numba import KEPT, ULTRA
 from f5py.io.bam.alignments import AlignmentFile, RecordCounts
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, chosen_records, tag_values
 from f5py.io.bam.record_ranges import RecordRange
-from f5py.io.bam.record_reads import RecordReads, differ_from_records, gather_sequences, whole_lengths_of
+from f5py.io.bam.record_reads import RecordReads, differ_from_records
 from f5py.io.reads.read_index import ReadIndex
 from f5py.jit.kernel import exact_kernel
 from f5py.threads.pool import WorkerPool
-
-#: Of many reads one of so many is compared with its record: to decompress all of them would take 2 % of a run.
-COMPARED_OF = 8
-#: All of fewer reads are compared.
-MANY_READS = 2048
 
 
 @dataclass
@@ -192,14 +187,12 @@ class BatchRecords:
 
 
 def bases_of(
-    stretches: list[RecordSlice], reads: ReadIndex | RecordReads, from_records: bool, pool: WorkerPool | None
+    stretches: list[RecordSlice], reads: ReadIndex | RecordReads, pool: WorkerPool | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]:
     """Gather the bases of a batch's reads as sequenced, and compare them with their records.
 
     Parameters
     ----------
-    from_records : bool
-        Compare one of `COMPARED_OF` reads, and decode the others from their records where these have as many bases.
     pool : WorkerPool or None
         Helps.
 
@@ -218,12 +211,7 @@ def bases_of(
             bases, offsets = reads.sequences(*place, one.rows, pool)
             is_compared.append(np.ones(len(compared), np.bool_))  # the others are those of their records
         else:
-            is_elsewhere = np.ones(len(compared), np.bool_)
-            if from_records:
-                has_other_length = whole_lengths_of(*place) != reads.lengths_of(one.rows)
-                is_elsewhere = has_other_length | (one.rows % COMPARED_OF == 0)
-            bases, offsets = gather_sequences(*place, one.rows, is_elsewhere, reads, pool)
-            compared &= is_elsewhere
+            bases, offsets = reads.sequences_of(one.rows, pool)
             is_compared.append(compared)
         is_other.append(differ_from_records(*place, bases, offsets, compared, pool))
         found.append((bases, offsets))

@@ -28,7 +28,6 @@ from f5py.options import Option, Options, declarations
 from f5py.options.input_names import BESIDE_READS, SEQUENCE_SUFFIX
 from f5py.options.plot_commands import PlotOptions
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
-from f5py.pipeline.batch_records import MANY_READS
 from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.record_filter import SeenRecords
 from f5py.threads.pool import FEW_THREADS, WorkerPool
@@ -110,7 +109,6 @@ def open_inputs(
         skip_unreadable=options.skip_unreadable,
         hard_clips=options.hard_clips,
         n_ahead=batches_ahead(options),
-        bases_from_records=isinstance(reads, ReadIndex) and len(reads) > MANY_READS and not reads.has_rna_letters(),
         one_at_a_time=options is not given,
     )
     loader = Loader(

@@ -69,7 +69,6 @@ class LoaderSettings:
     # have the records that the filters leave out there too. A batch is also closed when it has as many of these as
     # reads may be in it, so that it may have no reads at all.
     keep_passed_over: bool = False
-    bases_from_records: bool = False  # see `f5py.pipeline.batch_records.bases_of`
     n_ahead: int = 1  # batches that are loaded at the same time, or have been and are not taken yet
     # tag of the alignment records by which reads are told apart, such as HP; its values are in `Loader.partitions`
     partition_tag: str | None = None
@@ -255,9 +254,7 @@ class Loader:
             records = RawRecords.joined([one.raw(self.settings.keep_passed_over) for one in stretches])
         ultra = [one.ultra_records() for one in stretches if len(one.ultra)]
         had_records = time.perf_counter()
-        bases, base_offsets, is_other, is_compared = bases_of(
-            stretches, self.reads, self.settings.bases_from_records, self.pool
-        )
+        bases, base_offsets, is_other, is_compared = bases_of(stretches, self.reads, self.pool)
         had_bases = time.perf_counter()
         parents = Names(columns.parents, columns.parent_offsets)
         signals = self._signals(names, parents, columns)

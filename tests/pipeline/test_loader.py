@@ -16,7 +16,7 @@ from f5py.options.signal_commands import CallOptions
 from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.loader import Loader
 
-from ..made_data import N_READS, ReadSet, rows_by_read, run_main
+from ..made_data import ReadSet, rows_by_read, run_main
 
 
 def load(
@@ -185,32 +185,29 @@ def test_one_other_base_is_seen_where_the_record_has_it(made: ReadSet, tmp_path:
     assert any(seen)
 
 
-@pytest.mark.parametrize("from_records", [False, True])
-def test_a_read_that_is_absent_has_no_bases(made: ReadSet, tmp_path: Path, from_records: bool):
+def test_a_read_that_is_absent_has_no_bases(made: ReadSet, tmp_path: Path):
     records = made.reads.read_text().split(">")[1:]
     few = made.with_text_of_reads(tmp_path / "few.fasta", "".join(f">{one}" for one in records[:6]))
     known = {one.split()[0] for one in records[:6]}
-    _, (batch,) = load(few, 100, bases_from_records=from_records)
+    _, (batch,) = load(few, 100)
     assert (batch.read_length > 0).tolist() == [name in known for name in made.names]
     assert not other_bases([batch])[0]
 
 
-def test_one_of_many_reads_is_compared(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The bases of the others are those of their records."""
-    monkeypatch.setattr("f5py.pipeline.inputs.MANY_READS", N_READS - 1)
-    sequences = {name: made.sequence(name)[:-1] + "N" for name in made.names}  # N may be any base
-    changed = made.with_reads(tmp_path, sequences | {made.names[1]: "A" * len(sequences[made.names[1]])})
-    order = [line[1:].split()[0] for line in changed.reads.read_text().splitlines() if line[0] == ">"]
-    _, (batch,) = load(changed, 100)
-    is_compared = [order.index(name) % 8 == 0 for name in made.names]
-    assert batch.is_compared.tolist() == is_compared
-    letters = [chr(batch.bases[end - 1]) for end in batch.base_offsets[1:].tolist()]
-    kept = [
-        made.sequence(name)[-1] if not one else sequences[name][-1]
-        for name, one in zip(made.names, is_compared, strict=True)
-    ]
-    assert letters[2:] == kept[2:]
-    assert other_bases([batch])[1] == is_compared[1]
+def test_every_one_of_many_reads_is_compared(made: ReadSet, tmp_path: Path):
+    """Also of a large index."""
+    others = "".join(f">other{i}\nACGT\n" for i in range(4096))
+    sequences = {name: made.sequence(name) for name in made.names}
+
+    def causes(changed: dict[str, str]) -> list[bool]:
+        own = "".join(f">{name}\n{letters}\n" for name, letters in (sequences | changed).items())
+        _, (batch,) = load(made.with_text_of_reads(tmp_path / "many.fasta", others + own), 100)
+        assert batch.is_compared.all()
+        return other_bases([batch])
+
+    assert not any(causes({name: letters[:-1] + "N" for name, letters in sequences.items()}))  # N may be any base
+    for name, letters in sequences.items():
+        assert causes({name: "A" * len(letters)}) == [one == name for one in made.names]
 
 
 @pytest.mark.parametrize("batch_size", [1, 4, 100])

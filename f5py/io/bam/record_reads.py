@@ -16,15 +16,24 @@ from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_records import fixed_numbers, record_names
 from f5py.io.reads.read_index import ReadIndex, reads_in_memory
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.c_memory import address_of_data, load_uint16
+from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.messages import console
 from f5py.threads.pool import CallingThread, WorkerPool
 
 #: Reversed bits code the complement.
 _COMPLEMENT_LETTERS = LETTERS[[int(f"{i:04b}"[::-1], 2) for i in range(16)]]
-#: Set in all letters but "=".
-_BIT_OF_BASES = np.uint8(0x40)
+
+
+def _letters_of_pairs() -> NDArray[np.uint16]:
+    """Make a table of the two letters that a byte codes, and of those of the reverse complement; shape (2, 256)."""
+    first, second = np.arange(256) >> 4, np.arange(256) & 15
+    pairs = [LETTERS[first], LETTERS[second]], [_COMPLEMENT_LETTERS[second], _COMPLEMENT_LETTERS[first]]
+    return np.stack([np.stack(letters, axis=1).view(np.uint16)[:, 0] for letters in pairs])
+
+
+_LETTERS_OF_PAIRS = _letters_of_pairs()
 
 
 def _bits_of_letters() -> NDArray[np.uint8]:
@@ -70,16 +79,8 @@ class PendingSequences(NamedTuple):
     offsets: NDArray[np.int64]
 
 
-class ReadSequences(NamedTuple):
-    """Sequences of n reads, as sequenced."""
-
-    bases: NDArray[np.uint8]
-    offsets: NDArray[np.int64]  # shape (n + 1,)
-    is_short: NDArray[np.bool_]  # shape (1,): a record contains "=", the reference's base
-
-
 @exact_kernel
-def copy_sequences(queue, reads, data, starts, chosen, held, made):
+def copy_sequences(queue, reads, data, starts, chosen, held, bases, offsets):
     """Fill the bases of the chosen records' reads.
 
     Parameters
@@ -89,18 +90,18 @@ def copy_sequences(queue, reads, data, starts, chosen, held, made):
     data, starts, chosen
         See `f5py.io.bam._bam_numba.decode`.
     held : PendingSequences
-    made : ReadSequences
+    bases : uint8, shape (offsets[n],)
         Filled.
+    offsets : int64, shape (n + 1,)
     """
-    common = np.uint8(255)  # bits that all letters have
     for turn_of in claimed_indices(work_counter(queue), reads.shape[0]):
         i = reads[turn_of]
-        to = made.offsets[i]
-        size = made.offsets[i + 1] - to
+        to = offsets[i]
+        size = offsets[i + 1] - to
         if held.row[i] >= 0:
             first = held.offsets[held.row[i]]
             for j in range(size):
-                made.bases[to + j] = held.bases[first + j]
+                bases[to + j] = held.bases[first + j]
             continue
         at = starts[chosen[i]]
         begin = sequence_begins(data, at)
@@ -110,17 +111,24 @@ def copy_sequences(queue, reads, data, starts, chosen, held, made):
         step = -1 if reverse else 1
         for j in range(size >> 1):
             pair = data[begin + j]
-            first_letter, second_letter = letters[pair >> 4], letters[pair & 15]
-            common &= first_letter & second_letter
-            made.bases[place] = first_letter
-            made.bases[place + step] = second_letter
+            bases[place], bases[place + step] = letters[pair >> 4], letters[pair & 15]
             place += 2 * step
         if size & 1 == 1:
-            letter = letters[data[begin + (size >> 1)] >> 4]
-            common &= letter
-            made.bases[place] = letter
-    if common & _BIT_OF_BASES == 0:
-        made.is_short[0] = True
+            bases[place] = letters[data[begin + (size >> 1)] >> 4]
+
+
+@exact_inner
+def _has_equal_letters(data, begin, n_bases, bases, place, strand):
+    """Compare n bases of a record with letters from `place` on, in pairs; a last odd base is left out."""
+    pairs = _LETTERS_OF_PAIRS[strand]
+    n_pairs = n_bases >> 1
+    letters, step = address_of_data(bases) + place, 2
+    if strand == 1:
+        letters, step = letters + n_bases - 2, -2
+    other = np.uint16(0)
+    for j in range(n_pairs):
+        other |= load_uint16(letters + step * j) ^ pairs[data[begin + j]]
+    return other == 0
 
 
 @exact_kernel
@@ -165,10 +173,15 @@ def mark_other_bases(queue, reads, data, starts, chosen, bases, offsets, is_othe
         at_bases = sequence_begins(data, at)
         reverse = unsigned16(data, at + FLAGS) & IS_REVERSE != 0
         bits = _BITS_OF_LETTERS[1 if reverse else 0]
+        first_place = offsets[i + 1] - clip - n_bases if reverse else offsets[i] + clip
+        n_equal = n_bases - (n_bases & 1)  # of most reads; others have small letters, U or N, or are other reads
+        if not _has_equal_letters(data, at_bases, n_bases, bases, first_place, 1 if reverse else 0):
+            n_equal = 0
         place = offsets[i + 1] - 1 - clip if reverse else offsets[i] + clip
         step = -1 if reverse else 1
         n_other = np.int64(0)
-        for j in range(n_bases >> 1):
+        place += step * n_equal
+        for j in range(n_equal >> 1, n_bases >> 1):
             pair = data[at_bases + j]
             n_other += bits[bases[place]] & _BASES_OF_CODE[pair >> 4] == 0
             n_other += bits[bases[place + step]] & _BASES_OF_CODE[pair & 15] == 0
@@ -246,7 +259,13 @@ class RecordReads:
         pool: WorkerPool | None = None,
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Return the bases of the reads, as sequenced, and their offsets; `rows` as from `look_up`."""
-        return gather_sequences(data, starts, chosen, rows, rows >= 0, self._held, pool)
+        held_at = np.flatnonzero(rows >= 0)
+        held, held_offsets = self._held.sequences_of(rows[held_at], pool)
+        sizes = whole_lengths_of(data, starts, chosen)
+        sizes[held_at] = np.diff(held_offsets)
+        held_row = np.full(len(chosen), -1)
+        held_row[held_at] = np.arange(len(held_at))
+        return copy_read_sequences(data, starts, chosen, sizes, PendingSequences(held_row, held, held_offsets), pool)
 
     def close(self) -> None:
         self._held.close()
@@ -276,46 +295,6 @@ class RecordReads:
         self._held = reads_in_memory(Names.joined(found_names), bases, offsets_of(sizes), self._alignments.name)
 
 
-def gather_sequences(
-    data: NDArray[np.uint8],
-    starts: NDArray[np.int64],
-    chosen: NDArray[np.int64],
-    rows: NDArray[np.int64],
-    is_elsewhere: NDArray[np.bool_],
-    reads: ReadIndex,
-    pool: WorkerPool | None = None,
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Gather the bases of the records' reads, as sequenced, from the records if possible.
-
-    Parameters
-    ----------
-    data, starts
-        From `f5py.io.bam.bam_records.record_chunks`.
-    chosen : int64, shape (n,)
-        Record indices.
-    rows : int64, shape (n,)
-        Of `reads`; -1 for a missing read.
-    is_elsewhere : bool, shape (n,)
-        Take the bases from `reads`.
-
-    Returns
-    -------
-    bases : uint8, shape (offsets[-1],)
-    offsets : int64, shape (n + 1,)
-    """
-
-    held_at = np.flatnonzero(is_elsewhere)
-    held, held_offsets = reads.sequences_of(rows[held_at], pool)
-    sizes = whole_lengths_of(data, starts, chosen)
-    sizes[held_at] = np.diff(held_offsets)
-    held_row = np.full(len(chosen), -1)
-    held_row[held_at] = np.arange(len(held_at))
-    made = copy_read_sequences(data, starts, chosen, sizes, PendingSequences(held_row, held, held_offsets), pool)
-    if made.is_short[0] and not (is_elsewhere | (rows < 0)).all():
-        return gather_sequences(data, starts, chosen, rows, is_elsewhere | (rows >= 0), reads, pool)
-    return made.bases, made.offsets
-
-
 def copy_read_sequences(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
@@ -323,15 +302,14 @@ def copy_read_sequences(
     sizes: NDArray[np.int64],
     held: PendingSequences | None = None,
     pool: WorkerPool | None = None,
-) -> ReadSequences:
-    """Copy sequences of given sizes from the records, or from `held`; see `gather_sequences`."""
-
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Copy sequences of given sizes from the records, or from `held`; return the letters and their offsets."""
     if held is None:
         held = PendingSequences(np.full(len(chosen), -1), np.empty(0, np.uint8), np.zeros(1, np.int64))
     offsets = offsets_of(sizes)
-    made = ReadSequences(np.empty(offsets[-1], np.uint8), offsets, np.zeros(1, np.bool_))
-    (pool or CallingThread()).run(copy_sequences, np.arange(len(chosen)), data, starts, chosen, held, made)
-    return made
+    bases = np.empty(offsets[-1], np.uint8)
+    (pool or CallingThread()).run(copy_sequences, np.arange(len(chosen)), data, starts, chosen, held, bases, offsets)
+    return bases, offsets
 
 
 def differ_from_records(
@@ -347,12 +325,13 @@ def differ_from_records(
 
     Parameters
     ----------
-    data, starts, chosen
-        See `gather_sequences`.
+    data, starts
+        From `f5py.io.bam.bam_records.record_chunks`.
+    chosen : int64, shape (n,)
+        Record indices.
     bases, offsets
         Letters of the reads as sequenced.
     """
-
     is_other = np.zeros(len(chosen), np.bool_)
     (pool or CallingThread()).run(
         mark_other_bases, np.flatnonzero(compared), data, starts, chosen, bases, offsets, is_other

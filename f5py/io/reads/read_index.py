@@ -21,8 +21,6 @@ from f5py.threads.pool import WorkerPool
 
 #: Bytes after the index's last sequence that are checked.
 _BYTES_BEHIND = 1 << 16
-#: Reads that are searched for U.
-_READS_LOOKED_AT = 16
 
 
 class ReadIndex(AbstractContextManager["ReadIndex"]):
@@ -80,11 +78,6 @@ class ReadIndex(AbstractContextManager["ReadIndex"]):
     def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Return the bases of reads by row, int64, shape (n,); 0 for row -1."""
         return np.where(rows >= 0, self.index.length[rows], 0) if len(self) else np.zeros(len(rows), np.int64)
-
-    def has_rna_letters(self) -> bool:
-        """Return whether the first reads contain U, in place of which alignment records have T."""
-        bases, _ = self.sequences(self.first_names(_READS_LOOKED_AT))
-        return bool(np.isin(bases, (ord("U"), ord("u"))).any())
 
     def sequences(
         self, names: Iterable[str], pool: WorkerPool | None = None

@@ -378,7 +378,7 @@ def _record_batches(
             last = max(first + 1, int(np.searchsorted(ends, done + max_bases, "right")))
             last = min(last, first + max_reads)
             part = chosen[first:last]
-            letters, offsets, _ = copy_read_sequences(data, starts, part, sizes[first:last])
+            letters, offsets = copy_read_sequences(data, starts, part, sizes[first:last])
             qualities = np.empty(offsets[-1], np.uint8)
             compiled.copy_qualities(data, starts, part, offsets, qualities)
             tags = np.empty(int((starts[part + 1] - starts[part]).sum()), np.uint8)
