@@ -171,7 +171,10 @@ def main() -> int:
     expected = sorted(_records(theirs).splitlines())
     equal = [sorted(_records(path).splitlines()) == expected for path in (ours, third)]
     lines = ["# A large genome, from FASTA to a sorted BAM file", "", *machine()]
-    lines += [f"* {first_line(['minimap2', '--version'])}; {options.length} Gb, {options.reads} reads, {t} threads", ""]
+    lines += [
+        f"* minimap2 {first_line(['minimap2', '--version'])}; {options.length} Gb, {options.reads} reads, {t} threads",
+        "",
+    ]
     lines += [*table(["program", "time, s", "processor time, s", "peak memory, GB"], rows), ""]
     lines += [
         f"From the index again: {seconds:.1f} s, {private:.2f} GB of private memory; the file has "

@@ -145,7 +145,7 @@ def test_tables_for_r(tmp_path: Path) -> None:
     """In R, too, for the packages that are installed."""
     for name, seed in (("case", 1), ("control", 2)):
         made = tmp_path / name
-        f5py.simulate(output=made, genome_length=2_000, n_reads=20, fixed_length=800, seed=seed)
+        f5py.simulate(output=made, genome_length=20_000, n_reads=60, fixed_length=3_000, seed=seed)
         inputs = {"reads": made / "reads.fastq", "bam": made / "reads.bam", "genome": made / "ref.fa"}
         f5py.call_methylation(
             **inputs, fast5=made / "fast5", threads=2, output=tmp_path / "calls.tsv", modbam=tmp_path / f"{name}.bam"
