@@ -52,6 +52,7 @@ class FailedReads(Sink):
     def __init__(self, path: str, options: AlignmentOptions) -> None:
         super().__init__(path)
         self._options = options
+        self._is_whole = False
 
     def _open(self, part: PartFiles | None) -> None:
         self._out = self.files.enter_context(open_table(self.path, 1 if part else self._options.threads))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pysam
 import pytest
 
 from f5py.errors import OutputFileError
@@ -14,7 +13,7 @@ from ..made_data import ReadSet, error_line, run_main
 
 
 @pytest.mark.parametrize("format_", ["tsv", "parquet"])
-def test_a_file_that_fails_at_the_end_takes_no_other_with_it(
+def test_no_file_is_named_if_another_fails_at_the_end(
     made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd, format_: str
 ):
     if format_ == "parquet":
@@ -28,7 +27,4 @@ def test_a_file_that_fails_at_the_end_takes_no_other_with_it(
     options = ["-o", table, "--output-format", format_, "--modbam", tagged, "--bedmethyl", bed]
     assert run_main(*made.options(), *options) == 1
     assert "its index cannot be written" in error_line(capfd.readouterr().err)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([table.name, tagged.name, f"{tagged.name}.bai"])
-    assert table.stat().st_size > 1000
-    with pysam.AlignmentFile(str(tagged), check_sq=False) as file:
-        assert sum(record.has_tag("MM") for record in file.fetch(until_eof=True)) > 0
+    assert not any(path.exists() for path in (table, tagged, bed))

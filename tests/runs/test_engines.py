@@ -156,14 +156,11 @@ def test_parts_that_a_lost_worker_had_taken(made: ReadSet, here: Path, monkeypat
 
 
 @pytest.mark.usefixtures("semaphores")
-@pytest.mark.parametrize("of_reads", ["--skip-overlaps", "--skip-ultra=ultra.bam"])
-def test_dask_with_parts_that_must_know_each_other(
-    made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, of_reads: str
-):
+def test_dask_with_parts_that_must_know_each_other(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch):
     pytest.importorskip("distributed")
     monkeypatch.delattr(engines, "Claims")
     table, _ = expected(made)
-    given = (of_reads, "--plan", "p", "--partitions", "3", "--engine", "dask", "--workers", "2")
+    given = ("--skip-overlaps", "--plan", "p", "--partitions", "3", "--engine", "dask", "--workers", "2")
     assert run_command(*command(made, *given)) == 0
     assert outputs()[0] == table  # the header of the other one has the options
 

@@ -27,7 +27,7 @@ _COMPLEMENT_LETTERS = LETTERS[[int(f"{i:04b}"[::-1], 2) for i in range(16)]]
 
 
 def _letters_of_pairs() -> NDArray[np.uint16]:
-    """Make a table of the two letters that a byte codes, and of those of the reverse complement; shape (2, 256)."""
+    """Make a table of the two letters in a byte, and of their reverse complement; shape (2, 256)."""
     first, second = np.arange(256) >> 4, np.arange(256) & 15
     pairs = [LETTERS[first], LETTERS[second]], [_COMPLEMENT_LETTERS[second], _COMPLEMENT_LETTERS[first]]
     return np.stack([np.stack(letters, axis=1).view(np.uint16)[:, 0] for letters in pairs])
@@ -303,7 +303,7 @@ def copy_read_sequences(
     held: PendingSequences | None = None,
     pool: WorkerPool | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Copy sequences of given sizes from the records, or from `held`; return the letters and their offsets."""
+    """Copy sequences from the records, or from `held`; return the letters and their offsets."""
     if held is None:
         held = PendingSequences(np.full(len(chosen), -1), np.empty(0, np.uint8), np.zeros(1, np.int64))
     offsets = offsets_of(sizes)

@@ -39,7 +39,8 @@ FINE = {
     *(("simulate", "output", name) for name in ("missing/out", "folder")),  # folders are made
     # only looked at if they are needed: for bigWig, for tables without a motif, for CRAM
     *((name, field, bad) for name, field in (("meth-freq", "chrom_sizes"), ("validate", "genome"),
-                                             ("plot-region", "genome"), ("extract", "genome")) for bad in BAD),
+                                             ("plot-region", "genome"), ("extract", "genome"),
+                                             ("summary", "genome")) for bad in BAD),
 }  # fmt: skip
 #: Where the line names something else: the reads without signals, a file in a list.
 NAMED = {("index", "directories"): "out/index", ("index", "summary_lists"): "a text"}
