@@ -153,7 +153,7 @@ def fill_spliced(target, n, query, m, donors, acceptors, integers, right, exact,
     Parameters
     ----------
     target, n, query, m, integers, right, exact, zdrop, state, h, rows, cells
-        See `f5py.mapping.align._alignment_numba.fill`, also for what is returned.
+        See `f5py.mapping.align._alignment_numba.fill`, also for the results.
     donors, acceptors : int8, shape (>= n + PAD,)
         See `set_signals`.
     """
@@ -266,7 +266,7 @@ def align_spliced(reference, strand, stretch, direction, junctions, integers, op
     Parameters
     ----------
     reference, strand, stretch, integers, ops, n_ops, room
-        See `f5py.mapping.align._pair_alignment_numba.align_pair`, also for what is returned.
+        See `f5py.mapping.align._pair_alignment_numba.align_pair`, also for the results.
     direction, junctions
         See `set_signals` and `add_junctions`.
     room_of_cells : uint8

@@ -25,7 +25,7 @@ from f5py.mapping._sorting_numba import appended
 from f5py.mapping.darwin.darwin_settings import BIN, MOST_PLACES, N_SEEDS, SEED_BASES, SPREAD, K
 from f5py.mapping.darwin.extensions import N_CANDIDATE
 from f5py.mapping.darwin.gact import make_strands
-from f5py.mapping.index.reference_index import COUNT_BITS, ReferenceIndex, SeedIndex, look_up
+from f5py.mapping.index.reference_index import COUNT_BITS, ReferenceIndex, SeedIndex, contig_at, look_up
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -41,20 +41,6 @@ def _kmer(strand, at, k):
             return np.int64(-1)
         key = (key << 2) | np.int64(strand[i])
     return key
-
-
-@exact_inner
-def _target_of(offsets, place):
-    """Find the target that has a place."""
-    low = 0
-    high = offsets.shape[0] - 1
-    while high - low > 1:
-        middle = (low + high) >> 1
-        if offsets[middle] <= place:
-            low = middle
-        else:
-            high = middle
-    return low
 
 
 class KmerTable(NamedTuple):
@@ -138,7 +124,7 @@ def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
                 counts[b] = count
                 continue
             counts[b] = -1
-            target = _target_of(offsets, place)
+            target = contig_at(offsets, place)
             if target == own:
                 continue
             if n >= found.shape[0]:

@@ -98,7 +98,7 @@ def gather_keys(done, n_planned, offsets, source, target):
     Parameters
     ----------
     done, source
-        What `plan_reads` returns.
+        Results of `plan_reads`.
     n_planned : int64, shape (n_reads,)
     offsets : int64, shape (n_reads + 1,)
         Of the reads' stretches.

@@ -148,8 +148,8 @@ def _warm_begin(bases, contig_begin, begin, scheme):
 
 
 @exact_inner
-def _contig_at(offsets, place):
-    """Find the contig that has a base, by its index among all."""
+def contig_at(offsets, place):
+    """Find the contig of a base by its index among all bases."""
     low = 0
     high = offsets.shape[0] - 1
     while high - low > 1:
@@ -184,7 +184,7 @@ def mark_minimizers(queue, pieces, size, bases, offsets, scheme, marks, counts):
     for t in claimed_indices(work_counter(queue), pieces.shape[0]):
         begin = pieces[t] * size
         piece_end = min(begin + size, offsets[offsets.shape[0] - 1])
-        contig = _contig_at(offsets, begin)
+        contig = contig_at(offsets, begin)
         while begin < piece_end:
             while offsets[contig + 1] <= begin:
                 contig += 1
@@ -225,7 +225,7 @@ def mark_kmers(queue, pieces, size, bases, offsets, layout, marks, counts):
     for t in claimed_indices(work_counter(queue), pieces.shape[0]):
         begin = pieces[t] * size
         end = min(begin + size, offsets[offsets.shape[0] - 1])
-        contig = _contig_at(offsets, begin)
+        contig = contig_at(offsets, begin)
         first = max(begin - layout.k + 1, offsets[contig])
         length = 0
         for i in range(first, end):
@@ -451,7 +451,7 @@ def fill_entries(queue, chosen, buckets, first_keys, layout, offsets, directory,
                 words[i] = np.uint64(base)
                 continue
             if base < begin or base >= end:
-                contig = _contig_at(offsets, base)
+                contig = contig_at(offsets, base)
                 begin = offsets[contig]
                 end = offsets[contig + 1]
             words[i] = np.uint64((contig << 32) | ((base - begin) << 1) | (place & 1))

@@ -179,6 +179,13 @@ def _put_head(out, at, contig, place, name_length, mapq, bin_number, n_ops, flag
     return put_integer(out, at, 0, 4)
 
 
+@exact_inner
+def _split_operations(hit, ops, reference, r, strands, s, spread):
+    """Split the matches of a hit into = and X in `spread`, made longer if needed; return it and their number."""
+    spread = grown(spread, hit[N_OPS] + 2 * (hit[MLEN] + hit[BLEN]) + 16)
+    return spread, split_matches(hit, ops, reference, r, strands, s, spread)
+
+
 @exact_kernel
 def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, sizes, counts):
     """Make the records of reads.
@@ -240,14 +247,10 @@ def records_of_reads(queue, reads, columns, found, rep_len, contigs, switches, s
             behind = hit[QS] if hit[REVERSE] else length - hit[QE]
             r = contig_offsets[hit[CONTIG]] + hit[RS]
             s = (length if hit[REVERSE] else 0) + before
-            these = ops
-            first_op = hit[OPS]
-            n_ops = hit[N_OPS]
+            these, first_op, n_ops = ops, hit[OPS], hit[N_OPS]
             if switches[EQX]:
-                spread = grown(spread, n_ops + 2 * (hit[MLEN] + hit[BLEN]) + 16)
-                n_ops = split_matches(hit, ops, reference, r, strands, s, spread)
-                these = spread
-                first_op = 0
+                spread, n_ops = _split_operations(hit, ops, reference, r, strands, s, spread)
+                these, first_op = spread, 0
             n_all_ops = n_ops + (before > 0) + (behind > 0)
             others = 96 * (end - first)
             for other in range(first, end):
@@ -417,7 +420,7 @@ def lines_of_reads(queue, reads, columns, found, rep_len, contigs, switches, siz
     Parameters
     ----------
     queue, reads, columns, found, rep_len, contigs, switches, sizes, counts
-        See `f5py.mapping.output.records.records_of_reads`, also for what is returned.
+        See `f5py.mapping.output.records.records_of_reads`, also for the results.
     """
     offsets, names, name_offsets, codes = columns.offsets, columns.names, columns.name_offsets, columns.codes
     hits, hit_offsets, ops = found
@@ -448,14 +451,10 @@ def lines_of_reads(queue, reads, columns, found, rep_len, contigs, switches, siz
             contig = contig_names[contig_name_offsets[hit[CONTIG]] : contig_name_offsets[hit[CONTIG] + 1]]
             r = contig_offsets[hit[CONTIG]] + hit[RS]
             s = length + length - hit[QE] if hit[REVERSE] else hit[QS]
-            these = ops
-            first_op = hit[OPS]
-            n_ops = hit[N_OPS]
+            these, first_op, n_ops = ops, hit[OPS], hit[N_OPS]
             if switches[EQX]:
-                spread = grown(spread, n_ops + 2 * (hit[MLEN] + hit[BLEN]) + 16)
-                n_ops = split_matches(hit, ops, reference, r, strands, s, spread)
-                these = spread
-                first_op = 0
+                spread, n_ops = _split_operations(hit, ops, reference, r, strands, s, spread)
+                these, first_op = spread, 0
             room = 1024 + name.shape[0] + contig.shape[0] + 21 * n_ops + 2 * length_of_md(hit, ops)
             out = grown(out, at + room)
             at = append_bytes(out, at, name)
