@@ -5,9 +5,11 @@ The rest of the package imports from here only. Everything that computes is impo
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from f5py.errors import InputFileError
 from f5py.mapping.options import MapOptions
 
 if TYPE_CHECKING:
@@ -56,9 +58,13 @@ def is_index(path: str) -> bool:
 
     Raises `InputFileError` if it is one of another version or program.
     """
-    from f5py.mapping.index_file import is_index_file
+    from f5py.mapping.index_file import index_writer
 
-    return is_index_file(path)
+    writer = index_writer(path)
+    if writer == "minimap2":
+        converted = f"f5py map {path} -d {os.path.splitext(path)[0]}.f5i"
+        raise InputFileError(f"{path}: is minimap2's index; make one of f5py of it with {converted}")
+    return writer == "f5py"
 
 
 def compiled_stages() -> dict[str, Callable[[], object]]:

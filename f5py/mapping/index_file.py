@@ -25,6 +25,7 @@ from f5py.io.files.json_values import MOST, JsonObject
 from f5py.io.files.mapped_file import MappedFile
 from f5py.io.reads.indexed_fasta import FastaIndex
 from f5py.io.sequences.read_records import sequence_batches
+from f5py.mapping.index.mmi_file import MAGIC as MMI_MAGIC
 from f5py.mapping.index.packed_bases import PackedBases
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.mem.fm_index import FmIndex, is_sound
@@ -35,7 +36,8 @@ _ANY_VERSION = b"f5py map index "
 _ALIGNMENT = 4096
 #: Bytes that a checksum is of.
 _BLOCK = 16 << 20
-_MINIMAP2_MAGIC = b"MMI\2"
+#: Bytes behind minimap2's magic from this one on are text.
+_MOST_MMI_VERSION = 32
 #: Elements of arrays that a thread checks at a time.
 _CHECKED = 1 << 20
 _ARRAYS_OF_BASES = {
@@ -53,13 +55,13 @@ _ALL_ARRAYS = {**_ARRAYS, **_FM_ARRAYS}
 _MOST_BASES, _MOST_WINDOW = 28, 255
 
 
-def is_index_file(path: str) -> bool:
-    """Return whether a file is an index.
+def index_writer(path: str) -> str:
+    """Return the program that wrote an index, "f5py" or "minimap2", by the first bytes; "" for any other file.
 
-    Raises `InputFileError` if it is one of another version or program, or cannot be read.
+    Raises `InputFileError` if it is an index of another version of f5py, or cannot be read.
     """
     if not os.path.isfile(path):
-        return False
+        return ""
     try:
         with open(path, "rb") as file:
             beginning = file.read(len(_MAGIC))
@@ -67,10 +69,9 @@ def is_index_file(path: str) -> bool:
         raise InputFileError(f"{path}: cannot read the reference: {problem.strerror}") from None
     if beginning != _MAGIC and beginning.startswith(_ANY_VERSION):
         raise InputFileError(f"{path}: is an index of another version of f5py; write the index again with -d")
-    if beginning.startswith(_MINIMAP2_MAGIC):
-        made = f"f5py map {path} -d {os.path.splitext(path)[0]}.f5i"
-        raise InputFileError(f"{path}: is minimap2's index; make one of f5py of it with {made}")
-    return beginning == _MAGIC
+    if beginning[:3] == MMI_MAGIC and max(beginning[3:4], default=0) < _MOST_MMI_VERSION:
+        return "minimap2"
+    return "f5py" if beginning == _MAGIC else ""
 
 
 def write_index(index: ReferenceIndex, reference: str | None, path: str, fm_index: FmIndex | None = None) -> None:

@@ -70,7 +70,7 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, on_table: Tabl
         counts = map_reads(
             MapOptions(
                 reference=local.genome, reads=(str(local.reads),), output=bam, preset=preset,
-                threads=options.threads, command_line=command, **options.gpu_choices(),
+                threads=options.threads, command_line=command, indexes_reference=True, **options.gpu_choices(),
             )
         )  # fmt: skip
         console.note(_WHO, f"{counts}" if options.keep_bam is None else f"{counts}; written: {bam}")

@@ -326,7 +326,8 @@ class _Watch:
         reads = os.path.join(str(self._options.watch), name)
         options = MapOptions(
             reference=self._options.genome, reads=(reads,), output=str(path), threads=self._options.threads,
-            command_line=f"f5py map -o {path} {self._options.genome} {reads}", **self._options.gpu_choices(),
+            command_line=f"f5py map -o {path} {self._options.genome} {reads}", indexes_reference=True,
+            **self._options.gpu_choices(),
         )  # fmt: skip
         if self._reference is None:
             self._reference = load_reference(options)

@@ -8,6 +8,8 @@ from pathlib import Path
 import pysam
 import pytest
 
+from f5py.io.reads import fasta_scan
+
 from ..made_data import ReadSet, error_line, run_command
 
 _TABLES = {
@@ -56,6 +58,18 @@ def test_one_command_is_two(
     assert (tmp_path / "kept.tsv").read_bytes() == one
     assert records(tmp_path / "kept.bam") == records(mapped)
     assert (tmp_path / "kept.bam.bai").exists()
+
+
+def test_the_index_of_a_large_reference_is_htslibs(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    genome = tmp_path / "ref.fa"
+    genome.write_bytes(made.genome.read_bytes())
+    monkeypatch.setattr(fasta_scan, "LARGE_FILE", 1)
+    given = without_alignments(replace(made, genome=genome))
+    assert run_command("call-methylation", *given, "-o", tmp_path / "out.tsv") == 0
+    found = (tmp_path / "ref.fa.fai").read_bytes()
+    pysam.faidx(str(genome))
+    assert (tmp_path / "ref.fa.fai").read_bytes() == found
+    assert (tmp_path / "out.tsv").read_bytes().count(b"\n") > 100
 
 
 @pytest.mark.parametrize("command", _TABLES)

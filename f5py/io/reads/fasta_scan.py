@@ -18,15 +18,9 @@ LARGE_FILE = 64 << 20
 _BYTES, _LINES = 1 << 22, 1 << 16
 
 
-def is_large_fasta(path: str) -> bool:
-    """Return whether a file is FASTA without compression, and of a size that pays for `scan_fasta`."""
-    if not os.path.isfile(path) or os.path.getsize(path) < LARGE_FILE:
-        return False
-    try:
-        with open(path, "rb") as file:
-            return file.read(1) == b">"
-    except OSError:  # the reader of other files reports it
-        return False
+def is_large(path: str) -> bool:
+    """Return whether the size of a file pays for `scan_fasta`."""
+    return os.path.isfile(path) and os.path.getsize(path) >= LARGE_FILE
 
 
 def scan_fasta(file: MappedFile, pool: WorkerPool | CallingThread) -> FastaIndex | None:
@@ -34,12 +28,12 @@ def scan_fasta(file: MappedFile, pool: WorkerPool | CallingThread) -> FastaIndex
     from f5py.io.reads._fai_numba import check_line_ends, find_headers, list_sequences
 
     text = file.text
+    if text[:1].tobytes() != b">":
+        return None
     results: list[tuple[NDArray[np.int64], int]] = []
     pieces = np.arange(-(-len(text) // _BYTES))
     pool.run(lambda *given: results.append(find_headers(*given)), pieces, _BYTES, text)
     headers = np.sort(np.concatenate([np.empty(0, np.int64), *(found for found, _ in results)]))
-    if not len(headers) or headers[0] != 0:
-        return None
     n = len(headers)
     name_begin, name_end, columns = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((4, n), np.int64)
     n_spaces = list_sequences(text, headers, name_begin, name_end, columns)

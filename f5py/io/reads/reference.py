@@ -13,7 +13,7 @@ from f5py.core.names import Names
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.samtools import run_samtools
-from f5py.io.reads.fasta_scan import fai_of, is_large_fasta, scan_fasta
+from f5py.io.reads.fasta_scan import fai_of, is_large, scan_fasta
 from f5py.io.reads.indexed_fasta import (
     BlockText,
     FastaIndex,
@@ -76,10 +76,11 @@ class Reference:
         path = self.path
         try:
             with open(path, "rb") as file:
-                is_zipped = file.read(2) == b"\x1f\x8b"
-            if _is_fastq(path):  # htslib would index it differently
+                beginning = file.read(2)
+            is_zipped = beginning == b"\x1f\x8b"
+            if beginning[:1] == b"@":  # htslib would index it differently
                 raise InputFileError(f"{path}: is FASTQ, as reads are; give the reference as FASTA")
-            self._fai, self._gzi = _index_reference(path, is_zipped)
+            self._fai, self._gzi = index_fasta(path, is_zipped=is_zipped)
         except (OSError, ValueError) as problem:
             raise self._unreadable(problem) from None
         try:
@@ -187,18 +188,23 @@ def _default_index_names(path: str) -> tuple[str, str]:
     return f"{path}.fai", f"{path}.gzi"
 
 
-def _index_reference(path: str, is_zipped: bool) -> tuple[str, str]:
-    """Make a missing index; return the names of ``.fai`` and ``.gzi``.
+def index_fasta(path: str, index: FastaIndex | None = None, is_zipped: bool = False) -> tuple[str, str]:
+    """Write a missing index; return the names of ``.fai`` and ``.gzi``.
 
     They are beside the file or, if its folder cannot be written, in the user's cache folder.
+
+    Parameters
+    ----------
+    index : FastaIndex, optional
+        Of the file, if it has been scanned.
     """
     beside = _default_index_names(path)
     can_be_beside = os.path.exists(beside[0]) or os.access(os.path.dirname(os.path.realpath(path)), os.W_OK)
-    if can_be_beside and _make_index(path, *beside, is_zipped):
+    if can_be_beside and _make_index(path, *beside, index, is_zipped):
         return beside
     kept = _cached_index_names(path)
     is_new = not os.path.exists(kept[0])
-    if not _make_index(path, *kept, is_zipped):
+    if not _make_index(path, *kept, index, is_zipped):
         return beside if can_be_beside else kept
     if is_new:
         console.note("reference", f"{path}: its folder cannot be written; the index is kept as {kept[0]}")
@@ -217,7 +223,7 @@ def _cached_index_names(path: str) -> tuple[str, str]:
     return kept
 
 
-def _make_index(path: str, fai: str, gzi: str, is_zipped: bool) -> bool:
+def _make_index(path: str, fai: str, gzi: str, index: FastaIndex | None, is_zipped: bool) -> bool:
     """Make the index, complete when it appears, unlike htslib's; return whether it exists.
 
     Errors are reported when the file is opened.
@@ -226,25 +232,19 @@ def _make_index(path: str, fai: str, gzi: str, is_zipped: bool) -> bool:
 
     if os.path.exists(fai):
         return True
-    if not is_zipped and is_large_fasta(path):
+    if index is None and not is_zipped and is_large(path):
         with closing(WorkerPool(usable_cores())) as pool, closing(MappedText(path)) as file:
-            found = scan_fasta(file, pool)
-            text = None if found is None else fai_of(found)
-        if text is not None:
-            with suppress(OutputFileError, OSError), complete_output(fai, is_index=True) as out:
-                out.write(text)
-            return os.path.exists(fai)
+            index = scan_fasta(file, pool)
+    if index is not None and (text := fai_of(index)) is not None:
+        with suppress(OutputFileError, OSError), complete_output(fai, is_index=True) as out:
+            out.write(text)
+        return os.path.exists(fai)
     with suppress(OutputFileError, OSError, ValueError, pysam.SamtoolsError), ExitStack() as files:
-        index = files.enter_context(complete_output(fai, is_index=True))
+        lines = files.enter_context(complete_output(fai, is_index=True))
         blocks = None if not is_zipped else files.enter_context(complete_output(gzi, is_index=True))
         options = [] if blocks is None else ["--gzi-idx", blocks.name]
-        run_samtools(pysam.faidx, path, "--fai-idx", index.name, *options, target=index.name)
+        run_samtools(pysam.faidx, path, "--fai-idx", lines.name, *options, target=lines.name)
     return os.path.exists(fai)
-
-
-def _is_fastq(path: str) -> bool:
-    with open(path, "rb") as file:
-        return file.read(1) == b"@"
 
 
 def _system_reason(*names: str) -> str:

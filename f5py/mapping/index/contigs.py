@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError
-from f5py.io.reads.fasta_scan import is_large_fasta, scan_fasta
+from f5py.io.reads.fasta_scan import is_large, scan_fasta
 from f5py.io.reads.indexed_fasta import IndexedFasta, MappedText
+from f5py.io.reads.reference import index_fasta
 from f5py.io.sequences.read_records import sequence_batches
 from f5py.mapping.index.packed_bases import BasePacker, PackedBases, pack
 from f5py.threads.pool import WorkerPool
@@ -38,12 +39,12 @@ class Contigs(NamedTuple):
         return cls(names, pack(codes), offsets, np.empty(0, np.int64))
 
 
-def read_contigs(path: str, k: int, pool: WorkerPool) -> Contigs:
-    """Read a FASTA file.
+def read_contigs(path: str, k: int, pool: WorkerPool, writes_fai: bool = False) -> Contigs:
+    """Read a FASTA file; also write the missing ``.fai`` of a large one, if wanted.
 
     Raises `InputFileError` if it has no contigs, one of them twice, none of `k` bases, or too many bases.
     """
-    contigs = _gathered(path, pool) or _parsed(path, pool)
+    contigs = _gathered(path, pool, writes_fai) or _parsed(path, pool)
     names = contigs.names
     if not names:
         raise InputFileError(f"{path}: holds no sequences; give the reference as FASTA")
@@ -75,9 +76,9 @@ def _parsed(path: str, pool: WorkerPool) -> Contigs:
     return Contigs(names, bases, offsets_of(np.concatenate(lengths)), ambiguous)
 
 
-def _gathered(path: str, pool: WorkerPool) -> Contigs | None:
+def _gathered(path: str, pool: WorkerPool, writes_fai: bool) -> Contigs | None:
     """Read a large plain file in parallel; None if its lines differ in length, or are not of bases."""
-    if not is_large_fasta(path):
+    if not is_large(path):
         return None
     letters = np.arange(256, dtype=np.uint8)
     letters[: ord(" ") + 1] = letters[list(b">@+")] = 0
@@ -96,6 +97,8 @@ def _gathered(path: str, pool: WorkerPool) -> Contigs | None:
             if wrong.any():
                 return None
             packer.add(some)
+        if writes_fai:
+            index_fasta(path, index)
         names = [index.name(row) for row in range(len(index))]
         bases, ambiguous = packer.packed()
         return Contigs(names, bases, offsets, ambiguous)

@@ -7,7 +7,6 @@ its bases. All numbers are little-endian, and nothing is aligned. There are no c
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
-import os
 import struct
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ from f5py.mapping.index.reference_index import PLACE_BITS, ReferenceIndex, SeedB
 from f5py.threads.pool import WorkerPool
 
 MAGIC = b"MMI"
-_VERSION, _MOST_VERSION = 2, 32
+_VERSION = 2
 _HEADER = struct.Struct("<5I")
 _HPC, _NO_BASES, _NO_NAMES = 1, 2, 4
 _MOST_BASES, _MOST_WINDOW, _MOST_BITS = 28, 255, 28
@@ -262,15 +261,6 @@ class _Parts:
         firsts, ends = np.repeat(np.array(self._contigs, np.int64), n, axis=0).T.copy()
         numbers = np.tile(np.arange(n), len(self._buckets))
         return MmiBuckets(self._text, np.concatenate(self._buckets), numbers, firsts, ends, self.scheme[2])
-
-
-def is_mmi_file(path: str) -> bool:
-    """Return whether a file is an index of minimap2."""
-    if not os.path.isfile(path):
-        return False
-    with open(path, "rb") as file:
-        beginning = file.read(len(MAGIC) + 1)
-    return beginning.startswith(MAGIC) and max(beginning[len(MAGIC) :], default=0) < _MOST_VERSION
 
 
 def read_mmi(path: str, pool: WorkerPool) -> ReferenceIndex:

@@ -13,9 +13,9 @@ from f5py.io.sequences.read_records import check_read_files
 from f5py.jit.warm_up import warm_up
 from f5py.mapping.align.junctions import read_junctions
 from f5py.mapping.index.contigs import read_contigs
-from f5py.mapping.index.mmi_file import is_mmi_file, read_mmi
+from f5py.mapping.index.mmi_file import read_mmi
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, index_kmers
-from f5py.mapping.index_file import is_index_file, read_index, write_index
+from f5py.mapping.index_file import index_writer, read_index, write_index
 from f5py.mapping.mem.fm_index import FmIndex, build_fm_index, with_table
 from f5py.mapping.options import MapOptions, check_scores
 from f5py.mapping.run.compiled_stages import STAGES
@@ -192,8 +192,8 @@ def index_of(
     path = options.reference
     if not os.path.exists(path):
         raise InputFileError(f"{path}: no such file; give the reference as FASTA")
-    is_mmi = is_mmi_file(path)
-    if is_mmi or is_index_file(path):
+    if writer := index_writer(path):
+        is_mmi = writer == "minimap2"
         if settings.darwin is not None:
             raise UsageError(f"-x {options.preset}: {path} is an index of minimizers; give the FASTA file as REF")
         if options.write_index is not None and not is_mmi:
@@ -209,7 +209,7 @@ def index_of(
         if options.write_index is not None:
             _write(options.write_index, index, reference, fm_index)
         return index, reference, fm_index
-    contigs = read_contigs(path, settings.k, pool)
+    contigs = read_contigs(path, settings.k, pool, options.indexes_reference)
     names = contigs.names
     if settings.darwin is not None:
         index = index_kmers(contigs, settings.k, pool)
