@@ -16,12 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.training import NoiseStage
+from f5py.core.batch import ReadBatch
 from f5py.core.motifs import motif_named
 from f5py.messages import console
 from f5py.options.signal_commands import TrainOptions
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import open_inputs
+from f5py.training.held_out import LEARNT
 from f5py.training.noise import CANDIDATES, estimate
+
+
+def _all_bases(batch: ReadBatch) -> NDArray[np.uint8]:
+    return np.full(int(batch.reference_offsets[-1]), LEARNT, np.uint8)
 
 
 def measured(options: TrainOptions, motifs: list[str]) -> tuple[str, NDArray[np.float64]]:
@@ -29,9 +35,11 @@ def measured(options: TrainOptions, motifs: list[str]) -> tuple[str, NDArray[np.
     with ExitStack() as workers, ExitStack() as inputs:
         loader, chemistry = open_inputs(options, inputs)
         model = chemistry.nucleotide_model(options.kmer_model)
-        stage = NoiseStage(options, chemistry, model, [motif_named(name) for name in motifs], 1.0)
+        stage = NoiseStage(options, chemistry, model, [motif_named(name) for name in motifs], 1.0, _all_bases)
         workers.callback(stage.close)
-        process(options, stage, loader, inputs, lambda batch: None, "noise", "nothing was measured")
+        process(
+            options, stage, loader.batches(), loader.stop, inputs, lambda batch: None, "noise", "nothing was measured"
+        )
     reads = np.concatenate(stage.of_reads)
     return chemistry.name, reads[reads[:, 0] > 0]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1] / "f5py"
@@ -35,6 +35,14 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 KERNELS = PACKAGE.parent / "kernels"
 KERNEL_DECORATORS = {"kernel", "exact_kernel"}
+COMPILED = {*KERNEL_DECORATORS, "inner", "exact_inner"}
+#: Names of objects that are filled from outside: records of a run's stages, errors, variables of threads, and what
+#: other packages and the interpreter want to have set.
+RECORDS = {
+    "batch", "chosen", "counts", "job", "lane", "part", "result", "stretch", "task", "times", "timing",
+    "death", "problem", "_current", "_of_thread", "_thread",
+    "called", "fallocate", "found[0]", "signal", "sys", "tempfile", "wrong", "zlibVersion",
+}  # fmt: skip
 PARAMETERS_SECTION = re.compile(r"^Parameters\n-{10}\n(.*?)(?:^\w+\n-{3,}\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
@@ -164,7 +172,7 @@ def test_kernels_called_from_python_document_their_parameters():
         for node in tree.body
         if isinstance(node, ast.FunctionDef) and KERNEL_DECORATORS & {ast.unparse(one) for one in node.decorator_list}
     }
-    used = {one for tree in trees.values() for one in _used_names(tree)}
+    used = {one for name, tree in trees.items() for one in (*_used_names(tree), *_used_at_home(name, tree))}
     called = {name: node for name, node in kernels.items() if name in used and node.args.args}
     assert len(called) > 50
     sections = {name: PARAMETERS_SECTION.search(ast.get_docstring(node) or "") for name, node in called.items()}
@@ -192,6 +200,46 @@ def _used_names(tree: ast.AST) -> set[str]:
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in places
     }
     return {*places.values(), *attributes}
+
+
+def _used_at_home(name: str, tree: ast.Module) -> set[str]:
+    """Dotted names of a module's own functions that it uses outside of compiled ones."""
+    plain = [node for node in tree.body if not COMPILED & set(map(ast.unparse, getattr(node, "decorator_list", ())))]
+    return {f"{name}.{node.id}" for one in plain for node in ast.walk(one) if isinstance(node, ast.Name)}
+
+
+def test_objects_set_their_own_attributes():
+    """Others are given by arguments, or returned. What a function makes itself, and records of data, may be filled."""
+    found = {
+        f"{_name_of(path)}: {ast.unparse(target)}"
+        for path in MODULES
+        for function in _functions(ast.parse(path.read_text()))
+        for target in _foreign_attributes(function)
+    }
+    assert sorted(found) == []
+
+
+def _functions(tree: ast.Module | ast.ClassDef) -> Iterator[ast.FunctionDef]:
+    """Yield the functions and methods of a module, each with those inside of it."""
+    for node in tree.body:
+        if isinstance(node, ast.ClassDef):
+            yield from _functions(node)
+        elif isinstance(node, ast.FunctionDef):
+            yield node
+
+
+def _foreign_attributes(function: ast.FunctionDef) -> Iterator[ast.Attribute]:
+    """Yield the attributes set in a function of objects that it has not made, but for `RECORDS`."""
+    nodes = list(ast.walk(function))
+    made = {"self", "cls"}
+    for node in nodes:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            made.update(target.id for target in node.targets if isinstance(target, ast.Name))
+    for node in nodes:
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and not isinstance(node.value, ast.Call):
+            owner = node.value.attr if isinstance(node.value, ast.Attribute) else ast.unparse(node.value)
+            if owner not in made | RECORDS:
+                yield node
 
 
 def _documented(section: str) -> set[str]:

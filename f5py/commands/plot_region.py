@@ -128,8 +128,8 @@ def _aligned(settings: EventalignOptions, names: list[str], region: tuple[str, i
     if not names:
         return
     with ExitStack() as inputs:
-        loader, chemistry = open_inputs(settings, inputs, spliced=True)
-        loader.alignments.chosen = ReadList(names, settings.bam)
+        chosen = ReadList(names, settings.bam)
+        loader, chemistry = open_inputs(settings, inputs, chosen=chosen, spliced=True)
         stage = EventalignStage(settings, chemistry, None, keep_map=True)
         inputs.callback(stage.close)
         source = ReadSource(chemistry.name, chemistry.rna, contig)

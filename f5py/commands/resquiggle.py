@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,7 +56,7 @@ def run(options: ResquiggleOptions) -> RunCounts:
     whole, outcome, warnings = run_parts(options, RESQUIGGLE, job)
     plan = job.plan
     done, of_parts, _ = read_parts([(plan, number) for number in range(whole.loader.n_parts)], lambda: None)
-    outcome.counts = of_parts.counts
+    outcome = replace(outcome, counts=of_parts.counts)
     run = Run(options, whole.loader, whole.stage, threading.Event())
     with failed_reads_left(run, done):
         RESQUIGGLE.report(options, RESQUIGGLE.context(run.stage, run.loader), outcome, warnings)

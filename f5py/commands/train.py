@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from f5py import __version__
 from f5py.compute.chemistry import R10_DNA, Chemistry
 from f5py.compute.diagnosis import mismatch
 from f5py.compute.methylation import builtin_methylation, motif_of
-from f5py.compute.training import NoiseStage, TestingStage, TrainingStage
+from f5py.compute.training import BaseUses, NoiseStage, TestingStage, TrainingStage
 from f5py.core.motifs import Motif
 from f5py.errors import F5pyError, FailedRunError, PoreModelError, UsageError
 from f5py.evaluation.ratios import area_under_curve, roc_points
@@ -218,19 +219,20 @@ class _Passes:
         inputs.push(give_back)
         return self._signals
 
-    def over(self, make: Callable[[TrainOptions, Chemistry, SiteTruth | None], Stage]) -> list[Stage]:
+    def over(self, make: Callable[[TrainOptions, Chemistry, SiteTruth | None, BaseUses], Stage]) -> list[Stage]:
         """Read all alignments with a new stage for each file; return the closed stages."""
         stages = []
         for source, options in self._sources:
             with ExitStack() as workers, ExitStack() as inputs:
                 loader, chemistry = open_inputs(options, inputs, self._signals_of, spliced=True)
                 truth = self._truth(source, loader.alignments.contigs)
-                stage = make(options, chemistry, truth)
-                stage.windows = loader.windows
-                stage.contig_numbers = self.held_out.numbers_of(loader.alignments.contigs)
+                numbers = self.held_out.numbers_of(loader.alignments.contigs)
+                uses = partial(self.held_out.uses, numbers=numbers, windows=loader.windows)
+                stage = make(options, chemistry, truth, uses)
                 workers.callback(stage.close)
-                stage.use_gpu(loader)
-                process(options, stage, loader, inputs, lambda batch: None, _WHO, "no model was made")
+                estimates_total = stage.use_gpu(loader)
+                batches = loader.batches(estimates_total=estimates_total)
+                process(options, stage, batches, loader.stop, inputs, lambda batch: None, _WHO, "no model was made")
                 if (why := mismatch(stage.counts, options)) is not None:
                     raise FailedRunError(f"{why}; no model was made")
             stages.append(stage)
@@ -257,7 +259,7 @@ def _train(
     rounds: list[dict[str, Any]] = []
     for number in range(1, options.rounds + 1):
         sums = KmerSums(model, settings.canonical, share)
-        passes.over(lambda one, kind, truth: TrainingStage(one, kind, sums, motif, truth, passes.held_out))  # noqa: B023
+        passes.over(lambda one, kind, truth, uses: TrainingStage(one, kind, sums, motif, truth, uses))  # noqa: B023
         n_events = sums.sums[:, 0] + sums.sums[:, 5]
         if not n_events.sum():
             raise F5pyError("not a single event was aligned to the reference; nothing can be learnt from these reads")
@@ -343,7 +345,7 @@ def _noise(passes: _Passes, model: PoreModel, n_events: NDArray[np.float64]) -> 
     hidden = [] if passes.motif is None else [passes.motif]
     share = min(1.0, _NOISE_EVENTS / float(n_events.sum()))
     sums, n_windows = np.zeros(len(CANDIDATES)), 0
-    for stage in passes.over(lambda one, kind, truth: NoiseStage(one, kind, model, hidden, share, passes.held_out)):
+    for stage in passes.over(lambda one, kind, _, uses: NoiseStage(one, kind, model, hidden, share, uses)):
         likelihoods, n = stage.sums
         sums, n_windows = sums + likelihoods, n_windows + n
     found = estimate(sums, n_windows)
@@ -385,9 +387,9 @@ def _test(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[NDA
         return labels[0], ratios[0]
     truths: list[SiteTruth | None] = []
 
-    def make(one: TrainOptions, chemistry: Chemistry, truth: SiteTruth | None) -> TestingStage:
+    def make(one: TrainOptions, chemistry: Chemistry, truth: SiteTruth | None, uses: BaseUses) -> TestingStage:
         truths.append(truth)
-        return TestingStage(one, chemistry, model, motif, passes.held_out)
+        return TestingStage(one, chemistry, model, motif, uses)
 
     for stage, truth in zip(passes.over(make), truths, strict=True):
         contig, first, last, ratio = stage.calls()

@@ -122,26 +122,24 @@ class AlignmentStage:
             self.command, self.chemistry, {"pore model": self.model.name}, effective(options), in_words(options)
         )
 
-    def use_gpu(self, source: BatchSource, of_all: bool = True) -> None:
+    def use_gpu(self, source: BatchSource, of_all: bool = True) -> bool:
         """Use GPUs if allowed. With ``--gpu auto`` start them only once the expected gain exceeds their start time.
 
-        The source yields the whole input with `of_all`.
+        The source yields the whole input with `of_all`. Returns whether batches need estimates of the total.
         """
         use = self._options.gpu_use
         if not may_use_gpus(use):
-            return
+            return False
         is_asked_for = use == "on"
         numbers = device_numbers(self._options.cuda_dev_id)
         self.n_gpus = n_devices_likely() if numbers is None else len(numbers)
         expected = seconds_of_threads(self._options) if of_all else None
         is_long = is_worth_a_start(expected)
-        source.estimates_total = source.estimates_total or not (
-            is_asked_for or is_long
-        )  # a start may be decided later, by that
         gpus = open_gpus(numbers, lambda number: self._open_gpu(number, source))
         self._backend = AutoGpuScheduler(
             self.stages, gpus, at_once=is_long, alone=is_asked_for, expects_little=expected is not None
         )
+        return not (is_asked_for or is_long)
 
     def _open_gpu(self, number: int, source: BatchSource) -> DeviceBackend:
         """Open a device; called by several threads."""
@@ -150,12 +148,18 @@ class AlignmentStage:
 
         options = replace(self._options, batchsize=source.batch_size, max_bases=source.max_bases)
         limits = GpuLimits(options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac)
-        gpu = GpuBackend(open_device(number), self.stages, limits, source.batch_size, source.max_bases)
+        gpu = GpuBackend(
+            open_device(number), self.stages, limits, source.batch_size, source.max_bases, on_batch=self._observe
+        )
         with self._opening:
             if self._advisor is None:
                 self._advisor = GpuAdvisor(gpu.capacity, options)
-        gpu.on_batch = self._advisor.observe
         return gpu
+
+    def _observe(self, batch: ReadBatch, placement: Any, timing: Any) -> None:
+        """Pass the measurements of a batch to the advisor."""
+        if self._advisor is not None:
+            self._advisor.observe(batch, placement, timing)
 
     def check_batch(self, batch: ReadBatch) -> None:
         """Check a loaded batch; called in order."""

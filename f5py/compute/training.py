@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,37 +19,32 @@ from f5py.event_alignment.align import align_events
 from f5py.methylation.calls import call_methylation
 from f5py.options.shared import AlignmentOptions
 from f5py.pore_model.model import PoreModel, Shifts, nucleotides_of, with_methylation
-from f5py.training.held_out import TESTED, UNUSED, HeldOut, names_in_share, reads_with
+from f5py.training.held_out import TESTED, UNUSED, names_in_share, reads_with
 from f5py.training.noise import CANDIDATES, plain_windows, window_motif
 from f5py.training.site_windows import SingleSiteWindows, windows_of
 from f5py.training.sums import KmerSums, SiteTruth, mark_sites
 
+#: Returns the use of each base of a batch's reference segments, uint8.
+BaseUses = Callable[[ReadBatch], NDArray[np.uint8]]
+
 
 class _TrainStage(AlignmentStage):
-    """Scaling by k-mers without M, and the held-out reads.
-
-    Callers set `windows` and `contig_numbers` (`HeldOut.numbers_of`) once the alignments are open.
-    """
+    """Scaling by k-mers without M; `uses` returns the use of each base, see `HeldOut.uses`."""
 
     command = "train"
     n_parts = 3
 
-    def __init__(self, options: AlignmentOptions, chemistry: Chemistry, model: PoreModel, held_out: HeldOut) -> None:
+    def __init__(self, options: AlignmentOptions, chemistry: Chemistry, model: PoreModel, uses: BaseUses) -> None:
         super().__init__(options, chemistry, model=nucleotides_of(model))
         self.times.seconds["HMM"] = 0.0
-        self._held_out = held_out
-        self.windows: Windows | None = None
-        self.contig_numbers = np.empty(0, np.int64)
-
-    def _uses(self, batch: ReadBatch) -> NDArray[np.uint8]:
-        return self._held_out.uses(batch, self.contig_numbers, self.windows)
+        self._uses = uses
 
 
 class TrainingStage(_TrainStage):
     """Align events to the reference with marked methylated sites, and sum them by k-mer.
 
-    Reads are scaled by the k-mers without M only: else their shifts would absorb the effect of methylation. Data in
-    `held_out` are excluded; without `truth` no site is methylated.
+    Reads are scaled by the k-mers without M only: else their shifts would absorb the effect of methylation. `uses`
+    tells the data excluded from training; without `truth` no site is methylated.
     """
 
     def __init__(
@@ -59,9 +54,9 @@ class TrainingStage(_TrainStage):
         sums: KmerSums,
         motif: Motif | None,
         truth: SiteTruth | None,
-        held_out: HeldOut,
+        uses: BaseUses,
     ) -> None:
-        super().__init__(options, chemistry, sums.model, held_out)
+        super().__init__(options, chemistry, sums.model, uses)
         self._sums = sums
         self._motif = motif
         self._truth = truth
@@ -128,9 +123,9 @@ class TestingStage(_TrainStage):
     """Call the methylation of held-out data. `model` is the trained one, over ACGMT."""
 
     def __init__(
-        self, options: AlignmentOptions, chemistry: Chemistry, model: PoreModel, motif: Motif, held_out: HeldOut
+        self, options: AlignmentOptions, chemistry: Chemistry, model: PoreModel, motif: Motif, uses: BaseUses
     ) -> None:
-        super().__init__(options, chemistry, model, held_out)
+        super().__init__(options, chemistry, model, uses)
         self._methylation = model
         self._motif = motif
         self._calls = [(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
@@ -173,8 +168,8 @@ class NoiseStage(_TrainStage):
         Windows with one of their sites are excluded.
     share : float
         Fraction of the reads to use.
-    held_out : HeldOut
-        Bases outside of the user's windows. Held-out data are used here.
+    uses : callable
+        Tells the bases outside of the user's windows. Held-out data are used here.
 
     Attributes
     ----------
@@ -189,9 +184,9 @@ class NoiseStage(_TrainStage):
         model: PoreModel,
         hidden: Sequence[Motif],
         share: float,
-        held_out: HeldOut,
+        uses: BaseUses,
     ) -> None:
-        super().__init__(options, chemistry, model, held_out)
+        super().__init__(options, chemistry, model, uses)
         plain = self.model
         self._motif = window_motif()
         self._levels = with_methylation(plain, Shifts.of_places([0.0] * plain.k), plain.name, self._motif.canonical)

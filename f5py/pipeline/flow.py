@@ -29,8 +29,14 @@ _SEVERAL_THREADS = 8
 class BatchLoader(Protocol):
     """Producer of the batches of a run."""
 
-    def batches(self) -> Generator[Any, None, None]:
-        """Load the batches, in order."""
+    def batches(self, parts: Any = None, estimates_total: bool = False) -> Generator[Any, None, None]:
+        """Load the batches of everything, or of some parts, in order.
+
+        Parameters
+        ----------
+        estimates_total : bool
+            Fill `ReadBatch.share_of_input` if it is known.
+        """
         ...
 
     def stop(self) -> None:
@@ -41,7 +47,8 @@ class BatchLoader(Protocol):
 def process(
     options: AlignmentOptions,
     stage: AlignmentStage,
-    source: BatchLoader,
+    batches: Generator[Any, None, None],
+    stop_loading: Callable[[], None],
     inputs: ExitStack,
     write: Callable[[ReadBatch], None],
     who: str = "meth_main",
@@ -53,6 +60,8 @@ def process(
 
     Parameters
     ----------
+    batches : generator of ReadBatch
+        See `BatchLoader.batches`; not begun.
     inputs : ExitStack
         Open inputs, closed by the thread that uses them: after an interrupt it may be reading for a while.
     who : str
@@ -79,7 +88,7 @@ def process(
                 bar.expect(int(n_loaded / batch.share_of_input))
 
         def load() -> Iterator[Any]:
-            with inputs.pop_all(), closing(source.batches()) as batches:
+            with inputs.pop_all(), closing(batches):
                 for batch in batches:
                     stage.check_batch(batch)
                     note_loaded(batch)
@@ -108,7 +117,7 @@ def process(
             bar.advance(_n_bases(batch) - stage.n_parts * part_of(batch))
 
         def stop() -> None:
-            source.stop()
+            stop_loading()
             stage.stop()
 
         stage.tell_parts(lambda batch: bar.advance(part_of(batch)))

@@ -56,6 +56,7 @@ def open_inputs(
     inputs: ExitStack,
     signals_of: Callable[[MappedReadsOptions, ExitStack], SignalSource] = open_signals_of,
     sequences_of: Callable[[str, int], SequenceSource | None] = lambda path, n_threads: None,
+    chosen: ReadList | None = None,
     **settings: Any,
 ) -> tuple[Loader, Chemistry]:
     """Open all input files, to be closed by `inputs`, and check that they belong together.
@@ -68,11 +69,13 @@ def open_inputs(
         Returns the signals, perhaps those of an earlier run over the same files.
     sequences_of : callable, optional
         Returns the sequences of a reference that is not FASTA, or None; called with its path and a number of threads.
+    chosen : ReadList, optional
+        The only reads to use, unless the options list some.
     **settings
         Fields of `LoaderSettings` that are not options.
     """
     given, options = options, with_local_inputs(options, inputs)
-    alignments = open_alignments(options)
+    alignments = open_alignments(options, chosen)
     inputs.callback(alignments.close)
     clips_groups = getattr(options, "window_mode", None) == "clip"
     windows = Windows.parse(options.window, alignments.contigs, clips_groups=clips_groups) if options.window else None
@@ -128,13 +131,13 @@ def open_inputs(
     return loader, chemistry
 
 
-def open_alignments(options: MappedReadsOptions) -> AlignmentFile:
-    """Open the alignments of all reads, or of the listed ones."""
+def open_alignments(options: MappedReadsOptions, chosen: ReadList | None = None) -> AlignmentFile:
+    """Open the alignments of all reads, or of the chosen or listed ones."""
     path = getattr(options, "read_ids", None)
     check_read_once([options.bam, str(options.reads), str(path)])
     return AlignmentFile(
         options.bam, options.genome, options.min_mapq, options.secondary, options.supplementary,
-        chosen=None if path is None else ReadList.read(path),
+        chosen=chosen if path is None else ReadList.read(path),
     )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from f5py.core.names import Names
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError, SignalError
 from f5py.io.bam._bam_numba import KEPT
-from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.alignments import AlignmentFile, RecordCounts
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, record_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads
@@ -47,7 +47,7 @@ from f5py.threads.pool import WorkerPool
 _LARGE_BATCH = 512
 
 
-#: Kind of a record that `Loader.chooses` leaves out; those of `f5py.io.bam._bam_numba` are smaller.
+#: Kind of a record that `LoaderSettings.chooses` leaves out; those of `f5py.io.bam._bam_numba` are smaller.
 _NOT_CHOSEN = 255
 
 
@@ -75,6 +75,7 @@ class LoaderSettings:
     # of a run in parts: also load alignments before a part that overlap others of the same reads in it; see
     # `f5py.pipeline.preceding_records`
     with_preceding: bool = False
+    chooses: Callable[[Names], NDArray[np.bool_]] | None = None  # marks the reads that are used, by their names
     # read only one thing at a time: what is fetched for one may take the place of what was fetched for another
     one_at_a_time: bool = False
 
@@ -99,13 +100,9 @@ class Loader:
     pool: WorkerPool | None = None
     partitions: list[str] = field(default_factory=list)  # values of the partition tag that have been met
     seen: SeenRecords | None = None  # what finds duplicates, if these are left out
-    chooses: Callable[[Names], NDArray[np.bool_]] | None = None  # marks the reads that are used, by their names
-    # load these instead of the whole file; an iterator is asked for the next one when that can be loaded
-    parts: list[Part] | Iterator[Part] | None = None
     n_ultra: int = 0
     _any_known: bool = False
-    # fill `ReadBatch.share_of_input` where that takes a look at the alignments' index
-    estimates_total: bool = field(default_factory=is_watched)
+    _estimates_total: bool = field(default_factory=is_watched)
     _name: str = ""  # of a read
     times: LoadTimes = field(default_factory=LoadTimes)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -116,10 +113,21 @@ class Loader:
         if self.pool is not None:
             self.pool.stop()
 
-    def batches(self) -> Generator[Any, None, None]:
-        """Yield the batches in file order, or those of the parts, each with its part's number."""
+    def batches(
+        self, parts: list[Part] | Iterator[Part] | None = None, estimates_total: bool = False
+    ) -> Generator[Any, None, None]:
+        """Yield the batches in file order, or those of the parts, each with its part's number.
+
+        Parameters
+        ----------
+        parts : list or iterator of Part, optional
+            An iterator is asked for the next one when that can be loaded.
+        estimates_total : bool
+            Fill `ReadBatch.share_of_input` where that takes a look at the alignments' index, as with a progress bar.
+        """
+        self._estimates_total = self._estimates_total or estimates_total
         with closing(
-            prefetch_ordered(self._cuts(), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")
+            prefetch_ordered(self._cuts(parts), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")
         ) as loaded:
             for batch, times, share in loaded:
                 self.times.add(times)
@@ -129,14 +137,14 @@ class Loader:
 
     def segments(self) -> Generator[tuple[RecordColumns, NDArray[np.uint8], NDArray[np.int64]], None, None]:
         """Yield records batch by batch with their reference segments and offsets, without signals."""
-        with closing(self._cuts()) as cuts:
+        with closing(self._cuts(None)) as cuts:
             for cut in cuts:
                 columns = RecordColumns.joined([one.columns() for one in cut.stretches])
                 yield columns, *self.reference.segments(columns.contig, columns.start, columns.end + 1, self.pool)
 
-    def _cuts(self) -> Generator[BatchRecords, None, None]:
+    def _cuts(self, parts: list[Part] | Iterator[Part] | None) -> Generator[BatchRecords, None, None]:
         """Yield the records of each batch."""
-        with closing(self._all_cuts()) as cuts:
+        with closing(self._all_cuts(parts)) as cuts:
             while True:
                 with self._alone():
                     cut = next(cuts, None)
@@ -148,17 +156,17 @@ class Loader:
     def _alone(self) -> AbstractContextManager[Any]:
         return self._lock if self.settings.one_at_a_time else nullcontext()
 
-    def _all_cuts(self) -> Generator[BatchRecords, None, None]:
-        if self.parts is None:
+    def _all_cuts(self, parts: list[Part] | Iterator[Part] | None) -> Generator[BatchRecords, None, None]:
+        if parts is None:
             yield from self._cut(0)
-            self.check_any_known(self._any_known)
+            self.check_any_known(self._any_known, self.alignments.counts)
             if self.alignments.chosen is not None:
                 self.alignments.chosen.warn_of_missing("the alignments" + (" of the region" if self.windows else ""))
             return
         number = 0
-        known = self.parts if isinstance(self.parts, list) else []
+        known = parts if isinstance(parts, list) else []
         earlier = PrecedingRecords(self, known, self.settings.with_preceding, self.settings.ultra_threshold)
-        for done, part in enumerate(self.parts):
+        for done, part in enumerate(parts):
             for stretches in earlier.before(part):
                 yield BatchRecords(number, stretches, self._partition([]), 0.0, part=part.number, is_earlier=True)
                 number += 1
@@ -178,18 +186,19 @@ class Loader:
         started = time.perf_counter()
         with closing(self.alignments.chunks(self.windows, self.batch_size, within)) as chunks:
             for data, starts, n in chunks:
-                kinds, rows, lengths = classified(self.alignments, self.reads, self.seen, data, starts, n)
+                counts = self.alignments.counts
+                kinds, rows, lengths = classified(self.alignments, self.reads, self.seen, data, starts, n, counts)
                 self._any_known = self._any_known or bool(lengths.any())
-                if self.chooses is not None:
+                if self.settings.chooses is not None:
                     columns = RecordColumns.of(data, starts, kept := np.flatnonzero(kinds == KEPT))
-                    kinds[kept[~self.chooses(Names(columns.names, columns.name_offsets))]] = _NOT_CHOSEN
+                    kinds[kept[~self.settings.chooses(Names(columns.names, columns.name_offsets))]] = _NOT_CHOSEN
                 if (kept := np.flatnonzero(kinds == KEPT)).size:
                     self._name = record_name(data, int(starts[kept[-1]]))
                 first = 0
                 while first < n:
-                    threshold = self.settings.ultra_threshold
+                    settings, threshold = self.settings, self.settings.ultra_threshold
                     part = _part_of_first(number) if self.batch_size >= _LARGE_BATCH else 1
-                    counts_left_out = self.settings.keep_passed_over or self.chooses is not None or threshold >= 0
+                    counts_left_out = settings.keep_passed_over or settings.chooses is not None or threshold >= 0
                     limits = BatchLimits(self.batch_size // part, self.max_bases // part, threshold, counts_left_out)
                     end = cut(kinds, lengths, first, n, limits, state)
                     stretches.append(RecordSlice.of(data, starts, kinds, rows, first, end, n_before))
@@ -210,7 +219,7 @@ class Loader:
         tag = self.settings.partition_tag
         values = [] if tag is None else [value for one in stretches for value in one.tags(tag)]
         is_whole = self.windows is None and self.alignments.chosen is None
-        n_expected = self._n_expected if self.estimates_total and is_whole else None
+        n_expected = self._n_expected if self._estimates_total and is_whole else None
         return BatchRecords(
             number,
             stretches,
@@ -219,9 +228,8 @@ class Loader:
             share=min(n_visited / n_expected, 1.0) if n_expected else None,
         )
 
-    def check_any_known(self, any_known: bool) -> None:
-        """Raise `InputFileError` if no read has bases."""
-        counts = self.alignments.counts
+    def check_any_known(self, any_known: bool, counts: RecordCounts) -> None:
+        """Raise `InputFileError` if no read has bases; `counts` are those of all records."""
         if any_known or not counts.kept + counts.no_bases:
             return
         if isinstance(self.reads, RecordReads):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import replace
 from functools import cached_property
 from typing import Protocol
 
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.core.windows import Windows
 from f5py.io.bam._bam_numba import DUPLICATE, KEPT
-from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.alignments import AlignmentFile, RecordCounts
 from f5py.io.bam.bam_records import RecordColumns, chosen_records
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads
@@ -107,10 +106,7 @@ class PrecedingRecords:
         alignments = loader.alignments
         with closing(alignments.chunks(loader.windows, loader.batch_size, within)) as chunks:
             for data, starts, n in chunks:
-                counts = replace(alignments.counts)
-                found = classified(alignments, loader.reads, seen, data, starts, n)
-                alignments.counts = counts
-                yield data, starts, *found
+                yield data, starts, *classified(alignments, loader.reads, seen, data, starts, n, RecordCounts())
 
 
 def _spans_of(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> tuple[Names, Places]:

@@ -25,7 +25,7 @@ from f5py.io.bam._bam_numba import (
     classify,
     unsigned16,
 )
-from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.alignments import AlignmentFile, RecordCounts
 from f5py.io.bam.headers import FIXED_SIZE
 from f5py.io.bam.record_reads import RecordReads
 from f5py.io.reads.read_index import ReadIndex
@@ -90,17 +90,20 @@ def classified(
     data: NDArray[np.uint8],
     starts: NDArray[np.int64],
     n: int,
+    counts: RecordCounts,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """Classify `n` records. Return their kinds, uint8, rows in the index of the reads, and read lengths, int64.
 
     Parameters
     ----------
     alignments : AlignmentFile
-        Has the filters, and the counts, which are updated.
+        Has the filters.
     seen : SeenRecords or None
         Finds duplicates, if these are skipped.
     data, starts, n
         See `f5py.io.bam._bam_numba.list_records`.
+    counts : RecordCounts
+        Updated.
     """
     index = reads.held.index if isinstance(reads, RecordReads) else reads.index
     kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
@@ -114,7 +117,6 @@ def classified(
     if seen is not None:
         seen.mark(data, starts, n, kinds)
     found = np.bincount(kinds, minlength=DUPLICATE + 1)
-    counts = alignments.counts
     counts.kept += int(found[KEPT])
     counts.unmapped += int(found[UNMAPPED])
     counts.low_mapq += int(found[LOW_MAPQ] + found[UNMAPPED_LOW_MAPQ])

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import nullcontext
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,8 +86,6 @@ class SequenceLoader:
         Parts of a divided file that have begun; consumed by the caller.
     n_parts : int
         Number of parts so far.
-    estimates_total : bool
-        Without effect: the number of reads is unknown before the end.
     """
 
     def __init__(
@@ -104,7 +103,6 @@ class SequenceLoader:
         self.signal_seconds = 0.0
         self.parts: deque[Part] = deque()
         self.n_parts = 0
-        self.estimates_total = False
         self._reads_per_part: int | None = None
         self._leave_out: Callable[[int], bool] = lambda part: False
         self._is_left_out = False  # the part that is being read
@@ -139,8 +137,8 @@ class SequenceLoader:
         """Return the names of some of the first reads."""
         return [] if self._first is None else self._first[0][:16]
 
-    def batches(self) -> Generator[ReadBatch, None, None]:
-        """Yield the batches in file order."""
+    def batches(self, parts: Any = None, estimates_total: bool = False) -> Generator[ReadBatch, None, None]:
+        """Yield the batches in file order, of parts as `divide` says; the total is unknown before the end."""
         return prefetch_ordered(self._cuts(), self._load, self._n_ahead, f"{THREAD_PREFIX}load")
 
     def _cuts(self) -> Iterator[tuple[int, int, Sequences]]:

@@ -66,9 +66,8 @@ def join_parts(
         with progress("parts") as bar:
             bar.expect(2 * len(parts))
             done, outcome, any_known = read_parts(parts, lambda: recipe.statistics(options, loader), bar.advance)
-            loader.alignments.counts = outcome.skipped
             if tells:
-                loader.check_any_known(any_known)
+                loader.check_any_known(any_known, outcome.skipped)
             stage = recipe.stage(options, loader, chemistry)
             stage.close()  # only what it knows is wanted
             run, context = Run(options, loader, stage, threading.Event()), recipe.context(stage, loader)

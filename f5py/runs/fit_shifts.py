@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -147,13 +148,14 @@ def _windows(sources: list[TrainOptions], motif: Motif, share: float) -> SingleS
     numbers: dict[str, int] = {}
     for options in sources:
         with ExitStack() as workers, ExitStack() as inputs:
-            loader, chemistry = open_inputs(options, inputs)
-            if share < 1.0:
-                loader.chooses = lambda names: names_in_share(names, share)
+            chooses = partial(names_in_share, share=share) if share < 1.0 else None
+            loader, chemistry = open_inputs(options, inputs, chooses=chooses)
             contigs = np.array([numbers.setdefault(name, len(numbers)) for name in loader.alignments.contigs], np.int64)
             stage = UnlabeledStage(options, chemistry, motif, loader.windows, contigs)
             workers.callback(stage.close)
-            process(options, stage, loader, inputs, lambda batch: None, _WHO, "no model was made")
+            process(
+                options, stage, loader.batches(), loader.stop, inputs, lambda batch: None, _WHO, "no model was made"
+            )
         parts += stage.windows
     return joined_windows(parts, sources[0].groups) if parts else None
 

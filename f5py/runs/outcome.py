@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,10 +59,8 @@ class Outcome:
     def of(cls, stage: AlignmentStage, loader: Loader, processing_seconds: float) -> Outcome:
         """Collect the outcome of a finished run."""
         times = loader.times
-        stage.counts.ultra = loader.n_ultra
-        stage.counts.total += loader.n_ultra
         return cls(
-            stage.counts,
+            replace(stage.counts, ultra=loader.n_ultra, total=stage.counts.total + loader.n_ultra),
             loader.alignments.counts,
             stage.statistics,
             {"alignments": times.alignments, "reads": times.reads, "signals": times.signals},

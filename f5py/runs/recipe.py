@@ -84,11 +84,12 @@ def _run_in_context(
         warnings = workers.enter_context(console.recorded_warnings())
         if job is None or job.checks_chemistry:  # once in a run
             console.note(recipe.who, stage.facts.line if options.verbose else stage.facts.short_line)
-        stage.use_gpu(loader, of_all)
+        estimates_total = stage.use_gpu(loader, of_all)
         with Outputs() as outputs:
             run = Run(options, loader, stage, outputs.stopping, on_table)
             write: WriteBatch
             finish: Callable[[], None]
+            parts = None
             if job is None:
                 left = recipe.state_after_error(options)
                 sinks = Sinks(recipe.sinks(run))
@@ -96,15 +97,17 @@ def _run_in_context(
                 write, finish = sinks.write, sinks.finish
             else:
                 left = job.left
+                parts, queue = job.parts_of(loader)
                 of_parts = PartOutputs(
-                    job.plan, job.parts_of(loader), stage,
+                    job.plan, queue, stage,
                     lambda part: Sinks(recipe.sinks(run), part), lambda: recipe.statistics(options, loader),
                 )  # fmt: skip
                 outputs.push(of_parts.abandon)
                 write, finish = of_parts.write, of_parts.finish
             started = time.perf_counter()
             try:
-                seconds = process(options, stage, loader, inputs, write, recipe.who, left)
+                batches = loader.batches(parts, estimates_total)
+                seconds = process(options, stage, batches, loader.stop, inputs, write, recipe.who, left)
             except F5pyError as problem:
                 if job is None:
                     outcome = recipe.outcome(stage, loader, time.perf_counter() - started)

@@ -192,14 +192,15 @@ class FrequencyMerger:
             raise InputFileError(f"{name}, line 1: {complaint}")
         self._last_count_column = HEADERS_OF_FREQUENCIES[header]
         self.count_columns.add(self._last_count_column)
-        table = self._table
         is_stranded = STRAND_COLUMNS[0].encode() in header
         if self._is_stranded not in (None, is_stranded):
             raise InputFileError(
                 f"{name}, line 1: {'has' if is_stranded else 'lacks'} the counts of both strands, unlike the tables "
                 "before; make all of them with meth-freq --stranded, or none"
             )
-        self._is_stranded = table.stranded = is_stranded
+        if self._is_stranded is None:
+            self._is_stranded, self._table = is_stranded, SiteTable(is_stranded)
+        table = self._table
         reader = TableReader(frequencies, header, name, table.state)
 
         def loop(text: np.ndarray, size: int, _: float | None) -> int:

@@ -25,8 +25,7 @@ def load(
     options = CallOptions(reads=str(made.reads), bam=str(made.bam), genome=str(made.genome), batchsize=batch_size)
     with ExitStack() as inputs:
         loader, _ = open_inputs(options, inputs, **settings)
-        loader.estimates_total = estimates_total
-        return loader, list(loader.batches())
+        return loader, list(loader.batches(estimates_total=estimates_total))
 
 
 @pytest.fixture(scope="module")

@@ -64,13 +64,13 @@ class GpuBackend(GpuPartPool[ArenaPart]):
         Size of a batch (-K and -B), which bounds the arena.
     zero_copy : bool or None
         Let kernels work on host memory; None: on integrated GPUs.
+    on_batch : callable, optional
+        Called with each finished batch.
 
     Attributes
     ----------
     capacity : ArenaSize
         Capacity of one part if all used the allowed memory.
-    on_batch : callable or None
-        Called with (batch, placement, timing) of each finished batch.
     """
 
     def __init__(
@@ -81,10 +81,11 @@ class GpuBackend(GpuPartPool[ArenaPart]):
         max_reads: int,
         max_bases: int,
         zero_copy: bool | None = None,
+        on_batch: Callable[[ReadBatch, Placement, BatchTiming], None] | None = None,
     ) -> None:
         super().__init__(device, "align_cuda", option="-B")
         self.limits = limits
-        self.on_batch: Callable[[ReadBatch, Placement, BatchTiming], None] | None = None
+        self._on_batch = on_batch
         self._stages = stages
         try:
             compiled, tables = functions(device.number, macros(limits=stages.limits), stages.results), DeviceTables()
@@ -164,10 +165,10 @@ class GpuBackend(GpuPartPool[ArenaPart]):
         stages.compute(batch, cast(BatchSlice, _GuardedSlice(gpu_slice, self._guarded)))
         if not stages.keep_samples:
             batch.release("samples")
-        if self.on_batch is not None:
+        if self._on_batch is not None:
             gpu_slice.timing.waited = part.waited - waited_before
             gpu_slice.timing.total = time.perf_counter() - started
-            self.on_batch(batch, placement, gpu_slice.timing)
+            self._on_batch(batch, placement, gpu_slice.timing)
 
     def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """Call a function that uses the device, turning every exception into `GpuFailure`."""

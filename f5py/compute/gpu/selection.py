@@ -36,14 +36,10 @@ _RETRY = 32
 
 
 class BatchSource(Protocol):
-    """A producer of batches with limits that tuning may change.
-
-    With `estimates_total` it labels each batch with the fraction of the input that it ends, if known.
-    """
+    """A producer of batches with limits that tuning may change."""
 
     batch_size: int
     max_bases: int
-    estimates_total: bool
 
 
 @dataclass(eq=False)

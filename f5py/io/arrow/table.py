@@ -185,7 +185,7 @@ class ParquetOutput(AbstractContextManager["ParquetOutput"]):
                 self._writer.close()
         finally:
             self._encoding.close()
-            self._out.has_failed = True
+            self._out.ignore_rest()
             self._writer.close()
 
     def write(self, columns: Sequence[Any]) -> None:
@@ -234,10 +234,13 @@ class _AbortableFile:
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
         self._size = 0
-        self.has_failed = False
+        self._is_ignoring = False
+
+    def ignore_rest(self) -> None:
+        self._is_ignoring = True
 
     def write(self, piece: Any) -> None:
-        if not self.has_failed:
+        if not self._is_ignoring:
             self._out.write(piece)
         self._size += len(piece)
 

@@ -95,6 +95,8 @@ class AlignmentFile:
         Bytes already read from standard input.
     chosen : ReadList, optional
         The only reads to visit.
+    n_threads : int
+        Inflate.
     """
 
     def __init__(
@@ -106,13 +108,14 @@ class AlignmentFile:
         supplementary: bool = True,
         beginning: bytes = b"",
         chosen: ReadList | None = None,
+        n_threads: int = N_THREADS,
     ) -> None:
         self.path = path
         self.is_pipe = path == "-" or not (os.path.isfile(path) or os.path.isdir(path))
         self.name = display_name(path)
         self.counts = RecordCounts()
         self.chosen = chosen
-        self.n_inflating = N_THREADS  # threads
+        self._n_threads = n_threads
         self._reference_path = reference_path
         self._is_index_checked = False
         self._index: BamIndex | None = None
@@ -157,9 +160,11 @@ class AlignmentFile:
     def has_index(self) -> bool:
         return self.path != "-" and self._file.has_index()
 
-    def reopened(self) -> AlignmentFile:
-        """Open the same file again; not for pipes."""
-        return AlignmentFile(self.path, self._reference_path, self.min_mapq, self.secondary, self.supplementary)
+    def reopened(self, n_threads: int = N_THREADS) -> AlignmentFile:
+        """Open the same file again, inflated in `n_threads`; not for pipes."""
+        return AlignmentFile(
+            self.path, self._reference_path, self.min_mapq, self.secondary, self.supplementary, n_threads=n_threads
+        )
 
     def basecall_models(self) -> list[str]:
         """Return the basecalling models that dorado names in the read groups."""
@@ -240,7 +245,7 @@ class AlignmentFile:
                 with range_file(self.path, end) as file:
                     file.seek(begin >> 16)
                     skipped = begin & 0xFFFF if begin else None
-                    yield from record_chunks(file, len(self.contigs), skipped, n_threads=self.n_inflating)
+                    yield from record_chunks(file, len(self.contigs), skipped, n_threads=self._n_threads)
         except OSError as problem:
             raise self._damaged(problem) from None
         self._check_state()

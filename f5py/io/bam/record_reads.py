@@ -343,9 +343,8 @@ def all_chunks(
     alignments: AlignmentFile, n_threads: int = N_THREADS
 ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
     """Yield all records of a reopened file as `AlignmentFile.chunks`, inflated in `n_threads`."""
-    again = alignments.reopened()
+    again = alignments.reopened(n_threads)
     try:
-        again.n_inflating = n_threads
         yield from again.chunks()
     finally:
         again.close()

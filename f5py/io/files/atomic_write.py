@@ -51,8 +51,6 @@ class AtomicFile:
     ----------
     path : str
         The temporary name.
-    size_of_whole_blocks : function, optional
-        Returns the bytes of whole blocks of a compressed file.
     """
 
     def __init__(self, path: str, saves_rows: bool = False, is_index: bool = False) -> None:
@@ -62,7 +60,7 @@ class AtomicFile:
         self._saves_rows = saves_rows
         self._is_in_place = False
         self._lock: int | None = None  # keeps the lock of a closed file
-        self.size_of_whole_blocks: Callable[[], int] | None = None
+        self._size_of_whole_blocks: Callable[[], int] | None = None
         self._target = os.path.realpath(path)
         if os.path.exists(self._target) and not os.access(self._target, os.W_OK):
             raise OutputFileError(f"{path}: cannot write: it is write-protected; give another name")
@@ -74,6 +72,10 @@ class AtomicFile:
             advice = "; make its folder first" if isinstance(problem, FileNotFoundError) else ""
             raise OutputFileError(f"{path}: cannot write: {problem.strerror}{advice}") from problem
         _open_files.add(self)
+
+    def keep_whole_blocks(self, size: Callable[[], int]) -> None:
+        """Truncate an incomplete compressed file after its whole blocks, of which `size` returns the bytes."""
+        self._size_of_whole_blocks = size
 
     def commit(self) -> None:
         """Close the file and rename it, at the end of `named_together` inside of it. Raise `OSError` if that fails."""
@@ -124,8 +126,8 @@ class AtomicFile:
 
     def _drop_incomplete(self) -> None:
         """Truncate after the last line end, or after the last whole block if it is compressed."""
-        if self.size_of_whole_blocks is not None:
-            os.truncate(self.path, self.size_of_whole_blocks())
+        if self._size_of_whole_blocks is not None:
+            os.truncate(self.path, self._size_of_whole_blocks())
             return
         with open(self.path, "r+b") as file:
             end = file.seek(0, os.SEEK_END)
@@ -140,7 +142,7 @@ class AtomicFile:
 
     def _has_rows(self) -> bool:
         """Return whether the file has more than a header."""
-        opened = gzip.open if self.size_of_whole_blocks is not None else open
+        opened = gzip.open if self._size_of_whole_blocks is not None else open
         with suppress(EOFError), opened(self.path, "rb") as file:
             return bool(file.readline() and file.readline())
         return False

@@ -65,7 +65,7 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
     out = _open(path, is_text) if atomic is None else atomic.file
     bgzip = BgzipOutput(out, n_threads) if path != "-" and is_bgzip_name(path) else None
     if atomic is not None and bgzip is not None:
-        atomic.size_of_whole_blocks = lambda: bgzip.n_written
+        atomic.keep_whole_blocks(lambda: bgzip.n_written)
     try:
         yield bgzip or out
         if bgzip is not None:

@@ -33,9 +33,6 @@ class GpuMapping:
         For reads among themselves, with seeds from the CPU threads.
     with_seeds : bool
         Batches have no anchors yet.
-
-    Attributes
-    ----------
     before_stage : callable of str
         Called with the name of each stage before it.
     """
@@ -50,9 +47,10 @@ class GpuMapping:
         mem_frac: float | None = None,
         overlaps: OverlapTargets | None = None,
         with_seeds: bool = True,
+        before_stage: Callable[[str], object] = lambda stage: None,
     ) -> None:
         self.name = f"GPU {device.number}"
-        self.before_stage: Callable[[str], object] = lambda stage: None
+        self._before_stage = before_stage
         self._index, self._parameters, self._pool, self._overlaps = index, parameters, pool, overlaps
         self.seeds: GpuSeeds | None = None
         self.chaining = GpuChaining(device, parameters, pool, max_bases, mem_frac)
@@ -91,27 +89,27 @@ class GpuMapping:
     def compute(self, batch: MappingBatch) -> None:
         """Fill the hits of a batch; thread-safe."""
         if batch.anchors is None:
-            self.before_stage("seeds")
+            self._before_stage("seeds")
             self._find_seeds(batch)
-        self.before_stage("chains")
+        self._before_stage("chains")
         if self.is_broken:
             score_chains(batch, self._parameters, self._pool)
         else:
             self.chaining.compute(batch)
         made = None
-        self.before_stage("chained hits")
+        self._before_stage("chained hits")
         chain_hits(batch, self._index, self._parameters, self._pool, self._join(batch))
         if self.alignments is not None and not self.is_broken:
-            self.before_stage("alignments")
+            self._before_stage("alignments")
             stretches = Stretches.of(batch, self._index, self._parameters, self._pool)
             try:
                 made = self.alignments.align(stretches)
             except GpuFailure as problem:
                 self.chaining.give_up(problem)
         if not self._parameters.integers[AVA]:
-            self.before_stage("hits")
+            self._before_stage("hits")
             align_hits(batch, self._index, self._parameters, self._pool, made)
-        self.before_stage("ranks")
+        self._before_stage("ranks")
         rank_hits(batch, self._parameters, self._pool)
 
     def _join(self, batch: MappingBatch) -> Joins | None:

@@ -57,14 +57,20 @@ class DarwinMapper:
     before_stage: Callable[[str], object] = lambda stage: None  # called with the name of a stage before it begins
 
     @classmethod
-    def of(cls, index: ReferenceIndex, settings: MapSettings, pool: WorkerPool) -> DarwinMapper:
+    def of(
+        cls,
+        index: ReferenceIndex,
+        settings: MapSettings,
+        pool: WorkerPool,
+        before_stage: Callable[[str], object] = lambda stage: None,
+    ) -> DarwinMapper:
         """Make the mapper with these settings, on the CPU threads."""
         s = settings
         assert s.darwin is not None
         scores = (s.match, -s.mismatch, -(s.q + s.e), -s.e)
         integers = darwin_integers(s.darwin, s.k, scores, index.n_bases)
         targets = Targets(index.bases.codes(0, index.n_bases), index.offsets)
-        return cls(index, targets, parameters(s, 0), integers, pool, CpuTiles(targets, integers, pool))
+        return cls(index, targets, parameters(s, 0), integers, pool, CpuTiles(targets, integers, pool), before_stage)
 
     def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
         """Use GPUs if allowed and present; with `--gpu auto` once the expected gain exceeds their start-up time."""

@@ -150,10 +150,9 @@ def _map(options: MapOptions, ready: MappingReference, times: MapTimes, statisti
             if options.junctions is not None:
                 annotated = read_junctions(options.junctions, ready.index)
                 junctions = annotated if options.is_spliced else None
-            mapper = Mapper.of(ready.index, ready.settings, pool, ready.fm_index, junctions)
+            mapper = Mapper.of(ready.index, ready.settings, pool, ready.fm_index, junctions, times.begin)
         else:
-            mapper = DarwinMapper.of(ready.index, ready.settings, pool)
-        mapper.before_stage = times.begin
+            mapper = DarwinMapper.of(ready.index, ready.settings, pool, times.begin)
         mapper.use_gpu(options, options.bases_of_batch)
         with closing(mapper):
             if isinstance(mapper, DarwinMapper) and is_overlaps(options):

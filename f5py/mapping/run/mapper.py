@@ -71,8 +71,6 @@ class CpuMapping:
     ----------
     seconds : float
         Seconds of work for each thread that a GPU would save.
-    before_stage : callable of str
-        Called with the name of each stage before it; see `Mapper`.
     """
 
     def __init__(
@@ -82,9 +80,10 @@ class CpuMapping:
         pool: WorkerPool,
         overlaps: OverlapTargets | None,
         junctions: NDArray[np.int64] | None = None,
+        before_stage: Callable[[str], object] = lambda stage: None,
     ) -> None:
         self.seconds = 0.0
-        self.before_stage: Callable[[str], object] = lambda stage: None
+        self._before_stage = before_stage
         self._index, self._parameters, self._pool, self._overlaps = index, numbers, pool, overlaps
         self._junctions = junctions
 
@@ -92,19 +91,19 @@ class CpuMapping:
         """See `Backend.compute`."""
         seconds = 0.0
         if batch.anchors is None:
-            self.before_stage("seeds")
+            self._before_stage("seeds")
             of_seeds = find_anchors(batch, self._index, self._parameters, self._pool, self._overlaps)
             if suits_gpu(self._parameters):
                 seconds += of_seeds
-        self.before_stage("chains")
+        self._before_stage("chains")
         seconds += score_chains(batch, self._parameters, self._pool)
-        self.before_stage("chained hits")
+        self._before_stage("chained hits")
         of_hits = chain_hits(batch, self._index, self._parameters, self._pool)
         if not self._parameters.integers[AVA]:
-            self.before_stage("hits")
+            self._before_stage("hits")
             of_hits += align_hits(batch, self._index, self._parameters, self._pool, junctions=self._junctions)
             seconds += _SAVED * of_hits
-        self.before_stage("ranks")
+        self._before_stage("ranks")
         rank_hits(batch, self._parameters, self._pool)
         self.seconds += seconds / self._pool.n_threads
 
@@ -137,6 +136,7 @@ class Mapper:
         pool: WorkerPool,
         fm_index: FmIndex | None = None,
         junctions: NDArray[np.int64] | None = None,
+        before_stage: Callable[[str], object] = lambda stage: None,
     ) -> Mapper:
         """Make the mapper with these settings, on the CPU threads; with an FM-index its seeds are exact matches.
 
@@ -150,10 +150,8 @@ class Mapper:
         mems = None
         if fm_index is not None:
             mems = CpuMems(MemSearch(fm_index, index.offsets, settings.min_mem, numbers), pool)
-        cpu = CpuMapping(index, numbers, pool, overlaps, junctions)
-        mapper = cls(index, numbers, overlaps, pool, cpu, mems)
-        cpu.before_stage = mapper._before_stage_of_backend
-        return mapper
+        cpu = CpuMapping(index, numbers, pool, overlaps, junctions, before_stage)
+        return cls(index, numbers, overlaps, pool, cpu, mems, before_stage)
 
     def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
         """Use GPUs if allowed and present, not for spliced reads; with `--gpu auto` once their start-up time pays."""
@@ -170,12 +168,10 @@ class Mapper:
             from f5py.mapping.gpu.backend import GpuMapping
 
             device = open_device(number)
-            gpu = GpuMapping(
+            return GpuMapping(
                 device, self.index, self.parameters, self.pool, max_bases, options.cuda_mem_frac,
-                self.overlaps, self.mems is None,
+                self.overlaps, self.mems is None, self.before_stage,
             )  # fmt: skip
-            gpu.before_stage = self._before_stage_of_backend
-            return gpu
 
         self._use_gpu_for_mems(options, max_bases)
         self.backend = self._with_gpus(cpu, options, open_one, "mapped")
@@ -230,9 +226,6 @@ class Mapper:
             self.before_stage("mem seeds")
             self.mems.compute(batch)
         self.backend.compute(batch)
-
-    def _before_stage_of_backend(self, stage: str) -> None:
-        self.before_stage(stage)
 
     def close(self) -> None:
         """Close the GPUs."""

@@ -87,8 +87,8 @@ class Job(Protocol):
     @property
     def checks_chemistry(self) -> bool: ...
 
-    def parts_of(self, loader: Any) -> deque[Part]:
-        """Assign the parts to a loader; return their queue, in order."""
+    def parts_of(self, loader: Any) -> tuple[Any, deque[Part]]:
+        """Return the parts for `BatchLoader.batches`, and the queue of those to write, in order."""
         ...
 
 
@@ -117,10 +117,9 @@ class PartJob:
         self.checks_chemistry = checks_chemistry
         self.numbers = numbers
 
-    def parts_of(self, loader: Any) -> deque[Part]:
-        parts = deque(parts_in_order(self.plan, self.numbers))
-        loader.parts = list(parts)
-        return parts
+    def parts_of(self, loader: Any) -> tuple[list[Part], deque[Part]]:
+        parts = list(parts_in_order(self.plan, self.numbers))
+        return parts, deque(parts)
 
 
 class ClaimingJob:
@@ -140,10 +139,9 @@ class ClaimingJob:
         """Return whether a part remains."""
         return self._first is not None
 
-    def parts_of(self, loader: Any) -> deque[Part]:
+    def parts_of(self, loader: Any) -> tuple[Iterator[Part], deque[Part]]:
         taken = deque[Part]()
-        loader.parts = self._taken(taken)
-        return taken
+        return self._taken(taken), taken
 
     def _taken(self, taken: deque[Part]) -> Iterator[Part]:
         assert self._first is not None
@@ -175,7 +173,6 @@ class GrowingJob:
         """Whether the first reads are still to come."""
         return not self.plan.is_done(0)
 
-    def parts_of(self, loader: Any) -> deque[Part]:
+    def parts_of(self, loader: Any) -> tuple[None, deque[Part]]:
         loader.divide(self._reads_per_part, self.plan.is_done)
-        parts: deque[Part] = loader.parts
-        return parts
+        return None, loader.parts

@@ -8,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -150,11 +151,10 @@ class _OpenPart:
 
     def complete(self) -> None:
         self._sinks.finish()
-        self.counts.ultra = self.part.n_ultra
-        self.counts.total += self.part.n_ultra
+        counts = replace(self.counts, ultra=self.part.n_ultra, total=self.counts.total + self.part.n_ultra)
         seconds = time.perf_counter() - self._started
         self._seconds = round(seconds, 3)
-        self._outcome = Outcome(self.counts, self.part.skipped, self.statistics, processing=seconds)
+        self._outcome = Outcome(counts, self.part.skipped, self.statistics, processing=seconds)
         self._table = self.text.extent()
 
     def write_record(self, plan: Plan) -> None:
