@@ -79,8 +79,6 @@ def test_batches_tell_which_share_of_the_input_they_end(made: ReadSet):
     _, batches = load(made, 4, estimates_total=True)
     ends = np.cumsum([len(batch) for batch in batches])
     assert [batch.share_of_input for batch in batches] == (ends / ends[-1]).tolist()
-    _, batches = load(made, 4)
-    assert {batch.share_of_input for batch in batches} == {None}
 
 
 def test_reads_are_told_apart_by_a_tag(made: ReadSet, tmp_path: Path):

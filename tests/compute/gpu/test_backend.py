@@ -83,9 +83,8 @@ def _assert_same(one: ReadBatch, other: ReadBatch) -> None:
 
 def _watched(device, stages, limits, n_bases=1_000_000, **more):
     seen = []
-    backend = GpuBackend(device, stages, GpuLimits(**limits), 512, n_bases, **more)
-    backend.on_batch = lambda _, placement, timing: seen.append(placement)
-    return backend, seen
+    more["on_batch"] = lambda _, placement, timing: seen.append(placement)
+    return GpuBackend(device, stages, GpuLimits(**limits), 512, n_bases, **more), seen
 
 
 @pytest.mark.parametrize("means_only", [False, True])
