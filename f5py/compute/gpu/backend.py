@@ -85,7 +85,7 @@ class GpuBackend(GpuPartPool[ArenaPart]):
     ) -> None:
         super().__init__(device, "align_cuda", option="-B")
         self.limits = limits
-        self._on_batch = on_batch
+        self._on_batch: Callable[[ReadBatch, Placement, BatchTiming], None] | None = None
         self._stages = stages
         try:
             compiled, tables = functions(device.number, macros(limits=stages.limits), stages.results), DeviceTables()
@@ -100,6 +100,7 @@ class GpuBackend(GpuPartPool[ArenaPart]):
         self._allocate(max(max_reads, _MIN_READS), max(max_bases, _MIN_BATCH), zero_copy)
         self.size: ArenaSize = self._parts[0].size
         self._checked(self._check, _settings(stages))
+        self._on_batch = on_batch
 
     def _check(self) -> None:
         """Compare the results of a small synthetic batch with the CPU threads'."""
