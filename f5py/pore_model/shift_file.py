@@ -94,7 +94,7 @@ def shift_text(
 
 def parse_calibration(file: str, line: int, text: str) -> float:
     """Parse the factor of a ``#calibration`` line."""
-    factor = _number(text)
+    factor = parse_number(text)
     if not _LEAST_FACTOR <= factor <= _MOST_FACTOR:
         raise PoreModelError(
             f"{file}, line {line}: '#calibration' is followed by {text!r}, not by a factor from {_LEAST_FACTOR:g} to "
@@ -105,7 +105,7 @@ def parse_calibration(file: str, line: int, text: str) -> float:
 
 def _row(file: str, line: int, words: list[str], place: int) -> list[float]:
     """Parse the line of a position; columns after the shift are optional."""
-    row = [_number(word) for word in words[:5]]
+    row = [parse_number(word) for word in words[:5]]
     row += [0.0] * (5 - len(row))
     if len(words) not in (2, 3, 5) or not all(map(math.isfinite, row)) or words[0] != str(place):
         raise PoreModelError(
@@ -117,9 +117,9 @@ def _row(file: str, line: int, words: list[str], place: int) -> list[float]:
     return row
 
 
-def _number(text: str) -> float:
+def parse_number(text: str | bytes) -> float:
     """Parse a number; NaN for other text."""
     try:
-        return float(text) if text.isascii() and "_" not in text else math.nan
+        return float(text) if text.isascii() and (b"_" if isinstance(text, bytes) else "_") not in text else math.nan
     except ValueError:
         return math.nan
