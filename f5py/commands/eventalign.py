@@ -28,8 +28,8 @@ from f5py.outputs.events.eventalign_paf import EventalignPaf
 from f5py.outputs.events.eventalign_sam import EventalignSam
 from f5py.outputs.events.eventalign_summary import EventalignSummary
 from f5py.outputs.events.eventalign_table import EventalignTable
-from f5py.outputs.events.events_sinks import EventBam, EventPaf, M6anetSites, ReadSummary
-from f5py.outputs.events.m6anet_sites import path_of_json
+from f5py.outputs.events.events_sinks import EventBam, EventPaf, ReadSummary
+from f5py.outputs.events.m6anet_sites import M6anetSites, path_of_json
 from f5py.outputs.events.table_columns import TableLayout
 from f5py.outputs.formatted_text import FormattedText
 from f5py.outputs.sink import Sink

@@ -120,6 +120,6 @@ def _row(file: str, line: int, words: list[str], place: int) -> list[float]:
 def parse_number(text: str | bytes) -> float:
     """Parse a number; NaN for other text."""
     try:
-        return float(text) if text.isascii() and (b"_" if isinstance(text, bytes) else "_") not in text else math.nan
+        return float(text) if text.isascii() and "_" not in str(text) else math.nan
     except ValueError:
         return math.nan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -410,44 +410,24 @@ class SiteCounts:
         for column in counts._fields[1:-1]:
             self._counts = counts = counts._replace(**{column: enlarge(getattr(counts, column)[:n], size)})
 
-    def totals(self, names: list[bytes], offsets: tuple[int, int] = (0, 0)) -> TotalsByPartition:
-        """Return the counts, sorted by partition, contig name (bytes), position and strand.
+    def partitions(self) -> list[int]:
+        """Return the partitions with counts, ascending."""
+        return np.unique(self._keys((0, 0))[0]).tolist()
+
+    def totals(self, names: list[bytes], offsets: tuple[int, int] = (0, 0), partition: int = -1) -> SiteTotals:
+        """Return the counts of a partition, sorted by contig name (bytes), position and strand.
 
         `offsets` are from a motif's first base to its modified base, on the forward and the reverse strand.
         """
-        partition, contig, step = self._keys(offsets)
-        order = np.lexsort((step, partition.astype(np.int64) << 32 | rank_names(names)[contig]))
-        return TotalsByPartition(self._counts, order, partition[order], contig, step)
-
-
-@dataclass(frozen=True)
-class TotalsByPartition:
-    """Counts of sites in output order, by partition; made by `SiteCounts.totals`."""
-
-    _counts: SiteCountTable
-    _order: NDArray[np.intp]
-    _partition: NDArray[np.int32]  # ascending
-    _contig: NDArray[np.int32]
-    _step: NDArray[np.int64]
-
-    def of(self, partition: int = -1) -> SiteTotals:
-        """Return the sites of one partition."""
-        first, stop = np.searchsorted(self._partition, np.array((partition, partition + 1), np.int32))
-        sites = self._order[first:stop]
-        step = self._step[sites]
+        partitions, contig, step = self._keys(offsets)
+        sites = np.flatnonzero(partitions == partition)
+        sites = sites[np.lexsort((step[sites], rank_names(names)[contig[sites]]))]
+        step = step[sites]
+        kinds = self._counts.methylated, self._counts.canonical, self._counts.failed
         return SiteTotals(
-            self._contig[sites],
-            step >> 1,
-            (step & 1).astype(np.bool_),
-            self._counts.methylated[sites].astype(np.int64),
-            self._counts.canonical[sites].astype(np.int64),
-            self._counts.failed[sites].astype(np.int64),
+            contig[sites], step >> 1, (step & 1).astype(np.bool_), *(kind[sites].astype(np.int64) for kind in kinds),
             *np.ascontiguousarray(self._counts.rest[sites].T.astype(np.int64)),
-        )
-
-    def partitions(self) -> NDArray[np.int32]:
-        """Return the partitions with counts, ascending."""
-        return np.unique(self._partition)
+        )  # fmt: skip
 
 
 def frequencies_of_sites(counts: SiteCounts, contigs: list[bytes], stranded: bool) -> Frequencies:
@@ -455,7 +435,7 @@ def frequencies_of_sites(counts: SiteCounts, contigs: list[bytes], stranded: boo
 
     `counts` must have no partitions, and strands apart if `stranded`.
     """
-    totals = counts.totals(contigs).of(-1)
+    totals = counts.totals(contigs)
     place = totals.contig.astype(np.int64) << 32 | totals.position
     is_first = np.ones(len(place), np.bool_)
     is_first[1:] = place[1:] != place[:-1]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.bits import lowest_bit
-from f5py.jit.kernel import exact_inner, exact_kernel, inner
+from f5py.jit.kernel import exact_kernel, inner
 from f5py.site_frequencies.table_reader import (
     MAX_POSITION,
     N_NAMES,
@@ -23,7 +22,7 @@ from f5py.site_frequencies.table_reader import (
     same_text,
 )
 from f5py.text._bytes_numba import LANES, where_is
-from f5py.text._format_numba import NEWLINE, POINT, TAB, ZERO, append_bytes, append_int
+from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_fixed, append_int
 
 if TYPE_CHECKING:
     from f5py.core.motifs import Motif
@@ -182,27 +181,6 @@ def fill_name_slots(slots, ends, text, n_names):
         slots[slot] = name + 1
 
 
-@exact_inner
-def append_share(out, at, share):
-    """Write a number from 0 to 1 as printf's ``%.3f``: the exact binary value, rounded half to even."""
-    mantissa, exponent = math.frexp(share)
-    scaled = np.int64(mantissa * 2.0**53) * 1000  # below 2**63
-    shift = 53 - exponent
-    thousandths = np.int64(0)
-    if shift < 64:  # otherwise below a half
-        thousandths = np.int64(np.uint64(scaled) >> np.uint64(shift))
-        rest = np.uint64(scaled) - (np.uint64(thousandths) << np.uint64(shift))
-        half = np.uint64(1) << np.uint64(shift - 1)
-        if rest > half or (rest == half and thousandths % 2 == 1):
-            thousandths += 1
-    out[at] = ZERO + np.uint8(thousandths // 1000)
-    out[at + 1] = POINT
-    out[at + 2] = ZERO + np.uint8(thousandths // 100 % 10)
-    out[at + 3] = ZERO + np.uint8(thousandths // 10 % 10)
-    out[at + 4] = ZERO + np.uint8(thousandths % 10)
-    return at + 5
-
-
 @exact_kernel
 def format_rows(out, order, sites, names, stranded):
     """Write the rows of the sites in `order`; return their number of bytes.
@@ -232,7 +210,7 @@ def format_rows(out, order, sites, names, stranded):
         out[at] = TAB
         at = append_int(out, at + 1, sites.methylated[site])
         out[at] = TAB
-        at = append_share(out, at + 1, sites.methylated[site] / sites.called[site])
+        at = append_fixed(out, at + 1, sites.methylated[site] / sites.called[site], 3)
         out[at] = TAB
         begin, size = sites.text_start[site], sites.text_size[site]
         if size == 0:

@@ -226,16 +226,6 @@ def test_a_tag_with_very_many_values_is_refused(tmp_path: Path) -> None:
     assert (tmp_path / "out.999.bed").read_text().count("\n") == 1
 
 
-def test_sites_are_sorted_once_for_all_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    sorts = []
-    lexsort = np.lexsort
-    monkeypatch.setattr(np, "lexsort", lambda keys: sorts.append(len(keys[0])) or lexsort(keys))
-    output = _opened(tmp_path / "out.bed", partitions=["1", "2", "3"])
-    output.write(_batch([0, 1, -1, 2]))
-    output.finish()
-    assert sorts == [4]
-
-
 def test_threads_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from f5py.io.files import complete_file
 

@@ -16,8 +16,6 @@ from f5py.core.motifs import IUPAC, parse_motif, reverse_complement
 from f5py.errors import InputFileError
 from f5py.site_frequencies.frequency import methylation_frequency
 
-from ..compiled import compiled
-
 _HEADERS = [
     "chromosome\t" + strand + "start\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
     "num_calling_strands\t" + count + "\tsequence\n"
@@ -234,21 +232,6 @@ def test_many_sites_and_chromosomes_outgrow_the_first_tables() -> None:
 def test_counts_beyond_32_bits_add_up() -> None:
     rows = _row(number="2147483647", ratio="3") * 3 + _row(number="2147483647", ratio="-3") * 2
     assert _rows(_HEADER + rows) == ["chr1\t5\t5\t2147483647\t10737418235\t6442450941\t0.600\tAACGTT"]
-
-
-def test_frequencies_are_rounded_as_printf_does() -> None:
-    from f5py.site_frequencies.site_table import append_share
-
-    append_share = compiled(append_share)
-
-    out = np.zeros(8, np.uint8)
-    pairs = [(m, c) for c in range(1, 250) for m in range(c + 1)]
-    pairs += [(m, c) for c in (1000, 1024, 2000, 2048, 16000, 65536) for m in range(0, c, 7)]
-    pairs += [(m, c) for c in (2**31, 10**12, 2**62) for m in (0, 1, c // 2000, c // 16, c - 1, c)]
-    for methylated, called in pairs:
-        share = np.float64(methylated) / np.float64(called)
-        assert append_share(out, 0, share) == 5
-        assert out[:5].tobytes().decode() == f"{share:.3f}", (methylated, called)
 
 
 def test_the_columns_are_available_as_arrays() -> None:

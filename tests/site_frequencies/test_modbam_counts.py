@@ -47,7 +47,7 @@ def _counted(
     counts, contigs = SiteCounts(), dict[str, int]()
     with closing(AlignmentFile(str(path), None, 0, False)) as alignments:
         tags = count_modbam(alignments, counts, contigs, SiteSelection(motif, threshold, code), None, threads)
-    totals = counts.totals([name.encode() for name in contigs]).of()
+    totals = counts.totals([name.encode() for name in contigs])
     found = Counter()
     for contig, position, reverse, *kinds in zip(*(column.tolist() for column in totals), strict=True):
         for kind, count in zip(("modified", "canonical", "failed", "other"), kinds[:4], strict=True):

@@ -41,7 +41,7 @@ def _sites(totals: SiteTotals) -> list[tuple[int, ...]]:
 def _count(text: str, motif: str = "cpg", chunk_size: int = 1 << 16, **options: Any) -> list[tuple]:
     chosen = parse_motif(motif) if ":" in motif else motif_named(motif)
     counts, names = site_counts(io.BytesIO(text.encode()), chosen, name="calls", chunk_size=chunk_size, **options)
-    totals = counts.totals(names, (chosen.offset_forward, chosen.offset_reverse)).of()
+    totals = counts.totals(names, (chosen.offset_forward, chosen.offset_reverse))
     return [(names[site[0]].decode(), *site[1:]) for site in _sites(totals)]
 
 
@@ -67,11 +67,10 @@ def test_any_calls_equal_plain_counting(batches: list, per_site: bool, combine: 
             expected.setdefault(key, [0, 0, 0])[2 if failed else 0 if ratio > 0 else 1] += 1
     names = [b"b", b"a", b"c"]
     assert len(counts) == len(expected)
-    totals = counts.totals(names)
-    assert totals.partitions().tolist() == sorted({key[0] for key in expected})
+    assert counts.partitions() == sorted({key[0] for key in expected})
     for part in (-1, 0, 1, 2):
         rows = [(*key[1:], *value) for key, value in expected.items() if key[0] == part]
-        assert _sites(totals.of(part)) == sorted(rows, key=lambda row: (names[row[0]], *row[1:3]))
+        assert _sites(counts.totals(names, partition=part)) == sorted(rows, key=lambda row: (names[row[0]], *row[1:3]))
 
 
 def test_many_sites_outgrow_the_first_table() -> None:
@@ -86,7 +85,7 @@ def test_many_sites_outgrow_the_first_table() -> None:
         counts.add(contig[piece], position[piece], reverse[piece], llr[piece])
     expected = Counter(zip(contig.tolist(), position.tolist(), reverse.tolist(), llr.tolist(), strict=True))
     sites = sorted({key[:3] for key in expected})
-    assert _sites(counts.totals([b"a", b"b", b"c"]).of()) == [
+    assert _sites(counts.totals([b"a", b"b", b"c"])) == [
         (*site, *(expected[(*site, ratio)] for ratio in (3.0, -3.0, 1.0))) for site in sites
     ]
 
@@ -298,7 +297,7 @@ def test_sums_over_strands_equal_the_split_frequencies(ecoli: Path) -> None:
     per_site = list(zip(columns.start.tolist(), columns.called.tolist(), columns.methylated.tolist(), strict=True))
     for combine in (False, True):
         counts, names = site_counts(io.BytesIO(calls), motif_named("cpg"), combine_strands=combine)
-        totals = counts.totals(names).of()
+        totals = counts.totals(names)
         sums: dict[int, list[int]] = {}
         for _, position, _, methylated, canonical, _ in _sites(totals):
             site = sums.setdefault(position, [0, 0])
@@ -313,7 +312,7 @@ def test_every_row_of_real_calls_holds_its_sites(ecoli: Path, motif: str) -> Non
     calls = (ecoli / "expected" / "nanopolish" / f"{motif}.tsv").read_bytes()
     counts, names = site_counts(io.BytesIO(calls), motif_named(motif))
     n_calls = sum(int(line.split(b"\t")[9]) for line in calls.splitlines()[1:])
-    totals = counts.totals(names).of()
+    totals = counts.totals(names)
     assert int((totals.methylated + totals.canonical + totals.failed).sum()) == n_calls
     frequencies = methylation_frequency(io.BytesIO(calls), 0.0, split_groups=True, motif=motif_named(motif))
     assert frequencies.odd_groups == 0

@@ -39,7 +39,7 @@ def _counted(path: Path, records: list, motif: Motif, genome: Path, threads: int
     wanted = SiteSelection(motif, 1.0, without_call=True)
     with closing(AlignmentFile(str(path), None, 0, False)) as alignments:
         count_modbam(alignments, counts, contigs, wanted, str(genome), threads)
-    totals = counts.totals([name.encode() for name in contigs]).of()
+    totals = counts.totals([name.encode() for name in contigs])
     found: Counter = Counter()
     for contig, position, reverse, *kinds in zip(*(column.tolist() for column in totals), strict=True):
         for kind, count in zip(_KINDS, kinds, strict=True):

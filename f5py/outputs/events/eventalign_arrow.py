@@ -26,7 +26,7 @@ from f5py.io.arrow.table import (
 )
 from f5py.outputs.events.table_columns import (
     MARKS,
-    TableColumns,
+    RowColumns,
     TableLayout,
     fill_samples,
     round_as_printed,
@@ -158,7 +158,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         if len(rows.read) == 0:
             return []
         columns: dict[str, Callable[[], Any]] = {
-            "contig": lambda: _named(rows.contig, self._contigs),
+            "contig": lambda: _named(batch.contig[rows.read], self._contigs),
             "position": lambda: rows.position + np.int32(self._trim),
             "reference_kmer": lambda: self._kmer_column(rows.reference_rank),
             "read_name": lambda: _named(rows.read, batch.names),
@@ -195,7 +195,7 @@ class EventalignArrow(AbstractContextManager["EventalignArrow"]):
         letters[ranks < 0] = np.frombuffer(MARKS, np.uint8)[-1 - ranks[ranks < 0]][:, None]
         return short_strings(letters)
 
-    def _samples(self, batch: ReadBatch, rows: TableColumns) -> Any:
+    def _samples(self, batch: ReadBatch, rows: RowColumns) -> Any:
         offsets = offsets_of(rows.end - rows.start)
         values = np.empty(offsets[-1], np.float32)
         fill_samples(rows.read, rows.start, rows.end, batch.signals, batch.scaling, values)
@@ -208,7 +208,7 @@ def _shown(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
     return values
 
 
-def _marks(batch: ReadBatch, rows: TableColumns) -> Any:
+def _marks(batch: ReadBatch, rows: RowColumns) -> Any:
     at = batch.reference_offsets[rows.read] + rows.position - batch.reference_start[rows.read]
     numbers, used = _numbered(batch.kmer_marks[at].astype(np.int32))
     return dictionary_column(numbers, [chr(mark) for mark in used.tolist()])

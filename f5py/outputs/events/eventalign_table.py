@@ -17,13 +17,12 @@ from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.outputs.events.table_columns import (
     MARKS,
     RowColumns,
-    RowModel,
-    RowsOfRead,
     TableInputs,
     TableLayout,
     fill_positions,
     fill_rows,
     prepare_reference,
+    rows_of_read,
 )
 from f5py.pore_model.model import PoreModel
 from f5py.text._bytes_numba import BLOCK, address_of, copy_block, copy_padded, store_byte, store_word
@@ -136,13 +135,10 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     """
     first, last = reads
     contigs, contig_ends, names, name_ends = texts
-    rows, events, alignments, signals, scaling, kmer_marks = inputs
+    n_rows, alignments, kmer_marks = inputs.rows.n, inputs.alignments, inputs.kmer_marks
     scaled, collapsed, with_index = style
-    row_offsets, n_rows, row_event, row_position, row_state = rows
-    event_offsets, event_start, event_length, event_mean, event_stdv = events
-    contig, reference_start, reverse, _, _, reference, reference_offsets = alignments
-    samples, sample_offsets, offset, unit, sampling_rate = signals
-    shift, scale, var = scaling
+    contig, reverse = alignments.contig, alignments.reverse
+    reference, reference_offsets = alignments.reference, alignments.reference_offsets
     k, trim, codes, level_mean, level_stdv = model
     shown = k - 2 * trim
     longest = 0
@@ -171,9 +167,9 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     lengths = np.empty((_END + 1, _ROWS), np.int64)
     columns = RowColumns(
         position, event, model_rank, start, end, levels[_LEVEL], levels[_STDV], levels[_SECONDS], levels[_MODEL_LEVEL],
-        levels[_MODEL_STDV], levels[_STANDARDIZED],
+        levels[_MODEL_STDV], levels[_STANDARDIZED], event, event,
     )  # fmt: skip
-    of_model = RowModel(rank, level_mean, level_stdv, scaled)
+    of_model = rank, level_mean, level_stdv, scaled
     n_levels = _STANDARDIZED + 1
     if m6anet is not None:
         n_levels = _SECONDS + 1
@@ -182,11 +178,6 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     for read in range(first, last):
         if n_rows[read] == 0:
             continue
-        begin = event_offsets[read]
-        stop = event_offsets[read + 1]
-        rows_begin = row_offsets[read]
-        rows_end = rows_begin + n_rows[read]
-        my_samples = samples[sample_offsets[read] : sample_offsets[read + 1]]  # none, if they are not needed
         letters = reference[reference_offsets[read] : reference_offsets[read + 1]]
         n_letters = letters.shape[0]
         prepare_reference(letters, reverse[read], k, codes, forward, backward, rank)
@@ -197,13 +188,9 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
         my_name = address_of(names) + name_ends[read - first]
         name_size = name_ends[read - first + 1] - name_ends[read - first]
         largest = contig_size + name_size + MAX_FIXED
-        is_reverse, my_reference_start = reverse[read], reference_start[read]
-        of_read = RowsOfRead(
-            row_event[rows_begin:rows_end], row_position[rows_begin:rows_end], row_state[rows_begin:rows_end],
-            event_start[begin:stop], event_length[begin:stop], event_mean[begin:stop], event_stdv[begin:stop],
-            my_samples, offset[read], unit[read], sampling_rate[read], shift[read], scale[read], var[read],
-            my_reference_start,
-        )  # fmt: skip
+        is_reverse = reverse[read]
+        of_read = rows_of_read(inputs, read, True)  # without samples if the batch has none
+        my_samples, offset, unit = of_read.samples, of_read.offset, of_read.unit
         letters_of_read = (forward, backward, n_letters, is_reverse, k, trim)
         row = np.int64(0)  # the type that the kernels below return, so that they are not compiled twice
         while row < n_rows[read]:
@@ -228,7 +215,7 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
                     n_bytes += (end[i] - start[i] + 1) * MAX_SAMPLE
                 if at + n_bytes > room_end:
                     return TOO_SMALL
-                kmer = position[i] - my_reference_start
+                kmer = position[i] - of_read.reference_start
                 copy_padded(at, my_contig, contig_size)
                 at = _write_integer(at + contig_size, words[_POSITION, i], lengths[_POSITION, i], position[i])
                 store_byte(at, TAB)
@@ -272,8 +259,7 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
                         if sample_lengths[value] == 0:
                             text = sample_address + value * _SLOT
                             sample_lengths[value] = (
-                                _write_sample(text, my_samples[t], offset[read], unit[read], shift[read], scale[read])
-                                - text
+                                _write_sample(text, my_samples[t], offset, unit, of_read.shift, of_read.scale) - text
                             )
                         copy_block(at, sample_texts, value * _SLOT)
                         at += np.int64(sample_lengths[value])

@@ -1,4 +1,4 @@
-"""Outputs of ``eventalign`` besides text: Parquet, BAM, sites for m6anet, summary of the reads."""
+"""Outputs of ``eventalign`` besides text: PAF, BAM, summary of the reads."""
 
 from __future__ import annotations
 
@@ -11,14 +11,11 @@ from f5py.io.bam.indexed_output import indexed_output
 from f5py.io.files.output import TextOutput
 from f5py.io.files.table_output import open_table
 from f5py.messages import console
-from f5py.options.signal_commands import EventalignOptions
 from f5py.outputs.events.eventalign_paf import EventalignPaf
 from f5py.outputs.events.eventalign_sam import SamToBam
 from f5py.outputs.events.eventalign_summary import EventalignSummary
-from f5py.outputs.events.m6anet_sites import M6anetJson, PartSites, SiteFinder, sites_of_part
 from f5py.outputs.formatted_text import FormattedText
 from f5py.outputs.sink import FinishedPart, PartFiles, Sink, append_text
-from f5py.pore_model.model import PoreModel
 
 
 class EventPaf(FormattedText):
@@ -73,46 +70,6 @@ class _WholeLines:
 
     def flush(self) -> None:
         """Do nothing: later text completes the line."""
-
-
-class M6anetSites(Sink):
-    """Folder of files for m6anet; a part stores its sites.
-
-    Parameters
-    ----------
-    is_sorted : bool
-        The reads of a transcript are contiguous.
-    """
-
-    part_name = "m6anet.npy"
-
-    def __init__(
-        self, path: str, options: EventalignOptions, model: PoreModel, contigs: list[str], is_sorted: bool
-    ) -> None:
-        super().__init__(path)
-        self._options = options
-        self._contigs = contigs
-        self._is_sorted = is_sorted
-        self._finder = SiteFinder(model, len(contigs), options.m6anet_max_reads)
-
-    def _open(self, part: PartFiles | None) -> None:
-        options = self._options
-        sites: Any
-        if part is not None:
-            sites = PartSites(self.path)
-        else:
-            sites = M6anetJson(
-                self.path, self._contigs, self._is_sorted, options.m6anet_min_reads, options.m6anet_max_reads
-            )
-        self._sites = self.files.enter_context(sites)
-
-    def write(self, batch: ReadBatch) -> None:
-        self._sites.write(self._finder.find(batch))
-
-    def append(self, part: FinishedPart) -> None:
-        with part.open(self.part_name) as file:
-            for found in sites_of_part(file, len(self._contigs)):
-                self._sites.write(found)
 
 
 class ReadSummary(Sink):

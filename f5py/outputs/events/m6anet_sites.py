@@ -22,7 +22,9 @@ from f5py.core.kmers import kmer_digits, kmer_texts, trim_ranks, trimmed
 from f5py.core.stored_arrays import arrays_until_end, check_column
 from f5py.errors import DamagedValueError, InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
-from f5py.outputs.events.table_columns import TableColumns, as_printed, table_columns
+from f5py.options.signal_commands import EventalignOptions
+from f5py.outputs.events.table_columns import RowColumns, as_printed, table_columns
+from f5py.outputs.sink import FinishedPart, PartFiles, Sink
 from f5py.pore_model.model import PoreModel
 from f5py.text.encoding import encoded
 
@@ -169,24 +171,57 @@ class ReadLimit:
         return used
 
 
-class SiteFinder:
-    """Find the sites in consecutive batches.
+class M6anetSites(Sink):
+    """Folder of files for m6anet; a part stores its sites.
 
     Raises `UsageError` if the model's k-mers have no 5-mer in the middle.
 
     Parameters
     ----------
-    max_reads : int
-        Reads per transcript.
+    is_sorted : bool
+        The reads of a transcript are contiguous.
     """
 
-    def __init__(self, model: PoreModel, n_contigs: int, max_reads: int) -> None:
+    part_name = "m6anet.npy"
+
+    def __init__(
+        self, path: str, options: EventalignOptions, model: PoreModel, contigs: list[str], is_sorted: bool
+    ) -> None:
+        super().__init__(path)
+        self._options = options
+        self._contigs = contigs
+        self._is_sorted = is_sorted
         self._model = model
         self._trim = trimmed(model.k, SHOWN)
-        self._limit = ReadLimit(n_contigs, max_reads)
+        self._limit = ReadLimit(len(contigs), options.m6anet_max_reads)
         self._is_drach = _drach()
 
-    def find(self, batch: ReadBatch) -> SitesOfReads:
+    def _open(self, part: PartFiles | None) -> None:
+        self._json = None
+        if part is not None:
+            self._file = self.files.enter_context(complete_output(self.path))
+            return
+        options = self._options
+        sites = M6anetJson(
+            self.path, self._contigs, self._is_sorted, options.m6anet_min_reads, options.m6anet_max_reads
+        )
+        self._json = self.files.enter_context(sites)
+
+    def write(self, batch: ReadBatch) -> None:
+        found = self._find(batch)
+        if self._json is not None:
+            self._json.write(found)
+        elif len(found.contig):
+            for column in (found.contig, found.read, *found.sites):
+                write_array(self._file, column, allow_pickle=False)
+
+    def append(self, part: FinishedPart) -> None:
+        assert self._json is not None
+        with part.open(self.part_name) as file:
+            for found in sites_of_part(file, len(self._contigs)):
+                self._json.write(found)
+
+    def _find(self, batch: ReadBatch) -> SitesOfReads:
         """Find the sites in the used reads of a batch."""
         with_rows = np.flatnonzero(batch.rows.n)
         contig = batch.contig[with_rows].astype(np.int64)
@@ -199,7 +234,7 @@ class SiteFinder:
         return SitesOfReads(contig, np.searchsorted(with_rows, read), sites)
 
     def _sites_of(
-        self, rows: TableColumns, used: NDArray[np.bool_], read_index: NDArray[np.int64]
+        self, rows: RowColumns, used: NDArray[np.bool_], read_index: NDArray[np.int64]
     ) -> tuple[SiteFeatures, NDArray[np.int32]]:
         """Find the sites in the rows of some reads; also return each one's read in the batch."""
         k, trim = self._model.k, self._trim
@@ -227,28 +262,8 @@ class SiteFinder:
         return SiteFeatures(position[centre], sequence, features), read[centre]
 
 
-class PartSites(AbstractContextManager["PartSites"]):
-    """Store the sites of a part for `sites_of_part`; a context manager.
-
-    The file appears when complete. Raises `OutputFileError` if it cannot be written.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._files = ExitStack()
-        self._file = self._files.enter_context(complete_output(path))
-
-    def __exit__(self, *problem: Any) -> None:
-        self._files.__exit__(*problem)
-
-    def write(self, found: SitesOfReads) -> None:
-        """Append the sites of the next reads."""
-        if len(found.contig):
-            for column in (found.contig, found.read, *found.sites):
-                write_array(self._file, column, allow_pickle=False)
-
-
 def sites_of_part(file: BinaryIO, n_contigs: int) -> Iterator[SitesOfReads]:
-    """Read the pieces of a `PartSites`. Raises `InputFileError` for an unreadable or damaged file."""
+    """Read the pieces of a part's file. Raises `InputFileError` for an unreadable or damaged file."""
     try:
         arrays = arrays_until_end(file, os.fstat(file.fileno()).st_size)
         for contig in arrays:

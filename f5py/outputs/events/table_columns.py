@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -72,19 +71,8 @@ class RowsOfRead(NamedTuple):
     reference_start: np.int64  # 0-based reference position of the first letter
 
 
-class RowModel(NamedTuple):
-    """Pore model for rows."""
-
-    # shape (n_letters,): of the k-mer at each place of the read's reference; see `prepare_reference`
-    rank: NDArray[np.int32]
-    # level_mean, level_stdv: shape (n_kmers,): the pore model in rank order, in pA
-    level_mean: NDArray[np.float32]
-    level_stdv: NDArray[np.float32]
-    scaled: bool  # bring events to the model's scale instead of the model to the events'
-
-
 class RowColumns(NamedTuple):
-    """Columns to be filled, one element per row of the table."""
+    """Columns of the table, one element per row, not rounded."""
 
     # position, event: 0-based reference position; number of the row's first event, -1 for none
     position: NDArray[np.int32]
@@ -101,6 +89,9 @@ class RowColumns(NamedTuple):
     model_level: NDArray[np.float32]
     model_stdv: NDArray[np.float32]
     standardized: NDArray[np.float32]  # distance from the model's level in its standard deviations
+    # read, reference_rank: the read's place in the batch, and the rank of the k-mer in the reference's direction
+    read: NDArray[np.int32]
+    reference_rank: NDArray[np.int32]
 
 
 class TableInputs(NamedTuple):
@@ -112,6 +103,23 @@ class TableInputs(NamedTuple):
     signals: Signals
     scaling: Scaling
     kmer_marks: NDArray[np.uint8]  # of `ReadBatch`; empty if there is no column of them
+
+
+@exact_inner
+def rows_of_read(inputs, read, with_samples):
+    """Select the rows, events and, with `with_samples`, the signal of a read of the batch."""
+    rows, events, alignments, signals, scaling, _ = inputs
+    of_rows = slice(rows.offsets[read], rows.offsets[read] + rows.n[read])
+    of_events = slice(events.offsets[read], events.offsets[read + 1])
+    samples = signals.samples[:0]
+    if with_samples:
+        samples = signals.samples[signals.offsets[read] : signals.offsets[read + 1]]
+    return RowsOfRead(
+        rows.event[of_rows], rows.position[of_rows], rows.state[of_rows], events.start[of_events],
+        events.length[of_events], events.mean[of_events], events.stdv[of_events], samples, signals.offset[read],
+        signals.unit[read], signals.sampling_rate[read], scaling.shift[read], scaling.scale[read], scaling.var[read],
+        alignments.start[read],
+    )  # fmt: skip
 
 
 @exact_inner
@@ -145,15 +153,16 @@ def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
 def fill_rows(row, limit, read, model, collapsed, columns):
     """Fill the columns of at most `limit` table rows, from row `row` of a read's alignment on.
 
-    With `collapsed`, neighboring events with one position share a row. Returns the number of rows filled, and the next
-    row of the alignment.
+    `model` has the rank of the k-mer at each place (see `prepare_reference`), levels and standard deviations by rank,
+    and whether events are brought to the model's scale. With `collapsed`, neighboring events with one position share a
+    row. Returns the number of rows filled, and the next row of the alignment.
     """
     (
         row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv, samples, offset, unit,
         rate, shift, scale, var, reference_start,
     ) = read  # fmt: skip
     rank, level_mean, level_stdv, scaled = model
-    position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized = columns
+    position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized, _, _ = columns
     root_var = np.sqrt(var)
     filled = 0
     while filled < limit and row < row_event.shape[0]:
@@ -220,7 +229,7 @@ def fill_positions(row, limit, read, letters, columns):
         scale, _, reference_start,
     ) = read  # fmt: skip
     forward, backward, n_letters, reverse, k, trim = letters
-    position, _, _, start, end, level, stdv, seconds, _, _, _ = columns
+    position, _, _, start, end, level, stdv, seconds, _, _, _, _, _ = columns
     filled = 0
     while filled < limit and row < row_event.shape[0]:
         stop = row + 1
@@ -255,7 +264,7 @@ def fill_positions(row, limit, read, letters, columns):
 
 
 @exact_kernel
-def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns):
+def fill_columns(first, last, inputs, model, scaled, collapsed, columns):
     """Fill the columns with the rows of reads `first` to `last` - 1; return their number.
 
     Parameters
@@ -265,21 +274,17 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns)
         k (int), the letters' codes (uint8, shape (256,)), levels and standard deviations
         (float32, shape (n_kmers,), pA).
     scaled, collapsed : bool
-        See `RowModel` and `fill_rows`.
-    places : pair of int32
-        Filled with each row's read in the batch, and the rank of its k-mer in the reference's direction.
+        See `fill_rows`.
     columns : RowColumns
         Filled.
     """
-    read, reference_rank = places
-    rows, events, alignments, signals, scaling, _ = inputs
-    row_offsets, n_rows, row_event, row_position, row_state = rows
-    event_offsets, event_start, event_length, event_mean, event_stdv = events
-    _, reference_start, reverse, _, _, reference, reference_offsets = alignments
-    samples, sample_offsets, offset, unit, sampling_rate = signals
-    shift, scale, var = scaling
+    n_rows, alignments = inputs.rows.n, inputs.alignments
+    reference, reference_offsets = alignments.reference, alignments.reference_offsets
     k, codes, level_mean, level_stdv = model
-    (position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized) = columns
+    (
+        position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized, read,
+        reference_rank,
+    ) = columns  # fmt: skip
     longest = 0
     for i in range(first, last):
         longest = max(longest, reference_offsets[i + 1] - reference_offsets[i])
@@ -291,31 +296,20 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns)
     for i in range(first, last):
         if n_rows[i] == 0:
             continue
-        begin, stop = event_offsets[i], event_offsets[i + 1]
-        rows_begin = row_offsets[i]
-        rows_end = rows_begin + n_rows[i]
         letters = reference[reference_offsets[i] : reference_offsets[i + 1]]
         prepare_reference(letters, False, k, codes, forward, backward, plain_rank)
-        prepare_reference(letters, reverse[i], k, codes, forward, backward, rank)
-        my_samples = samples[:0]
-        if collapsed:
-            my_samples = samples[sample_offsets[i] : sample_offsets[i + 1]]
+        prepare_reference(letters, alignments.reverse[i], k, codes, forward, backward, rank)
         n, _ = fill_rows(
-            np.int64(0), n_rows[i],
-            RowsOfRead(
-                row_event[rows_begin:rows_end], row_position[rows_begin:rows_end], row_state[rows_begin:rows_end],
-                event_start[begin:stop], event_length[begin:stop], event_mean[begin:stop], event_stdv[begin:stop],
-                my_samples, offset[i], unit[i], sampling_rate[i], shift[i], scale[i], var[i], reference_start[i],
-            ),
-            RowModel(rank, level_mean, level_stdv, scaled), collapsed,
+            np.int64(0), n_rows[i], rows_of_read(inputs, i, collapsed), (rank, level_mean, level_stdv, scaled),
+            collapsed,
             RowColumns(
                 position[at:], event[at:], model_rank[at:], start[at:], end[at:], level[at:], stdv[at:], seconds[at:],
-                model_level[at:], model_stdv[at:], standardized[at:],
+                model_level[at:], model_stdv[at:], standardized[at:], read, reference_rank,
             ),
         )  # fmt: skip
         for row in range(at, at + n):
             read[row] = i
-            reference_rank[row] = plain_rank[position[row] - reference_start[i]]
+            reference_rank[row] = plain_rank[position[row] - alignments.start[i]]
         at += n
     return at
 
@@ -360,52 +354,20 @@ def fill_samples(read, start, end, signals, scaling, values):
             at += 1
 
 
-@dataclass(frozen=True)
-class TableColumns:
-    """Rows of the event table as arrays of one length."""
-
-    # read, contig: the read's place in the batch and the contig's index
-    read: NDArray[np.int32]
-    contig: NDArray[np.int32]
-    reference_rank: NDArray[np.int32]  # rank of the k-mer in the reference's direction
-    # position, event: 0-based reference position of the k-mer's first base; number of the (first) event, -1 for none
-    position: NDArray[np.int32]
-    event: NDArray[np.int32]
-    # rank of the k-mer in the read's direction; negative if the event fits no k-mer, or the k-mer has no event
-    model_rank: NDArray[np.int32]
-    # start, end: first sample and the one after the last
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    # level, stdv, seconds, model_level, model_stdv, standardized: not rounded to the text's decimals; pA, or the
-    # model's scale if the events are scaled, and seconds
-    level: NDArray[np.float32]
-    stdv: NDArray[np.float32]
-    seconds: NDArray[np.float32]
-    model_level: NDArray[np.float32]
-    model_stdv: NDArray[np.float32]
-    standardized: NDArray[np.float32]
-
-
 def table_columns(
     batch: ReadBatch, model: PoreModel, first: int, end: int, scale_events: bool = False, collapse_events: bool = False
-) -> TableColumns:
+) -> RowColumns:
     """Convert the rows of reads `first` to `end` - 1 of a batch to columns.
 
     The batch needs its events, reference segments and, for `collapse_events`, its samples.
     """
     capacity = int(batch.rows.n[first:end].sum())
-    types = 5 * [np.int32] + 2 * [np.int64] + 6 * [np.float32]
-    columns: list[NDArray] = [np.empty(capacity, dtype) for dtype in types]
+    types = 3 * [np.int32] + 2 * [np.int64] + 6 * [np.float32] + 2 * [np.int32]
+    columns = RowColumns._make(np.empty(capacity, dtype) for dtype in types)
     parameters = (model.k, base_codes(), model.level_mean, model.level_stdv)
-    inputs = TableInputs(
-        batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling, batch.kmer_marks
-    )  # fmt: skip
-    n = fill_columns(
-        first, end, inputs, parameters, scale_events, collapse_events, (columns[0], columns[1]),
-        RowColumns(*columns[2:]),
-    )  # fmt: skip
-    filled = [column[:n] for column in columns]
-    return TableColumns(filled[0], batch.contig[filled[0]], *filled[1:])
+    inputs = TableInputs(batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling, batch.kmer_marks)
+    n = fill_columns(first, end, inputs, parameters, scale_events, collapse_events, columns)
+    return RowColumns._make(column[:n] for column in columns)
 
 
 def as_printed(values: NDArray[np.float32], decimals: int) -> NDArray[np.float64]:

@@ -67,7 +67,7 @@ def merge_bedmethyls(paths: Sequence[str], path: str, n_threads: int) -> None:
                 counts.join(SiteColumns(np.full(len(step), -1, np.int32), contig, step, *rows.counts))
     code, combined = next(iter(kinds), ("m", False))
     texts = [name.encode() for name in contigs]
-    write_totals(path, counts.totals(texts).of(-1), texts, {}, code, combined, n_threads)
+    write_totals(path, counts.totals(texts), texts, {}, code, combined, n_threads)
 
 
 def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:

@@ -85,7 +85,7 @@ def write_bedmethyl(
     for_r : str, optional
         Write this table for R instead; one of `f5py.options.output_names.FOR_R`.
     """
-    totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1).covered(min_coverage)
+    totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).covered(min_coverage)
     if for_r is not None:
         with complete_text_output(path, n_threads) as out:
             write_rows(out, totals, names, for_r)
@@ -257,17 +257,18 @@ class BedMethylOutput(Sink):
                 np.savez(file, partition_names=names, **self._counts.columns()._asdict())
             return
         self._check_partitions()
-        totals = self._counts.totals(self._names, (self._motif.offset_forward, self._motif.offset_reverse))
+        offsets = self._motif.offset_forward, self._motif.offset_reverse
         if self._partitions is None:
             paths = {-1: self.path}
         else:
             paths = {number: partition_path(self.path, value) for number, value in enumerate(self._partitions)}
-            if not paths or -1 in totals.partitions():
+            if not paths or -1 in self._counts.partitions():
                 paths[-1] = partition_path(self.path, None)
         for partition, path in paths.items():
+            totals = self._counts.totals(self._names, offsets, partition)
             write_totals(
-                path, totals.of(partition), self._names, self._lengths, self._motif.code,
-                self._counts.combine_strands, self._n_threads,
+                path, totals, self._names, self._lengths, self._motif.code, self._counts.combine_strands,
+                self._n_threads,
             )  # fmt: skip
 
     def _check_partitions(self) -> None:
