@@ -26,8 +26,7 @@ import f5py
 from f5py.core.noise import CALIBRATION
 from f5py.errors import F5pyError
 from f5py.evaluation.ratios import area_under_curve
-from f5py.pore_model.builtin import R10_CPG_SHIFTS
-from f5py.pore_model.model import Shifts
+from f5py.pore_model.model import R10_CPG_SHIFTS, Shifts
 from f5py.pore_model.shift_file import shift_text
 
 _NUCLEOTIDE = "r10.4.1_400bps.nucleotide.9mer"

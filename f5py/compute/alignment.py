@@ -21,8 +21,8 @@ from f5py.core.batch import ReadBatch
 from f5py.options.shared import AlignmentOptions, device_numbers
 from f5py.pore_model.model import PoreModel
 from f5py.signal.scaling import QualityLimits
+from f5py.threads.pipeline import WaitTimes
 from f5py.threads.pool import WorkerPool, part_of_threads
-from f5py.threads.wait_times import WaitTimes
 
 if TYPE_CHECKING:
     from f5py.compute.gpu.advice import GpuAdvisor

@@ -50,8 +50,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._read_view_numba import segment_of
+from f5py.jit.instructions import load_ahead
 from f5py.jit.kernel import inner, kernel
-from f5py.jit.streaming_stores import load_ahead
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.methylation.group_scores import Scores, fill_plain
 from f5py.methylation.groups import is_site, sites_per_kmer

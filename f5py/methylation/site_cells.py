@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
-from f5py.jit.bits import count_bits
 from f5py.jit.c_memory import address_of_data, borrow_array
+from f5py.jit.instructions import count_bits
 from f5py.jit.kernel import inner
 from f5py.methylation.group_scores import METHYLATED
 from f5py.methylation.hmm import background

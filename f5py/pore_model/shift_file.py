@@ -20,8 +20,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from f5py.errors import PoreModelError
-from f5py.pore_model.builtin import BUILTIN_MODELS, builtin
-from f5py.pore_model.model import NUCLEOTIDES, PoreModel, Shifts, with_methylation
+from f5py.pore_model.model import BUILTIN_MODELS, NUCLEOTIDES, PoreModel, Shifts, builtin, with_methylation
 
 #: First line.
 SHIFTS = b"#f5py shifts"

@@ -12,7 +12,7 @@ from f5py.errors import F5pyError
 from f5py.io.bam.alignments import RecordCounts
 from f5py.io.files.atomic_write import named_together
 from f5py.io.files.inputs_in_use import inputs_in_use
-from f5py.io.files.open_outputs import Outputs
+from f5py.io.files.output import Outputs
 from f5py.messages import console
 from f5py.messages.console import obeys_strict
 from f5py.messages.progress import progress

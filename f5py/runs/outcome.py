@@ -26,7 +26,7 @@ from f5py.options import Group, Kind, declarations
 from f5py.options.cores import usable_cores
 from f5py.options.shared import CALL_THRESHOLD, METHYLATION, AlignmentOptions, MappedReadsOptions
 from f5py.options.signal_commands import CallOptions
-from f5py.threads.wait_times import WaitTimes
+from f5py.threads.pipeline import WaitTimes
 
 if TYPE_CHECKING:
     from f5py.compute.alignment import AlignmentStage

@@ -21,7 +21,7 @@ from f5py.compute.gpu.device import may_be_there, n_devices_likely
 from f5py.compute.gpu.expected_work import expected_bases
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import F5pyError, OutputFileError, UsageError
-from f5py.io.files.open_outputs import Outputs
+from f5py.io.files.output import Outputs
 from f5py.jit.warm_up import warm_up
 from f5py.mapping import open_index_bases
 from f5py.messages import console

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit import simd
-from f5py.jit.bits import lowest_bit
+from f5py.jit.instructions import lowest_bit
 from f5py.jit.kernel import exact_inner
 
 #: Positions scanned at a time: their statistics stay in the first-level cache.

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit import vectors
-from f5py.jit.fused_sums import has_fused_sums
-from f5py.jit.instructions import intrinsic, ir, types
+from f5py.jit.instructions import has_fused_sums, intrinsic, ir, types
 from f5py.jit.kernel import exact_inner
 from f5py.signal.peaks import CHUNK
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.bits import lowest_bit
+from f5py.jit.instructions import lowest_bit
 from f5py.jit.kernel import exact_kernel, inner
 from f5py.site_frequencies.table_reader import (
     MAX_POSITION,

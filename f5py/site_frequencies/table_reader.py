@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
 from f5py.io.files.table_output import CSV_GIVEN, is_csv_header
-from f5py.jit.bits import lowest_bit
+from f5py.jit.instructions import lowest_bit
 from f5py.jit.kernel import exact_inner, inner
 from f5py.text._bytes_numba import LANES, where_is
 from f5py.text._format_numba import MINUS, NEWLINE, PLUS, POINT, TAB

@@ -10,7 +10,7 @@ return addresses, see `f5py.text._bytes_numba`.
 
 import numpy as np
 
-from f5py.jit.bits import lowest_bit
+from f5py.jit.instructions import lowest_bit
 from f5py.jit.kernel import exact_inner
 from f5py.text._bytes_numba import address_of, bits_of, copy_bytes, print_fixed, print_general, store_byte, store_word
 

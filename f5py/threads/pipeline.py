@@ -9,10 +9,10 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from f5py.threads.interrupts import wait_for_event
-from f5py.threads.wait_times import WaitTimes
 
 T = TypeVar("T")
 
@@ -29,6 +29,36 @@ _SWITCH_SECONDS = 5e-4
 #: How the names of this module's threads begin.
 THREAD_PREFIX = "f5py-stage-"
 _WRITER = f"{THREAD_PREFIX}writer"
+#: Share of the waiting that makes a reason the bottleneck.
+_MOST = 0.5
+
+
+@dataclass
+class WaitTimes:
+    """Seconds that the thread which passes batches on has waited, by reason."""
+
+    loading: float = 0.0  # for the next batch, with room for its computation
+    computing: float = 0.0  # for the next batch to write, with full computation
+    writing: float = 0.0  # for the previous batch to be written
+
+    @contextmanager
+    def of(self, what: str) -> Iterator[None]:
+        """Measure the time of the block."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            setattr(self, what, getattr(self, what) + time.perf_counter() - started)
+
+    @property
+    def total(self) -> float:
+        return self.loading + self.computing + self.writing
+
+    @property
+    def bound(self) -> str:
+        """The reason for most of the waiting, ``loading``, ``computing`` or ``writing``, or ""."""
+        most = max(("loading", "computing", "writing"), key=lambda what: getattr(self, what))
+        return most if getattr(self, most) > _MOST * self.total else ""
 
 
 @contextmanager

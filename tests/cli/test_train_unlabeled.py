@@ -14,8 +14,7 @@ import pytest
 import f5py
 from f5py.errors import F5pyError, PoreModelError, UsageError
 from f5py.pore_model import read_model
-from f5py.pore_model.builtin import R10_CPG_SHIFTS
-from f5py.pore_model.model import Shifts
+from f5py.pore_model.model import R10_CPG_SHIFTS, Shifts
 from f5py.pore_model.shift_file import shift_text
 
 NUCLEOTIDE = "r10.4.1_400bps.nucleotide.9mer"

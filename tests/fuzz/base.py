@@ -12,7 +12,7 @@ from pathlib import Path
 import pysam
 
 from f5py.io.signals.slow5.reader import Slow5Source
-from f5py.pore_model.builtin import builtin
+from f5py.pore_model.model import builtin
 
 from ..io.signals.made_pod5 import pod5_read
 from ..io.signals.made_signals import GZIP, VBZ, MadeRead, fast5_source, write_multi, write_single

@@ -76,7 +76,7 @@ def _stopping(function: str) -> Iterator[None]:
 def _make_npz() -> None:
     import numpy as np
 
-    from f5py.pore_model.builtin import builtin
+    from f5py.pore_model.model import builtin
 
     model = builtin("r9.4_450bps.nucleotide.6mer")
     level = model.level_mean.reshape(-1)[: 4**6].astype(np.float64)

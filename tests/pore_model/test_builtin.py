@@ -11,8 +11,7 @@ import pytest
 
 from f5py.errors import PoreModelError
 from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k
-from f5py.pore_model.builtin import R10_CPG_SHIFTS
-from f5py.pore_model.model import Shifts, with_methylation
+from f5py.pore_model.model import R10_CPG_SHIFTS, Shifts, with_methylation
 
 DATA = resources.files("f5py.pore_model").joinpath("data")
 #: Those with a file; others are made when they are loaded.

@@ -11,7 +11,7 @@ from numba.core import types
 from numba.extending import intrinsic
 
 from f5py.jit import vectors
-from f5py.jit.fused_sums import processor_has_fused_sums
+from f5py.jit.instructions import processor_has_fused_sums
 from f5py.jit.kernel import exact_kernel
 from f5py.signal import t_statistics as module
 from f5py.signal.peaks import CHUNK

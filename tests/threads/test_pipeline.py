@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.open_outputs import Outputs
+from f5py.io.files.output import Outputs
 from f5py.threads.pipeline import run_pipeline, stages_running
 
 from ..examples import examples

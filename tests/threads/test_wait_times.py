@@ -8,8 +8,7 @@ import pytest
 
 from f5py.options.signal_commands import CallOptions
 from f5py.runs import outcome
-from f5py.threads.pipeline import run_pipeline
-from f5py.threads.wait_times import WaitTimes
+from f5py.threads.pipeline import WaitTimes, run_pipeline
 
 _SLOW = 0.05
 

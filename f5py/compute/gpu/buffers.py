@@ -18,8 +18,8 @@ from f5py.core.batch import PackedSamples
 from f5py.core.large_arrays import private_memory
 from f5py.core.offsets import offsets_of, rounds_of_reads
 from f5py.jit.c_memory import address_of_data
+from f5py.jit.instructions import BLOCK, end_stream, stream_block
 from f5py.jit.kernel import inner, kernel
-from f5py.jit.streaming_stores import BLOCK, end_stream, stream_block
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import CallingThread, WorkerPool, threads_for

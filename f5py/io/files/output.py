@@ -8,20 +8,27 @@ import os
 import select
 import stat
 import sys
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from types import TracebackType
 from typing import Any, BinaryIO, Protocol, cast
 
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import BgzipOutput, is_bgzip_name
-from f5py.io.files.atomic_write import AtomicFile, is_special
+from f5py.io.files.atomic_write import AtomicFile, finish_pending, is_special
 from f5py.io.files.inputs_in_use import check_can_be_output
+from f5py.threads.pipeline import writer_has_ended
 
 #: Errors of writing only.
 _WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EBADF)
 
 #: Copy unit, which fits a processor cache.
 _COPY_BYTES = 1 << 17
+#: Seconds to wait for a writer that was asked to stop.
+_STOP_SECONDS = 0.4
+#: Outputs in use by a thread until the process ends; garbage collection would close them.
+_left_open: list[ExitStack] = []
 
 
 class TextOutput(Protocol):
@@ -156,3 +163,35 @@ def _open(path: str, is_text: bool) -> BinaryIO:
 
 def _is_pipe(descriptor: int) -> bool:
     return stat.S_ISFIFO(os.fstat(descriptor).st_mode)
+
+
+class Outputs(ExitStack):
+    """Open outputs of a pipeline, used by its writer.
+
+    If the block raises, the writer may still be inside of an output, as after an interrupt it is not joined for long.
+    Closing the output would wait, too, or damage the file or the process. So the writer is asked to stop, and if it
+    does not, nothing is closed and atomic files are unlinked; the process should end soon.
+
+    Attributes
+    ----------
+    stopping : threading.Event
+        Tells the writer to stop before its next piece.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopping = threading.Event()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, traceback: TracebackType | None
+    ) -> bool:
+        if kind is not None:
+            has_ended = False
+            self.stopping.set()
+            try:
+                has_ended = writer_has_ended(_STOP_SECONDS)
+            finally:  # also after another interrupt
+                if not has_ended:
+                    finish_pending()
+                    _left_open.append(self.pop_all())
+        return bool(super().__exit__(kind, problem, traceback))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError
-from f5py.jit.bits import lowest_bit
+from f5py.jit.instructions import lowest_bit
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import appended

@@ -19,7 +19,7 @@ from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import size_of
 from f5py.io.bam.headers import HeaderLines, field_of, header_with_program, parse_header
 from f5py.io.files.complete_file import complete_text_output
-from f5py.io.files.open_outputs import Outputs
+from f5py.io.files.output import Outputs
 from f5py.io.sequences.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.index.reference_index import ReferenceIndex

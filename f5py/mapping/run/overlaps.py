@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.errors import UsageError
 from f5py.io.files.complete_file import complete_text_output
-from f5py.io.files.open_outputs import Outputs
+from f5py.io.files.output import Outputs
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.darwin.extensions import READ, TARGET
 from f5py.mapping.options import MapOptions

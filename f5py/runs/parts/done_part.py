@@ -21,7 +21,7 @@ from f5py.io.files.atomic_write import link_into_place, nameless_file
 from f5py.io.files.json_values import JsonObject
 from f5py.io.files.open_below import open_below, read_below
 from f5py.io.files.output import TextOutput
-from f5py.jit.fused_sums import processor_has_fused_sums
+from f5py.jit.instructions import processor_has_fused_sums
 from f5py.options.output_names import kind_of_output
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.plan import PARTS, Plan

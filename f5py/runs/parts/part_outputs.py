@@ -18,7 +18,7 @@ from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
-from f5py.jit.fused_sums import processor_has_fused_sums
+from f5py.jit.instructions import processor_has_fused_sums
 from f5py.outputs.sink import PartFiles, Sinks
 from f5py.pipeline.batch_records import Part
 from f5py.runs.outcome import Outcome

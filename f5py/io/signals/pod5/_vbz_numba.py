@@ -22,8 +22,8 @@ from f5py.io.signals.slow5._slow5_numba import (
     read_bytes,
     work_memory,
 )
-from f5py.jit.bits import count_bits
 from f5py.jit.c_memory import address_of_data, call_with_two, load_int64, load_uint8
+from f5py.jit.instructions import count_bits
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import add_to, claimed_indices, work_counter
 

@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from f5py.jit.bits import count_bits
 from f5py.jit.c_memory import address_of_data, load_int64, load_uint8, load_uint16, load_uint32
-from f5py.jit.instructions import intrinsic, ir, types
+from f5py.jit.instructions import count_bits, intrinsic, ir, types
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.vectors import broadcast
 from f5py.jit.work_queue import add_to, claimed_indices, work_counter
