@@ -1,4 +1,4 @@
-"""Instructions that Numba lacks: bit counts, non-temporal stores, prefetching; and fused sums."""
+"""Instructions that Numba lacks: bit counts, non-temporal stores, prefetching; and fused sums.
 
 Other modules import Numba's and LLVM's builders of intrinsics from here, after the code cache is set up.
 """
