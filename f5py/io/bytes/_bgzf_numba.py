@@ -134,6 +134,7 @@ def inflate_blocks(zlib, data, blocks, offsets, text):
             done = i
             break
     call_with_one(zlib.end, handle)
+    stream[:] = 0  # a last use: Numba frees an array after that, whatever knows its address
     return done
 
 
