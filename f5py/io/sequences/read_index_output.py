@@ -6,25 +6,31 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from itertools import pairwise
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.names import Names
-from f5py.core.offsets import gather_slices
+from f5py.core.offsets import gather_slices, offsets_of
 from f5py.errors import OutputFileError
+from f5py.io.bytes.bgzf_blocks import BLOCK_BYTES, END_BLOCK, bgzf_block
 from f5py.io.files.atomic_write import AtomicFile, temporary_name
 from f5py.io.reads.read_files import ALL_READS
-from f5py.io.sequences.read_block_writer import ReadBlockWriter
 from f5py.io.sequences.read_records import Sequences, sequence_batches
 from f5py.messages.console import input_warning
 from f5py.messages.progress import progress
 from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX
-from f5py.threads.pool import WorkerPool
+from f5py.threads.ordered import OrderedWork
 
 #: Text per batch.
 _BYTES = 1 << 25
 _PATH_END = b".fast5"
+#: Bytes of text from which a block gets no further read.
+_ENOUGH = 1 << 12
+#: Blocks per compression job.
+_BLOCKS_PER_JOB = 64
 
 
 class ReadIndexOutput(AbstractContextManager["ReadIndexOutput"]):
@@ -77,14 +83,12 @@ def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, so
     paths: dict[str, str] = {}
     repeated = 0
     exists: dict[str, bool] = {}
-    pool = WorkerPool(threads)
     with (
-        closing(pool),
         open(temporary[0], "wb") as sequence_file,
-        open(temporary[2], "wb") as fai,
+        open(temporary[2], "w", encoding="utf-8", errors="surrogateescape", newline="\n") as fai,
+        closing(_SequenceFile(sequence_file, threads)) as index,
         progress("reads") as bar,
     ):
-        index = ReadBlockWriter(sequence_file, fai, pool)
         for path in sources:
             for batch in sequence_batches(path, _BYTES, comments=True, n_bytes=_BYTES):
                 bar.advance(len(batch.names))
@@ -102,7 +106,7 @@ def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, so
                     for name, comment in zip(names, batch.comments, strict=True):
                         known[name] = _path_in_comment(comment, exists)
                 paths.update(known)
-                index.write(batch)
+                fai.writelines(index.write(batch, names))
         block_index = index.finish()
     if gone := [path for path, is_there in exists.items() if not is_there]:
         input_warning(
@@ -115,6 +119,64 @@ def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, so
     with open(temporary[1], "wb") as file:
         file.write(block_index)
     return paths
+
+
+class _SequenceFile:
+    """Writer of reads as FASTA in BGZF blocks that end between reads, for random access.
+
+    `n_threads` compress; they do not change the bytes.
+    """
+
+    def __init__(self, file: BinaryIO, n_threads: int) -> None:
+        self._file = file
+        self._compressor = OrderedWork(n_threads, _compress, self._put, "f5py-bgzf")
+        self._text_at = self._packed_at = self._unpacked_at = 0
+        self._starts: list[tuple[int, int]] = []  # of each block, compressed and in the text
+
+    def write(self, batch: Sequences, names: list[str]) -> Iterator[str]:
+        """Append reads; return their lines of a ``.fai``, which as htslib's lists no empty sequences."""
+        lengths = np.diff(batch.offsets)
+        names_and_bases = np.stack([batch.names.offsets[:-1], len(batch.names.text) + batch.offsets[:-1]], axis=1)
+        marks = np.full(len(names), len(batch.names.text) + len(batch.bases))
+        starts = np.stack([marks, names_and_bases[:, 0], marks + 1, names_and_bases[:, 1], marks + 1], axis=1)
+        ones = np.ones(len(names), np.int64)
+        sizes = np.stack([ones, np.diff(batch.names.offsets), ones, lengths, ones], axis=1)
+        pieces = np.concatenate([batch.names.text, batch.bases, np.frombuffer(b">\n", np.uint8)])
+        text, _ = gather_slices(pieces, starts.ravel(), sizes.ravel())
+        lines_at = offsets_of(sizes.sum(axis=1))
+        begins = [0] if len(text) else []
+        for at, end in pairwise(lines_at.tolist()):
+            if at > begins[-1] and (at - begins[-1] >= _ENOUGH or end - begins[-1] > BLOCK_BYTES):
+                begins.append(at)
+            while end - begins[-1] > BLOCK_BYTES:
+                begins.append(begins[-1] + BLOCK_BYTES)
+        for first in range(0, len(begins), _BLOCKS_PER_JOB):
+            bounds = [*begins, len(text)][first : first + _BLOCKS_PER_JOB + 1]
+            self._compressor.add([text[begin:end] for begin, end in pairwise(bounds)])
+        bases_at = self._text_at + lines_at[1:] - lengths - 1
+        self._text_at += len(text)
+        rows = zip(names, lengths.tolist(), bases_at.tolist(), strict=True)
+        return (f"{name}\t{n}\t{at}\t{n}\t{n + 1}\n" for name, n, at in rows if n)
+
+    def finish(self) -> bytes:
+        """Write the end block; return the content of the ``.gzi``, without the first block and the end."""
+        self._compressor.finish()
+        self._file.write(END_BLOCK)
+        starts = np.array(self._starts[1:], "<u8")
+        return len(starts).to_bytes(8, "little") + starts.tobytes()
+
+    def close(self) -> None:
+        self._compressor.close()
+
+    def _put(self, blocks: list[bytes]) -> None:
+        for block in blocks:
+            self._starts.append((self._packed_at, self._unpacked_at))
+            self._packed_at += self._file.write(block)
+            self._unpacked_at += int.from_bytes(block[-4:], "little")
+
+
+def _compress(texts: list[NDArray[np.uint8]]) -> list[bytes]:
+    return [bgzf_block(text) for text in texts]
 
 
 def _reads_of(batch: Sequences, chosen: NDArray[np.int64]) -> Sequences:
