@@ -50,7 +50,7 @@ def find_name(text, begin, end, names, name_begin, name_end, table):
 
 @exact_kernel
 def fill_table(names, name_begin, name_end, table):
-    """Enter all rows into a table of -1 with spare slots; of equal names the first row counts.
+    """Enter all rows into a table of -1 with spare slots; of equal names the first row counts. Return the rows entered.
 
     Parameters
     ----------
@@ -60,12 +60,15 @@ def fill_table(names, name_begin, name_end, table):
         Filled with rows.
     """
     n_slots = table.shape[0]
+    n = 0
     for row in range(name_begin.shape[0]):
         if find_name(names, name_begin[row], name_end[row], names, name_begin, name_end, table) < 0:
             slot = _slot(names, name_begin[row], name_end[row], n_slots)
             while table[slot] >= 0:
                 slot = (slot + 1) & (n_slots - 1)
             table[slot] = row
+            n += 1
+    return n
 
 
 @exact_kernel

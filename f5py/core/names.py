@@ -86,3 +86,41 @@ class Names(Sequence[str]):
     def encoded(self, index: int) -> bytes:
         """Return the bytes of a name."""
         return self.text[self.offsets[index] : self.offsets[index + 1]].tobytes()
+
+
+class NameTable:
+    """Hash table of n names in a text; of equal names the first row counts.
+
+    Parameters
+    ----------
+    text : uint8
+    begin, end : int64, shape (n,)
+        Name i is ``text[begin[i]:end[i]]``.
+
+    Attributes
+    ----------
+    name_table : tuple of arrays
+        Last arguments of `f5py.core._name_table_numba.find_name`: text, begins, ends and table.
+    n_distinct : int
+    """
+
+    def __init__(self, text: NDArray[np.uint8], begin: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        from f5py.core._name_table_numba import fill_table
+
+        self.name_table = text, begin, end, np.full(1 << (2 * len(begin) + 1).bit_length(), -1, np.int64)
+        self.n_distinct = fill_table(*self.name_table)
+
+    def __len__(self) -> int:
+        return len(self.name_table[1])
+
+    def name(self, row: int) -> str:
+        text, begin, end, _ = self.name_table
+        return text[begin[row] : end[row]].tobytes().decode("utf-8", "surrogateescape")
+
+    def rows_of(self, names: Names) -> NDArray[np.int64]:
+        """Return the row of each name, -1 for a missing one."""
+        from f5py.core._name_table_numba import find_names
+
+        rows = np.empty(len(names), np.int64)
+        find_names(names.text, names.offsets, *self.name_table, rows)
+        return rows

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from f5py.core._name_table_numba import fill_table, find_names
-from f5py.core.names import Names
+from f5py.core.names import Names, NameTable
 
 raw_names = st.lists(st.binary(max_size=40).map(lambda raw: raw.decode("utf-8", "surrogateescape")), max_size=30)
 
@@ -30,12 +29,10 @@ def test_a_sequence_of_text(names: list[str]):
 def test_names_are_found_where_they_first_stand(known: list[str], wanted: list[str]):
     wanted = wanted + known[::-1]
     names, asked = Names.of(known), Names.of(wanted)
-    table = np.full(1 << (2 * len(known) + 1).bit_length(), -1, np.int64)
-    place = names.text, names.offsets[:-1].copy(), names.offsets[1:].copy(), table
-    fill_table(*place)
-    rows = np.empty(len(wanted), np.int64)
-    find_names(asked.text, asked.offsets, *place, rows)
-    assert rows.tolist() == [known.index(name) if name in known else -1 for name in wanted]
+    table = NameTable(names.text, names.offsets[:-1].copy(), names.offsets[1:].copy())
+    assert table.rows_of(asked).tolist() == [known.index(name) if name in known else -1 for name in wanted]
+    assert table.n_distinct == len(set(known))
+    assert list(map(table.name, range(len(table)))) == known
 
 
 @given(st.lists(st.text(st.sampled_from("ab\0é\udce9"), max_size=4), max_size=8))

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.names import Names
+from f5py.core.names import Names, NameTable
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes.bgzf import BlockReader
@@ -28,15 +28,11 @@ def letter_table() -> NDArray[np.uint8]:
     return table
 
 
-class FastaIndex:
+class FastaIndex(NameTable):
     """Index of a FASTA text by sequence name.
 
     Parameters
     ----------
-    text : uint8
-        Contains the names.
-    name_begin, name_end : int64, shape (n,)
-        Name i is ``text[name_begin[i]:name_end[i]]``.
     columns : int64, shape (4, n)
         The attributes.
 
@@ -53,13 +49,8 @@ class FastaIndex:
         name_end: NDArray[np.int64],
         columns: NDArray[np.int64],
     ) -> None:
-        from f5py.core._name_table_numba import fill_table
-
-        self._text = text
-        self._name_begin, self._name_end = name_begin, name_end
+        super().__init__(text, name_begin, name_end)
         self.length, self.offset, self.line_bases, self.line_width = columns
-        self._table = np.full(1 << (2 * len(name_begin) + 1).bit_length(), -1, np.int64)
-        fill_table(self._text, self._name_begin, self._name_end, self._table)
 
     @classmethod
     def read(cls, path: str, advice: str) -> FastaIndex:
@@ -91,26 +82,7 @@ class FastaIndex:
         from f5py.io.reads._fai_numba import first_wrong_row
 
         columns = self.length, self.offset, self.line_bases, self.line_width
-        return bool(first_wrong_row(text, self._text, self._name_begin, self._name_end, columns) < 0)
-
-    def __len__(self) -> int:
-        return len(self.length)
-
-    def name(self, row: int) -> str:
-        return self._text[self._name_begin[row] : self._name_end[row]].tobytes().decode("utf-8", "surrogateescape")
-
-    def rows_of(self, names: Names) -> NDArray[np.int64]:
-        """Return the row of each name, -1 for a missing one."""
-        from f5py.core._name_table_numba import find_names
-
-        rows = np.empty(len(names), np.int64)
-        find_names(names.text, names.offsets, *self.name_table, rows)
-        return rows
-
-    @property
-    def name_table(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Arguments of `f5py.core._name_table_numba.find_name`: text, begins, ends, table."""
-        return self._text, self._name_begin, self._name_end, self._table
+        return bool(first_wrong_row(text, *self.name_table[:3], columns) < 0)
 
     def end(self) -> NDArray[np.int64]:
         """Return the text offset of each sequence's end."""

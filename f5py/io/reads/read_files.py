@@ -1,12 +1,9 @@
-"""Signal files of reads, from the ``.readdb`` of an index.
-
-Its lines are sorted by name. Small files become a dict, without compiled code; large ones are memory-mapped and
-searched.
-"""
+"""Signal files of reads, from the ``.readdb`` of an index; large ones are memory-mapped."""
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence, ValuesView
 from copy import copy
 from itertools import islice
@@ -14,7 +11,8 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.names import Names
+from f5py.core.names import Names, NameTable
+from f5py.core.offsets import gather_slices
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.files.mapped_file import MappedFile
 from f5py.io.remote import is_url
@@ -24,13 +22,14 @@ from f5py.options.input_names import FAI_SUFFIX, READDB_SUFFIX
 
 #: Name that stands for all reads, as in nanopolish.
 ALL_READS = "*"
-#: Smaller files become a dict.
+#: Smaller files are copied.
 _LARGE_BYTES = 4 << 20
 _CHUNK_BYTES = 1 << 20
 #: Number of reads for the check of existing files.
 _FILES_LOOKED_FOR = 100
 INDEX_AGAIN = "if they were moved, or the folder was copied, run f5py index again where they are now"
-_MOST_RELATIVE = 100
+#: Relative paths that are remembered, and lines that are looked at for them.
+_MOST_RELATIVE, _MOST_LOOKED_AT = 100, 1 << 17
 
 
 class ReadFiles(Mapping[str, str]):
@@ -39,33 +38,47 @@ class ReadFiles(Mapping[str, str]):
     Parameters
     ----------
     text : uint8
-        Lines of a name, a tab and a path, sorted by the bytes of the name, each name once.
-    relative : list of str
-        Relative paths in it, at most `_MOST_RELATIVE`.
-    held : dict of bytes to bytes, optional
-        Name to path, in place of `text`.
+        Lines of a name, a tab and a path; of equal names the last line counts.
+    path : str
+        The ``.readdb``.
     file : MappedFile, optional
         Owner of the text.
-    of_all : sequence of bytes
-        Signal files with all reads.
+
+    Attributes
+    ----------
+    relative : list of str
+        Relative paths in it, at most `_MOST_RELATIVE`.
     """
 
-    def __init__(
-        self,
-        text: NDArray[np.uint8],
-        n_lines: int,
-        relative: list[str],
-        held: dict[bytes, bytes] | None = None,
-        file: MappedFile | None = None,
-        of_all: Sequence[bytes] = (),
-    ) -> None:
+    def __init__(self, text: NDArray[np.uint8], path: str, file: MappedFile | None = None) -> None:
         self._file = file
-        self._text = text
-        self._n_lines = n_lines
-        self.relative = relative
-        self._held = held
-        self._of_all = of_all
+        self._text = text.data
         self._folder = ""
+        ends, tabs = _places(text, b"\n"), _places(text, b"\t")
+        if len(text) and text[-1] != ord("\n"):
+            ends = np.append(ends, len(text))
+        begins = np.append(0, ends[:-1] + 1)[: len(ends)]
+        tabs = np.append(tabs, len(text))[np.searchsorted(tabs, begins)]
+        if (wrong := (tabs >= ends) | (tabs == begins)).any():
+            raise _bad_line(path, 1 + int(wrong.argmax()))
+        self._table = NameTable(text, begins, tabs)
+        #: Each name's first line, and the line with its path by its first line.
+        self._first = self._line_of = np.arange(len(begins))
+        if self._table.n_distinct < len(begins):
+            first = self._table.rows_of(Names(*gather_slices(text, begins, tabs - begins)))
+            self._first, self._line_of = np.unique(first), self._line_of.copy()
+            self._line_of[first] = np.arange(len(begins))  # the last line is assigned last
+        self._begins, self._ends = tabs + 1, ends
+        is_of_all = (tabs == begins + 1) & (text[begins] == ord(ALL_READS)) & (ends > self._begins)
+        self._of_all = np.flatnonzero(is_of_all)
+        relative: dict[str, None] = {}
+        lines = np.append(self._of_all, self._line_of[self._first])
+        lines = lines[self._begins[lines] < ends[lines]]
+        for line in lines[text[self._begins[lines]] != ord("/")][:_MOST_LOOKED_AT].tolist():
+            relative[self._path(line)] = None
+            if len(relative) == _MOST_RELATIVE:
+                break
+        self.relative = list(relative)
 
     @classmethod
     def read(cls, path: str) -> ReadFiles:
@@ -91,16 +104,11 @@ class ReadFiles(Mapping[str, str]):
                 "readdb", f"{path}: its last line has no end; if the file was cut short, run f5py index again"
             )
         if len(text) >= _LARGE_BYTES:
-            n_lines, relative, is_sorted = _check(text, path)
-            if is_sorted:
-                return cls(text, n_lines, relative, file=file)
-            console.note("readdb", f"{path}: is not sorted by name (LC_ALL=C sort), which takes memory and time")
-        held, of_all = _hold(text, path)
+            return cls(text, path, file)
+        text = text.copy()
         file.check()
-        different = (raw.decode("utf-8", "surrogateescape") for raw in dict.fromkeys([*of_all, *held.values()]))
-        relative = list(islice((file for file in different if file and not os.path.isabs(file)), _MOST_RELATIVE))
         file.close()
-        return cls(np.empty(0, np.uint8), len(held), relative, held, of_all=of_all)
+        return cls(text, path)
 
     def below(self, folder: str) -> ReadFiles:
         """Resolve relative paths in a folder."""
@@ -111,9 +119,7 @@ class ReadFiles(Mapping[str, str]):
     @property
     def of_all(self) -> list[str]:
         """Signal files and folders with all reads."""
-        if self._held is None:
-            return [path for path in self._found([ALL_READS]) if path]
-        return [self._path(raw) for raw in self._of_all]
+        return [self._path(line) for line in self._of_all.tolist()]
 
     def paths_of(self, names: Sequence[str]) -> list[str]:
         """Return the file of each read, "" if unknown."""
@@ -126,10 +132,10 @@ class ReadFiles(Mapping[str, str]):
         return path
 
     def __len__(self) -> int:
-        return self._n_lines
+        return len(self._first)
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self._fields())
+        return map(self._table.name, self._first.tolist())
 
     def values(self) -> ValuesView[str]:
         """Return the files of all reads; iteration does no lookup."""
@@ -137,32 +143,14 @@ class ReadFiles(Mapping[str, str]):
 
     def _found(self, names: Sequence[str]) -> list[str | None]:
         """Look up the file of each read, None for a missing one."""
-        raw = self._find(names) if self._held is None else list(map(self._held.get, map(_encoded, names)))
-        paths = {path: None if path is None else self._path(path) for path in set(raw)}
-        return [paths[path] for path in raw]
-
-    def _find(self, names: Sequence[str]) -> list[bytes | None]:
-        """Search the text for the path of each read."""
-        from f5py.io.reads._read_files_numba import find_paths
-
-        wanted = Names.of(names)
-        begins, ends = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
-        find_paths(self._text, wanted.text, wanted.offsets, begins, ends)
-        places = zip(begins.tolist(), ends.tolist(), strict=True)
-        found = [None if begin < 0 else self._text[begin:end].tobytes() for begin, end in places]
+        rows = self._table.rows_of(Names.of(names))
+        paths = [None if row < 0 else sys.intern(self._path(self._line_of[row])) for row in rows.tolist()]
         if self._file is not None:
             self._file.check()
-        return found
+        return paths
 
-    def _fields(self) -> Iterator[tuple[str, str]]:
-        """Yield reads and their files in the order of the lines."""
-        lines = (line.partition(b"\t") for line in _lines(self._text))
-        fields = ((name, path) for name, _, path in lines) if self._held is None else self._held.items()
-        for name, path in fields:
-            yield name.decode("utf-8", "surrogateescape"), self._path(path)
-
-    def _path(self, raw: bytes) -> str:
-        path = raw.decode("utf-8", "surrogateescape")
+    def _path(self, line: int) -> str:
+        path = self._text[self._begins[line] : self._ends[line]].tobytes().decode("utf-8", "surrogateescape")
         return os.path.join(self._folder, path) if path else path
 
 
@@ -170,7 +158,15 @@ class _FileValues(ValuesView[str]):
     _mapping: ReadFiles
 
     def __iter__(self) -> Iterator[str]:
-        return (path for _, path in self._mapping._fields())
+        files = self._mapping
+        return map(files._path, files._line_of[files._first].tolist())
+
+
+def _places(text: NDArray[np.uint8], letter: bytes) -> NDArray[np.int64]:
+    """Return the offsets of a letter in a text."""
+    pieces = range(0, len(text), _CHUNK_BYTES)
+    found = [at + np.flatnonzero(text[at : at + _CHUNK_BYTES] == ord(letter)) for at in pieces]
+    return np.concatenate([np.empty(0, np.int64), *found])
 
 
 def _warn_if_shorter(paths: ReadFiles, index: str) -> None:
@@ -223,53 +219,5 @@ def _warn_of_lost_files(paths: ReadFiles, index: str) -> None:
         )
 
 
-def _line_from(text: NDArray[np.uint8], place: int) -> str:
-    """Return the rest of a line."""
-    end = place
-    while end < len(text) and text[end] != ord("\n"):
-        end += 1
-    return text[place:end].tobytes().decode("utf-8", "surrogateescape")
-
-
-def _check(text: NDArray[np.uint8], path: str) -> tuple[int, list[str], bool]:
-    """Return the number of lines, some relative paths, and whether the lines are sorted."""
-    from f5py.io.reads._read_files_numba import check_lines
-
-    places = np.empty(_MOST_RELATIVE, np.int64)
-    n_lines, bad_line, is_sorted, n_relative = check_lines(text, places)
-    if bad_line:
-        raise _bad_line(path, bad_line)
-    relative = dict.fromkeys(_line_from(text, place) for place in places[:n_relative].tolist())
-    return n_lines, list(relative), is_sorted
-
-
-def _hold(text: NDArray[np.uint8], path: str) -> tuple[dict[bytes, bytes], list[bytes]]:
-    """Return name to path, the last one of repeated names, and the paths of `ALL_READS`."""
-    held: dict[bytes, bytes] = {}
-    of_all: list[bytes] = []
-    paths: dict[bytes, bytes] = {}
-    for number, line in enumerate(_lines(text), 1):
-        name, tab, file = line.partition(b"\t")
-        if not tab or not name:
-            raise _bad_line(path, number)
-        held[name] = paths.setdefault(file, file)  # reads share files
-        if name == ALL_READS.encode() and file:
-            of_all.append(file)
-    return held, of_all
-
-
 def _bad_line(path: str, number: int) -> InputFileError:
     return InputFileError(f"{path}: line {number} is not a read name, a tab and a path; run f5py index again")
-
-
-def _encoded(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")
-
-
-def _lines(text: NDArray[np.uint8]) -> Iterator[bytes]:
-    rest = b""
-    for at in range(0, len(text), _CHUNK_BYTES):
-        *lines, rest = (rest + text[at : at + _CHUNK_BYTES].tobytes()).split(b"\n")
-        yield from lines
-    if rest:
-        yield rest

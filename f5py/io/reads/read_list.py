@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.names import Names
+from f5py.core.names import Names, NameTable
 from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import display_name, open_bytes
-from f5py.io.reads.indexed_fasta import FastaIndex
 from f5py.messages.console import input_warning
 
 
@@ -20,7 +19,8 @@ class ReadList:
     def __init__(self, names: Iterable[str], shown: str) -> None:
         self.names = list(dict.fromkeys(names))
         self._shown = shown
-        self._index = FastaIndex.of_sequences(Names.of(self.names), np.zeros(len(self.names) + 1, np.int64))
+        packed = Names.of(self.names)
+        self._table = NameTable(packed.text, packed.offsets[:-1].copy(), packed.offsets[1:].copy())
         self._is_found = np.zeros(len(self.names), np.bool_)
 
     @classmethod
@@ -38,7 +38,7 @@ class ReadList:
 
     def hold(self, names: Iterable[str]) -> NDArray[np.bool_]:
         """Return which names are in the list, and mark them as found."""
-        rows = self._index.rows_of(Names.of(names))
+        rows = self._table.rows_of(Names.of(names))
         self._is_found[rows[rows >= 0]] = True
         return rows >= 0
 

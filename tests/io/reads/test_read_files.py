@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import mmap
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from f5py.errors import InputFileError
@@ -32,6 +31,7 @@ def of_lines(folder: Path, lines: list[tuple[str, str]], last_end: str = "\n") -
 
 
 @settings(max_examples=examples(200), deadline=None)
+@example([("*", "x"), ("*", "")], 1, 0, False)
 @given(
     st.lists(st.tuples(names, st.one_of(fields, st.sampled_from(["", "a.fast5", "b\tc.pod5"])))),
     st.integers(1, 40),
@@ -53,7 +53,9 @@ def test_they_are_a_mapping_of_the_lines(tmp_path_factory, lines, chunk_bytes, l
         asked = [*expected, "\tnone", "", *expected, *fields_around(in_order)]
         assert found.paths_of(asked) == [expected.get(name, "") for name in asked]
         assert [found.get(name) for name in asked] == [expected.get(name) for name in asked]
-        relative = {file for file in expected.values() if file and not file.startswith("/")}
+        of_all = [file for name, file in lines if name == "*" and file]
+        assert found.of_all == of_all  # all lines of this name count
+        relative = {file for file in [*expected.values(), *of_all] if file and not file.startswith("/")}
         assert len(found.relative) == len(set(found.relative)) == len(relative)
         assert set(found.relative) == relative
 
@@ -102,9 +104,3 @@ def test_a_malformed_line_is_an_error(tmp_path: Path, text: str) -> None:
     path.write_text(text)
     with pytest.raises(InputFileError, match="readdb: line 2 is not a read name, a tab and a path; run f5py index"):
         ReadFiles.read(str(path))
-
-
-def test_a_large_file_is_read_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(read_files, "_LARGE_BYTES", 0)
-    found = of_lines(tmp_path, [("a", "x"), ("b", "y")])
-    assert isinstance(memoryview(found._text.base).obj, mmap.mmap)
