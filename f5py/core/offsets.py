@@ -29,8 +29,8 @@ def elements_of(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArra
 
 def used_elements(offsets: NDArray[np.int64], n_used: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which elements are among the first `n_used` of their piece; bool, shape (offsets[-1],)."""
-    room = np.diff(offsets)
-    return np.arange(room.sum()) - np.repeat(offsets[:-1], room) < np.repeat(n_used, room)
+    runs = np.column_stack([n_used, np.diff(offsets) - n_used])
+    return np.repeat(np.tile([True, False], len(runs)), runs.ravel())
 
 
 def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:

@@ -194,7 +194,8 @@ def bases_of(
     Parameters
     ----------
     pool : WorkerPool or None
-        Helps.
+        Copies bases of records. Bases of `ReadIndex` are read and compared by the calling thread, as waiting for busy
+        workers takes longer.
 
     Returns
     -------
@@ -211,9 +212,9 @@ def bases_of(
             bases, offsets = reads.sequences(*place, one.rows, pool)
             is_compared.append(np.ones(len(compared), np.bool_))  # the others are those of their records
         else:
-            bases, offsets = reads.sequences_of(one.rows, pool)
+            bases, offsets = reads.sequences_of(one.rows)
             is_compared.append(compared)
-        is_other.append(differ_from_records(*place, bases, offsets, compared, pool))
+        is_other.append(differ_from_records(*place, bases, offsets, compared))
         found.append((bases, offsets))
     bases, offsets = found[0]
     if len(found) > 1:
