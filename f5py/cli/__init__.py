@@ -44,7 +44,7 @@ class _StopError(Exception):
 
 
 def _report_unraisable(unraisable: Any) -> None:
-    """Report an error that nobody can catch as Python does, except those of pysam's files.
+    """Report uncatchable errors as Python does, except those of pysam's files.
 
     An interrupt is not lost for having come where Python drops every error, such as in the end of an object.
     """
@@ -82,7 +82,7 @@ class _LazyGroup(click.Group):
         return command_of(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Find the subcommand; for a wrong name tell the nearest ones."""
+        """Find the subcommand; for a wrong name suggest the nearest ones."""
         if args[0] == "help":
             args = [*args[1:2], "--help"] if args[1:] else ["--help"]
             if args == ["--help"]:
@@ -239,7 +239,7 @@ def _exit(status: int) -> NoReturn:
 
 
 def _end() -> None:
-    """End the process, when all that is to be done at its end has been: taking modules apart takes longer."""
+    """End the process after its exit handlers, without the slow teardown of modules."""
     if _statuses:
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError):  # closed, or nobody reads it: has been reported

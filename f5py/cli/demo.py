@@ -53,7 +53,7 @@ def run(chosen: DemoOptions, step: Callable[[str, list[str]], None]) -> None:
 
 
 def _prepare(place: Path, force: bool) -> Path:
-    """Make the folder or take that of an earlier demo, without its results; mark it as a demo's."""
+    """Create the demo's folder, or reuse an earlier demo's without its results; mark it."""
     from f5py.errors import OutputFileError
 
     if place.exists():

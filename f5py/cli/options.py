@@ -77,7 +77,7 @@ def options_of(name: str) -> type[Options]:
 
 
 class YesNo(click.ParamType):
-    """``yes``/``y`` or ``no``/``n``, as f5c takes them; anything else is a usage error."""
+    """``yes``/``y`` or ``no``/``n``, as in f5c; anything else is a usage error."""
 
     name = "yes|no"
 
@@ -384,7 +384,7 @@ def _whole_name(name: str, by_name: dict[str, Option | None]) -> str:
 
 
 def _in_cluster(word: str, by_name: dict[str, Option | None]) -> list[tuple[str, Option]]:
-    """List the options of a word of short ones, up to one that takes a value or is not known."""
+    """List the options in a cluster of short ones, up to one with a value or an unknown one."""
     found = []
     for letter in word[1:]:
         option = by_name.get(f"-{letter}")

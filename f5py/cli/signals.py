@@ -61,12 +61,12 @@ def number_of(problem: KeyboardInterrupt) -> int:
 
 
 def waiting() -> int | None:
-    """Return the signal that has come and could not end the run yet, if there is one."""
+    """Return a received signal that could not end the run yet, if any."""
     return _waiting
 
 
 def resend(number: int) -> None:
-    """Let a signal come again soon, that could not end the run."""
+    """Resend a signal that could not end the run."""
     global _waiting
     _waiting = number
 
@@ -95,5 +95,5 @@ def _is_importing(frame: Any) -> bool:
 
 
 def _has_a_lock(frame: Any) -> bool:
-    """Return whether Python is about to take a lock, or has just done so, and nobody would give it back."""
+    """Return whether Python is acquiring a lock, or has just done so, that would stay locked."""
     return frame is not None and frame.f_code.co_filename in _OF_LOCKS and frame.f_code.co_name not in _WAITING

@@ -93,7 +93,7 @@ def run(options: ExtractOptions, take: Callable[[Any], None] | None = None) -> N
 
 @contextmanager
 def _sink(output: str, take: Callable[[Any], None] | None, is_arrow: bool) -> Iterator[Callable[[Any], object]]:
-    """Open the output; yield a function that takes rows as they were converted."""
+    """Open the output; yield a function that writes converted rows."""
     from f5py.io.arrow.table import arrow_sink
 
     if take is not None:
@@ -242,12 +242,12 @@ def _calls_of_rows(batch: Any, motif: Motif, shown: str) -> _Portion:
 
 
 def _names_of(column: Any) -> Names:
-    """Take an Arrow array of strings apart."""
+    """Split an Arrow array of strings into text and offsets."""
     _, offsets, text = column.buffers()
     offsets = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1].astype(np.int64)
     return Names(np.frombuffer(text, np.uint8)[offsets[0] : offsets[-1]], offsets - offsets[0])
 
 
 def _code_number(code: str) -> int:
-    """Give a modification the number that it has in `f5py.io.bam.modifications.listed_calls.ListedCalls`."""
+    """Return a modification's number in `f5py.io.bam.modifications.listed_calls.ListedCalls`."""
     return int(code) if code.isdigit() else -ord(code)

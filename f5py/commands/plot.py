@@ -202,7 +202,7 @@ def _methylation(options: PlotOptions, chemistry: Chemistry) -> tuple[Motif, Por
 
 
 def _limits(options: PlotOptions) -> dict[str, Any]:
-    """Choose the limits on alignments of events that are believed."""
+    """Choose the limits beyond which alignments of events are rejected."""
     return {name: getattr(options, name) for name in declarations(LimitOptions)}
 
 

@@ -151,7 +151,7 @@ def _folder(options: ResquiggleOptions) -> str:
 
 
 def _plan(options: ResquiggleOptions) -> Plan:
-    """Open the plan beside the output, or make it.
+    """Open the plan next to the output, or create it.
 
     Raises `F5pyError` if it has other options or inputs.
     """

@@ -333,7 +333,7 @@ def _check(report: dict[str, Any], options: TrainOptions, trains_methylated: boo
 
 
 def _of_shifts(options: TrainOptions, report: dict[str, Any]) -> str:
-    """Offer the fit of few shifts instead of many levels, where there is one; "" elsewhere."""
+    """Suggest to fit few shifts instead of many levels, if possible; else ""."""
     if report["chemistry"] != R10_DNA.name or options.motif is not None or options.methylation not in (None, "cpg"):
         return ""
     files = " ".join(f"--unlabeled {path}" for path in (*options.methylated, *options.unmethylated) or (options.bam,))

@@ -111,7 +111,7 @@ class AlignmentStage:
         self._after_part = listener
 
     def after_part(self, batch: ReadBatch) -> None:
-        """Tell that a part of the work on a batch is done."""
+        """Report that a part of a batch's work is done."""
         self._after_part(batch)
 
     @property

@@ -62,7 +62,7 @@ class Motif:
 
     @property
     def canonical(self) -> str:
-        """The base that M stands for."""
+        """The base behind the letter M."""
         return self.pattern[self.offset]
 
     @property

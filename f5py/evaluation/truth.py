@@ -72,7 +72,7 @@ class KnownStates:
 
 
 def truth_of_sites(sites: KnownSites) -> KnownStates:
-    """Take sites of at most 5 % or at least 95 % for the state of every read."""
+    """Treat sites of at most 5 % or at least 95 % as the state of every read."""
     arrow, _ = import_arrow("calls")
     state = np.full(len(sites.place), UNKNOWN, np.int8)
     state[sites.is_uniform & (sites.frequency <= UNMETHYLATED)] = 0

@@ -153,7 +153,7 @@ def _moved(builder, first, second, start: int):
 
 @intrinsic
 def from_before(typingctx, value, first):
-    """Shift lanes up by one; the first one comes from the last lane of another vector."""
+    """Shift lanes up by one, with another vector's last lane as the first."""
 
     def generate(context, builder, signature, arguments):
         value, first = arguments

@@ -32,7 +32,7 @@ _MOST_PROCESSES = 4
 
 @contextmanager
 def warm_up(stages: Stages, tell: Callable[[str], object] | None = None) -> Iterator[None]:
-    """Compile the missing stages of a run beside the work in this context, and cache them.
+    """Compile and cache a run's missing stages in other processes during this context.
 
     Parameters
     ----------

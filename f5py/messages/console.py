@@ -58,14 +58,14 @@ def on_standard_error() -> Iterator[None]:
 
 
 def be_quiet() -> None:
-    """Show nothing but warnings and errors to the user at the command line from now on."""
+    """Show only warnings and errors at the command line from now on."""
     global _is_quiet
     _is_quiet = True
 
 
 @contextmanager
 def hushed() -> Iterator[None]:
-    """Be quiet while inside."""
+    """Suppress notes in this context."""
     global _is_quiet
     before, _is_quiet = _is_quiet, True
     try:
@@ -84,7 +84,7 @@ def log_to(path: str | None) -> None:
 
 @contextmanager
 def recorded_warnings() -> Iterator[list[str]]:
-    """Yield a list that takes the texts of the warnings said while inside, the first hundred of them."""
+    """Record the texts of the first hundred warnings of this context in the yielded list."""
     texts: list[str] = []
     if not _recorders:
         _said.clear()

@@ -67,7 +67,7 @@ class ScoreOffload(Protocol):
         """
 
     def fetch_sites(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Wait for the sites' likelihoods and the groups' exponents, as `finish_sites` takes them."""
+        """Wait for the sites' likelihoods and the groups' exponents, the input of `finish_sites`."""
 
 
 def join_motifs(batch: ReadBatch) -> None:

@@ -413,7 +413,7 @@ def next_vector(v, bits):
 
 @inner
 def cell_of(v, bits):
-    """Return the cell that stands for vector v among cells that differ in `bits`."""
+    """Return the cell of vector v among cells that differ in `bits`."""
     cell = 0
     n = 0
     while bits > 0:

@@ -33,7 +33,7 @@ def _groups(text: str) -> list[tuple[str, str]]:
 
 
 def _quota(path: str, controllers: str, allowed: int) -> int:
-    """Find the least of the quotas of a group and of those that it lies in, in whole cores, rounded up."""
+    """Find the smallest quota of a group and its parents, in whole cores, rounded up."""
     root = Path(_CGROUPS, controllers)
     group = root / path.lstrip("/")
     for folder in (group, *group.parents):

@@ -98,7 +98,7 @@ def mod_code(subject: str = "Of modBAM and bedMethyl", **more: Any) -> Any:
 
 
 def own_motif(**more: Any) -> Any:
-    """Declare ``--motif`` beside ``--methylation``."""
+    """Declare ``--motif``, an alternative to ``--methylation``."""
     return option(
         "--motif", group=Group.MODEL, metavar="SITE:OFFSET", see="usage/f5py-call-methylation.md#motifs",
         brief="Another motif, such as CHG:0",
@@ -221,7 +221,7 @@ class RunOptions(Options):
 
 @options_class
 class ModelOptions(Options):
-    """Pore that the signals come from."""
+    """Pore of the signals."""
 
     pore: str | None = option("--pore", group=Group.MODEL, choices=_PORES, default_words="as the signals say, else r9",
         see="usage/f5py-call-methylation.md#chemistries", brief="Chemistry, if the signals do not tell",
@@ -233,7 +233,7 @@ class ModelOptions(Options):
 
 @options_class
 class RnaOptions(Options):
-    """For commands that take direct RNA."""
+    """Options of commands for direct RNA."""
 
     rna: bool = flag("--rna", group=Group.MODEL, see="usage/f5py-call-methylation.md#chemistries", brief=True,
         help="The reads are direct RNA.")  # fmt: skip
@@ -241,7 +241,7 @@ class RnaOptions(Options):
 
 @options_class
 class LimitOptions(Options):
-    """Limits on alignments of events that are believed; the defaults are f5c's constants."""
+    """Limits beyond which alignments of events are rejected; the defaults are f5c's constants."""
 
     min_recalib_events: int = option("--min-recalib-events", group=Group.LIMITS, default=200, at_least=1,
         help="Minimum number of events to recalibrate a read with. 30 is enough for short reads such as "
@@ -321,7 +321,7 @@ class GpuOptions(Options):
         return "off" if self.disable_cuda else self.gpu or "auto"
 
     def gpu_choices(self) -> dict[str, Any]:
-        """Values of these options, for those of another command."""
+        """Values of these options, to set those of another command."""
         names = ("gpu", "disable_cuda", "cuda_dev_id", "cuda_mem_frac")
         return {name: getattr(self, name) for name in names}
 

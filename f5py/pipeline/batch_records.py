@@ -166,7 +166,7 @@ class LoadTimes:
         return self.alignments + self.reads + self.signals
 
     def add(self, other: LoadTimes) -> None:
-        """Add those of another batch."""
+        """Add the counts of another batch."""
         self.alignments += other.alignments
         self.reads += other.reads
         self.signals += other.signals

@@ -25,7 +25,7 @@ _READ_HELP = (
 
 
 def write_read_page(data: PlotData, file: BinaryIO, seconds: bool = False) -> None:
-    """Write the viewer of a read; its bytes depend on nothing but the data."""
+    """Write the viewer of a read; its bytes depend on the data only."""
     legend = [("signal", "signal"), ("event", "event"), ("model", "expected level, with its standard deviation")]
     if data.event_bad.any():
         legend.append(("bad", "event that fits no k-mer"))

@@ -96,7 +96,7 @@ class Pileup:
 
 
 def trace_of(data: PlotData, sample: int, start: int, end: int, kind: str) -> Trace:
-    """Lay the samples, or the means of events, of a read along the reference.
+    """Place a read's samples, or its events' means, along the reference.
 
     The samples of a base are stretched over its width.
     """

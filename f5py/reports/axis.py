@@ -71,7 +71,7 @@ def ticks_of_bins(first: Sequence[float], has_beyond: bool = False) -> list[tupl
 
 
 def bins_with_beyond(first: Sequence[float]) -> list[str]:
-    """Label bins of which the first and the last have all that lies beyond, too."""
+    """Label bins, with "and beyond" for the first and the last."""
     return [f"{first[1]:g} and below", *(f"from {low:g}" for low in first[1:-1]), f"{first[-1]:g} and beyond"]
 
 
@@ -125,7 +125,7 @@ def _around(value: float, whole: bool) -> tuple[float, float]:
 
 
 def _step(low: float, high: float, most: int, whole: bool) -> float:
-    """Return the least round step with at most so many steps between two ends."""
+    """Return the smallest round step with at most `most` steps between two ends."""
     rough = _half_span(low, high) / max(most, 1) * 2
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(one * power for one in _STEPS if one * power >= rough * (1 - 1e-9) and not (whole and one == 2.5))

@@ -186,7 +186,7 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
         raise NotImplementedError
 
     def results(self, options: OptionsOfRun) -> list[str | None]:
-        """Return the outputs beside which ``--resume`` may keep its parts, the preferred first."""
+        """Return the outputs whose folders may hold the parts of ``--resume``, the preferred first."""
         return [options.output]
 
     def check_parts(self, options: OptionsOfRun) -> None:
@@ -262,7 +262,7 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
         return {}
 
     def can_take_parts(self, options: MappedOptions) -> bool:
-        """Return whether a run can take parts one by one, without knowing later ones."""
+        """Return whether a run can process parts one by one, before later ones are known."""
         return not self.loading(options).get("with_preceding", False)
 
     def outcome(self, stage: StageOfRun, loader: Loader, seconds: float) -> Outcome:

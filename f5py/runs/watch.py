@@ -116,7 +116,7 @@ class _Watch:
         self._has_told = False
 
     def until_idle(self) -> None:
-        """Poll and call until the folder is idle or an interrupt comes."""
+        """Poll and call until the folder is idle or the run is interrupted."""
         idle_seconds = None if self._options.watch_until_idle is None else 60.0 * self._options.watch_until_idle
         last_news = time.monotonic()
         console.info(_WHO, f"watching {self._options.watch}; Ctrl-C writes the results")
@@ -201,7 +201,7 @@ class _Watch:
         return has_worked
 
     def _call(self, name: str, is_mapped: bool, is_last: bool) -> bool:
-        """Call one file; return False if some of its signals may still come."""
+        """Call one file; return False if some of its signals may still arrive."""
         path = self._mapped(name) if is_mapped else os.path.join(str(self._options.watch), name)
         options = replace(self._of_file, bam=path, **self._signals())
         folder = str(self._folder / _FILES / urllib.parse.quote(name, safe=""))

@@ -60,7 +60,7 @@ def plan_reads(genome: Genome, settings: SimulationSettings, rng: np.random.Gene
 def _draw_lengths(
     settings: SimulationSettings, genome_size: int, longest: int, rng: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Draw the requested number of lengths, or enough for the coverage; ultra-long reads come on top."""
+    """Draw the requested number of lengths, or enough for the coverage, plus ultra-long reads."""
 
     def draw(n: int) -> NDArray[np.int64]:
         if settings.fixed_length is not None:

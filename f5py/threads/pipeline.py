@@ -155,7 +155,7 @@ def stages_running() -> bool:
 
 
 def writer_has_ended(seconds: float) -> bool:
-    """Wait for the end of a pipeline's writer; return whether it has come in time."""
+    """Wait for the end of a pipeline's writer; return whether it ended in time."""
     deadline = time.monotonic() + seconds
     while _WRITER in _thread_names():
         if time.monotonic() > deadline:

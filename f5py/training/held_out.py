@@ -160,7 +160,7 @@ class HeldOut:
 
 
 def reads_with(batch: ReadBatch, uses: NDArray[np.uint8], use: int) -> NDArray[np.bool_]:
-    """Return the mask of the reads with a base of this use."""
+    """Return which reads have a base of this use, such as training; bool, shape (n,)."""
     before = np.concatenate([[0], np.cumsum(uses == use)])
     offsets = batch.alignments.reference_offsets
     return before[offsets[1:]] > before[offsets[:-1]]

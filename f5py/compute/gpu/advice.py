@@ -83,7 +83,7 @@ class Advice(NamedTuple):
     ways: Sequence[dict[str, float]]
 
     def text(self, options: Any) -> str:
-        """Say in one line which options to change; empty if all that could help are at their bounds."""
+        """Return one line that names options to change; empty if all useful ones are at their bounds."""
         ways = [[_phrase(name, getattr(options, name), to) for name, to in way.items()] for way in self.ways]
         alternatives = [" and ".join(filter(None, words)) for words in ways if any(words)]
         return f"{self.finding}: {'; or '.join(alternatives)}" if alternatives else ""
@@ -183,7 +183,7 @@ class GpuAdvisor:
         self._texts: dict[tuple[str, str], str] = {}
 
     def observe(self, batch: ReadBatch, placement: Placement, timing: BatchTiming) -> None:
-        """Judge a finished batch. May be called in several threads."""
+        """Update the advice with a finished batch. Thread-safe."""
         gpu = placement.having(PlacementReason.GPU)
         gpu_bases = int(batch.read_length[gpu].sum())
         if self._options.verbose > 0:

@@ -1,4 +1,4 @@
-"""Compute batches on a GPU, with the CPU threads beside it.
+"""Compute batches on a GPU and the CPU threads.
 
 Batches come from several threads, and each uses one part of the arena: while kernels work on batches in the streams of
 their parts, the next batch is packed into another. Long and over-segmented reads, and reads that do not fit, are

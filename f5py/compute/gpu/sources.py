@@ -93,7 +93,7 @@ def _compile(source: str, options: tuple[str, ...], is_final: bool) -> bytes:
 
 
 def source_folder() -> Path:
-    """Find the ``.cu`` files: inside the installed package, or beside it in a checkout."""
+    """Find the ``.cu`` files: in the installed package, or next to it in a checkout."""
     packaged = Path(__file__).parents[2] / "kernels"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "kernels"
 

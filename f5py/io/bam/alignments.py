@@ -63,7 +63,7 @@ class RecordCursor:
 
 @dataclass
 class RecordCounts:
-    """Numbers of records by fate."""
+    """Numbers of kept records and of skipped ones by reason."""
 
     unmapped: int = 0
     secondary: int = 0
@@ -323,7 +323,7 @@ class AlignmentFile:
                         yield -1, record
 
     def _is_kept(self, record: pysam.AlignedSegment) -> bool:
-        """Count a record by its fate; return whether it passes."""
+        """Count a record as kept or by its reason to be skipped; return whether it is kept."""
         counts = self.counts
         # position or CIGAR can be missing without the flag
         is_unmapped = record.is_unmapped or record.reference_id < 0 or record.reference_start < 0

@@ -275,7 +275,7 @@ def _link(path: str | int, name: str) -> None:
 
 
 def _link_temporary(path: str | int, target: str, about: os.stat_result) -> str:
-    """Link a file to a temporary name beside the target."""
+    """Link a file to a temporary name in the target's folder."""
     name = temporary_name(target)
     try:
         _link(path, name)
@@ -299,7 +299,7 @@ def temporary_name(target: str) -> str:
 
 
 def _new_name(target: str) -> str:
-    """Return an unpredictable name beside a file."""
+    """Return an unpredictable name in a file's folder."""
     return os.path.join(os.path.dirname(target), _PREFIX + secrets.token_hex(16))
 
 

@@ -13,7 +13,7 @@ from f5py.threads.pool import WorkerPool
 
 
 class JoinedSource(SignalSource):
-    """Several sources as one; a read in several of them comes from the first. Closes them with itself."""
+    """Several sources as one; the first one with a read provides it. Closes them with itself."""
 
     def __init__(self, sources: Sequence[SignalSource]) -> None:
         self._sources = list(sources)

@@ -100,6 +100,6 @@ def most_open(wanted: int) -> int:
 
 
 def close_file(file: object) -> None:
-    """Close an open file; ignore a str, which stands for a failure."""
+    """Close an open file; ignore a str, the text of a failure."""
     if not isinstance(file, str):
         file.close()  # type: ignore[attr-defined]

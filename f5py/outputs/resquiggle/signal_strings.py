@@ -218,6 +218,6 @@ def mapped_kmers(batch: ReadBatch, first: int, end: int, k: int) -> NDArray[np.i
 
 
 def _room(n_reads: int, n_kmers: int) -> tuple[NDArray, NDArray, NDArray]:
-    """Allocate text, offsets and figures; untouched pages take no memory."""
+    """Allocate text, offsets and figures; untouched pages use no memory."""
     text = np.empty(n_kmers * MAX_TOKENS, np.uint8)
     return text, np.empty(n_reads + 1, np.int64), np.zeros((n_reads, N_FIGURES), np.int64)

@@ -170,7 +170,7 @@ class GrowingJob:
 
     @cached_property
     def checks_chemistry(self) -> bool:
-        """Whether the first reads are still to come."""
+        """Whether the first reads are still missing."""
         return not self.plan.is_done(0)
 
     def parts_of(self, loader: Any) -> tuple[None, deque[Part]]:

@@ -85,7 +85,7 @@ class PartOutputs:
         self._close()
 
     def abandon(self, *problem: Any) -> None:
-        """Discard incomplete parts, if there is an exception, given as to `__exit__`."""
+        """Discard incomplete parts after an exception, given as to `__exit__`."""
         if problem[0] is None:
             return
         if self._current is not None:

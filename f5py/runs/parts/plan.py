@@ -384,7 +384,7 @@ def _to_disk(folder: Path) -> None:
 
 
 def folder_beside(output: str | None, advice: str) -> str:
-    """Return the folder for ``--resume`` beside an output.
+    """Return the folder for ``--resume`` next to an output.
 
     Raises `UsageError` with `advice` if the output is not a regular file; ``-`` and None are standard output.
     """
@@ -397,7 +397,7 @@ def folder_beside(output: str | None, advice: str) -> str:
 
 @contextmanager
 def unfinished_folder(output: str | None) -> Iterator[str]:
-    """Create a temporary folder beside an output, or anywhere for None. Also remove one left by a killed run.
+    """Create a temporary folder next to an output, or anywhere for None. Also remove one left by a killed run.
 
     Raises `OutputFileError` if it cannot be created, or another run is writing the output.
     """

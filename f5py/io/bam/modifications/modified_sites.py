@@ -100,7 +100,7 @@ class ModifiedSites(NamedTuple):
 
 @dataclass
 class TagCounts:
-    """Numbers of records and calls, by fate."""
+    """Numbers of used and skipped records and calls."""
 
     records: int = 0  # aligned and not secondary
     without: int = 0  # of these, without tags of the modification
@@ -342,7 +342,7 @@ class SiteSelection:
 
 
 def names_of_code(code: str) -> tuple[str, str]:
-    """Return a modification's code and its other form, ChEBI number or letter; equal if there is none."""
+    """Return a modification's code and its other form, ChEBI number or letter, or the code twice."""
     return code, _LETTERS.get(code, str(CHEBI.get(code, code)))
 
 

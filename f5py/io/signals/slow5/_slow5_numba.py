@@ -368,7 +368,7 @@ def parse_text(file, line, size, names, begin, end, read, got):
 
 @exact_inner
 def _start(file, line, size, at, read, got):
-    """Parse the start of a read, if present; a dot stands for none."""
+    """Parse the start of a read, if present; a dot means none."""
     left = file.start_field.shape[0]
     begin = at
     for i in range(at, size if left > 0 else at):
