@@ -203,7 +203,7 @@ class MapOptions(GpuOptions):
         help="Number of bases at which a batch is complete; the output does not depend on it, but the memory "
         "does.")  # fmt: skip
     command_line: str = "f5py map"
-    indexes_reference: bool = False  # write the missing .fai of a large reference
+    indexes_reference: bool = False  # write the missing .fai, and check both, before reads are mapped
 
     def rules(self) -> Iterator[str]:
         """Refuse options beside a preset, seeds or an output that have no use for them."""

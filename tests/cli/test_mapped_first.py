@@ -72,6 +72,23 @@ def test_the_index_of_a_large_reference_is_htslibs(made: ReadSet, tmp_path: Path
     assert (tmp_path / "out.tsv").read_bytes().count(b"\n") > 100
 
 
+@pytest.mark.parametrize("size", [1, 1 << 30])
+def test_a_reference_without_index_ends_the_run_before_the_reads_are_mapped(
+    size: int, made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    genome = tmp_path / "ref.fa"
+    lines = made.genome.read_text().splitlines(keepends=True)
+    monkeypatch.setattr(fasta_scan, "LARGE_FILE", size)
+    given = without_alignments(replace(made, genome=genome))
+    for text, words in ((lines[:3] + ["\n"] + lines[3:], "line 5 has another length"), (lines * 2, "twice")):
+        genome.write_text("".join(text))
+        assert run_command("call-methylation", *given, "-o", tmp_path / "out.tsv") == 1
+        err = capfd.readouterr().err
+        assert words in error_line(err)
+        assert "mapped (" not in err
+        assert "fai_insert_index" not in err
+
+
 @pytest.mark.parametrize("command", _TABLES)
 def test_the_index_does_for_the_reference(command: str, made: ReadSet, tmp_path: Path):
     """All of its bases are there, those that may be several as well."""

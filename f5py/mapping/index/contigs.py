@@ -12,7 +12,7 @@ from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError
 from f5py.io.reads.fasta_scan import is_large, scan_fasta
 from f5py.io.reads.indexed_fasta import IndexedFasta, MappedText
-from f5py.io.reads.reference import index_fasta
+from f5py.io.reads.reference import Reference, index_fasta
 from f5py.io.sequences.read_records import sequence_batches
 from f5py.mapping.index.packed_bases import BasePacker, PackedBases, pack
 from f5py.threads.pool import WorkerPool
@@ -39,12 +39,13 @@ class Contigs(NamedTuple):
         return cls(names, pack(codes), offsets, np.empty(0, np.int64))
 
 
-def read_contigs(path: str, k: int, pool: WorkerPool, writes_fai: bool = False) -> Contigs:
-    """Read a FASTA file; also write the missing ``.fai`` of a large one, if wanted.
+def read_contigs(path: str, k: int, pool: WorkerPool, is_indexed: bool = False) -> Contigs:
+    """Read a FASTA file; also index it, if wanted.
 
-    Raises `InputFileError` if it has no contigs, one of them twice, none of `k` bases, or too many bases.
+    Raises `InputFileError` if it has no contigs, one of them twice, none of `k` bases, or too many bases, or if it
+    cannot be indexed.
     """
-    contigs = _gathered(path, pool, writes_fai) or _parsed(path, pool)
+    contigs = _gathered(path, pool, is_indexed) or _parsed(path, pool)
     names = contigs.names
     if not names:
         raise InputFileError(f"{path}: holds no sequences; give the reference as FASTA")
@@ -60,6 +61,8 @@ def read_contigs(path: str, k: int, pool: WorkerPool, writes_fai: bool = False) 
         )
     if not (lengths >= k).any():
         raise InputFileError(f"{path}: no contig has {k} bases or more, the length of a minimizer; give a smaller -k")
+    if is_indexed:
+        Reference(path, names, lengths.tolist()).close()
     return contigs
 
 
@@ -76,7 +79,7 @@ def _parsed(path: str, pool: WorkerPool) -> Contigs:
     return Contigs(names, bases, offsets_of(np.concatenate(lengths)), ambiguous)
 
 
-def _gathered(path: str, pool: WorkerPool, writes_fai: bool) -> Contigs | None:
+def _gathered(path: str, pool: WorkerPool, is_indexed: bool) -> Contigs | None:
     """Read a large plain file in parallel; None if its lines differ in length, or are not of bases."""
     if not is_large(path):
         return None
@@ -97,8 +100,8 @@ def _gathered(path: str, pool: WorkerPool, writes_fai: bool) -> Contigs | None:
             if wrong.any():
                 return None
             packer.add(some)
-        if writes_fai:
-            index_fasta(path, index)
         names = [index.name(row) for row in range(len(index))]
+        if is_indexed and len(set(names)) == len(names):
+            index_fasta(path, index)
         bases, ambiguous = packer.packed()
         return Contigs(names, bases, offsets, ambiguous)
