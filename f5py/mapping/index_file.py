@@ -155,7 +155,7 @@ def _arrays(described: JsonObject, content: NDArray[np.uint8], at: int) -> tuple
 
 def _check(index: ReferenceIndex, pool: WorkerPool) -> None:
     """Raise `DamagedValueError` if compiled code would leave the arrays."""
-    from f5py.mapping.index.reference_index import BUCKET_BITS, SeedIndex, mark_unsound
+    from f5py.mapping.index.reference_index import BUCKET_BITS, mark_unsound
 
     directory, entries, n = index.directory, index.entries, len(index.places)
     belong = len(directory) > 1 and len(directory) == (1 << index.bits) + 1 and len(entries) > 0
@@ -165,7 +165,7 @@ def _check(index: ReferenceIndex, pool: WorkerPool) -> None:
         [directory[0] != 0 or directory[-1] != len(entries) - 1 or entries[0] & 0xFFFFFFFF != 0 or entries[-1] != n]
     )
     pieces = np.arange(-(-max(len(directory), len(entries), n) // _CHECKED))
-    pool.run(mark_unsound, pieces, _CHECKED, SeedIndex(*index.seeds), index.offsets, index.k, is_unsound)
+    pool.run(mark_unsound, pieces, _CHECKED, index.seeds, index.offsets, index.k, is_unsound)
     counts = index.counts
     if is_unsound[0] or (counts < 0).any() or counts[:, 1].sum() != index.n_keys or (np.diff(counts[:, 0]) <= 0).any():
         raise DamagedValueError("its places are outside of the reference")

@@ -40,16 +40,12 @@ def cut_chains(anchors, begin, n, integers, max_drop, scores, out, scratch):
 
     Parameters
     ----------
-    anchors : AnchorArrays
-    begin, n : int
-    integers : int64
-        `f5py.mapping.settings.Parameters`.
+    anchors, scores
+        See `f5py.mapping.chain.chaining.score_anchors`.
     max_drop : int
         Score that a chain may lose on its way.
-    scores : ChainScores
     out : Chains
         Filled.
-    scratch : int64, shape (SORT_SCRATCH,)
 
     Returns
     -------
@@ -240,13 +236,10 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
 
     Parameters
     ----------
-    anchors : AnchorArrays
-        Sorted by x.
-    n : int
+    anchors, scores
+        See `f5py.mapping.chain.chaining.score_anchors`.
     integers, floats, gap_penalty
         `f5py.mapping.settings.Parameters`.
-    scores : ChainScores
-        Filled.
     scratch : int64, shape (SORT_SCRATCH,)
     """
     x, y = anchors

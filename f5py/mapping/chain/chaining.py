@@ -11,10 +11,7 @@ read; for that part see `_chains_numba`.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
-from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
@@ -26,18 +23,14 @@ _HIGH = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-class AnchorArrays(NamedTuple):
-    """Anchors of reads, as `f5py.mapping.batch.Anchors` has them."""
-
-    x: NDArray[np.uint64]  # shape (n,)
-    y: NDArray[np.int64]  # shape (n,)
-
-
-class ChainScores(NamedTuple):
-    """Scores of chains, one element an anchor."""
-
-    f: NDArray[np.int32]  # shape (n,): score of the best chain that ends there
-    p: NDArray[np.int32]  # shape (n,): index of its predecessor from the first anchor of the read on, -1 for none
+@exact_inner
+def _gain(dr, dq, span, gap_penalty, of_introns):
+    """Gain of a step over distances on reference and read, from an anchor with a span."""
+    step = min(dr, dq)
+    difference = abs(dr - dq)
+    if difference > 0 or step > span:
+        return min(span, step) - gap_penalty[difference + (of_introns if dr > dq else 0)]
+    return min(span, step)
 
 
 @exact_inner
@@ -46,16 +39,17 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
 
     Parameters
     ----------
-    anchors : AnchorArrays
-        Of all reads, those of the read sorted by x.
+    anchors : tuple of uint64 and int64
+        Their x and y, of all reads, those of the read sorted by x.
     first : int
         The read's first anchor.
     begin, end : int
         The read's anchors, or those of a stretch that no chain enters or leaves.
     integers, gap_penalty
         `f5py.mapping.settings.Parameters`.
-    scores : ChainScores
-        Filled.
+    scores : tuple of int32
+        Filled, one element an anchor: the score of the best chain that ends there; the index of its predecessor from
+        the first anchor of the read on, -1 for none.
     marks : int32
         Scratch, one element an anchor; filled with 0 here.
     """
@@ -92,15 +86,9 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
             dr = np.int64(xi - x[j])
             if dr == 0:
                 continue
-            difference = abs(dr - dq)
-            if difference > bw:
+            if abs(dr - dq) > bw:
                 continue
-            step = min(dr, dq)
-            span_j = (y[j] >> 32) & 0xFF
-            gain = min(span_j, step)
-            if difference > 0 or step > span_j:
-                gain -= gap_penalty[difference + (of_introns if dr > dq else 0)]
-            gain += f[j]
+            gain = _gain(dr, dq, (y[j] >> 32) & 0xFF, gap_penalty, of_introns) + f[j]
             if gain > score:
                 score = gain
                 parent = j
@@ -124,14 +112,8 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
             j = best_near
             dq = qi - (y[j] & 0xFFFFFFFF)
             dr = np.int64(np.int32((xi - x[j]) & _LOW))
-            difference = abs(dr - dq)
-            if dq > 0 and dq <= reach and dr != 0 and difference <= bw:
-                step = min(dr, dq)
-                span_j = (y[j] >> 32) & 0xFF
-                gain = min(span_j, step)
-                if difference > 0 or step > span_j:
-                    gain -= gap_penalty[difference + (of_introns if dr > dq else 0)]
-                gain += f[j]
+            if dq > 0 and dq <= reach and dr != 0 and abs(dr - dq) <= bw:
+                gain = _gain(dr, dq, (y[j] >> 32) & 0xFF, gap_penalty, of_introns) + f[j]
                 if gain > score:
                     score = gain
                     parent = j
@@ -147,10 +129,8 @@ def score_reads(queue, reads, anchors, offsets, integers, gap_penalty, scores):
 
     Parameters
     ----------
-    anchors : AnchorArrays
-        Of all reads.
     offsets : int64, shape (n_reads + 1,)
-    integers, gap_penalty, scores
+    anchors, integers, gap_penalty, scores
         See `score_anchors`.
     """
     marks = np.empty(0, np.int32)
@@ -164,14 +144,13 @@ def score_reads(queue, reads, anchors, offsets, integers, gap_penalty, scores):
 
 def score_chains(batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> float:
     """Fill the scores and predecessors of all anchors; return the seconds that all threads together have worked."""
-
     anchors = batch.anchors
     assert anchors is not None
     f, p = np.empty(len(anchors.x), np.int32), np.empty(len(anchors.x), np.int32)
     n_anchors = np.diff(anchors.offsets)
     seconds = pool.run(
-        score_reads, longest_first(n_anchors, n_anchors > 0), AnchorArrays(anchors.x, anchors.y), anchors.offsets,
-        parameters.integers, parameters.gap_penalty, ChainScores(f, p), order=batch.number,
+        score_reads, longest_first(n_anchors, n_anchors > 0), (anchors.x, anchors.y), anchors.offsets,
+        parameters.integers, parameters.gap_penalty, (f, p), order=batch.number,
     )  # fmt: skip
     batch.anchors = anchors._replace(f=f, p=p)
     return seconds

@@ -18,7 +18,6 @@ from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining
-from f5py.mapping.chain.chaining import AnchorArrays, ChainScores
 from f5py.mapping.chain.segments import begins_segment, pack_anchors, unpack_chains
 from f5py.mapping.settings import (
     AVA,
@@ -50,7 +49,7 @@ class CutChains(NamedTuple):
     x: NDArray[np.uint64]
     y: NDArray[np.int64]
     sums: NDArray[np.int64]  # shape (n_anchors,): see `f5py.mapping.chain._chains_numba.Chains`
-    # f, p: shape (n_anchors,): of joined reads; see `f5py.mapping.chain.chaining.ChainScores`
+    # f, p: shape (n_anchors,): scores of joined reads; see `f5py.mapping.chain.chaining.score_anchors`
     f: NDArray[np.int32]
     p: NDArray[np.int32]
     n_chains: NDArray[np.int64]  # shape (n_reads,)
@@ -59,13 +58,6 @@ class CutChains(NamedTuple):
     work: NDArray[np.int64]  # shape (n_reads,): pairs of anchors within reach
     states: NDArray[np.uint8]  # shape (n_reads,)
     offsets: NDArray[np.int64]  # shape (n_reads + 1,): of the reads' anchors before they were cut
-
-
-class JoinPlaces(NamedTuple):
-    """Where anchors and segments of reads to be joined stand, one read after another."""
-
-    anchors: NDArray[np.int64]  # shape (n + 1,)
-    segments: NDArray[np.int64]  # shape (n + 1,)
 
 
 class PackedJoins(NamedTuple):
@@ -89,8 +81,8 @@ def first_chains(read, anchors, read_length, parameters, out, scratch):
     integers = parameters.integers
     begin = anchors.offsets[read]
     n_chains, m = cut_chains(
-        AnchorArrays(anchors.x, anchors.y), begin, anchors.offsets[read + 1] - begin, integers,
-        _ANY_DROP if integers[SPLICED] else integers[BW], ChainScores(anchors.f, anchors.p), out, scratch,
+        (anchors.x, anchors.y), begin, anchors.offsets[read + 1] - begin, integers,
+        _ANY_DROP if integers[SPLICED] else integers[BW], (anchors.f, anchors.p), out, scratch,
     )  # fmt: skip
     if (
         integers[AVA]
@@ -183,19 +175,21 @@ def pack_joins(queue, tasks, reads, cut, integers, places, packed):
     cut : CutChains
     integers : int64
         See `f5py.mapping.settings.Parameters`.
-    places : JoinPlaces
+    places : tuple of int64, shape (n + 1,)
+        Offsets of the reads' anchors and segments.
     packed : PackedJoins
         Filled, but for `chains`.
     """
     reach = _reach_of(integers)
     segments = packed.segments
+    anchor_places, segment_places = places
     for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         i = tasks[t]
         begin = cut.offsets[reads[i]]
         n = cut.n_anchors[reads[i]]
-        to = places.anchors[i]
+        to = anchor_places[i]
         pack_anchors(cut.x, cut.y, begin, n, packed.anchors, to)
-        segment = places.segments[i]
+        segment = segment_places[i]
         first = begin
         for k in range(begin + 1, begin + n + 1):
             if k == begin + n or begins_segment(cut.x, k, reach):
@@ -217,14 +211,15 @@ def unpack_joins(queue, tasks, reads, cut, places, packed):
         Filled.
     """
     segments, chains = packed.segments, packed.chains
+    anchor_places, segment_places = places
     for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         i = tasks[t]
         begin = cut.offsets[reads[i]]
-        for s in range(places.segments[i], places.segments[i + 1]):
+        for s in range(segment_places[i], segment_places[i + 1]):
             at = np.int64(segments[s, 0])
-            offset = at - places.anchors[i]
+            offset = at - anchor_places[i]
             n = np.int64(segments[s, 1] // 2)
-            unpack_chains(chains, at, n, offset, ChainScores(cut.f, cut.p), begin + offset)
+            unpack_chains(chains, at, n, offset, (cut.f, cut.p), begin + offset)
         cut.states[reads[i]] = JOINED
 
 
@@ -247,7 +242,6 @@ class Joins:
     @classmethod
     def of(cls, batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> Joins:
         """Cut the first chains of all reads."""
-
         anchors = batch.anchors
         assert anchors is not None
         cut = made_room(len(batch), anchors)
@@ -259,23 +253,20 @@ class Joins:
             batch.lengths, cut, longest_first(cut.n_anchors, cut.states == TO_JOIN), parameters, pool, batch.number
         )
 
-    def places_of(self, reads: NDArray[np.int64]) -> JoinPlaces:
-        """Say where the anchors and segments of reads stand, one read after another."""
+    def places_of(self, reads: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return the offsets of the anchors and segments of reads, one read after another."""
+        return offsets_of(self.cut.n_anchors[reads]), offsets_of(self.cut.n_segments[reads])
 
-        return JoinPlaces(offsets_of(self.cut.n_anchors[reads]), offsets_of(self.cut.n_segments[reads]))
-
-    def pack(self, reads: NDArray[np.int64], places: JoinPlaces, packed: PackedJoins) -> None:
+    def pack(self, reads: NDArray[np.int64], places: tuple[NDArray[np.int64], ...], packed: PackedJoins) -> None:
         """Copy the anchors of reads as a GPU takes them, and fill their segments."""
-
-        threads_for(self.pool, int(places.anchors[-1]), _FEW_ANCHORS).run(
+        threads_for(self.pool, int(places[0][-1]), _FEW_ANCHORS).run(
             pack_joins, np.arange(len(reads)), reads, self.cut, self.parameters.integers, places, packed,
             order=self.number,
         )  # fmt: skip
 
-    def unpack(self, reads: NDArray[np.int64], places: JoinPlaces, packed: PackedJoins) -> None:
+    def unpack(self, reads: NDArray[np.int64], places: tuple[NDArray[np.int64], ...], packed: PackedJoins) -> None:
         """Take the scores and predecessors of reads, which are joined then."""
-
-        threads_for(self.pool, int(places.anchors[-1]), _FEW_ANCHORS).run(
+        threads_for(self.pool, int(places[0][-1]), _FEW_ANCHORS).run(
             unpack_joins, np.arange(len(reads)), reads, self.cut, places, packed, order=self.number
         )
 
@@ -285,7 +276,6 @@ def made_room(n_reads: int, anchors: Anchors) -> CutChains:
 
     With none the chains are cut where they are needed.
     """
-
     n = len(anchors.x) if n_reads else 0
     n_chains, n_anchors, n_segments, work = np.empty((4, n_reads), np.int64)
     return CutChains(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping.batch import Anchors
-from f5py.mapping.chain.chaining import AnchorArrays, ChainScores, score_anchors
+from f5py.mapping.chain.chaining import score_anchors
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER, MAX_SKIP, REACH_T, Parameters
 from f5py.threads.pool import WorkerPool, longest_first, threads_for
 
@@ -55,17 +55,7 @@ def pack_anchors(x, y, begin, n, packed, to):
 
 @exact_inner
 def unpack_chains(chains, at, n, offset, scores, begin):
-    """Fill the scores and predecessors of a segment, which is `offset` anchors behind the first one of its read.
-
-    Parameters
-    ----------
-    chains : int32, shape (>= at + n, 2)
-        Scores, and predecessors from the segment's first anchor on, or -1, from row `at` on.
-    n, offset : int
-    scores : ChainScores
-        Filled from index `begin` on.
-    begin : int
-    """
+    """Fill the scores and predecessors of a segment, which is `offset` anchors behind the first one of its read."""
     f, p = scores
     for k in range(n):
         f[begin + k] = chains[at + k, 0]
@@ -79,18 +69,15 @@ def segment_reads(queue, reads, anchors, offsets, parameters, smallest, scores, 
 
     Parameters
     ----------
-    anchors : AnchorArrays
-        Of all reads.
+    anchors, scores
+        See `f5py.mapping.chain.chaining.score_anchors`; filled for the anchors of small segments.
     offsets : int64, shape (n_reads + 1,)
     parameters : f5py.mapping.settings.Parameters
-    smallest : int
-    scores : ChainScores
-        Filled for the anchors of small segments.
     table : int64, shape (n, N_COLUMNS)
         Zero; filled from row ``offsets[read] // smallest`` on with the read's other segments: their anchors, the read's
         first one, the number of pairs within reach, and whether MAX_ITER leaves some of these out.
     """
-    x = anchors.x
+    x = anchors[0]
     integers, gap_penalty = parameters.integers, parameters.gap_penalty
     max_iter = integers[MAX_ITER]
     reach = np.uint64(integers[REACH_T])
@@ -185,13 +172,13 @@ def unpack_segments(queue, tasks, order, table, places, chains, f, p):
     chains : int32, shape (places[-1], 2)
         Scores, and predecessors from the segment's first anchor on, or -1; one segment after another.
     f, p : int32, shape (n_anchors,)
-        Filled; see `f5py.mapping.chain.chaining.ChainScores`.
+        Filled.
     """
     for t in claimed_indices(work_counter(queue), tasks.shape[0]):
         for i in range(AT_A_TIME * tasks[t], min(AT_A_TIME * (tasks[t] + 1), order.shape[0])):
             begin = table[order[i], BEGIN]
             offset = begin - table[order[i], FIRST]
-            unpack_chains(chains, places[i], table[order[i], END] - begin, offset, ChainScores(f, p), begin)
+            unpack_chains(chains, places[i], table[order[i], END] - begin, offset, (f, p), begin)
 
 
 def reach_of(parameters: Parameters) -> int:
@@ -223,47 +210,41 @@ class Segments:
         cls, anchors: Anchors, parameters: Parameters, pool: WorkerPool, number: int, smallest: int = SMALLEST
     ) -> Segments:
         """Divide the reads of a batch, and score small segments."""
-
         n = len(anchors.x)
         f, p = np.empty(n, np.int32), np.empty(n, np.int32)
         table = np.zeros((n // smallest, N_COLUMNS), np.int64)
         n_anchors = np.diff(anchors.offsets)
         seconds = threads_for(pool, n, _FEW_ANCHORS).run(
-            segment_reads, longest_first(n_anchors, n_anchors > 0), AnchorArrays(anchors.x, anchors.y), anchors.offsets,
-            parameters, smallest, ChainScores(f, p), table, order=number,
+            segment_reads, longest_first(n_anchors, n_anchors > 0), (anchors.x, anchors.y), anchors.offsets,
+            parameters, smallest, (f, p), table, order=number,
         )  # fmt: skip
         return cls(anchors, table[table[:, END] > 0], f, p, parameters, pool, number, seconds)
 
     @property
     def sizes(self) -> NDArray[np.int64]:
         """Numbers of anchors."""
-
         return self.table[:, END] - self.table[:, BEGIN]
 
     @property
     def work(self) -> NDArray[np.int64]:
         """Numbers of pairs within reach."""
-
         return self.table[:, WORK]
 
     @property
     def is_cut(self) -> NDArray[np.bool_]:
         """Whether the largest number of anchors that are tried leaves pairs out."""
-
         return self.table[:, IS_CUT] != 0
 
     def score(self, chosen: NDArray[np.int64]) -> None:
         """Score segments on the CPU threads."""
-
         anchors, parameters = self.anchors, self.parameters
         self.seconds += self.pool.run(
-            score_segments, chosen, self.table, AnchorArrays(anchors.x, anchors.y), parameters.integers,
-            parameters.gap_penalty, ChainScores(self.f, self.p), order=self.number,
+            score_segments, chosen, self.table, (anchors.x, anchors.y), parameters.integers,
+            parameters.gap_penalty, (self.f, self.p), order=self.number,
         )  # fmt: skip
 
     def pack(self, chosen: NDArray[np.int64], places: NDArray[np.int64], packed: NDArray[np.int32]) -> None:
         """Copy anchors of segments as a GPU takes them; see `pack_segments`."""
-
         self.seconds += threads_for(self.pool, int(places[-1]), _FEW_ANCHORS).run(
             pack_segments, _turns(chosen), chosen, self.table, places, self.anchors.x, self.anchors.y, packed,
             order=self.number,
@@ -271,12 +252,10 @@ class Segments:
 
     def unpack(self, chosen: NDArray[np.int64], places: NDArray[np.int64], packed: NDArray[np.int32]) -> None:
         """Copy scores and predecessors of segments back."""
-
         self.seconds += threads_for(self.pool, int(places[-1]), _FEW_ANCHORS).run(
             unpack_segments, _turns(chosen), chosen, self.table, places, packed, self.f, self.p, order=self.number
         )
 
 
 def _turns(chosen: NDArray[np.int64]) -> NDArray[np.int64]:
-
     return np.arange(-(-len(chosen) // AT_A_TIME))

@@ -25,7 +25,7 @@ from f5py.mapping._sorting_numba import appended
 from f5py.mapping.darwin.darwin_settings import BIN, MOST_PLACES, N_SEEDS, SEED_BASES, SPREAD, K
 from f5py.mapping.darwin.extensions import N_CANDIDATE
 from f5py.mapping.darwin.gact import make_strands
-from f5py.mapping.index.reference_index import COUNT_BITS, ReferenceIndex, SeedIndex, contig_at, look_up
+from f5py.mapping.index.reference_index import COUNT_BITS, ReferenceIndex, contig_at, look_up
 from f5py.mapping.index.seeds import collecting, copy_to_places
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -43,47 +43,20 @@ def _kmer(strand, at, k):
     return key
 
 
-class KmerTable(NamedTuple):
-    """The k-mers of the targets."""
-
-    seeds: SeedIndex  # places are those of the first bases among all
-    offsets: NDArray[np.int64]  # shape (n_targets + 1,)
-
-
-class StrandOfRead(NamedTuple):
-    """A strand of a read."""
-
-    own: int  # the target that is the read, or -1
-    reverse: int
-    read: int
-
-
-class Bins(NamedTuple):
-    """Bins of the diagonals."""
-
-    counts: NDArray[np.int32]  # bases of the read that the seeds of a bin cover, 0; left so
-    lasts: NDArray[np.int32]  # where the last seed of a bin begins
-
-
 @exact_inner
-def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
+def _candidates_of(strand, which, seeds, offsets, integers, bins, touched, found, n):
     """Add the candidates of a strand to `found` from index `n` on; return it, the number of candidates, and `touched`.
 
     Parameters
     ----------
-    strand : uint8
-    which : StrandOfRead
-    kmers : KmerTable
-    integers : int64
-        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
-    bins : Bins
+    which : tuple of int
+        The target that is the read, or -1; 1 for the reverse strand; the read.
+    bins : tuple of int32
+        By diagonals: bases of the read that the seeds of a bin cover, 0, and left so; where its last seed begins.
     touched : int64
         Scratch.
-    found : int64, shape (n, N_CANDIDATE)
-    n : int
     """
     own, reverse, read = which
-    seeds, offsets = kmers
     places = seeds.places
     counts, lasts = bins
     k = integers[K]
@@ -143,7 +116,7 @@ def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
 
 
 @exact_kernel
-def find_candidates(queue, reads, strands, read_offsets, owns, kmers, integers, n_found):
+def find_candidates(queue, reads, strands, read_offsets, owns, seeds, offsets, integers, n_found):
     """Find the candidates of reads.
 
     Parameters
@@ -152,7 +125,9 @@ def find_candidates(queue, reads, strands, read_offsets, owns, kmers, integers, 
         `f5py.mapping.darwin.extensions.Extensions`.
     owns : int64, shape (n_reads,)
         The target that is the read, or -1.
-    kmers : KmerTable
+    seeds : f5py.mapping.index.reference_index.SeedIndex
+        Places are those of the first bases of k-mers, among all.
+    offsets : int64, shape (n_targets + 1,)
     integers : int64
         `f5py.mapping.darwin.darwin_settings.darwin_integers`.
     n_found : int64, shape (n_reads,)
@@ -165,7 +140,6 @@ def find_candidates(queue, reads, strands, read_offsets, owns, kmers, integers, 
     found : int64, shape (n * N_CANDIDATE,)
         Their candidates.
     """
-    offsets = kmers.offsets
     done = np.empty(16, np.int64)
     n_done = 0
     found = np.empty((1024, N_CANDIDATE), np.int64)
@@ -185,8 +159,8 @@ def find_candidates(queue, reads, strands, read_offsets, owns, kmers, integers, 
         before = n
         for reverse in range(2):
             found, n, touched = _candidates_of(
-                strands[reverse, begin:end], StrandOfRead(owns[read], reverse, read), kmers, integers,
-                Bins(counts, lasts), touched, found, n,
+                strands[reverse, begin:end], (owns[read], reverse, read), seeds, offsets, integers, (counts, lasts),
+                touched, found, n,
             )  # fmt: skip
         n_found[read] = n - before
     return done[:n_done], found[:n].copy().reshape(-1)
@@ -195,8 +169,7 @@ def find_candidates(queue, reads, strands, read_offsets, owns, kmers, integers, 
 class ReadStrands(NamedTuple):
     """Both strands of reads."""
 
-    # codes: shape (2, offsets[-1]): those of the reads, and of their reverse complements at the same places
-    codes: NDArray[np.uint8]
+    codes: NDArray[np.uint8]  # shape (2, offsets[-1]): see `f5py.mapping.darwin.extensions.Extensions`
     offsets: NDArray[np.int64]  # shape (n + 1,)
 
     @classmethod
@@ -220,24 +193,20 @@ def find_candidates_of(
 
     Parameters
     ----------
-    reads : ReadStrands
     owns : int64, shape (n_reads,)
         The target that is the read, or -1.
     index : ReferenceIndex
         Of `f5py.mapping.index.reference_index.index_kmers`.
-    integers : int64
-    pool : WorkerPool
     number : int
         Of the batch.
     """
-
     n = len(reads.offsets) - 1
     n_found = np.zeros(n, np.int64)
     results: list[Any] = []
     lengths = np.diff(reads.offsets)
     pool.run(
         collecting(find_candidates, results), longest_first(lengths, np.ones(n, np.bool_)), reads.codes, reads.offsets,
-        owns, KmerTable(SeedIndex(*index.seeds), index.offsets), integers, n_found, order=number,
+        owns, index.seeds, index.offsets, integers, n_found, order=number,
     )  # fmt: skip
     sizes = n_found * N_CANDIDATE
     offsets = offsets_of(sizes)

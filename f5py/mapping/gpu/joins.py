@@ -121,7 +121,7 @@ class GpuJoins(GpuPartPool[_Part]):
         with self._part() as part:
             for some in rounds(reads, n_anchors, part.n_anchors, len(reads)):
                 places = joins.places_of(some)
-                n, n_segments = int(places.anchors[-1]), int(places.segments[-1])
+                n, n_segments = (int(offsets[-1]) for offsets in places)
                 packed = PackedJoins(
                     part.pairs("anchors", n), part.pairs("segments", n_segments), part.pairs("chains", n)
                 )
@@ -166,15 +166,14 @@ def are_joined_alike(joins: Joins) -> bool:
     """Return whether the joins have the CPU's scores and predecessors."""
     from f5py.mapping._sorting_numba import SORT_SCRATCH
     from f5py.mapping.chain._chains_numba import score_long_joins
-    from f5py.mapping.chain.chaining import AnchorArrays, ChainScores
 
     cut, (integers, floats, gap_penalty) = joins.cut, joins.parameters
     scratch = np.empty(SORT_SCRATCH, np.int64)
     for read in joins.reads:
         n = int(cut.n_anchors[read])
         there = slice(cut.offsets[read], cut.offsets[read] + n)
-        expected = ChainScores(np.empty(n, np.int32), np.empty(n, np.int32))
-        score_long_joins(AnchorArrays(cut.x[there], cut.y[there]), n, integers, floats, gap_penalty, expected, scratch)
-        if not (np.array_equal(cut.f[there], expected.f) and np.array_equal(cut.p[there], expected.p)):
+        f, p = np.empty((2, n), np.int32)
+        score_long_joins((cut.x[there], cut.y[there]), n, integers, floats, gap_penalty, (f, p), scratch)
+        if not (np.array_equal(cut.f[there], f) and np.array_equal(cut.p[there], p)):
             return False
     return True

@@ -20,7 +20,7 @@ from f5py.compute.gpu.part_pool import GpuPartPool
 from f5py.compute.gpu.sources import functions
 from f5py.core.offsets import rounds_of_reads
 from f5py.mapping.batch import MappingBatch
-from f5py.mapping.index.seeds import collecting, take_anchors
+from f5py.mapping.index.seeds import SeedSums, collecting, take_anchors
 from f5py.mapping.mem.mem_seeds import MemSearch, anchors_of_found, find_mem_anchors, search_reads
 from f5py.mapping.settings import MID_OCC
 from f5py.threads.pool import WorkerPool, longest_first
@@ -132,8 +132,7 @@ class GpuMems(GpuPartPool[_Part]):
 
     def _compute(self, batch: MappingBatch) -> None:
         """Fill the anchors of a batch. Raises `GpuFailure`."""
-        n = len(batch)
-        sums = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+        sums = SeedSums.zero(len(batch))
         results: list[Any] = []
         with self._part() as part:
             for first, end in rounds_of_reads(batch.offsets, part.n_bases, part.n_reads):
@@ -143,7 +142,7 @@ class GpuMems(GpuPartPool[_Part]):
                     search_reads(batch, np.arange(first, max(end, first + 1)), self._search, self._pool, sums, results)
                 else:
                     self._take(batch, reads, found, sums, results)
-        take_anchors(batch, results, *sums)
+        take_anchors(batch, results, sums)
 
     def _find(
         self, part: _Part, batch: MappingBatch, first: int, end: int
@@ -202,7 +201,7 @@ class GpuMems(GpuPartPool[_Part]):
 
     def _take(
         self, batch: MappingBatch, reads: NDArray[np.int64], found: tuple[NDArray[np.int32], ...],
-        sums: tuple[NDArray[np.int64], ...], results: list[Any],
+        sums: SeedSums, results: list[Any],
     ) -> None:  # fmt: skip
         """Make anchors from a round's matches."""
         order = reads[longest_first(batch.lengths[reads], np.ones(len(reads), np.bool_))]

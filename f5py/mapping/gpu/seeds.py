@@ -153,7 +153,7 @@ class GpuSeeds(GpuPartPool[_Part]):
         seed_some(batch, left, reference, self._parameters, self._pool, sums, results)
         with self._lock:
             self.n_found += len(batch) - len(left)
-        take_anchors(batch, results, sums.n_anchors, sums.n_seeds, sums.rep_len)
+        take_anchors(batch, results, sums)
         anchors = batch.anchors
         assert anchors is not None
         unsorted = longest_first(np.diff(anchors.offsets), is_unsorted)

@@ -20,7 +20,6 @@ from f5py.mapping.align._stretches_numba import AnchoredRead
 from f5py.mapping.align.base_alignment import Aligner, align_hits_of_read
 from f5py.mapping.batch import ChainedHits, ContigColumns, Hits, MappingBatch
 from f5py.mapping.chain._chains_numba import Chains, cut_chains, score_long_joins
-from f5py.mapping.chain.chaining import AnchorArrays, ChainScores
 from f5py.mapping.chain.joins import AS_CUT, JOINED, Joins, copy_chains, first_chains, made_room
 from f5py.mapping.hit_table import COUNT, FIRST, N_FIELDS, OPS
 from f5py.mapping.hits._hits_numba import (
@@ -61,16 +60,16 @@ def chains_of_read(read, anchors, read_length, parameters, cut, out, scratch):
         if cut.states[read] == AS_CUT:
             copy_chains(cut, read, out)
             return cut.n_chains[read], m
-        joined = AnchorArrays(cut.x[begin : begin + m], cut.y[begin : begin + m])
+        joined = cut.x[begin : begin + m], cut.y[begin : begin + m]
     else:
         n_chains, m, is_worth = first_chains(read, anchors, read_length, parameters, out, scratch)
         if not is_worth:
             return n_chains, m
-        joined = AnchorArrays(out.x[:m].copy(), out.y[:m].copy())
+        joined = out.x[:m].copy(), out.y[:m].copy()
     if cut.states.shape[0] > 0 and cut.states[read] == JOINED:
-        of_joins = ChainScores(cut.f[begin : begin + m], cut.p[begin : begin + m])
+        of_joins = cut.f[begin : begin + m], cut.p[begin : begin + m]
     else:
-        of_joins = ChainScores(np.empty(m, np.int32), np.empty(m, np.int32))
+        of_joins = np.empty(m, np.int32), np.empty(m, np.int32)
         score_long_joins(joined, m, integers, floats, gap_penalty, of_joins, scratch)
     return cut_chains(joined, 0, m, integers, integers[BW_LONG], of_joins, out, scratch)
 

@@ -215,7 +215,6 @@ class _Parts:
             at = self._add(at)
 
     def _add(self, at: int) -> int:
-
         if self._bytes(at, 4) != MAGIC + bytes([_VERSION]):
             raise DamagedValueError("a part does not begin as one")
         w, k, bits, n_contigs, flags = _HEADER.unpack(self._bytes(at + 4, _HEADER.size))
@@ -256,7 +255,6 @@ class _Parts:
 
     def buckets(self) -> MmiBuckets:
         """Return the buckets of all parts."""
-
         n = len(self._buckets[0])
         firsts, ends = np.repeat(np.array(self._contigs, np.int64), n, axis=0).T.copy()
         numbers = np.tile(np.arange(n), len(self._buckets))
@@ -268,7 +266,6 @@ def read_mmi(path: str, pool: WorkerPool) -> ReferenceIndex:
 
     Raises `InputFileError` if it is damaged, of another version, or has no bases or names.
     """
-
     try:
         text = MappedFile(path).text
         if text[:4].tobytes() != MAGIC + bytes([_VERSION]):

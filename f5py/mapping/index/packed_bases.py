@@ -195,7 +195,6 @@ class PackedBases(NamedTuple):
 
     def codes(self, begin: int, end: int) -> NDArray[np.uint8]:
         """Unpack ``[begin:end]``: 0 to 3, 4 for unknown bases."""
-
         out = np.empty(end - begin, np.uint8)
         codes_between(self, begin, end, out)
         return out
@@ -239,7 +238,6 @@ class BasePacker:
         return PackedBases(words, unknown, np.cumsum(counts) - counts, masks), np.sort(ambiguous)
 
     def _pack(self) -> None:
-
         n = -(-self._n // 64) * 64
         self._buffer[self._n : n] = ord("A")
         words, masks = np.empty(n // 32, np.uint64), np.empty(n // 64, np.uint64)

@@ -70,12 +70,12 @@ class Buckets(NamedTuple):
 
 
 class SeedIndex(NamedTuple):
-    """Where seeds are; see `f5py.mapping.index.reference_index.ReferenceIndex`."""
+    """Where seeds are; see `ReferenceIndex`."""
 
     directory: NDArray[np.uint32]
     entries: NDArray[np.uint64]
     places: NDArray[np.int64]
-    bits: int
+    bits: int  # of an index into the directory
 
 
 @exact_inner
@@ -421,7 +421,7 @@ def fill_entries(queue, chosen, buckets, first_keys, layout, offsets, directory,
     layout : KeyLayout
     offsets : int64, shape (n_contigs + 1,)
     directory, entries : uint32, uint64
-        Filled; see `f5py.mapping.index.reference_index.ReferenceIndex`.
+        Filled; see `ReferenceIndex`.
     """
     words, keys = buckets.words, buckets.keys
     is_wide = keys.shape[0] > 0
@@ -543,9 +543,9 @@ class ReferenceIndex(NamedTuple):
         return (len(self.directory) - 1).bit_length() - 1
 
     @property
-    def seeds(self) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64], int]:
-        """What `f5py.mapping.index.reference_index.SeedIndex` takes."""
-        return self.directory, self.entries, self.places, self.bits
+    def seeds(self) -> SeedIndex:
+        """Arrays for kernels."""
+        return SeedIndex(self.directory, self.entries, self.places, self.bits)
 
     def mid_occ(self, settings: MapSettings) -> int:
         """Largest number of places of a minimizer that is always used."""
@@ -572,61 +572,41 @@ def build_index(contigs: Contigs, settings: MapSettings, pool: WorkerPool, piece
     piece : int
         Bases that a thread takes at a time, a multiple of 64; the index does not depend on it.
     """
-
-    names, bases, offsets, ambiguous = contigs
     k, w, hpc = settings.k, settings.w, bool(settings.hpc)
-    marks = _Marks(bases, offsets, k, pool, piece)
-    marks.run(mark_minimizers, Scheme(k, w, int(hpc)))
-    seeds = marks.seeds(int(hpc), 1)
-    del marks
+    seeds = _marked(contigs, k, pool, piece, mark_minimizers, Scheme(k, w, int(hpc)), int(hpc), 1)
+    names, bases, offsets, ambiguous = contigs
     return ReferenceIndex(names, bases, offsets, *seeds.indexed(offsets, pool), k, w, hpc, ambiguous)
 
 
 def index_kmers(contigs: Contigs, k: int, pool: WorkerPool) -> ReferenceIndex:
     """Index all k-mers; a place is the index of a k-mer's first base in all bases, and a key two bits for each base."""
-
+    seeds = _marked(contigs, k, pool, _MOST_BASES, mark_kmers, KeyLayout(k, 0, 0, 0, 0), 0, 0)
     names, bases, offsets, ambiguous = contigs
-    marks = _Marks(bases, offsets, k, pool, _MOST_BASES)
-    marks.run(mark_kmers, KeyLayout(k, 0, 0, 0, 0))
-    return ReferenceIndex(names, bases, offsets, *marks.seeds(0, 0).indexed(offsets, pool), k, 1, False, ambiguous)
+    return ReferenceIndex(names, bases, offsets, *seeds.indexed(offsets, pool), k, 1, False, ambiguous)
 
 
-class _Marks:
-    """Marks of the bases that seeds end with, and the numbers of these by piece and bucket."""
-
-    def __init__(
-        self, bases: PackedBases, offsets: NDArray[np.int64], k: int, pool: WorkerPool, most_bases: int
-    ) -> None:
-        n = int(offsets[-1])
-        self._bases, self._offsets, self._k, self._pool = bases, offsets, k, pool
-        self._piece = min(most_bases, max(_FEWEST_BASES, -(-n // (4 * pool.n_threads) // 64) * 64))
-        self._pieces = np.arange(-(-n // self._piece))
-        self._marks = np.zeros(n // 64 + 1, np.uint64)
-        self._counts = new_counts(len(self._pieces), k)
-
-    def run(self, kernel: Callable[..., Any], scheme: Any) -> None:
-        """Fill both."""
-        self._pool.run(kernel, self._pieces, self._piece, self._bases, self._offsets, scheme, self._marks, self._counts)
-
-    def seeds(self, hpc: int, is_hashed: int) -> SeedBuckets:
-        """Write the seeds to their buckets."""
-
-        seeds = SeedBuckets(self._counts, self._k, hpc, is_hashed)
-        self._pool.run(
-            scatter_seeds, self._pieces, self._piece, self._bases, self._marks, seeds.layout, seeds.begins,
-            seeds.buckets,
-        )  # fmt: skip
-        return seeds
+def _marked(
+    contigs: Contigs, k: int, pool: WorkerPool, most_bases: int, kernel: Callable[..., Any], scheme: Any, hpc: int,
+    is_hashed: int,
+) -> SeedBuckets:  # fmt: skip
+    """Mark the bases that seeds end with, and write the seeds to their buckets."""
+    bases, n = contigs.bases, int(contigs.offsets[-1])
+    piece = min(most_bases, max(_FEWEST_BASES, -(-n // (4 * pool.n_threads) // 64) * 64))
+    pieces = np.arange(-(-n // piece))
+    marks, counts = np.zeros(n // 64 + 1, np.uint64), new_counts(len(pieces), k)
+    pool.run(kernel, pieces, piece, bases, contigs.offsets, scheme, marks, counts)
+    seeds = SeedBuckets(counts, k, hpc, is_hashed)
+    pool.run(scatter_seeds, pieces, piece, bases, marks, seeds.layout, seeds.begins, seeds.buckets)
+    return seeds
 
 
 def new_counts(n_pieces: int, k: int) -> NDArray[np.uint32]:
     """Return zeros to count seeds with, by piece and bucket."""
-
     return np.zeros((n_pieces, 1 << min(BUCKET_BITS, 2 * k)), np.uint32)
 
 
 class SeedBuckets:
-    """Seeds by bucket, to be filled.
+    """Seeds by bucket, to be filled. Raises `InputFileError` if there are too many.
 
     Parameters
     ----------
@@ -635,19 +615,11 @@ class SeedBuckets:
 
     Attributes
     ----------
-    layout : f5py.mapping.index.reference_index.KeyLayout
     begins : int64, shape (n_pieces, n_buckets)
         Where the seeds of each piece begin.
-    buckets : f5py.mapping.index.reference_index.Buckets
-
-    Raises
-    ------
-    InputFileError
-        There are too many seeds.
     """
 
     def __init__(self, counts: NDArray[np.uint32], k: int, hpc: int, is_hashed: int) -> None:
-
         sizes = counts.sum(axis=0, dtype=np.int64)
         begins = offsets_of(sizes)
         n = int(begins[-1])
@@ -665,7 +637,6 @@ class SeedBuckets:
         self, offsets: NDArray[np.int64], pool: WorkerPool
     ) -> tuple[NDArray[np.uint32], NDArray[np.uint64], NDArray[np.int64], NDArray[np.int64]]:
         """Make directory, entries, places and counts of the seeds; see `ReferenceIndex`."""
-
         sizes = np.diff(self.buckets.begins)
         order = longest_first(sizes, np.ones(len(sizes), np.bool_))
         n_keys = np.zeros(len(sizes), np.int64)
@@ -685,7 +656,6 @@ class SeedBuckets:
 
 def codes_of(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Codes of letters: A, C, G, T or U in either case are 0 to 3, others 4."""
-
     codes = np.empty(len(letters), np.uint8)
     fill_codes(np.require(letters, np.uint8, ["C", "W"]), codes)
     return codes

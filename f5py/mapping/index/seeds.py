@@ -6,6 +6,7 @@ either strand. Those that occur too often are passed over, but for the rarest of
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.index._sketch_numba import NONE, Minimizers, Scheme, sketch
-from f5py.mapping.index.reference_index import COUNT_BITS, ReferenceIndex, SeedIndex, look_up
+from f5py.mapping.index.reference_index import COUNT_BITS, ReferenceIndex, look_up
 from f5py.mapping.settings import AVA, HPC, MAX_MAX_OCC, MID_OCC, OCC_DIST, Q_OCC_FRAC, K, Parameters, W
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -126,14 +127,6 @@ def drop_frequent(entries, place, m, read_length, integers, dropped):
                 dropped[i] = 1
 
 
-class SeedRoom(NamedTuple):
-    """Buffers for the seeds of a read; one element a minimizer."""
-
-    entries: NDArray[np.int64]  # of `look_up`
-    dropped: NDArray[np.uint8]  # 1 for one that is left out
-    slots: NDArray[np.int64]  # shape (2 * n_slots,): scratch
-
-
 @exact_inner
 def seeds_of_read(minimizers, n, read_length, index, integers, floats, room):
     """Turn minimizers into seeds; return their number and how much of the read dropped ones cover.
@@ -146,8 +139,8 @@ def seeds_of_read(minimizers, n, read_length, index, integers, floats, room):
     index : f5py.mapping.index.reference_index.SeedIndex
     integers, floats : int64, float32
         `f5py.mapping.settings.Parameters`.
-    room : SeedRoom
-        Entries and what is dropped are filled, one element a seed.
+    room : tuple
+        Filled, one element a seed: its entry of `look_up`, int64, and 1 if it is dropped, uint8; and scratch, int64.
     """
     key, place = minimizers
     entries, dropped, slots = room
@@ -188,26 +181,8 @@ def seeds_of_read(minimizers, n, read_length, index, integers, floats, room):
     return m, covered + end - begin
 
 
-class OverlapRanks(NamedTuple):
-    """Ranks that reads are compared with for overlaps; empty arrays if they are not."""
-
-    # smaller, same: shape (n_reads,): rank of the first target that has not a smaller name; the target that is the read
-    # itself, or -1
-    smaller: NDArray[np.int64]
-    same: NDArray[np.int64]
-    target_rank: NDArray[np.int64]  # shape (n_targets,)
-
-
-class SeedCounts(NamedTuple):
-    """Numbers of each read, to be filled."""
-
-    n_anchors: NDArray[np.int64]  # shape (n_reads,)
-    n_seeds: NDArray[np.int64]  # shape (n_reads,)
-    rep_len: NDArray[np.int64]  # shape (n_reads,): bases that seeds cover which are too frequent to be used
-
-
 @exact_kernel
-def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, counts):
+def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, sums):
     """Find the sorted anchors of reads.
 
     Parameters
@@ -216,8 +191,10 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, counts
         Codes of all reads.
     index : f5py.mapping.index.reference_index.SeedIndex
     parameters : f5py.mapping.settings.Parameters
-    overlaps : OverlapRanks
-    counts : SeedCounts
+    overlaps : tuple of int64
+        For each read the rank of the first target without a smaller name, and the target that is the read, or -1; the
+        rank of each target. Empty but for overlaps.
+    sums : SeedSums
         Filled.
 
     Returns
@@ -232,7 +209,7 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, counts
     places = index.places
     integers, floats = parameters.integers, parameters.floats
     smaller, same, target_rank = overlaps
-    n_anchors, n_seeds, rep_len = counts
+    n_anchors, n_seeds, rep_len = sums
     k = integers[K]
     ava = integers[AVA] != 0
     done = np.empty(16, np.int64)
@@ -266,7 +243,7 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, counts
             n_slots *= 2
         slots = np.empty(2 * n_slots, np.int64)
         m, rep_len[read] = seeds_of_read(
-            Minimizers(key, place), m, length, index, integers, floats, SeedRoom(entries, dropped, slots)
+            Minimizers(key, place), m, length, index, integers, floats, (entries, dropped, slots)
         )
         done, n_done = appended(done, n_done, read)
         begin = n
@@ -350,21 +327,17 @@ class OverlapTargets:
         self._names = [names[i] for i in order]
         self._order = order
         self._lengths = np.diff(index.offsets)
-        self.rank = np.empty(len(names), np.int64)
         #: Rank of each target's name; equal names have the rank of the first.
-        for place, i in enumerate(order):
-            is_same = place > 0 and self._names[place] == self._names[place - 1]
-            self.rank[i] = self.rank[order[place - 1]] if is_same else place
+        self.rank = np.array([bisect_left(self._names, name) for name in names], np.int64)
 
     def of(self, batch: MappingBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """For each read, the number of targets with smaller names, and the target that is the read, or -1."""
-        from bisect import bisect_left
-
         smaller = np.empty(len(batch), np.int64)
         same = np.full(len(batch), -1, np.int64)
-        for i, name in enumerate(batch.names):
-            smaller[i] = at = bisect_left(self._names, name.encode("utf-8", "surrogateescape"))
-            if at < len(self._names) and self._names[at] == name.encode("utf-8", "surrogateescape"):
+        for i, text in enumerate(batch.names):
+            name = text.encode("utf-8", "surrogateescape")
+            smaller[i] = at = bisect_left(self._names, name)
+            if self._names[at : at + 1] == [name]:
                 target = self._order[at]
                 if self._lengths[target] == batch.lengths[i]:
                     same[i] = target
@@ -400,7 +373,6 @@ def copy_to_places(
     target : array
         Of elements of the same size. Filled for `done`.
     """
-
     size = target.itemsize
     gather(done, counts * size, offsets * size, source.view(np.uint8), target.view(np.uint8))
 
@@ -445,7 +417,7 @@ def find_anchors(
     sums = SeedSums.zero(len(batch))
     results: list[Any] = []
     seconds = seed_some(batch, np.arange(len(batch)), index, parameters, pool, sums, results, overlaps)
-    take_anchors(batch, results, sums.n_anchors, sums.n_seeds, sums.rep_len)
+    take_anchors(batch, results, sums)
     return seconds
 
 
@@ -472,33 +444,18 @@ def seed_some(
     batch, index, parameters, pool, overlaps
         See `find_anchors`.
     """
-
-    smaller, same, rank = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
-    if overlaps is not None:
-        smaller, same = overlaps.of(batch)
-        rank = overlaps.rank
+    nothing = np.empty(0, np.int64)
+    ranks = (nothing, nothing, nothing) if overlaps is None else (*overlaps.of(batch), overlaps.rank)
     order = reads[longest_first(batch.lengths[reads], np.ones(len(reads), np.bool_))]
     return pool.run(
-        collecting(seed_reads, results), order, batch.codes, batch.offsets, SeedIndex(*index.seeds),
-        parameters, OverlapRanks(smaller, same, rank), SeedCounts(*sums), order=batch.number,
+        collecting(seed_reads, results), order, batch.codes, batch.offsets, index.seeds, parameters, ranks, sums,
+        order=batch.number,
     )  # fmt: skip
 
 
-def take_anchors(
-    batch: MappingBatch,
-    results: list[Any],
-    n_anchors: NDArray[np.int64],
-    n_seeds: NDArray[np.int64],
-    rep_len: NDArray[np.int64],
-) -> None:
-    """Fill ``batch.anchors`` with what the threads have found: their reads, with x, y and seeds of these.
-
-    Parameters
-    ----------
-    results : list
-        Of `seed_reads`, from every thread.
-    n_anchors, n_seeds, rep_len : int64, shape (n_reads,)
-    """
+def take_anchors(batch: MappingBatch, results: list[Any], sums: SeedSums) -> None:
+    """Fill ``batch.anchors`` from the results of `seed_reads` of all threads."""
+    n_anchors, n_seeds, rep_len = sums
     offsets, seed_offsets = offsets_of(n_anchors), offsets_of(n_seeds)
     if results and _is_all(results[0], len(batch), int(offsets[-1]), int(seed_offsets[-1])):
         (_, x, y, seeds), *results = results  # of some of these reads others may have found more

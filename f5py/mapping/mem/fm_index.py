@@ -28,7 +28,9 @@ from f5py.errors import InputFileError
 from f5py.jit.instructions import count_bits
 from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
-from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
+from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, sort_pairs
+from f5py.mapping.index.reference_index import contig_at
+from f5py.mapping.index.seeds import collecting
 from f5py.threads.pool import WorkerPool
 
 #: Longest words of the table.
@@ -78,7 +80,7 @@ def build_fm_index(
             "leave --seeds out, or map to parts of it"
         )
     text = np.empty(n_rows, np.uint8)
-    text_starts, reference_starts = np.zeros(max(n_segments, 1), np.int64), np.zeros(max(n_segments, 1), np.int64)
+    text_starts, reference_starts = np.zeros((2, n_segments + 1), np.int64)
     write_text(bases, offsets, text, text_starts, reference_starts)
     suffixes = sorted_suffixes(text, pool)
     blocks = np.zeros((n_rows // 64 + 1, 4), np.uint64)
@@ -130,11 +132,7 @@ def sorted_suffixes(text: NDArray[np.uint8], pool: WorkerPool) -> NDArray[np.int
 def _collected(pool: WorkerPool, kernel: Any, n_tasks: int, *arguments: Any) -> NDArray[np.int64]:
     """Run a kernel in all threads, and concatenate its results."""
     results: list[NDArray[np.int64]] = []
-
-    def call(*these: Any) -> None:
-        results.append(kernel(*these))
-
-    pool.run(call, np.arange(n_tasks), *arguments)
+    pool.run(collecting(kernel, results), np.arange(n_tasks), *arguments)
     return np.concatenate(results) if results else np.empty(0, np.int64)
 
 
@@ -147,7 +145,8 @@ def fill_blocks(queue, tasks, text, text_starts, reference_starts, suffixes, blo
     queue, tasks
         `_BLOCKS_AT_A_TIME` blocks each.
     text : uint8
-    text_starts, reference_starts : int64, shape (n_segments,)
+    text_starts, reference_starts : int64, shape (n_segments + 1,)
+        Where segments begin, each with room for an end.
     suffixes : int32
         Starts in the text; replaced by starts in the reference's bases.
     blocks : uint64, shape (n_blocks, 4)
@@ -170,22 +169,13 @@ def fill_blocks(queue, tasks, text, text_starts, reference_starts, suffixes, blo
                 at = np.int64(suffixes[row])
                 before = np.uint64(text[at - 1]) if at > 0 else np.uint64(0)
                 if before == 0:
-                    ends = grown(ends, n_ends + 1)
-                    ends[n_ends] = row
-                    n_ends += 1
+                    ends, n_ends = appended(ends, n_ends, row)
                 else:
                     before -= np.uint64(1)
                     low |= (before & np.uint64(1)) << np.uint64(i)
                     high |= (before >> np.uint64(1)) << np.uint64(i)
                     counts += np.uint64(1) << (np.uint64(16) * before)
-                a = 0
-                b = text_starts.shape[0]
-                while b - a > 1:
-                    middle = (a + b) // 2
-                    if text_starts[middle] <= at:
-                        a = middle
-                    else:
-                        b = middle
+                a = contig_at(text_starts, at)
                 suffixes[row] = reference_starts[a] + (at - text_starts[a])
             few = np.uint64(0xFFFF)
             blocks[block, 0] = (counts & few) | ((counts >> np.uint64(16)) & few) << np.uint64(32)
@@ -357,7 +347,7 @@ def write_text(bases, offsets, text, text_starts, reference_starts):
         See `count_segments`.
     text : uint8, shape (n_bases + n_segments,)
         Filled: 1 to 4 for bases, 0 for separators.
-    text_starts, reference_starts : int64, shape (>= n_segments,)
+    text_starts, reference_starts : int64, shape (n_segments + 1,)
         Filled.
     """
     n = 0
@@ -501,12 +491,10 @@ def sort_buckets(queue, tasks, text, starts, n_symbols, suffixes, ranks):
                     suffixes[begin + k] = place[k]
                     ranks[place[k]] = begin + (i if is_tied else k)
                 if is_tied:
-                    groups = grown(groups, 2 * n_groups + 2)
-                    groups[2 * n_groups] = begin + i
-                    groups[2 * n_groups + 1] = begin + j
-                    n_groups += 1
+                    groups, n_groups = appended(groups, n_groups, begin + i)
+                    groups, n_groups = appended(groups, n_groups, begin + j)
                 i = j
-    return groups[: 2 * n_groups].copy()
+    return groups[:n_groups].copy()
 
 
 @exact_kernel
@@ -575,9 +563,7 @@ def rank_groups(queue, tasks, groups, suffixes, ranks):
                     ranks[suffixes[at]] = begin
                     at += 1
                 if at - begin > 1:
-                    left = grown(left, 2 * n_left + 2)
-                    left[2 * n_left] = begin
-                    left[2 * n_left + 1] = at
-                    n_left += 1
+                    left, n_left = appended(left, n_left, begin)
+                    left, n_left = appended(left, n_left, at)
                 begin = at
-    return left[: 2 * n_left].copy()
+    return left[:n_left].copy()

@@ -20,7 +20,8 @@ from f5py.jit.kernel import exact_inner, exact_kernel
 from f5py.jit.work_queue import claimed_indices, work_counter
 from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pairs
 from f5py.mapping.batch import MappingBatch
-from f5py.mapping.index.seeds import REVERSE, collecting, drop_frequent, take_anchors
+from f5py.mapping.index.reference_index import contig_at
+from f5py.mapping.index.seeds import REVERSE, SeedSums, collecting, drop_frequent, take_anchors
 from f5py.mapping.mem.fm_index import FmIndex, rank
 from f5py.mapping.settings import MID_OCC, Parameters
 from f5py.threads.pool import WorkerPool, longest_first
@@ -45,11 +46,10 @@ class MemSearch(NamedTuple):
 
 def find_mem_anchors(batch: MappingBatch, search: MemSearch, pool: WorkerPool) -> float:
     """Fill the sorted anchors of a batch with codes; return the seconds of work of all threads together."""
-    n = len(batch)
-    sums = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    sums = SeedSums.zero(len(batch))
     results: list[Any] = []
-    seconds = search_reads(batch, np.arange(n), search, pool, sums, results)
-    take_anchors(batch, results, *sums)
+    seconds = search_reads(batch, np.arange(len(batch)), search, pool, sums, results)
+    take_anchors(batch, results, sums)
     return seconds
 
 
@@ -58,17 +58,12 @@ def search_reads(
     reads: NDArray[np.int64],
     search: MemSearch,
     pool: WorkerPool,
-    sums: tuple[NDArray[np.int64], ...],
+    sums: SeedSums,
     results: list[Any],
 ) -> float:
     """Find the anchors of some reads; return the seconds of work of all threads together.
 
-    Parameters
-    ----------
-    sums : tuple of int64, shape (n_reads,)
-        Numbers of anchors and of seeds, and bases that unused seeds cover; filled for these reads.
-    results : list
-        The result of each thread is added, for `take_anchors`.
+    Fills the sums of these reads; adds the result of each thread, for `take_anchors`.
     """
     order = reads[longest_first(batch.lengths[reads], np.ones(len(reads), np.bool_))]
     return pool.run(
@@ -80,13 +75,9 @@ def search_reads(
 @exact_inner
 def write_strand(bases, begin, end, reverse, pattern):
     """Write one strand of a read."""
-    n = end - begin
-    for i in range(n):
-        if not reverse:
-            pattern[i] = bases[begin + i]
-        else:
-            base = bases[end - 1 - i]
-            pattern[i] = 3 - base if base < 4 else 4
+    for i in range(end - begin):
+        base = bases[end - 1 - i] if reverse else bases[begin + i]
+        pattern[i] = 3 - base if reverse and base < 4 else base
 
 
 @exact_inner
@@ -204,16 +195,6 @@ def n_located(mems, begin, end, max_count):
     return n
 
 
-class GrowingAnchors(NamedTuple):
-    """Anchors and seeds of the previous reads of a thread."""
-
-    x: NDArray[np.uint64]  # shape (>= n_anchors,)
-    y: NDArray[np.int64]  # shape (>= n_anchors,)
-    n_anchors: int
-    used: NDArray[np.int64]  # shape (>= n_used,)
-    n_used: int
-
-
 @exact_inner
 def _order_seeds(mems, middle, n, read_length, key, entries, place):
     """Sort the matches of both strands by their last base on the forward strand of the read.
@@ -259,14 +240,7 @@ def n_anchors_of(length):
 @exact_inner
 def _write_anchors(at, last, length, is_reverse, contig_offsets, x, y, n):
     """Append the anchors of a match that begins at a place of the reference; return their total number."""
-    a = 0
-    b = contig_offsets.shape[0] - 1
-    while b - a > 1:
-        middle = (a + b) // 2
-        if contig_offsets[middle] <= at:
-            a = middle
-        else:
-            b = middle
+    a = contig_at(contig_offsets, at)
     if at + length > contig_offsets[a + 1]:
         return n  # a damaged index says so
     n_pieces = n_anchors_of(length)
@@ -296,7 +270,7 @@ def anchors_of_mems(mems, middle, n, located, read_length, integers, contig_offs
     """Choose the matches of a read and append their anchors; also count the bases that unused matches cover.
 
     Matches of the forward strand come first, up to `middle`. `located` is of `locate_mems`, for both strands, with
-    `MID_OCC` as the limit.
+    `MID_OCC` as the limit. `so_far` has x, y and number of the previous reads' anchors, their seeds and the number.
     """
     x, y, n_anchors, used, n_used = so_far
     limit = integers[MID_OCC]
@@ -362,14 +336,13 @@ def anchors_of_mems(mems, middle, n, located, read_length, integers, contig_offs
                         np.int64(places[r]), last, length, is_reverse, contig_offsets, x, y, n_anchors
                     )
     sort_pairs(x, y, begin, n_anchors, np.empty(SORT_SCRATCH, np.int64))
-    return GrowingAnchors(x, y, n_anchors, used, n_used), covered
+    return (x, y, n_anchors, used, n_used), covered
 
 
 @exact_inner
 def _no_anchors():
-    return GrowingAnchors(
-        np.empty(1 << 12, np.uint64), np.empty(1 << 12, np.int64), np.int64(0), np.empty(1 << 12, np.int64), np.int64(0)
-    )
+    size = 1 << 12
+    return np.empty(size, np.uint64), np.empty(size, np.int64), np.int64(0), np.empty(size, np.int64), np.int64(0)
 
 
 @exact_kernel
@@ -385,8 +358,8 @@ def seed_reads_by_mems(queue, reads, bases, offsets, index, contig_offsets, min_
     min_length : int
     integers : int64
         `f5py.mapping.settings.Parameters`.
-    sums : tuple of int64, shape (n_reads,)
-        As of `search_reads`.
+    sums : SeedSums
+        Filled.
 
     Returns
     -------
@@ -425,8 +398,8 @@ def seed_reads_by_mems(queue, reads, bases, offsets, index, contig_offsets, min_
         so_far, rep_len[read] = anchors_of_mems(
             mems, middle, end, located, length, integers, contig_offsets, places, so_far
         )
-        n_anchors[read] = so_far.n_anchors - before.n_anchors
-        n_seeds[read] = so_far.n_used - before.n_used
+        n_anchors[read] = so_far[2] - before[2]
+        n_seeds[read] = so_far[4] - before[4]
     x, y, n, used, n_used = so_far
     return done[:n_done], x[:n], y[:n], used[:n_used]
 
@@ -460,14 +433,15 @@ def anchors_of_found(queue, reads, offsets, first_read, contig_offsets, places, 
     n_done = 0
     so_far = _no_anchors()
     mems = np.empty((0, N_COLUMNS), np.int32)
+    lasts = found[:, LAST]
     for i in claimed_indices(work_counter(queue), reads.shape[0]):
         read = reads[i]
         length = offsets[read + 1] - offsets[read]
         forward = 2 * (offsets[read] - offsets[first_read] + read - first_read) + 1
         reverse = forward + length + 1
-        begin = _first_from(found, forward)
-        middle = _first_from(found, reverse) - begin
-        n_mems = _first_from(found, reverse + length) - begin
+        begin = np.searchsorted(lasts, forward)
+        middle = np.searchsorted(lasts, reverse) - begin
+        n_mems = np.searchsorted(lasts, reverse + length) - begin
         if mems.shape[0] < n_mems:
             mems = np.empty((2 * n_mems, N_COLUMNS), np.int32)
         for m in range(n_mems):
@@ -480,21 +454,7 @@ def anchors_of_found(queue, reads, offsets, first_read, contig_offsets, places, 
         so_far, rep_len[read] = anchors_of_mems(
             mems, middle, n_mems, located[at:], length, integers, contig_offsets, places, so_far
         )
-        n_anchors[read] = so_far.n_anchors - before.n_anchors
-        n_seeds[read] = so_far.n_used - before.n_used
+        n_anchors[read] = so_far[2] - before[2]
+        n_seeds[read] = so_far[4] - before[4]
     x, y, n, used, n_used = so_far
     return done[:n_done], x[:n], y[:n], used[:n_used]
-
-
-@exact_inner
-def _first_from(found, last):
-    """Find the first match that does not end before `last`."""
-    low = 0
-    high = found.shape[0]
-    while low < high:
-        middle = (low + high) // 2
-        if found[middle, LAST] < last:
-            low = middle + 1
-        else:
-            high = middle
-    return low
