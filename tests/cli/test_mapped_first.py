@@ -80,7 +80,7 @@ def test_a_reference_without_index_ends_the_run_before_the_reads_are_mapped(
     lines = made.genome.read_text().splitlines(keepends=True)
     monkeypatch.setattr(fasta_scan, "LARGE_FILE", size)
     given = without_alignments(replace(made, genome=genome))
-    for text, words in ((lines[:3] + ["\n"] + lines[3:], "line 5 has another length"), (lines * 2, "twice")):
+    for text, words in (([*lines[:3], "\n", *lines[3:]], "line 5 has another length"), (lines * 2, "twice")):
         genome.write_text("".join(text))
         assert run_command("call-methylation", *given, "-o", tmp_path / "out.tsv") == 1
         err = capfd.readouterr().err
