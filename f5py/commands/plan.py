@@ -74,7 +74,7 @@ def _estimate(plan: Plan, options: PlanOptions) -> list[str]:
     if options.price is not None:
         lines.append(f"price\t{of_part.sum() / 3600.0 * options.price:.2f}")
     if known:
-        room = sum(sum(state.n_bytes for state in about.files.values()) for about in known)
+        room = sum(sum(n_bytes for n_bytes, _ in about.files.values()) for about in known)
         room += sum(about.table.end - about.table.begin for about in known)
         total = room * size.sum() / max(size[done].sum(), 1)
         lines.append(f"GB of memory of a job\t{max(about.peak_bytes for about in known) / 1e9:.2f} (measured)")

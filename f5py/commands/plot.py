@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Generator
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
@@ -277,14 +277,6 @@ def _parse_kmer_range(text: str) -> tuple[int, int]:
     return int(found[1]) - 1, int(found[2])
 
 
-@dataclass
-class _SeenRecords:
-    """Records of a read that are not drawn: their places, and whether those left out are unmapped."""
-
-    elsewhere: list[str] = field(default_factory=list)
-    left_out: list[bool] = field(default_factory=list)
-
-
 class OneAlignment(AlignmentFile):
     """Alignment file, limited to one record of one read.
 
@@ -316,6 +308,9 @@ class OneAlignment(AlignmentFile):
         self._contig = -1
         self.limits: tuple[int, int] | None = None
         self._record: pysam.AlignedSegment | None = None
+        # places of the read's records that are not drawn, and whether those left out are unmapped
+        self._elsewhere: list[str] = []
+        self._left_out: list[bool] = []
         if region is not None:
             try:
                 self._parse(region)
@@ -331,48 +326,47 @@ class OneAlignment(AlignmentFile):
 
     def find(self) -> pysam.AlignedSegment:
         """Find the record. Raises `F5pyError` if there is none, or none in the region."""
-        seen = _SeenRecords()
         # Numbers count all records, those outside of the region too.
         is_indexed = self.has_index and self._number is None
-        self._record = self._search(self, self._window if is_indexed else None, seen)
+        self._record = self._search(self, self._window if is_indexed else None)
         if self._record is not None:
             return self._record
         if is_indexed and self._window is not None:
             # Only for the message: the rest of the file, which a region spares.
             whole = AlignmentFile(self.path, self._reference_path, min_mapq=0, secondary=False)
             try:
-                self._search(whole, None, seen)
+                self._search(whole, None)
             finally:
                 whole.close()
-        if self._number is not None and 0 < len(seen.elsewhere) < self._number:
+        if self._number is not None and 0 < len(self._elsewhere) < self._number:
             raise F5pyError(
-                f"--alignment {self._number}: read {self._read} has {len(seen.elsewhere)} primary and supplementary "
-                f"alignments: {', '.join(seen.elsewhere[:3])}{', ...' if len(seen.elsewhere) > 3 else ''}"
+                f"--alignment {self._number}: read {self._read} has {len(self._elsewhere)} primary and supplementary "
+                f"alignments: {', '.join(self._elsewhere[:3])}{', ...' if len(self._elsewhere) > 3 else ''}"
             )
-        if seen.elsewhere:
+        if self._elsewhere:
             raise F5pyError(
-                f"-w {self._region}: read {self._read} is aligned to {' and '.join(seen.elsewhere[:3])}; choose a "
+                f"-w {self._region}: read {self._read} is aligned to {' and '.join(self._elsewhere[:3])}; choose a "
                 "region there"
             )
-        if seen.left_out:
-            what = "is not aligned" if all(seen.left_out) else "has secondary records only"
+        if self._left_out:
+            what = "is not aligned" if all(self._left_out) else "has secondary records only"
             raise F5pyError(f"{self.name}: read {self._read} {what}; leave -b and -g out to draw it with its own bases")
         raise InputFileError(f"{self.name}: has no read {self._read}; leave -b and -g out to draw it without alignment")
 
-    def _search(self, file: AlignmentFile, windows: Windows | None, seen: _SeenRecords) -> pysam.AlignedSegment | None:
-        """Find the record to be drawn; add other records of the read until then to `seen`."""
+    def _search(self, file: AlignmentFile, windows: Windows | None) -> pysam.AlignedSegment | None:
+        """Find the record to be drawn; note other records of the read until then."""
         supplementary = None
         n_alignments = 0
         for read_index, record in AlignmentFile.records(file, windows, left_out=True):
             if read_name(record) != self._read:
                 continue
             if read_index < 0:
-                seen.left_out.append(record.is_unmapped)
+                self._left_out.append(record.is_unmapped)
                 continue
             n_alignments += 1
             if not self._overlaps(record) or self._number not in (None, n_alignments):
                 start, end = record.reference_start + 1, record.reference_end or record.reference_start
-                seen.elsewhere.append(f"{record.reference_name}:{start}-{end}")
+                self._elsewhere.append(f"{record.reference_name}:{start}-{end}")
             elif self._number is not None or not record.is_supplementary:
                 return record
             else:

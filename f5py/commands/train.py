@@ -43,7 +43,7 @@ from f5py.training.held_out import HeldOut
 from f5py.training.judgement import ModelQuality, as_report, of_few, quality_of, too_many_wrong, words_of
 from f5py.training.noise import CANDIDATES, NoiseEstimate, estimate
 from f5py.training.sums import FIRST_SHARE, KmerSums, SiteTruth, plain_ranks, read_truth
-from f5py.training.update import WELL_SEEN, UpdateSettings, updated
+from f5py.training.update import WELL_SEEN, updated
 
 _WHO = "train"
 #: Levels that change by less, in pA, are settled.
@@ -87,9 +87,6 @@ def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
     sources = _sources(options)
     trains_methylated = any(source.is_methylated for source in sources) and options.train_kmers != "unmethylated"
     motif = _motif(options) if any(source.is_methylated for source in sources) else None
-    settings = UpdateSettings(
-        options.prior_events, options.train_kmers != "methylated", trains_methylated, motif.canonical if motif else "C"
-    )
     with (
         named_together(),
         complete_text_output(options.output, min(options.threads, 4)) as out,
@@ -99,7 +96,7 @@ def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
         passes = _Passes(options, sources, motif, files.enter_context(ExitStack()))
         chemistry = passes.chemistry()
         start = _start_model(options, chemistry, motif)
-        summary = _train(options, passes, chemistry, start, settings)
+        summary = _train(options, passes, chemistry, start, trains_methylated)
         _check(summary.report, options, trains_methylated)
         comment = f"f5py {__version__} train, {chemistry.name}, {len(summary.rounds)} rounds, start {start.name}"
         for piece in model_text(summary.model, summary.n_events, _kind(options, motif), comment):
@@ -250,27 +247,30 @@ class _Passes:
 
 
 def _train(
-    options: TrainOptions, passes: _Passes, chemistry: Chemistry, start: PoreModel, settings: UpdateSettings
+    options: TrainOptions, passes: _Passes, chemistry: Chemistry, start: PoreModel, trains_methylated: bool
 ) -> TrainingSummary:
     """Do the rounds, and the test."""
     motif = passes.motif
+    canonical = motif.canonical if motif else "C"
     model = start
-    share = np.where(plain_ranks(start.k, start.alphabet, settings.canonical) >= 0, FIRST_SHARE, 0.0)
+    share = np.where(plain_ranks(start.k, start.alphabet, canonical) >= 0, FIRST_SHARE, 0.0)
     rounds: list[dict[str, Any]] = []
     for number in range(1, options.rounds + 1):
-        sums = KmerSums(model, settings.canonical, share)
+        sums = KmerSums(model, canonical, share)
         passes.over(lambda one, kind, truth, uses: TrainingStage(one, kind, sums, motif, truth, uses))  # noqa: B023
         n_events = sums.sums[:, 0] + sums.sums[:, 5]
         if not n_events.sum():
             raise F5pyError("not a single event was aligned to the reference; nothing can be learnt from these reads")
-        made = updated(model, start, sums.sums, share, settings)
-        model, share = made.model, made.share
+        trains_plain = options.train_kmers != "methylated"
+        model, share, change = updated(
+            model, start, sums.sums, share, canonical, options.prior_events, trains_plain, trains_methylated
+        )
         deviation = float(np.sqrt(sums.fit[1] / sums.fit[0])) if sums.fit[0] else None
         rounds.append(
             {
                 "events": int(n_events.sum()),
                 "kmers_well_seen": int((sums.sums[:, 0] >= WELL_SEEN).sum()),
-                "change": made.change,
+                "change": change,
                 "held_out_deviation": deviation,
             }
         )
@@ -278,14 +278,14 @@ def _train(
         console.note(
             _WHO,
             f"round {number}: {rounds[-1]['events']:,} events, {rounds[-1]['kmers_well_seen']:,} k-mers with at least "
-            f"{WELL_SEEN}, levels changed by {made.change:.3f} pA on average{told}",
+            f"{WELL_SEEN}, levels changed by {change:.3f} pA on average{told}",
         )
-        if made.change < _SETTLED:
+        if change < _SETTLED:
             break
     noise = None if chemistry.rna else _noise(passes, model, n_events)  # what is called is DNA
     if noise is not None:
         model = replace(model, noise=noise.noise)
-    plain = plain_ranks(model.k, model.alphabet, settings.canonical)
+    plain = plain_ranks(model.k, model.alphabet, canonical)
     report = training_data(plain, chemistry.name, start, model, n_events, rounds)
     if noise is not None:
         numbers = noise._asdict()

@@ -169,15 +169,15 @@ def _compare_calls(options: ValidateOptions, motif: Motif, advance: Callable[[in
     called, methylated = (np.zeros(len(truth.key) + 1, np.int64) for _ in range(2))
     for batch in _batches(str(options.calls), motif, options.genome, advance, tags):
         start, end, ratios = (batch[name].to_numpy(zero_copy_only=False) for name in _COLUMNS[2:])
-        found = truth.look_up(batch, start, end)
-        labelled.add(ratios, found.state)
-        samples.add(batch["read_name"], ratios, found.state)
-        n_mixed += int((found.state == MIXED).sum())
-        n_unknown += int((found.state == UNKNOWN).sum())
+        state, first, stop = truth.look_up(batch, start, end)
+        labelled.add(ratios, state)
+        samples.add(batch["read_name"], ratios, state)
+        n_mixed += int((state == MIXED).sum())
+        n_unknown += int((state == UNKNOWN).sum())
         beyond = np.abs(ratios) >= options.threshold
         for sums, chosen in ((called, beyond), (methylated, beyond & (ratios > 0))):
-            np.add.at(sums, found.first[chosen], 1)
-            np.subtract.at(sums, found.end[chosen], 1)
+            np.add.at(sums, first[chosen], 1)
+            np.subtract.at(sums, stop[chosen], 1)
     if not len(truth.key) or (not labelled.n and not n_mixed):
         raise InputFileError(f"{options.calls}: no call is at a site of {options.truth}")
     data = _measures(labelled, samples, options) if labelled.n else {}

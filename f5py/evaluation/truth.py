@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,14 +17,6 @@ READ_TRUTH_HEADER = b"read_name\tchromosome\tstrand\tposition\tmethylated"
 _PIECE = 1 << 24
 #: States of calls without known sites, or with different ones.
 UNKNOWN, MIXED = -1, -2
-
-
-class CallTruth(NamedTuple):
-    """Truth about calls; shape (n,) each."""
-
-    state: NDArray[np.int8]  # 1 methylated, 0 not, `UNKNOWN`, or `MIXED`
-    first: NDArray[np.int64]  # half-open range of a call's entries of the truth
-    end: NDArray[np.int64]
 
 
 class KnownStates:
@@ -51,8 +43,14 @@ class KnownStates:
         self.by_read = by_read
         self._methylated, self._unmethylated = (np.concatenate([[0], np.cumsum(state == value)]) for value in (1, 0))
 
-    def look_up(self, batch: Any, start: NDArray[np.int64], end: NDArray[np.int64]) -> CallTruth:
-        """Look up a batch of calls with the columns ``chromosome`` and ``read_name``."""
+    def look_up(
+        self, batch: Any, start: NDArray[np.int64], end: NDArray[np.int64]
+    ) -> tuple[NDArray[np.int8], NDArray[np.int64], NDArray[np.int64]]:
+        """Look up a batch of calls with the columns ``chromosome`` and ``read_name``.
+
+        Return of each call the state, 1 methylated, 0 not, `UNKNOWN` or `MIXED`, and the half-open range of its entries
+        of the truth.
+        """
         import pyarrow.compute
 
         names = batch["read_name" if self.by_read else "chromosome"]
@@ -68,7 +66,7 @@ class KnownStates:
         state[(methylated == n) & (n > 0)] = 1
         state[(unmethylated == n) & (n > 0)] = 0
         state[n == 0] = UNKNOWN
-        return CallTruth(state, first, stop)
+        return state, first, stop
 
 
 def truth_of_sites(sites: KnownSites) -> KnownStates:

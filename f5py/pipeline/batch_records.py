@@ -153,25 +153,6 @@ class RecordSlice:
         return chosen_records(self.data, self.starts, self.ultra)[0]
 
 
-@dataclass
-class LoadTimes:
-    """Seconds spent on each kind of input, divided by the number of batches loaded in parallel."""
-
-    alignments: float = 0.0
-    reads: float = 0.0
-    signals: float = 0.0
-
-    @property
-    def total(self) -> float:
-        return self.alignments + self.reads + self.signals
-
-    def add(self, other: LoadTimes) -> None:
-        """Add the counts of another batch."""
-        self.alignments += other.alignments
-        self.reads += other.reads
-        self.signals += other.signals
-
-
 @dataclass(frozen=True)
 class BatchRecords:
     """Records of a batch to be loaded."""

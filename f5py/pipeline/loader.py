@@ -29,7 +29,6 @@ from f5py.io.signals.split_reads import fetch_split
 from f5py.messages.progress import is_watched
 from f5py.pipeline.batch_records import (
     BatchRecords,
-    LoadTimes,
     Part,
     RecordSlice,
     bases_of,
@@ -104,7 +103,8 @@ class Loader:
     _any_known: bool = False
     _estimates_total: bool = field(default_factory=is_watched)
     _name: str = ""  # of a read
-    times: LoadTimes = field(default_factory=LoadTimes)
+    # seconds spent on alignments, reads and signals, divided by the number of batches loaded in parallel
+    times: NDArray[np.float64] = field(default_factory=lambda: np.zeros(3))
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _signals_lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -130,7 +130,7 @@ class Loader:
             prefetch_ordered(self._cuts(parts), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")
         ) as loaded:
             for batch, times, share in loaded:
-                self.times.add(times)
+                self.times += times
                 batch.share_of_input = share
                 yield batch
                 del batch  # it may be through while the next one is waited for
@@ -242,12 +242,12 @@ class Loader:
             "give the reads that were mapped"
         )
 
-    def _load(self, cut: BatchRecords) -> tuple[ReadBatch, LoadTimes, float | None]:
+    def _load(self, cut: BatchRecords) -> tuple[ReadBatch, NDArray[np.float64], float | None]:
         """Load a batch; called in several threads."""
         with self._alone():
             return self._read(cut)
 
-    def _read(self, cut: BatchRecords) -> tuple[ReadBatch, LoadTimes, float | None]:
+    def _read(self, cut: BatchRecords) -> tuple[ReadBatch, NDArray[np.float64], float | None]:
         started = time.perf_counter()
         stretches = cut.stretches
         columns = RecordColumns.joined([one.columns() for one in stretches])
@@ -304,7 +304,8 @@ class Loader:
         batch.drop(is_other, ReadStatus.BAD_READ, Cause.OTHER_BASES)
         batch.columns = columns_of(batch)
         seconds = np.diff([started, had_records, had_bases, time.perf_counter()])
-        times = LoadTimes(cut.seconds + seconds[0] / self.settings.n_ahead, *(seconds[1:] / self.settings.n_ahead))
+        times = seconds / self.settings.n_ahead
+        times[0] += cut.seconds
         return batch, times, self._share(cut, columns)
 
     def _signals(self, names: Names, parents: Names, columns: RecordColumns) -> SignalBlock:

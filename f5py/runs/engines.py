@@ -13,7 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from f5py.errors import F5pyError, InputFileError, MissingDependencyError
 from f5py.io.files.disk import working_folder
@@ -98,16 +98,21 @@ def _by_dask(
         bar.expect(len(numbers))
         state = _State(plan, numbers, early, bar.advance)
         how: dict[str, Any] = {"retries": _RETRIES, "pure": False, "resources": {"GPU": 1} if has_gpus else None}
-        tasks = _Tasks(cluster.module, client, (recipe, str(plan.folder), free), how)
+
+        def submit(function: Callable[..., str], given: Any, key: str, priority: int) -> Any:
+            key = f"{plan.folder}-{key}"
+            return client.submit(function, recipe, str(plan.folder), free, given, key=key, priority=priority, **how)
+
         if options.scheduler is None and recipe.can_take_parts(options):
             ended = threading.Event()
             bars.callback(ended.set)
             checks.submit(state.watch, ended)
-            _take_in_turn(tasks, plan, numbers, len(workers))
+            _take_in_turn(cluster.module.as_completed, submit, plan, numbers, len(workers))
             ended.set()
             numbers = [number for number in numbers if not plan.is_done(number)]
         if numbers:
-            _work_on_shares(tasks, plan, _divide(numbers, max(len(workers), 1)), lambda: checks.submit(state.look))
+            shares = _divide(numbers, max(len(workers), 1))
+            _work_on_shares(cluster.module.as_completed, submit, plan, shares, lambda: checks.submit(state.look))
         checks.submit(state.look)
         cluster.begin_to_close()  # the outputs of the parts can be joined meanwhile
 
@@ -137,20 +142,11 @@ class _State:
             self.look()
 
 
-class _Tasks(NamedTuple):
-    """Context of dask submissions."""
-
-    dask: Any  # module
-    client: Any
-    run: tuple[Any, ...]  # what the functions of all tasks begin with
-    how: dict[str, Any]  # other arguments of dask's
-
-    def submit(self, function: Callable[..., str], given: Any, key: str, priority: int) -> Any:
-        """Submit a function call; return the future."""
-        return self.client.submit(function, *self.run, given, key=key, priority=priority, **self.how)
+#: Submits a call to dask, by function, last argument, key and priority; returns the future.
+_Submit = Callable[[Callable[..., str], Any, str, int], Any]
 
 
-def _take_in_turn(tasks: _Tasks, plan: Plan, numbers: list[int], n_workers: int) -> None:
+def _take_in_turn(as_completed: Any, to_dask: _Submit, plan: Plan, numbers: list[int], n_workers: int) -> None:
     """Let each worker claim parts one by one, in a single run, until all are claimed.
 
     Unfinished claimed parts are left, by a worker that has died or failed; after an error another run continues.
@@ -158,9 +154,9 @@ def _take_in_turn(tasks: _Tasks, plan: Plan, numbers: list[int], n_workers: int)
     with Claims(plan, numbers) as claims:
 
         def submit(i: int) -> Any:
-            return tasks.submit(_take_parts, claims, f"{plan.folder}-{claims.name}-{i}", -i)
+            return to_dask(_take_parts, claims, f"{claims.name}-{i}", -i)
 
-        futures, n_submitted = tasks.dask.as_completed([submit(i) for i in range(n_workers)]), n_workers
+        futures, n_submitted = as_completed([submit(i) for i in range(n_workers)]), n_workers
         import f5py.jit.kernel  # noqa: F401 - which joining needs, and would wait for
 
         for future in futures:
@@ -170,7 +166,9 @@ def _take_in_turn(tasks: _Tasks, plan: Plan, numbers: list[int], n_workers: int)
                 n_submitted += 1
 
 
-def _work_on_shares(tasks: _Tasks, plan: Plan, shares_of_parts: list[list[int]], look: Callable[[], object]) -> None:
+def _work_on_shares(
+    as_completed: Any, to_dask: _Submit, plan: Plan, shares_of_parts: list[list[int]], look: Callable[[], object]
+) -> None:
     """Submit groups of parts, and retry failed ones; `look` is called after each.
 
     Raises `F5pyError` if some fail for good.
@@ -179,11 +177,11 @@ def _work_on_shares(tasks: _Tasks, plan: Plan, shares_of_parts: list[list[int]],
     shares: dict[str, list[int]] = {}
 
     def submit(share: list[int]) -> Any:
-        key = f"{plan.folder}-{share[0]}-{tries[share[0]]}"
-        shares[key] = share
-        return tasks.submit(_work_on_parts, share, key, -len(shares))
+        future = to_dask(_work_on_parts, share, f"{share[0]}-{tries[share[0]]}", -len(shares) - 1)
+        shares[future.key] = share
+        return future
 
-    futures = tasks.dask.as_completed([submit(share) for share in shares_of_parts])
+    futures = as_completed([submit(share) for share in shares_of_parts])
     import f5py.jit.kernel  # noqa: F401 - see above
 
     failures: dict[str, list[int]] = {}

@@ -58,12 +58,11 @@ class Outcome:
     @classmethod
     def of(cls, stage: AlignmentStage, loader: Loader, processing_seconds: float) -> Outcome:
         """Collect the outcome of a finished run."""
-        times = loader.times
         return cls(
             replace(stage.counts, ultra=loader.n_ultra, total=stage.counts.total + loader.n_ultra),
             loader.alignments.counts,
             stage.statistics,
-            {"alignments": times.alignments, "reads": times.reads, "signals": times.signals},
+            dict(zip(LOADED, loader.times.tolist(), strict=True)),
             dict(stage.times.seconds),
             processing_seconds,
             stage.times.output,

@@ -223,14 +223,26 @@ def fit_shifts(
     ratios_of, of_halves = likelihoods_of(everything), [likelihoods_of(part) for part in parts]
     first_stage = fitted(ratios_of, b, b, free)
     halves = [fitted(one, b, b, free) for one in of_halves]
-    held_out = _Halves(of_halves, parts, reads)
+
+    def held_out_gain(shifts: list[NDArray[np.float64]], against: list[NDArray[np.float64]]) -> HeldOutGain:
+        """Compute the gain of groups by the shifts of the other half over alternatives from that half."""
+        by_read: dict[str, float] = dict.fromkeys(reads, 0.0)
+        for here, there in ((0, 1), (1, 0)):
+            new, old = (of_halves[here](as_shifts(one[there])) for one in (shifts, against))
+            gains = _mixture(new, best_share(new)[0]) - _mixture(old, best_share(old)[0])
+            for group, gain in zip(parts[here].tolist(), gains.tolist(), strict=True):
+                by_read[reads[group]] += gain
+        sums = np.array(list(by_read.values()))
+        total = float(sums.sum())
+        return HeldOutGain(total, float(np.sqrt(len(sums)) * sums.std(ddof=1)), total / len(reads))
+
     share_with_start, likelihood_of_start = best_share(ratios_of(start))
     free[1, _WITH_BASE_BEFORE] = True
     second_halves = [fitted(one, half.shifts, b, free) for one, half in zip(of_halves, halves, strict=True)]
-    second_gain = held_out.gain([half.shifts for half in second_halves], [half.shifts for half in halves])
+    second_gain = held_out_gain([half.shifts for half in second_halves], [half.shifts for half in halves])
     fit = fitted(ratios_of, first_stage.shifts, b, free) if second_gain.is_clear else first_stage
     taken = second_halves if second_gain.is_clear else halves
-    gain = held_out.gain([half.shifts for half in taken], [b, b])
+    gain = held_out_gain([half.shifts for half in taken], [b, b])
     verdict, problem = _judged(first_stage, (halves[0], halves[1]), gain, likelihood_of_start, len(reads), b)
     if verdict == "nothing to gain":
         fit = first_stage._replace(shifts=b, share=share_with_start, likelihood=likelihood_of_start)
@@ -238,26 +250,6 @@ def fit_shifts(
         fit, first_stage, (halves[0], halves[1]), gain, second_gain,
         second_gain.is_clear and verdict != "nothing to gain", share_with_start, likelihood_of_start, verdict, problem,
     )  # fmt: skip
-
-
-class _Halves(NamedTuple):
-    """Both halves of the reads."""
-
-    ratios_of: list[Ratios]
-    parts: list[NDArray[np.int64]]  # their groups
-    reads: Sequence[str]
-
-    def gain(self, shifts: list[NDArray[np.float64]], against: list[NDArray[np.float64]]) -> HeldOutGain:
-        """Compute the gain of groups by the shifts of the other half over alternatives from that half."""
-        by_read: dict[str, float] = dict.fromkeys(self.reads, 0.0)
-        for here, there in ((0, 1), (1, 0)):
-            new, old = (self.ratios_of[here](as_shifts(one[there])) for one in (shifts, against))
-            gains = _mixture(new, best_share(new)[0]) - _mixture(old, best_share(old)[0])
-            for group, one in zip(self.parts[here].tolist(), gains.tolist(), strict=True):
-                by_read[self.reads[group]] += one
-        sums = np.array(list(by_read.values()))
-        total = float(sums.sum())
-        return HeldOutGain(total, float(np.sqrt(len(sums)) * sums.std(ddof=1)), total / len(self.reads))
 
 
 def _judged(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,27 +17,6 @@ _MOST_PLAIN = 0.2
 #: What a k-mer has of its own, against what places and bases explain: both are some picoampere.
 _RIDGE = 1.0
 _CHUNK = 1 << 17
-
-
-class UpdateSettings(NamedTuple):
-    """Settings of the estimation of levels."""
-
-    prior_events: float  # events that the prior counts as
-    # trains_plain, trains_methylated: which k-mers get new levels
-    trains_plain: bool
-    trains_methylated: bool
-    canonical: str  # the base that M stands for
-
-
-class UpdatedModel(NamedTuple):
-    """Model of a round."""
-
-    model: PoreModel
-    # shape (n_kmers,): share of events of each methylated k-mer that are those of the plain one
-    share: NDArray[np.float64]
-    # mean absolute change of the levels by numbers of events, in pA: of plain or of methylated k-mers, whichever is
-    # larger
-    change: float
 
 
 def _methylated_features(codes: NDArray[np.int8], methylated: int, canonical: int) -> NDArray[np.float32]:
@@ -110,9 +87,13 @@ def _in_units_of(
 
 
 def updated(
-    model: PoreModel, start: PoreModel, sums: NDArray[np.float64], share: NDArray[np.float64], how: UpdateSettings
-) -> UpdatedModel:
+    model: PoreModel, start: PoreModel, sums: NDArray[np.float64], share: NDArray[np.float64], canonical: str,
+    prior_events: float, trains_plain: bool, trains_methylated: bool,
+) -> tuple[PoreModel, NDArray[np.float64], float]:  # fmt: skip
     """Estimate the levels.
+
+    Return the model of the round, the shares of plain events, and the mean absolute change of the levels by numbers of
+    events, in pA, of plain or of methylated k-mers, whichever is larger.
 
     The prior of a plain k-mer is its level in `start` plus the effects of bases by place, learned from well-seen
     k-mers; that of a methylated one is its plain k-mer's level plus the effects of the places of M and their neighbors.
@@ -124,10 +105,14 @@ def updated(
     sums : float64, shape (n_kmers, 6)
         See `f5py.training.sums.KmerSums`.
     share : float64, shape (n_kmers,)
-        As in `UpdatedModel`, of the current model.
+        Fraction of events of each methylated k-mer that are plain, of the current model.
+    canonical : str
+        The base that M stands for.
+    prior_events : float
+        Events that the prior counts as.
     """
     k, n_letters, n_kmers = model.k, len(model.alphabet), len(model.level_mean)
-    plain = plain_ranks(k, model.alphabet, how.canonical)
+    plain = plain_ranks(k, model.alphabet, canonical)
     is_plain = plain < 0
     weight = sums[:, 0]
     seen = weight > 0
@@ -141,7 +126,7 @@ def updated(
     # The common size of standard deviations says nothing, so this may come before a change of gain, too.
     spread = _in_units_of(first_stdv, spread, weight * (is_plain & (weight >= WELL_SEEN)))
 
-    if how.trains_plain:
+    if trains_plain:
         teachers = np.flatnonzero(is_plain & (weight >= WELL_SEEN))
         prior = first_mean.copy()
         if len(teachers) > 10:
@@ -159,32 +144,32 @@ def updated(
                 teachers, mean[teachers] - first_mean[teachers], weight[teachers], features, 1 + k * (n_letters - 1)
             )
             prior += _predicted(n_kmers, features, beta, is_plain)
-        level, stdv = _shrunk(level, stdv, is_plain, (weight, mean, spread), (prior, first_stdv), how.prior_events)
+        level, stdv = _shrunk(level, stdv, is_plain, (weight, mean, spread), (prior, first_stdv), prior_events)
 
-    if how.trains_methylated:
+    if trains_methylated:
         of_plain = np.maximum(plain, 0)
         teachers = np.flatnonzero(~is_plain & (weight >= WELL_SEEN))
         prior, prior_stdv = level[of_plain], stdv[of_plain]
         if len(teachers) > 10:
-            methylated, canonical = model.alphabet.index("M"), model.alphabet.index(how.canonical)
+            methylated, replaced = model.alphabet.index("M"), model.alphabet.index(canonical)
 
             def of_m(ranks: NDArray[np.int64]) -> NDArray[np.float32]:
-                return _methylated_features(kmer_digits(ranks, k, n_letters), methylated, canonical)
+                return _methylated_features(kmer_digits(ranks, k, n_letters), methylated, replaced)
 
             beta = _ridge(teachers, (mean - prior)[teachers], weight[teachers], of_m, k * 9)
             prior = prior + _predicted(n_kmers, of_m, beta, ~is_plain)
         elif start.alphabet == model.alphabet:
             prior = prior + (first_mean - first_mean[of_plain])
-        level, stdv = _shrunk(level, stdv, ~is_plain, (weight, mean, spread), (prior, prior_stdv), how.prior_events)
+        level, stdv = _shrunk(level, stdv, ~is_plain, (weight, mean, spread), (prior, prior_stdv), prior_events)
         total = weight + sums[:, 5]
         # shares of few events say little: those of all methylated k-mers together count as some more
         overall = sums[~is_plain, 5].sum() / max(total[~is_plain].sum(), 1.0)
-        found = (sums[:, 5] + how.prior_events * overall) / np.maximum(total + how.prior_events, 1e-9)
+        found = (sums[:, 5] + prior_events * overall) / np.maximum(total + prior_events, 1e-9)
         share = np.where(is_plain, 0.0, np.minimum(found, _MOST_PLAIN))
     new = PoreModel(model.name, k, model.alphabet, level.astype(np.float32), stdv.astype(np.float32))
     change = np.abs(level - model.level_mean) * weight
     kinds = (change[these].sum() / max(weight[these].sum(), 1.0) for these in (is_plain, ~is_plain))
-    return UpdatedModel(new, share, float(max(kinds)))
+    return new, share, float(max(kinds))
 
 
 def _shrunk(

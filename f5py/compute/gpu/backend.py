@@ -19,7 +19,7 @@ import numpy as np
 from f5py.abea.align import macros, model_table
 from f5py.compute.cpu import BatchSlice, SignalStages, StageTimes
 from f5py.compute.gpu.arena import ArenaSize, Density, capacity, memory_fraction, parts_for
-from f5py.compute.gpu.batch_slice import BatchTiming, GpuBatchSlice, GpuResources
+from f5py.compute.gpu.batch_slice import BatchTiming, GpuBatchSlice
 from f5py.compute.gpu.buffers import ArenaPart, DeviceTables
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError, first_line, guarded, remedy
 from f5py.compute.gpu.part_pool import GpuPartPool
@@ -88,9 +88,8 @@ class GpuBackend(GpuPartPool[ArenaPart]):
         self._on_batch: Callable[[ReadBatch, Placement, BatchTiming], None] | None = None
         self._stages = stages
         try:
-            compiled, tables = functions(device.number, macros(limits=stages.limits), stages.results), DeviceTables()
-            model = tables.cached("model", lambda: model_table(stages.model))
-            self._on_device = GpuResources(compiled, model, tables)
+            self._tables = DeviceTables(functions(device.number, macros(limits=stages.limits), stages.results))
+            self._tables.cached("model", lambda: model_table(stages.model))
         except GpuUnavailableError:
             raise
         except Exception as problem:
@@ -161,7 +160,7 @@ class GpuBackend(GpuPartPool[ArenaPart]):
     def _compute(self, batch: ReadBatch, placement: Placement, part: ArenaPart, stages: SignalStages) -> None:
         started, waited_before = time.perf_counter(), part.waited
         gpu_slice: GpuBatchSlice = self._guarded(
-            GpuBatchSlice, self._on_device, part, stages, batch, placement, self.limits.max_epk
+            GpuBatchSlice, self._tables, part, stages, batch, placement, self.limits.max_epk
         )
         stages.compute(batch, cast(BatchSlice, _GuardedSlice(gpu_slice, self._guarded)))
         if not stages.keep_samples:

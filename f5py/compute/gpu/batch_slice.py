@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,21 +52,13 @@ class BatchTiming:
     total: float = 0.0
 
 
-class GpuResources(NamedTuple):
-    """Resources that all batches on a GPU share."""
-
-    functions: dict[str, Any]
-    model: Any  # see `f5py.abea.align.model_table`
-    tables: DeviceTables
-
-
 class GpuBatchSlice:
     """Implementation of `f5py.compute.cpu.BatchSlice`.
 
     Parameters
     ----------
-    device : GpuResources
-        Of the calling thread's current device.
+    tables : DeviceTables
+        Of the calling thread's current device; with the ``model`` of `f5py.abea.align.model_table`.
     part : ArenaPart
         For exclusive use.
     placement : Placement
@@ -82,7 +74,7 @@ class GpuBatchSlice:
 
     def __init__(
         self,
-        device: GpuResources,
+        tables: DeviceTables,
         part: ArenaPart,
         stages: SignalStages,
         batch: ReadBatch,
@@ -91,7 +83,7 @@ class GpuBatchSlice:
     ) -> None:
         import cupy
 
-        self._device, self._part, self._stages = device, part, stages
+        self._tables, self._part, self._stages = tables, part, stages
         self._batch, self._placement = batch, placement
         self._max_events_per_base = max_events_per_base
         self.timing = BatchTiming()
@@ -111,7 +103,7 @@ class GpuBatchSlice:
         return mask
 
     def _launch(self, name: str, *arguments: Any) -> None:
-        self._part.launch(self._device.functions[name], *arguments)
+        self._part.launch(self._tables.functions[name], *arguments)
 
     def _put(self, name: str, reads: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Upload a per-read array of the batch; return its offsets in the part."""
@@ -193,14 +185,14 @@ class GpuBatchSlice:
             part.download_together(_OF_READS, n)
             self._ended.record()
         if part.size.scores:  # while the device aligns
-            self._scores = GpuScores(part, self._device.functions, self._device.tables, reads, self._stages.pool)
+            self._scores = GpuScores(part, self._tables, reads, self._stages.pool)
             self._has_reference = self._that_fit(batch)
             self._scores.put_reads(batch, self._has_reference)
         self.timing.pack += time.perf_counter() - started
         self._cpu_started = time.perf_counter()
 
     def _queue_alignment(self, n: int, k: int) -> None:
-        stages, model = self._stages, self._device.model
+        stages, model = self._stages, self._tables.arrays["model"]
         layout = "p", "q", "order", n, k
         self._launch(
             "events_place", n, _THREADS, "slots", "slot_start", "slot_mean", "slot_stdv", "sample_offsets", "q",
@@ -314,8 +306,7 @@ class GpuBatchSlice:
         from f5py.compute.gpu.results.site_scores import GpuSites
 
         assert self._scores is not None
-        device = self._device
-        self._sites = GpuSites(self._part, device.functions, device.tables, self._aligned, self._stages.pool)
+        self._sites = GpuSites(self._part, self._tables, self._aligned, self._stages.pool)
         given_back = self._sites.begin(batch, reads, self._scores.scoring, sites, calls)
         self._fetch_left(batch, given_back)
         return given_back
@@ -333,8 +324,7 @@ class GpuBatchSlice:
         self, batch: ReadBatch, model: PoreModel, ln_var: NDArray[np.float32], log_transitions: NDArray[np.float32]
     ) -> None:
         assert self._chosen is not None
-        device = self._device
-        self._rows = GpuRows(self._part, device.functions, device.tables, self._aligned, self._stages.pool)
+        self._rows = GpuRows(self._part, self._tables, self._aligned, self._stages.pool)
         self._rows.begin(batch, self._chosen, model, ln_var, log_transitions)
 
     def fetch_rows(self, batch: ReadBatch) -> NDArray[np.bool_]:

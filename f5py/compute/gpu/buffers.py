@@ -449,16 +449,17 @@ def copy_to_device(*arrays: NDArray) -> list[Any]:
 
 
 class DeviceTables:
-    """Cache of device arrays of pore models and motifs."""
+    """Compiled kernels, ``cupy.cuda.function.Function`` by name, and a cache of arrays of pore models and motifs."""
 
-    def __init__(self) -> None:
-        self._arrays: dict[Hashable, Any] = {}
+    def __init__(self, functions: dict[str, Any]) -> None:
+        self.functions = functions
+        self.arrays: dict[Hashable, Any] = {}
 
     def cached(self, key: Hashable, values: Callable[[], NDArray]) -> Any:
         """Return the array of that key, created from `values` on first use."""
-        if key not in self._arrays:
-            (self._arrays[key],) = copy_to_device(values())
-        return self._arrays[key]
+        if key not in self.arrays:
+            (self.arrays[key],) = copy_to_device(values())
+        return self.arrays[key]
 
     def levels(self, model: PoreModel) -> Any:
         """Level, stdv, ln(stdv) and padding of each rank; float32, shape (n, 4)."""

@@ -67,17 +67,8 @@ class _Lane:
         self.rate = rate if self.rate is None else self.rate + _WEIGHT * (rate - self.rate)
 
 
-@dataclass(frozen=True)
-class BatchWork:
-    """Measure of the work on batches, for scheduling."""
-
-    size_of: Callable[[Any], int]  # size of a batch, which its time grows with
-    verb: str = "computed"  # for messages
-    # seconds that the CPU threads have spent on it; by default the time during which they have had batches
-    seconds: Callable[[], float] | None = None
-
-
-SIGNALS = BatchWork(lambda batch: int(batch.n_samples.sum()))
+def _n_samples(batch: Any) -> int:
+    return int(batch.n_samples.sum())
 
 
 class AutoGpuScheduler:
@@ -98,6 +89,12 @@ class AutoGpuScheduler:
         The inputs are so small that a GPU hardly pays.
     clock : callable
         Returns seconds.
+    size_of : callable
+        Returns the size of a batch, which its time grows with.
+    verb : str
+        Work on a batch, for messages.
+    seconds : callable, optional
+        Returns the seconds of the CPU threads on batches; by default the time during which they have had some.
     meanwhile : int, optional
         Batches on the CPU threads at a time until the first GPU is ready; by default a few, none if `alone`.
     """
@@ -110,10 +107,12 @@ class AutoGpuScheduler:
         alone: bool = False,
         expects_little: bool = False,
         clock: Callable[[], float] = time.perf_counter,
-        work: BatchWork = SIGNALS,
+        size_of: Callable[[Any], int] = _n_samples,
+        verb: str = "computed",
+        seconds: Callable[[], float] | None = None,
         meanwhile: int | None = None,
     ) -> None:
-        self._work = work
+        self._size_of, self._verb, self._seconds = size_of, verb, seconds
         self._meanwhile = (0 if alone else _MEANWHILE) if meanwhile is None else meanwhile
         self._cpu = _Lane(cpu, "the CPU threads")
         self._gpus: list[_Lane] = []
@@ -133,7 +132,7 @@ class AutoGpuScheduler:
             self._start_gpus()
 
     def compute(self, batch: Any) -> None:
-        samples = self._work.size_of(batch)
+        samples = self._size_of(batch)
         with self._lock:
             if self._waits and not self._prefers_gpus:
                 self._lock.wait_for(lambda: self._has_one, self._patience_left())
@@ -161,11 +160,11 @@ class AutoGpuScheduler:
             lanes = self._opened.copy()
         if self._thread is None or (not lanes and self._thread.is_alive()):
             hint = "" if self._prefers_gpus else " (--gpu on starts it at once)"
-            done = f"the CPU threads {self._work.verb} all batches in {self._spent:.1f} sec"
+            done = f"the CPU threads {self._verb} all batches in {self._spent:.1f} sec"
             console.note(WHO, f"{done}; a GPU would not have paid{hint}")
         if lanes:
             shares = (f"{lane.n_batches} by {lane.name}" for lane in (*lanes, self._cpu))
-            console.note(WHO, f"batches {self._work.verb}: {', '.join(shares)}")
+            console.note(WHO, f"batches {self._verb}: {', '.join(shares)}")
         for lane in lanes:
             close_gpu(lane.backend)  # type: ignore[arg-type]
 
@@ -200,7 +199,7 @@ class AutoGpuScheduler:
     @property
     def _spent(self) -> float:
         """Seconds of the CPU threads on batches."""
-        return self._cpu_time.seconds if self._work.seconds is None else self._work.seconds()
+        return self._cpu_time.seconds if self._seconds is None else self._seconds()
 
     def _start_pays(self, share: float | None) -> bool:
         """Return whether GPUs are worth their start at this fraction of the input."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from f5py.compute.gpu.device import DeviceBackend, may_use_gpus, open_device, open_gpus
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork
+from f5py.compute.gpu.selection import AutoGpuScheduler
 from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.darwin.darwin_hits import best_of_pairs, best_of_reads, hits_of, is_good
 from f5py.mapping.darwin.darwin_settings import darwin_integers
@@ -88,7 +88,7 @@ class DarwinMapper:
 
         self.tiles = AutoGpuScheduler(
             cpu, open_gpus(device_numbers(options.cuda_dev_id), open_one), alone=options.gpu_use == "on",
-            work=BatchWork(lambda extensions: len(extensions.table), "aligned", lambda: cpu.seconds),
+            size_of=lambda extensions: len(extensions.table), verb="aligned", seconds=lambda: cpu.seconds,
         )  # fmt: skip
 
     def map(self, batch: MappingBatch) -> None:

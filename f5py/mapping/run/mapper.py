@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from f5py.compute.gpu.device import DeviceBackend, load_early, may_use_gpus, open_device, open_gpus
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import AutoGpuScheduler, BatchWork
+from f5py.compute.gpu.selection import AutoGpuScheduler
 from f5py.mapping.batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
@@ -189,7 +189,7 @@ class Mapper:
 
         return AutoGpuScheduler(
             cpu, self._once(open_gpus(device_numbers(options.cuda_dev_id), open_alone)), alone=options.gpu_use == "on",
-            work=BatchWork(lambda batch: int(batch.offsets[-1]), verb, lambda: cpu.seconds),
+            size_of=lambda batch: int(batch.offsets[-1]), verb=verb, seconds=lambda: cpu.seconds,
             meanwhile=_MEANWHILE,
         )  # fmt: skip
 

@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from f5py.compute.statistics import RunStatistics
 from f5py.errors import DamagedValueError, F5pyError, InputFileError
@@ -38,11 +38,8 @@ _CHECKSUM = "checksum"
 _OTHERS = "csv", "parquet", "none", "bam"
 
 
-class FileChecksum(NamedTuple):
-    """Size of a file, and its CRC-32."""
-
-    n_bytes: int
-    checksum: int
+#: Size of a file, and its CRC-32.
+FileChecksum = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -76,7 +73,8 @@ class PartRecord:
         for name in values.object("files").members:
             if name == RECORD or not _FILE_NAME.fullmatch(name):
                 raise DamagedValueError("files has a name that no file of a part has")
-            files[name] = FileChecksum(*values.object("files").integers(name, (2,)).tolist())
+            n_bytes, crc = values.object("files").integers(name, (2,)).tolist()
+            files[name] = n_bytes, crc
         return cls(
             values.text("plan"), values.integer("number"), Outcome.from_json(values.object("outcome"), statistics),
             values.flag("has_known"), values.number("seconds"), values.integer("peak_bytes"), values.text("host"),
@@ -142,7 +140,7 @@ class DonePart:
                 state = _state(file, begin, extent.end)
         except OSError as problem:
             raise damaged(self.plan, self.number, f"its table {_explain(problem)}") from None
-        if state != FileChecksum(extent.end - begin, extent.checksum):
+        if state != (extent.end - begin, extent.checksum):
             raise damaged(self.plan, self.number, "the rows of its table have changed since they were written")
         self.plan.checked_tables.add(extent)
 
@@ -173,14 +171,14 @@ def read_part(plan: Plan, number: int, statistics: RunStatistics | None = None) 
 
 
 def _check_sizes(plan: Plan, number: int, record: PartRecord) -> None:
-    for name, state in record.files.items():
+    for name, (size, _) in record.files.items():
         try:
             with _open_named(plan, PARTS, str(number), name) as file:
                 n_bytes = os.fstat(file.fileno()).st_size
         except OSError as problem:
             raise damaged(plan, number, f"{name} {_explain(problem)}") from None
-        if n_bytes != state.n_bytes:
-            raise damaged(plan, number, f"{name} has {n_bytes:,} bytes instead of {state.n_bytes:,}")
+        if n_bytes != size:
+            raise damaged(plan, number, f"{name} has {n_bytes:,} bytes instead of {size:,}")
     try:
         with _open_named(plan, CHAINS, record.table.file) as file:
             n_bytes = os.fstat(file.fileno()).st_size
@@ -245,7 +243,7 @@ def _state(file: BinaryIO, begin: int, end: int | None) -> FileChecksum:
             break
         checksum = zlib.crc32(buffer[:n_read], checksum)
         n_bytes += n_read
-    return FileChecksum(n_bytes, checksum)
+    return n_bytes, checksum
 
 
 def _open_named(plan: Plan, *names: str) -> BinaryIO:

@@ -107,7 +107,7 @@ class _Aligner:
                 self.part.put(f"fit_{name}", getattr(batch, name)[self.reads])
         self.part.stream.synchronize()
         self.pool = WorkerPool(1)
-        self._rows = GpuRows(self.part, functions(0, ("-DW=100",), "rows"), DeviceTables(), self.reads, self.pool)
+        self._rows = GpuRows(self.part, DeviceTables(functions(0, ("-DW=100",), "rows")), self.reads, self.pool)
         self.n_failed = 0
 
     def rows(self, batch):

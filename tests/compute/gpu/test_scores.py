@@ -82,7 +82,7 @@ class Scorer:
         self.part.stream.synchronize()
         self.n_launches = 0
         counted = {name: self._counted(kernel) for name, kernel in functions(0, ("-DW=100",), self.results).items()}
-        self._scores = GpuScores(self.part, counted, DeviceTables(), self.reads, pool)
+        self._scores = GpuScores(self.part, DeviceTables(counted), self.reads, pool)
 
     def _counted(self, kernel):
         def launch(*arguments):

@@ -32,7 +32,7 @@ class _SiteScorer(Scorer):
         from f5py.compute.gpu.results.site_scores import GpuSites
 
         scores = self._scores
-        self._sites = GpuSites(self.part, scores._functions, scores._tables, self.reads, scores._pool)
+        self._sites = GpuSites(self.part, scores._tables, self.reads, scores._pool)
         given_back = self._sites.begin(batch, reads, scores.scoring, sites, calls)
         self.listed, self.groups, self.of_sites = reads & ~given_back, batch.calls, sites
         self.n_given_back += int(given_back.sum())

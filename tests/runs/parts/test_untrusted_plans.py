@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from f5py.errors import DamagedValueError
-from f5py.jit import fused_sums
+from f5py.jit import instructions
 from f5py.options import declarations
 from f5py.runs.parts import done_part, part_outputs
 from f5py.runs.parts.done_part import RECORD, with_checksum
@@ -228,7 +228,7 @@ def test_a_part_of_another_plan(done: Path, made: ReadSet, capfd: pytest.Capture
 
 
 def without_fused_sums(monkeypatch: pytest.MonkeyPatch, has: bool) -> None:
-    for module in (fused_sums, done_part, part_outputs):
+    for module in (instructions, done_part, part_outputs):
         monkeypatch.setattr(module, "processor_has_fused_sums", lambda: has)
 
 

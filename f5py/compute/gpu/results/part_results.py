@@ -46,21 +46,13 @@ class PartResults:
     ----------
     part : ArenaPart
         With events and fits of `aligned`, and room for the results.
-    functions : dict of str to cupy.cuda.function.Function
     aligned : int64
         Reads in the order of the part.
     """
 
-    def __init__(
-        self,
-        part: ArenaPart,
-        functions: dict[str, Any],
-        tables: DeviceTables,
-        aligned: NDArray[np.int64],
-        pool: WorkerPool,
-    ) -> None:
-        self._part, self._functions, self._tables, self._pool = part, functions, tables, pool
-        self._aligned = aligned
+    def __init__(self, part: ArenaPart, tables: DeviceTables, aligned: NDArray[np.int64], pool: WorkerPool) -> None:
+        self._part, self._tables, self._aligned, self._pool = part, tables, aligned, pool
+        self._functions = tables.functions
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
         """Run a kernel of one item in this thread, as the pool's may be busy for longer."""

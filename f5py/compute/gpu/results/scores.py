@@ -199,14 +199,8 @@ def put_back(queue, pieces, places, scores, calls):
             calls.unmethylated[slot] = log_score(scores[4 * i + 2], scores[4 * i + 3])
 
 
-class MotifScoring(NamedTuple):
-    """Models, noise and sites of a motif's groups."""
-
-    model: Any  # see `Tables.levels`
-    motifs: Any  # see `f5py.methylation.hmm_gpu.motif_table`
-    k: int
-    noise: NoiseTerms | None
-    listing: GroupWindows
+#: Table of levels, see `DeviceTables.levels`, `f5py.methylation.hmm_gpu.motif_table`, k, noise, and groups of a motif.
+MotifScoring = tuple[Any, Any, int, NoiseTerms | None, GroupWindows]
 
 
 class GpuScores(PartResults):
@@ -228,7 +222,7 @@ class GpuScores(PartResults):
         self._put_numbers(batch, noise)
         strands = motif_table(motifs)
         on_device = self._tables.cached(strands.tobytes(), lambda: strands)
-        self.scoring = MotifScoring(self._tables.levels(model), on_device, model.k, noise, listing)
+        self.scoring: MotifScoring = (self._tables.levels(model), on_device, model.k, noise, listing)
         self._places = len(motifs[0].masks), motifs[0].offset, motifs[1].offset
         at = np.flatnonzero(reads[self._aligned])
         given_back = np.zeros(len(batch), np.bool_)

@@ -244,11 +244,12 @@ class GpuSites(PartResults):
         """
         part, aligned, groups = self._part, self._aligned, batch.calls
         self._scoring, self._first = scoring, sites.first
+        _, _, k, noise, listing = scoring
         at = np.flatnonzero(reads[aligned])
         given_back = np.zeros(len(batch), np.bool_)
         self._order = order = empty_order(int(groups.n[aligned[at]].sum()), int(calls.n[aligned[at]].sum()))
-        limits = (scoring.k, scoring.noise is not None, part.size.trace_words, part.size.sites)
-        of_part = (aligned, groups.offsets, groups.n, groups.sites, scoring.listing)
+        limits = (k, noise is not None, part.size.trace_words, part.size.sites)
+        of_part = (aligned, groups.offsets, groups.n, groups.sites, listing)
         self._run(order_windows, at, of_part, sites, limits, order, given_back)
         self._n_windows = int(order.n[0])
         self._run_pieces(describe_windows, self._n_windows, WINDOWS_OF_PIECE, of_part, sites, order)
