@@ -18,6 +18,7 @@ from f5py.io.sequences.read_index_output import ReadIndexOutput
 from f5py.io.signals.fast5.fast5_scan import list_fast5, report_skipped, scan_fast5
 from f5py.io.signals.scan_journal import Found, ScanJournal
 from f5py.io.signals.sequencing_summary import read_summary_list, reads_by_file
+from f5py.io.signals.source import paths_of
 from f5py.messages import console
 from f5py.messages.console import input_warning, obeys_strict
 from f5py.messages.progress import progress
@@ -112,7 +113,7 @@ def index_fast5(
         n_basecalled = len(paths)
         if not all(paths.values()):
             _find_fast5(paths, directories, listed, scan, verbose)
-        paths.update(in_pod5.items())
+        paths.update(zip(in_pod5, paths_of(in_pod5, list(in_pod5)), strict=True))
         with_path = sum(1 for path in paths.values() if path)
         if n_basecalled and not with_path:
             raise F5pyError(

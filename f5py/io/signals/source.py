@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -16,6 +16,7 @@ from f5py.core.large_arrays import recycled_array
 from f5py.core.offsets import offsets_of
 from f5py.io.files.signal_format import Kind, file_kind
 from f5py.io.remote import shown
+from f5py.io.signals.lru_cache import LruCache, close_file, most_open
 from f5py.threads.pool import CallingThread, WorkerPool
 
 
@@ -37,8 +38,15 @@ CALIBRATION = Calibration._fields
 FIELDS = (*CALIBRATION, "start_time")
 _N_CALIBRATION = len(CALIBRATION)
 NO_FILE = "is in no signal file known; give the files that the reads were basecalled from"
+#: Default number of open files.
+MAX_OPEN_FILES = 64
+#: Longer signals (55 hours at 5 kHz) mean damage.
+MAX_SAMPLES = 1_000_000_000
 #: Allocates an array of a length and a dtype.
 Room = Callable[[int, DTypeLike], NDArray]
+#: Samples of a read and values of `FIELDS`, or why it is unreadable.
+ReadOrCause = tuple[NDArray[np.int16], Sequence[float] | NDArray[np.float64]] | str
+File = TypeVar("File")
 
 
 class PackedSignals(NamedTuple):
@@ -311,39 +319,74 @@ class BlockBuilder:
         self._room = room
         self._names = names
         self._places = places
-        self._samples: list[NDArray[np.int16] | int | None] = [None] * len(names)
+        self._samples: list[NDArray[np.int16] | None] = [None] * len(names)
         self._calibration = np.full((len(names), len(FIELDS)), np.nan)
         self._causes: dict[int, str] = {}
 
-    def add(self, i: int, samples: NDArray[np.int16] | int, calibration: Sequence[float]) -> None:
-        """Set the samples of read i, or their number for the caller to fill, and its values of `FIELDS`."""
-        self._samples[i] = samples
-        self._calibration[i, : len(calibration)] = calibration
-
-    def fail(self, i: int, cause: str) -> None:
-        """Mark read i as unreadable."""
-        self._causes[i] = cause
-
-    def repeat(self, i: int, first: int) -> None:
-        """Copy read `first` to read i."""
-        self._samples[i] = self._samples[first]
-        self._calibration[i] = self._calibration[first]
-        if first in self._causes:
-            self._causes[i] = self._causes[first]
+    def add(self, i: int, read: ReadOrCause) -> None:
+        """Set read i, which is not copied."""
+        if isinstance(read, str):
+            self._causes[i] = read
+        else:
+            self._samples[i], calibration = read
+            self._calibration[i, : len(calibration)] = calibration
 
     def build(self) -> SignalBlock:
         """Check all reads and return the block; the builder cannot be reused."""
-        n_samples = np.array([-1 if read is None else _size(read) for read in self._samples], np.int64)
+        n_samples = np.array([-1 if read is None else read.size for read in self._samples], np.int64)
         block = SignalBlock.empty(self._names, self._places, n_samples, self._calibration, self._causes, self._room)
         for i, read in enumerate(self._samples):
-            if isinstance(read, np.ndarray) and i not in block.problems:
+            if read is not None and i not in block.problems:
                 block.samples[block.offsets[i] : block.offsets[i + 1]] = read
             self._samples[i] = None  # frees memory early
         return block
 
 
-def _size(read: NDArray[np.int16] | int) -> int:
-    return read.size if isinstance(read, np.ndarray) else read
+class CachingReader(FileReader, Generic[File]):
+    """Reader with a cache of open files."""
+
+    def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
+        self.files: LruCache[str, File | str] = LruCache(self.open_file, most_open(max_open), close_file)
+
+    @staticmethod
+    def open_file(path: str) -> File | str:
+        """Return the open file, or why its reads are unreadable."""
+        raise NotImplementedError
+
+    def read_file(self, file: File, names: Sequence[str], path: str) -> Iterable[ReadOrCause]:
+        """Read distinct reads, in this order."""
+        raise NotImplementedError
+
+    def run_info_of(self, file: File, name: str) -> dict[str, str]:
+        """Return metadata of a read's run; may raise `UnreadableError`."""
+        raise NotImplementedError
+
+    def fetch_remote(self, by_file: Mapping[str, Iterable[str]]) -> None:
+        """Fetch reads in remote files, all at the same time."""
+
+    def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
+        block = BlockBuilder(names, paths, room)
+        by_file: dict[str, dict[str, list[int]]] = {}
+        for i, (name, path) in enumerate(zip(names, paths, strict=True)):
+            by_file.setdefault(path, {}).setdefault(name, []).append(i)
+        self.fetch_remote(by_file)
+        for path, reads in by_file.items():
+            file = self.files.get(path)
+            found = [file] * len(reads) if isinstance(file, str) else self.read_file(file, list(reads), path)
+            for repeats, read in zip(reads.values(), found, strict=True):
+                for i in repeats:
+                    block.add(i, read)
+        return block.build()
+
+    def run_info(self, name: str, path: str) -> dict[str, str]:
+        file = self.files.get(path)
+        try:
+            return {} if isinstance(file, str) else self.run_info_of(file, name)
+        except UnreadableError:
+            return {}
+
+    def close(self) -> None:
+        self.files.clear()
 
 
 def unreadable_block(names: Sequence[str], places: Sequence[str], causes: Sequence[str]) -> SignalBlock:

@@ -11,7 +11,7 @@ from f5py.io.files.signal_format import KIND_NAMES, Kind
 from f5py.io.remote import is_remote
 from f5py.io.signals.joined_source import JoinedSource
 from f5py.io.signals.search import check_kind, kind_of_file, kind_of_folder, slow5_files
-from f5py.io.signals.source import SignalSource
+from f5py.io.signals.source import FileSource, SignalSource
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.cores import usable_cores
@@ -169,12 +169,12 @@ def _open_slow5(
 def _open_pod5(paths: Sequence[str], n_processes: int | None, n_threads: int, n_at_once: int) -> Iterator[SignalSource]:
     if not paths:
         return
-    from f5py.io.signals.pod5.reader import Pod5Index, Pod5Source, list_keys, pod5_files
+    from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, list_keys, pod5_files
 
     _check_count(n_processes)
     all_files = [file for path in paths for file in pod5_files(path)]
     if fetched := list(filter(is_remote, all_files)):
-        yield Pod5Source(Pod5Index(fetched))
+        yield FileSource(Pod5Index(fetched), Pod5Reader(), "pod5")
     files = [file for file in all_files if file not in set(fetched)]
     if not files:
         return
@@ -189,9 +189,8 @@ def _placed(
     n_processes: int | None, n_threads: int, n_at_once: int, index: Mapping[str, str], files: list[str]
 ) -> SignalSource:
     """Start the sources for POD5: direct reading in this process, or the library without zstd."""
-    from f5py.io.signals.pod5.chunk_offsets import ChunkOffsetReader
     from f5py.io.signals.pod5.direct_source import DirectPod5Source
-    from f5py.io.signals.pod5.reader import Pod5Reader
+    from f5py.io.signals.pod5.reader import ChunkOffsetReader, Pod5Reader
     from f5py.io.signals.processes import ProcessSource
     from f5py.io.signals.slow5._slow5_functions import ZSTD, functions
 

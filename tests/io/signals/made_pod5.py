@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import uuid
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pod5
 
 from f5py.io.signals import SignalSource, open_signals, open_source
-from f5py.io.signals.source import SignalBlock
+from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader
+from f5py.io.signals.pod5.reader import pod5_files as files_of
+from f5py.io.signals.source import MAX_OPEN_FILES, FileSource, SignalBlock
 
 from .made_signals import MadeRead, write_multi, write_single
 
@@ -60,6 +63,12 @@ def write_pod5(path: Path, reads: list[MadeRead], compressed: bool = True, **fie
     with pod5.Writer(path, signal_compression_type=kind) as file:
         file.add_reads([pod5_read(read, **fields) for read in reads])
     return {pod5_name(read.name): str(path) for read in reads}
+
+
+def pod5_source(paths: Path | Mapping[str, str], max_open: int = MAX_OPEN_FILES) -> FileSource:
+    """Open a file, a folder or indexed reads in this process, by the library."""
+    paths = paths if isinstance(paths, Mapping) else Pod5Index(files_of(paths))
+    return FileSource(paths, Pod5Reader(max_open), "pod5")
 
 
 class Renamed:

@@ -23,7 +23,7 @@ class LongReader:
         block = BlockBuilder(names, paths, room)
         for i, name in enumerate(names):
             n = int(name)
-            block.add(i, np.arange(n, 2 * n).astype(np.int16), (1.0, float(i), 2.0, 4000.0))
+            block.add(i, (np.arange(n, 2 * n).astype(np.int16), (1.0, float(i), 2.0, 4000.0)))
         return block.build()
 
     def prepare(self, path):
@@ -39,7 +39,7 @@ class ModulesReader(LongReader):
     def read(self, names, paths, room=recycled_array):
         block = BlockBuilder(names, paths, room)
         for i in range(len(names)):
-            block.fail(i, " ".join(sys.modules))
+            block.add(i, " ".join(sys.modules))
         return block.build()
 
 
@@ -87,7 +87,7 @@ class HostileReader(LongReader):
         for i, name in enumerate(names):
             what, number = name.split("-")
             self._meet(what)
-            block.add(i, np.full(6, int(number), np.int16), (1.0, 0.0, 2.0, 4000.0))
+            block.add(i, (np.full(6, int(number), np.int16), (1.0, 0.0, 2.0, 4000.0)))
         return block.build()
 
     def run_info(self, name, path):

@@ -20,14 +20,13 @@ from f5py.io.signals import open_signals  # noqa: E402
 from f5py.io.signals.pod5 import direct_source  # noqa: E402
 from f5py.io.signals.pod5._vbz_numba import ChunkBuffers, read_pieces  # noqa: E402
 from f5py.io.signals.pod5.direct_source import DirectPod5Source, _are_sound  # noqa: E402
-from f5py.io.signals.pod5.reader import Pod5Source  # noqa: E402
 from f5py.io.signals.slow5 import _slow5_functions  # noqa: E402
 from f5py.io.signals.slow5._slow5_functions import ZSTD, functions  # noqa: E402
 from f5py.io.signals.slow5._svb_numba import copy_samples  # noqa: E402
 from f5py.threads.pool import CallingThread, WorkerPool  # noqa: E402
 
 from ...examples import examples  # noqa: E402
-from .made_pod5 import large_read, pod5_name, write_pod5  # noqa: E402
+from .made_pod5 import large_read, pod5_name, pod5_source, write_pod5  # noqa: E402
 from .made_signals import MadeRead, assert_same_block  # noqa: E402
 
 
@@ -54,7 +53,7 @@ def _names(reads) -> list[str]:
 
 
 def _is_same_as_of_library(folder: Path, source: DirectPod5Source, names: list[str]) -> None:
-    library = Pod5Source.from_path(folder)
+    library = pod5_source(folder)
     assert_same_block(source.fetch(names), library.fetch(names))
     library.close()
 
@@ -144,7 +143,7 @@ def test_a_lent_pool(files):
 
 def test_damage_is_told_as_the_library_tells_it(files, pool):
     name = pod5_name("calm")
-    path = next(path for path in files.glob("*.pod5") if name in Pod5Source.from_path(path)._paths)
+    path = next(path for path in files.glob("*.pod5") if name in pod5_source(path)._paths)
     data = bytearray(path.read_bytes())
     packed = signal_tools.vbz_compress_signal(_reads()[-2].samples)
     at = data.find(bytes(packed))

@@ -12,10 +12,10 @@ from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block
 
 pod5 = pytest.importorskip("pod5", reason="needs pod5")
 from f5py.errors import SignalError  # noqa: E402
-from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, Pod5Source  # noqa: E402
+from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, pod5_files  # noqa: E402
 from f5py.io.signals.processes import ProcessSource  # noqa: E402
 
-from .made_pod5 import large_read, pod5_name, pod5_read, write_pod5  # noqa: E402
+from .made_pod5 import large_read, pod5_name, pod5_read, pod5_source, write_pod5  # noqa: E402
 from .made_signals import fast5_source  # noqa: E402
 
 NOWHERE = str(uuid.UUID(int=5))
@@ -44,7 +44,7 @@ def test_a_read_of_several_pieces(tmp_path, compressed):
     reads = [large_read(), MadeRead("small", np.arange(50, dtype=np.int16)), large_read(102_400)]
     reads[2].name = "whole"
     paths = write_pod5(tmp_path / "a.pod5", reads, compressed)
-    source = Pod5Source(paths)
+    source = pod5_source(paths)
     block = source.fetch(names_of(reads))
     for i, read in enumerate(reads):
         assert_holds(block, i, read)
@@ -56,7 +56,7 @@ def test_reads_in_several_tables(tmp_path):
     reads = [MadeRead(f"r{i}", np.full(3 + i % 5, i, np.int16), offset=float(i)) for i in range(2300)]
     write_pod5(tmp_path / "a.pod5", reads)
     picks = np.random.default_rng(3).permutation(2300)[:600].tolist()
-    source = Pod5Source.from_path(tmp_path / "a.pod5")
+    source = pod5_source(tmp_path / "a.pod5")
     block = source.fetch(names_of(reads[i] for i in picks))
     for i, read in enumerate(picks):
         assert_holds(block, i, reads[read])
@@ -71,18 +71,18 @@ def test_few_tables_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(_pod5_file, "_MOST_SIGNAL_TABLES", 3)
     reads = [MadeRead(f"r{i}", np.full(3 + i % 5, i, np.int16), offset=float(i)) for i in range(4100)]
     write_pod5(tmp_path / "a.pod5", reads)
-    source = Pod5Source.from_path(tmp_path / "a.pod5")
+    source = pod5_source(tmp_path / "a.pod5")
     picks = range(0, 4100, 50)
     for _ in range(2):
         block = source.fetch(names_of(reads[i] for i in picks))
         for i, read in enumerate(picks):
             assert_holds(block, i, reads[read])
-        file = source._reader._files.get(str(tmp_path / "a.pod5"))
-        assert file._file.batch_count == 5
-        assert len(file._reads) == 2
-        assert len(file._signals) == 3
+        file = source._reader.files.get(str(tmp_path / "a.pod5"))
+        assert file._reads.num_record_batches == 5
+        assert len(file._entries) == 2
+        assert len(file._places) == 3
     source.close()
-    assert len(file._reads) == len(file._signals) == 0
+    assert len(file._entries) == len(file._places) == 0
 
 
 @pytest.mark.parametrize("digitisation", [8192, 2048, 3, 5000, 65535])
@@ -94,7 +94,7 @@ def test_the_unit_is_the_stored_scale_to_the_bit(tmp_path, digitisation):
     write_pod5(path, reads)
     with pod5.Reader(path) as reader:
         stored = {str(read.read_id): np.float32(read.calibration.scale) for read in reader}
-    source = Pod5Source.from_path(path)
+    source = pod5_source(path)
     names = names_of(reads)
     block = source.fetch(names)
     source.close()
@@ -123,7 +123,7 @@ def test_names_that_cannot_be_there(file, made_reads):
 
 def test_a_read_without_samples(tmp_path):
     reads = [MadeRead("empty", np.empty(0, np.int16)), MadeRead("full", np.ones(3, np.int16))]
-    source = Pod5Source(write_pod5(tmp_path / "a.pod5", reads))
+    source = pod5_source(write_pod5(tmp_path / "a.pod5", reads))
     block = source.fetch(names_of(reads))
     assert_unreadable(block, 0, "has no samples")
     assert_holds(block, 1, reads[1])
@@ -134,19 +134,19 @@ def test_few_files_are_kept_open(tmp_path, made_reads):
     paths = {}
     for i, read in enumerate(made_reads):
         paths |= write_pod5(tmp_path / f"{i}.pod5", [read])
-    source = Pod5Source(paths, max_open=2)
+    source = pod5_source(paths, max_open=2)
     for _ in range(2):
         block = source.fetch(names_of(made_reads))
         for i, read in enumerate(made_reads):
             assert_holds(block, i, read)
-        assert len(source._reader._files) == 2
+        assert len(source._reader.files) == 2
     source.close()
-    assert len(source._reader._files) == 0
+    assert len(source._reader.files) == 0
 
 
 def test_a_block_belongs_to_the_caller(file, made_reads):
     """Memory for decoding is used again; blocks must not show it."""
-    source = Pod5Source.from_path(file)
+    source = pod5_source(file)
     first = [source.fetch(names_of([read])) for read in made_reads]
     for read, block in zip(made_reads, first, strict=True):
         assert_holds(block, 0, read)
@@ -157,8 +157,8 @@ def test_reader_processes(tmp_path, made_reads):
     write_pod5(tmp_path / "a.pod5", made_reads[:3])
     write_pod5(tmp_path / "b.pod5", made_reads[3:])
     names = [*names_of(made_reads), NOWHERE]
-    alone = Pod5Source.from_path(tmp_path)
-    several = ProcessSource(2, Pod5Index.from_path(tmp_path), Pod5Reader)
+    alone = pod5_source(tmp_path)
+    several = ProcessSource(2, Pod5Index(pod5_files(str(tmp_path))), Pod5Reader)
     assert_same_block(several.fetch(names), alone.fetch(names))
     alone.close()
     several.close()
@@ -171,7 +171,7 @@ class TestIndex:
         write_pod5(b, made_reads[:4])
         write_pod5(a, made_reads[2:])
         (tmp_path / "notes.txt").write_text("no signals")
-        index = Pod5Index.from_path(tmp_path)
+        index = Pod5Index(pod5_files(str(tmp_path)))
         assert len(index) == 7
         assert set(index) == set(names_of(made_reads))
         for i, name in enumerate(names_of(made_reads)):
@@ -184,44 +184,33 @@ class TestIndex:
         assert (in_b[0], str(b)) in index.items()
         assert (in_b[0], str(a)) not in index.items()
 
-    def test_all_reads_are_listed_without_looking_them_up(self, tmp_path, monkeypatch):
-        """Some more than are listed at a time."""
-        monkeypatch.setattr("f5py.io.signals.pod5.reader._NAMES_AT_ONCE", 64)
-        reads = [MadeRead(f"{i}", np.ones(1, np.int16)) for i in range(200)]
-        paths = write_pod5(tmp_path / "a.pod5", reads[:77]) | write_pod5(tmp_path / "b.pod5", reads[77:])
-        index = Pod5Index.from_path(tmp_path)
-        monkeypatch.setattr(Pod5Index, "paths_of", None)
-        listed = list(index.items())
-        assert dict(listed) == paths
-        assert [name for name, _ in listed] == list(index) == sorted(paths)
-
     def test_uuids_that_end_or_begin_with_zeros(self, tmp_path):
         read = MadeRead("any", np.ones(5, np.int16))
         numbers = [0, 1, 256, 1 << 8 * 15, 1 << 127, (1 << 128) - 1, 0x61 << 120, 0x6100 << 112 | 1]
         names = [str(uuid.UUID(int=number)) for number in numbers]
         with pod5.Writer(tmp_path / "a.pod5") as out:
             out.add_reads([pod5_read(read, name) for name in names])
-        source = Pod5Source.from_path(tmp_path)
+        source = pod5_source(tmp_path)
         assert source.fetch(names).problems == {}
-        assert sorted(Pod5Index.from_path(tmp_path)) == sorted(names)
+        assert sorted(Pod5Index(pod5_files(str(tmp_path)))) == sorted(names)
         absent = [str(uuid.UUID(int=number)) for number in (2, 255, 257, 0x61 << 112, (1 << 128) - 2)]
         assert sorted(source.fetch(absent).problems) == [0, 1, 2, 3, 4]
         source.close()
 
     def test_it_takes_20_bytes_for_a_read(self, tmp_path):
         write_pod5(tmp_path / "a.pod5", [MadeRead(f"{i}", np.ones(1, np.int16)) for i in range(500)])
-        index = Pod5Index.from_path(tmp_path)
+        index = Pod5Index(pod5_files(str(tmp_path)))
         assert index._keys.nbytes + index._files.nbytes == 20 * 500
 
     def test_no_files(self, tmp_path):
         with pytest.raises(SignalError, match=r"no file below this folder is named \*\.pod5"):
-            Pod5Source.from_path(tmp_path)
+            pod5_source(tmp_path)
         with pytest.raises(SignalError, match="nowhere: no such file or folder"):
-            Pod5Source.from_path(tmp_path / "nowhere")
+            pod5_source(tmp_path / "nowhere")
 
     def test_a_file_without_reads(self, tmp_path):
         write_pod5(tmp_path / "a.pod5", [])
-        source = Pod5Source.from_path(tmp_path)
+        source = pod5_source(tmp_path)
         assert_unreadable(source.fetch([NOWHERE]), 0, "no signal file")
         source.close()
 
@@ -242,7 +231,7 @@ class TestDefectiveFiles:
     def test_a_file_that_cannot_be_opened(self, file, made_reads, harm, words):
         file.write_bytes(harm(file.read_bytes()))
         with pytest.raises(SignalError, match=words) as caught:
-            Pod5Source.from_path(file)
+            pod5_source(file)
         assert str(caught.value).startswith(f"{file}: ")
         assert "\n" not in str(caught.value)
         reader = Pod5Reader()
@@ -257,7 +246,7 @@ class TestDefectiveFiles:
         file.write_bytes(b"")
         cut = file.with_name("cut.pod5")
         cut.write_bytes(good.read_bytes()[:-8])
-        source = Pod5Source.from_path(file.parent)
+        source = pod5_source(file.parent)
         assert not source.fetch([pod5_name(read.name) for read in made_reads]).problems
         source.close()
         (warning,) = [line for line in capfd.readouterr().err.splitlines() if "WARNING" in line]
@@ -269,7 +258,7 @@ class TestDefectiveFiles:
         file.with_name("b.pod5").write_bytes(b"")
         file.write_bytes(b"")
         with pytest.raises(SignalError, match=r"none of 2 POD5 files can be read: .*is empty"):
-            Pod5Source.from_path(file.parent)
+            pod5_source(file.parent)
 
     def test_a_file_that_is_gone(self, tmp_path, made_reads):
         reader = Pod5Reader()
@@ -287,7 +276,7 @@ class TestDefectiveFiles:
             stored = reader.signal_table.get_batch(0).column("signal")[1].as_py()
         damaged(tmp_path / "a.pod5", stored, bytes(len(stored)))
         other = MadeRead("other", np.arange(9, dtype=np.int16))
-        source = Pod5Source(paths | write_pod5(tmp_path / "b.pod5", [other]), max_open)
+        source = pod5_source(paths | write_pod5(tmp_path / "b.pod5", [other]), max_open)
         block = source.fetch(names_of([reads[1], *reads, other]))
         for i in (0, 2):
             assert_unreadable(block, i, "a.pod5", pod5_name("1"), "has damaged signal data")
@@ -337,7 +326,7 @@ class TestRunInfo:
             sequencing_kit="sqk-rna004",
             acquisition_id="abc",
         )
-        source = Pod5Source(paths)
+        source = pod5_source(paths)
         assert source.run_info(["unknown", NOWHERE, *names_of(made_reads[1:2])]) == {
             "experiment_type": "rna",
             "sequencing_kit": "sqk-rna004",  # of the run itself
@@ -363,7 +352,7 @@ class TestRunInfo:
 @pytest.mark.parametrize(
     "use",
     [
-        "Pod5Source.from_path(path)",
+        "Pod5Index([path])",
         "Pod5Reader().read([name], [path])",
         "Pod5Reader().run_info(name, path)",
     ],
@@ -396,7 +385,7 @@ def test_importing_does_not_import_the_package():
 @pytest.mark.shared
 def test_the_real_set_is_that_of_fast5_to_the_bit(ecoli):
     formats = ecoli / "formats"
-    source = Pod5Source.from_path(formats / "reads.pod5")
+    source = pod5_source(formats / "reads.pod5")
     with h5py.File(formats / "multi_gzip.fast5") as file:
         names = [group.removeprefix("read_") for group in file]
     fast5 = fast5_source(dict.fromkeys(names, str(formats / "multi_gzip.fast5")))
@@ -413,7 +402,7 @@ def test_the_real_set_is_that_of_fast5_to_the_bit(ecoli):
 @pytest.mark.shared
 def test_the_real_set_is_what_the_package_reads(ecoli):
     path = ecoli / "formats" / "reads.pod5"
-    source = Pod5Source.from_path(path)
+    source = pod5_source(path)
     with pod5.Reader(path) as reader:
         for read in reader:
             block = source.fetch([str(read.read_id)])

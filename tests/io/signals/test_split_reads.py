@@ -36,12 +36,12 @@ class Source:
         block = BlockBuilder(names, ["a.file"] * len(names))
         for i, name in enumerate(names):
             if name in self._unreadable:
-                block.fail(i, "has damaged signal data")
+                block.add(i, "has damaged signal data")
             elif name in self._reads:
                 read = self._reads[name]
-                block.add(i, read.samples, [getattr(read, what) for what in CALIBRATION])
+                block.add(i, (read.samples, [getattr(read, what) for what in CALIBRATION]))
             else:
-                block.fail(i, "is not in this file")
+                block.add(i, "is not in this file")
         return block.build()
 
 
@@ -177,13 +177,11 @@ def test_tags_of_records():
 def test_from_pod5(tmp_path):
     """The children's names are in no POD5 file; dorado makes them up."""
     pytest.importorskip("pod5", reason="needs pod5")
-    from f5py.io.signals.pod5.reader import Pod5Source
-
-    from .made_pod5 import large_read, pod5_name, write_pod5
+    from .made_pod5 import large_read, pod5_name, pod5_source, write_pod5
 
     parent, other = large_read(), MadeRead("other", np.arange(900, dtype=np.int16), offset=-7.0)
     write_pod5(tmp_path / "a.pod5", [parent, other])
-    source = Pod5Source.from_path(tmp_path)
+    source = pod5_source(tmp_path)
     records = [record(pi=pod5_name("large"), sp=99_000, ns=50_000), record(), record(pi=pod5_name("large"), sp=1, ns=5)]
     names = [pod5_name("child"), pod5_name("other"), pod5_name("child-2")]
     block = fetch_split(source, names, *split_read_tags(records))

@@ -29,9 +29,9 @@ _NONE = (1 << 64) - 1
 
 @pytest.mark.shared
 def test_real_files_of_three_formats_agree(ecoli: Path) -> None:
-    from f5py.io.signals.pod5.reader import Pod5Source
-
     pod5 = pytest.importorskip("pod5", reason="needs pod5")
+    from .made_pod5 import pod5_source
+
     formats = ecoli / "formats"
     with pod5.Reader(formats / "reads.pod5") as file:
         starts = {str(read.read_id): read.start_sample / read.run_info.sample_rate for read in file}
@@ -47,7 +47,7 @@ def test_real_files_of_three_formats_agree(ecoli: Path) -> None:
             source.close()
             assert block.start_time.dtype == np.float32
             np.testing.assert_array_equal(block.start_time, expected)
-    block = Pod5Source.from_path(formats / "reads.pod5").fetch([*names, names[0]])
+    block = pod5_source(formats / "reads.pod5").fetch([*names, names[0]])
     np.testing.assert_array_equal(block.start_time, [*expected, expected[0]])
     assert np.isnan(Slow5Source(str(formats / "reads.blow5")).fetch(names).start_time).all()  # does not say it
 
@@ -176,9 +176,9 @@ class _Parents:
         block = BlockBuilder(names, [""] * len(names))
         for i, name in enumerate(names):
             if name == "parent":
-                block.add(i, np.arange(9000, dtype=np.int16), [8192, 3, 1467.6, 4000, 20_000])
+                block.add(i, (np.arange(9000, dtype=np.int16), [8192, 3, 1467.6, 4000, 20_000]))
             else:
-                block.fail(i, "is not in this file")
+                block.add(i, "is not in this file")
         return block.build()
 
 

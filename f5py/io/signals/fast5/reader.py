@@ -10,7 +10,7 @@ import math
 import os
 import stat
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import cache
 
@@ -19,76 +19,37 @@ from h5py import _errors, h5a, h5d, h5f, h5g, h5p, h5pl, h5s, h5t, h5z
 from isal import isal_zlib
 from numpy.typing import NDArray
 
-from f5py.core.large_arrays import recycled_array
 from f5py.errors import MissingDependencyError, SignalError, pip_install, unavailable
-from f5py.io.signals.lru_cache import LruCache, close_file, most_open, reraise_system_error
-from f5py.io.signals.source import CALIBRATION, FIELDS, BlockBuilder, FileReader, Room, SignalBlock, UnreadableError
-
-#: Default number of open files.
-MAX_OPEN_FILES = 64
+from f5py.io.signals.lru_cache import reraise_system_error
+from f5py.io.signals.source import CALIBRATION, FIELDS, MAX_SAMPLES, CachingReader, ReadOrCause, UnreadableError
 
 
-class Fast5Reader(FileReader):
-    """Reader of fast5 files with a cache of open files; VBZ needs its decoder."""
+class Fast5Reader(CachingReader["Fast5File"]):
+    """Reader of fast5 files; VBZ needs its decoder."""
 
-    def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
-        #: Path to the open file, or to the reason of a failure.
-        self._files: LruCache[str, Fast5File | str] = LruCache(_open, most_open(max_open), close_file)
-
-    def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
-        silence_hdf5()
-        block = BlockBuilder(names, paths, room)
-        by_file: dict[str, list[int]] = {}
-        first: dict[tuple[str, str], int] = {}
-        repeats = []
-        for i, read in enumerate(zip(names, paths, strict=True)):
-            if first.setdefault(read, i) == i:
-                by_file.setdefault(read[1], []).append(i)
-            else:
-                repeats.append((i, first[read]))
-        for path, reads in by_file.items():
-            file = self._files.get(path)
-            for i in reads:
-                if isinstance(file, str):
-                    block.fail(i, file)
-                    continue
-                try:
-                    block.add(i, *file.read(names[i]))
-                except UnreadableError as problem:
-                    reraise_system_error(problem, path)
-                    block.fail(i, str(problem))
-        for i, earlier in repeats:
-            block.repeat(i, earlier)
-        return block.build()
-
-    def run_info(self, name: str, path: str) -> dict[str, str]:
-        """Return context tags and tracking id, in lower case; nothing for an unreadable read."""
-        silence_hdf5()
-        file = self._files.get(path)
-        if isinstance(file, str):
-            return {}
+    @staticmethod
+    def open_file(path: str) -> Fast5File | str:
+        if not path:
+            return "has no signal file in the index; run f5py index with the folder that holds it"
         try:
-            return file.run_info(name)
-        except UnreadableError:
-            return {}
+            return Fast5File(path)
+        except UnreadableError as problem:
+            reraise_system_error(problem, path)
+            return str(problem)
 
-    def close(self) -> None:
-        self._files.clear()
+    def read_file(self, file: Fast5File, names: Sequence[str], path: str) -> Iterator[ReadOrCause]:
+        silence_hdf5()
+        for name in names:
+            try:
+                yield file.read(name)
+            except UnreadableError as problem:
+                reraise_system_error(problem, path)
+                yield str(problem)
+
+    def run_info_of(self, file: Fast5File, name: str) -> dict[str, str]:
+        return file.run_info(name)
 
 
-def _open(path: str) -> Fast5File | str:
-    """Return the open file, or the reason why there is none."""
-    if not path:
-        return "has no signal file in the index; run f5py index with the folder that holds it"
-    try:
-        return Fast5File(path)
-    except UnreadableError as problem:
-        reraise_system_error(problem, path)
-        return str(problem)
-
-
-#: Longer signals (70 hours at 4 kHz) mean a damaged header.
-MAX_SAMPLES = 1_000_000_000
 #: Highest possible compression of gzip, and of VBZ for a constant.
 _MOST_COMPRESSION, _MOST_COMPRESSION_VBZ = 1100, 60_000
 _SMALL = 1 << 16
@@ -117,6 +78,7 @@ class Fast5File:
     """
 
     def __init__(self, path: str) -> None:
+        silence_hdf5()
         self.path = path
         if _is_pipe(path):
             raise UnreadableError("is in a pipe; signals are read from files")
@@ -179,6 +141,7 @@ class Fast5File:
 
     def run_info(self, name: str) -> dict[str, str]:
         """Return context tags and tracking id, in lower case; raise `UnreadableError` for a missing read."""
+        silence_hdf5()
         above = b"read_" + name.encode(errors="surrogateescape") if self.multi else b"UniqueGlobalKey"
         try:
             h5g.open(self._file, above)

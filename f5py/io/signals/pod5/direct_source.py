@@ -16,10 +16,17 @@ from f5py.core.large_arrays import recycled_array
 from f5py.core.names import numbered
 from f5py.core.offsets import offsets_of
 from f5py.io.signals.lru_cache import most_open
-from f5py.io.signals.pod5.chunk_offsets import N_ELEMENTS, N_NUMBERS
-from f5py.io.signals.pod5.reader import MAX_OPEN_FILES
+from f5py.io.signals.pod5.reader import N_ELEMENTS, N_NUMBERS
 from f5py.io.signals.slow5._slow5_functions import CodecFunctions
-from f5py.io.signals.source import IndexedSource, PackedSignals, SignalBlock, SignalSource, merge_blocks, paths_of
+from f5py.io.signals.source import (
+    MAX_OPEN_FILES,
+    IndexedSource,
+    PackedSignals,
+    SignalBlock,
+    SignalSource,
+    merge_blocks,
+    paths_of,
+)
 from f5py.threads.pool import BorrowedPool, WorkerPool
 
 if TYPE_CHECKING:

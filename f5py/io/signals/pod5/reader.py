@@ -3,131 +3,108 @@
 from __future__ import annotations
 
 import os
-from collections.abc import ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
-from contextlib import closing
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, suppress
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.large_arrays import recycled_array
 from f5py.core.names import Names
 from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
 from f5py.io.signals.helper_process import ProcessCrashError, map_files
-from f5py.io.signals.lru_cache import LruCache, close_file, most_open, reraise_system_error
+from f5py.io.signals.lru_cache import reraise_system_error
 from f5py.io.signals.search import list_files
-from f5py.io.signals.source import NO_FILE, BlockBuilder, FileReader, FileSource, Room, SignalBlock, UnreadableError
+from f5py.io.signals.source import MAX_SAMPLES, NO_FILE, CachingReader, ReadOrCause, UnreadableError
 from f5py.messages.console import input_warning
 
 if TYPE_CHECKING:
-    from f5py.io.signals.pod5._pod5_file import Pod5File, ReadEntries, StoredRead
+    from f5py.io.signals.pod5._pod5_file import Pod5File, ReadEntries
 
-#: Default number of open files; each takes four descriptors.
-MAX_OPEN_FILES = 64
-#: Longer signals (55 hours at 5 kHz) mean a damaged table.
-MAX_SAMPLES = 1_000_000_000
+#: int64 values per chunk, and their size in samples.
+N_NUMBERS = 3
+N_ELEMENTS = N_NUMBERS * np.dtype(np.int64).itemsize // np.dtype(np.int16).itemsize
 NO_UUID = "has a name that is not a UUID, as all reads of POD5 files have"
 _NAMES_AT_ONCE = 1 << 16
 
 
-class Pod5Reader(FileReader):
-    """Reader of POD5 files with a cache of open files."""
-
-    def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
-        self._max_open = max_open
-        #: Path to the open file, or to the reason of a failure.
-        self._files: LruCache[str, Pod5File | str] = LruCache(_open, most_open(max_open), close_file)
+class Pod5Reader(CachingReader["Pod5File"]):
+    """Reader of POD5 files."""
 
     def prepare(self, path: str) -> None:
         import f5py.io.signals.pod5._pod5_file  # noqa: F401
 
-    def read(self, names: Sequence[str], paths: Sequence[str], room: Room = recycled_array) -> SignalBlock:
-        damaged: dict[int, str] = {}
-        while True:
-            block, found = self._read(names, paths, damaged, room)
-            if not found:
-                return block
-            damaged |= found
+    @staticmethod
+    def open_file(path: str) -> Pod5File | str:
+        if not path:
+            return NO_FILE
+        require_pod5(path)
+        from f5py.io.signals.pod5._pod5_file import Pod5File
 
-    def run_info(self, name: str, path: str) -> dict[str, str]:
-        keys, is_uuid = keys_of_names([name])
-        file = self._files.get(path) if path and is_uuid[0] else ""
-        if isinstance(file, str):
-            return {}
-        found, _ = look_up(file, keys, path)
-        return file.run_info(found[0].one(0)) if found else {}
+        try:
+            return Pod5File(path)
+        except UnreadableError as problem:
+            reraise_system_error(problem, path)
+            return f"is in a file that {problem}"
 
-    def close(self) -> None:
-        self._files.clear()
-
-    def _fetch(self, by_file: Mapping[str, Mapping[bytes, object]]) -> None:
-        """Fetch the signals of reads in remote files, all at the same time."""
-        wanted: list[tuple[Pod5File, list[ReadEntries]]] = []
-        for path, reads in by_file.items():
-            if ranged_file(path) is not None and not isinstance(file := self._files.get(path), str):
-                wanted.append((file, look_up(file, _joined(reads), path)[0]))
-        tables = [one for file, parts in wanted for part in parts for one in file.stretches_of_tables(part)]
+    def fetch_remote(self, by_file: Mapping[str, Iterable[str]]) -> None:
+        wanted: list[tuple[Pod5File, ReadEntries]] = []
+        for path, names in by_file.items():
+            if ranged_file(path) is not None and not isinstance(file := self.files.get(path), str):
+                with suppress(UnreadableError):  # reading reports it
+                    wanted.append((file, file.find(_distinct(*keys_of_names(list(names))))))
+        tables = [one for file, entries in wanted for one in file.stretches_of_tables(entries)]
         if tables:
             files = tables[0][0].files
             files.fetch(tables)
-            signals = [one for file, parts in wanted for part in parts for one in file.stretches_of_signals(part)]
-            files.fetch(signals, goes_on=True)
+            files.fetch([one for file, entries in wanted for one in file.stretches_of_signals(entries)], goes_on=True)
 
-    def _read(
-        self, names: Sequence[str], paths: Sequence[str], damaged: Mapping[int, str], room: Room
-    ) -> tuple[SignalBlock, dict[int, str]]:
-        """Read all but the `damaged` reads; if it finds more of them, the block is invalid.
+    def read_file(self, file: Pod5File, names: Sequence[str], path: str) -> Iterator[ReadOrCause]:
+        keys, is_uuid = keys_of_names(names)
+        found: dict[bytes, ReadOrCause] = {}
+        missing = "is not in this file"
+        try:
+            entries = file.find(_distinct(keys, is_uuid))
+            found = dict(zip(map(bytes, entries.keys), self._read_entries(file, entries, path), strict=True))
+        except UnreadableError as problem:
+            reraise_system_error(problem, path)
+            missing = str(problem)
+        for key, good in zip(map(bytes, keys), is_uuid.tolist(), strict=True):
+            yield found.get(key, missing) if good else NO_UUID
 
-        Signals are decoded into the laid-out block, which is faster than copying; they are copied if not all files can
-        be open.
-        """
-        builder = BlockBuilder(names, paths, room)
-        later: list[tuple[list[int], Pod5File, StoredRead]] = []
-        by_file = _by_file(builder, names, paths)
-        in_place = len(by_file) <= self._max_open
-        self._fetch(by_file)
-        for path, reads in by_file.items():
-            file = self._files.get(path)
-            stored, missing = ({}, file) if isinstance(file, str) else _stored(file, reads, path)
-            # in disk order
-            for key in sorted(reads, key=lambda key: stored[key].place if key in stored else (-1, -1)):
-                first, *again = reads[key]
-                try:
-                    if isinstance(file, str) or key not in stored:
-                        raise UnreadableError(missing)
-                    if first in damaged:
-                        raise UnreadableError(damaged[first])
-                    read = stored[key]
-                    if read.n_samples > MAX_SAMPLES:
-                        raise UnreadableError(f"has damaged signal data ({read.n_samples} samples)")
-                    if in_place:
-                        later.append((reads[key], file, read))
-                        builder.add(first, read.n_samples, read.calibration)
-                    else:
-                        samples = np.empty(read.n_samples, np.int16)
-                        file.decode(read, samples)
-                        builder.add(first, samples, read.calibration)
-                except UnreadableError as problem:
-                    reraise_system_error(problem, path)
-                    builder.fail(first, str(problem))
-                for i in again:
-                    builder.repeat(i, first)
-        block = builder.build()
-
-        found = {}
-        for (first, *again), file, read in later:
-            samples = block.samples[block.offsets[first] : block.offsets[first + 1]]
-            if first in block.problems:
+    def _read_entries(self, file: Pod5File, entries: ReadEntries, path: str) -> Iterator[ReadOrCause]:
+        for i, (n_samples, calibration) in enumerate(zip(entries.n_samples.tolist(), entries.calibration, strict=True)):
+            if n_samples > MAX_SAMPLES:
+                yield f"has damaged signal data ({n_samples} samples)"
                 continue
             try:
-                file.decode(read, samples)
+                yield file.decode(n_samples, entries.pieces[entries.pieces_of(i)]), calibration
             except UnreadableError as problem:
-                reraise_system_error(problem, paths[first])
-                found[first] = str(problem)
-            for i in again:
-                block.samples[block.offsets[i] : block.offsets[i + 1]] = samples
-        return block, found
+                reraise_system_error(problem, path)
+                yield str(problem)
+
+    def run_info_of(self, file: Pod5File, name: str) -> dict[str, str]:
+        keys, is_uuid = keys_of_names([name])
+        return file.run_info(keys) if is_uuid[0] else {}
+
+
+class ChunkOffsetReader(Pod5Reader):
+    """Reader of chunk offsets in place of samples: rows of `N_NUMBERS` int64 per read and per chunk, for a process.
+
+    A read's row has its number of samples and zeros. A chunk's row has its start and end in the file and its samples,
+    or -1 if unknown or not compressed. `DirectPod5Source` reads and expands the chunks.
+    """
+
+    def _read_entries(self, file: Pod5File, entries: ReadEntries, path: str) -> Iterator[ReadOrCause]:
+        places = file.places_of(entries.pieces) if file.is_compressed else np.full((len(entries.pieces), 3), -1)
+        for i, (n_samples, calibration) in enumerate(zip(entries.n_samples.tolist(), entries.calibration, strict=True)):
+            if n_samples > MAX_SAMPLES:
+                yield f"has damaged signal data ({n_samples} samples)"
+                continue
+            first = np.array([[n_samples, 0, 0]] if n_samples else np.empty((0, N_NUMBERS)), np.int64)
+            of_read = places[entries.pieces_of(i)] if n_samples else first
+            yield np.concatenate([first, of_read]).view(np.int16).ravel(), calibration
 
 
 class Pod5Index(Mapping[str, str]):
@@ -162,16 +139,13 @@ class Pod5Index(Mapping[str, str]):
         self._keys = flat[first]
         self._files = files[order[first]]
 
-    @classmethod
-    def from_path(cls, path: str | os.PathLike[str]) -> Pod5Index:
-        """Index a POD5 file, or all ``*.pod5`` files below a folder; raise as `pod5_files`."""
-        return cls(pod5_files(path))
-
     def paths_of(self, names: Sequence[str]) -> list[str]:
         """Return the file of each read, "" if unknown."""
         keys, is_uuid = keys_of_names(names)
-        at = rows_of(self._keys, keys.view("S16"))
-        there = is_uuid & (at >= 0)
+        wanted = keys.view("S16")
+        at = np.searchsorted(self._keys, wanted)
+        there = is_uuid & (at < len(self._keys))
+        there[there] = self._keys[at[there]] == wanted[there]
         files = np.full(len(names), -1)
         files[there] = self._files[at[there]]
         return list(map([*self._paths, ""].__getitem__, files.tolist()))
@@ -188,44 +162,6 @@ class Pod5Index(Mapping[str, str]):
     def __iter__(self) -> Iterator[str]:
         for start in range(0, len(self._keys), _NAMES_AT_ONCE):
             yield from names_of_keys(self._keys[start : start + _NAMES_AT_ONCE])
-
-    def items(self) -> ItemsView[str, str]:
-        """Return all reads and their files; iteration does no lookup."""
-        return _IndexItems(self)
-
-    def values(self) -> ValuesView[str]:
-        """Return the files of all reads; iteration does no lookup."""
-        return _IndexValues(self)
-
-    def _all_paths(self) -> Iterator[str]:
-        for start in range(0, len(self._files), _NAMES_AT_ONCE):
-            yield from map(self._paths.__getitem__, self._files[start : start + _NAMES_AT_ONCE].tolist())
-
-
-class _IndexItems(ItemsView[str, str]):
-    _mapping: Pod5Index
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return zip(self._mapping, self._mapping._all_paths(), strict=True)
-
-
-class _IndexValues(ValuesView[str]):
-    _mapping: Pod5Index
-
-    def __iter__(self) -> Iterator[str]:
-        return self._mapping._all_paths()
-
-
-class Pod5Source(FileSource):
-    """Signals of reads in known POD5 files, by a mapping such as a `Pod5Index`, which is not copied."""
-
-    def __init__(self, paths: Mapping[str, str], max_open: int = MAX_OPEN_FILES) -> None:
-        super().__init__(paths, Pod5Reader(max_open), "pod5")
-
-    @classmethod
-    def from_path(cls, path: str | os.PathLike[str]) -> Pod5Source:
-        """Open a POD5 file or all ``*.pod5`` files below a folder; raise as `pod5_files`."""
-        return cls(Pod5Index.from_path(path))
 
 
 def pod5_files(path: str | os.PathLike[str]) -> list[str]:
@@ -246,21 +182,11 @@ def pod5_files(path: str | os.PathLike[str]) -> list[str]:
 def require_pod5(path: str) -> None:
     """Raise `MissingDependencyError` without the package pod5; `path` is the file to read."""
     try:
-        import pod5  # noqa: F401
+        import lib_pod5  # noqa: F401
     except ImportError as problem:
+        if problem.name == "lib_pod5":
+            problem.name = "pod5"  # which requires it
         raise unavailable(problem, f"{path}: reading POD5 files needs the package", "pod5", "pod5") from None
-
-
-def _open(path: str) -> Pod5File | str:
-    """Return the open file, or the reason why there is none."""
-    require_pod5(path)
-    from f5py.io.signals.pod5._pod5_file import Pod5File
-
-    try:
-        return Pod5File(path)
-    except UnreadableError as problem:
-        reraise_system_error(problem, path)
-        return f"is in a file that {problem}"
 
 
 def keys_of(path: str) -> NDArray[np.void] | str:
@@ -287,45 +213,8 @@ def list_keys(paths: Sequence[str]) -> dict[str, NDArray[np.void] | str]:
     return {path: found[path] for path in paths}
 
 
-def _by_file(builder: BlockBuilder, names: Sequence[str], paths: Sequence[str]) -> dict[str, dict[bytes, list[int]]]:
-    """Group reads by file and UUID; report impossible ones to the builder."""
-    by_file: dict[str, dict[bytes, list[int]]] = {}
-    keys, is_uuid = keys_of_names(names)
-    for i, path in enumerate(paths):
-        if not path:
-            builder.fail(i, NO_FILE)
-        elif not is_uuid[i]:
-            builder.fail(i, NO_UUID)
-        else:
-            by_file.setdefault(path, {}).setdefault(keys[i].tobytes(), []).append(i)
-    return by_file
-
-
-def _joined(keys: Iterable[bytes]) -> NDArray[np.void]:
-    return np.frombuffer(b"".join(keys), "V16")
-
-
-def _stored(file: Pod5File, keys: Iterable[bytes], path: str) -> tuple[dict[bytes, StoredRead], str]:
-    """Look up reads as `look_up`, by UUID."""
-    found, missing = look_up(file, _joined(keys), path)
-    return {key.tobytes(): part.one(i) for part in found for i, key in enumerate(part.keys)}, missing
-
-
-def look_up(file: Pod5File, keys: NDArray[np.void], path: str) -> tuple[list[ReadEntries], str]:
-    """Look up reads table by table; also return the reason for missing ones."""
-    try:
-        return file.find(keys), "is not in this file"
-    except UnreadableError as problem:
-        reraise_system_error(problem, path)
-        return [], str(problem)
-
-
-def rows_of(known: NDArray[Any], wanted: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the index of texts among sorted ones; -1 if missing."""
-    at = np.searchsorted(known, wanted)
-    is_there = at < len(known)
-    is_there[is_there] = known[at[is_there]] == wanted[is_there]
-    return np.where(is_there, at, -1)
+def _distinct(keys: NDArray[np.void], is_uuid: NDArray[np.bool_]) -> NDArray[np.void]:
+    return np.unique(keys[is_uuid].view("S16")).view("V16")
 
 
 _LENGTH = 36
