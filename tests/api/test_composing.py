@@ -197,12 +197,6 @@ def test_polars_frames(calls: pa.Table, inputs: dict[str, Any]) -> None:
     assert frame.rows() == library.from_arrow(calls).rows()
 
 
-def test_a_library_that_is_missing(inputs: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "polars", None)
-    with pytest.raises(f5py.F5pyError, match='returns="polars" needs polars; install it: pip install polars'):
-        f5py.call_methylation(**inputs, returns="polars")
-
-
 def test_a_library_that_is_broken(inputs: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its reason is told, not that it has to be installed."""
     (tmp_path / "polars.py").write_text("raise ImportError('libsomething.so.3: cannot open shared object file')\n")

@@ -91,45 +91,6 @@ def test_all_outputs_of_a_run(inputs: dict[str, Any], tmp_path: Path) -> None:
     assert line.removesuffix(" --threads 2").endswith(files_named)  # which may be the default
 
 
-def test_index_frequencies_and_their_sum(made: ReadSet, made_calls: bytes, tmp_path: Path) -> None:
-    for folder in ("theirs", "ours"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "reads.fasta").write_bytes(made.reads.read_bytes())
-        (tmp_path / folder / "calls.tsv").write_bytes(made_calls)
-    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
-    assert run_command("index", "-d", made.folder / "fast5", theirs / "reads.fasta") == 0
-    assert f5py.index(ours / "reads.fasta", directories=made.folder / "fast5") == (16, 16)
-    assert run_command("meth-freq", "-s", "-i", theirs / "calls.tsv", "-o", theirs / "freq.tsv") == 0
-    f5py.frequencies(ours / "calls.tsv", split_groups=True, output=ours / "freq.tsv")
-    assert run_command("freq-merge", theirs / "freq.tsv", theirs / "freq.tsv", "-o", theirs / "sum.tsv") == 0
-    f5py.merge_frequencies([ours / "freq.tsv", ours / "freq.tsv"], output=ours / "sum.tsv")
-    for file in sorted(path.name for path in theirs.iterdir()):
-        assert (ours / file).read_bytes() == (theirs / file).read_bytes()
-
-
-def test_the_other_commands(made: ReadSet, inputs: dict[str, Any], tmp_path: Path) -> None:
-    blow5 = made.with_slow5(tmp_path).folder / "signals.blow5"
-    assert run_command("resquiggle", made.reads, blow5, "-o", tmp_path / "theirs.tsv") == 0
-    assert f5py.resquiggle(made.reads, blow5, output=tmp_path / "ours.tsv").total == 16
-    assert (tmp_path / "ours.tsv").read_bytes() == (tmp_path / "theirs.tsv").read_bytes()
-
-    assert run_command("fast5-check", "-r", made.reads, "-o", tmp_path / "theirs.txt") == 0
-    assert f5py.fast5_check(reads=made.reads, output=tmp_path / "ours.txt") == (16, 16)
-    assert (tmp_path / "ours.txt").read_bytes() == (tmp_path / "theirs.txt").read_bytes()
-
-    name = made.names[0]
-    drawn = {"reads": made.reads, "bam": made.bam, "genome": made.genome}
-    assert run_command("plot", name, *of_command_line(drawn), "-o", tmp_path / "theirs.html") == 0
-    f5py.plot(name, **drawn, output=tmp_path / "ours.html")
-    assert (tmp_path / "ours.html").read_bytes() == (tmp_path / "theirs.html").read_bytes()
-
-    assert run_command("simulate", "-o", tmp_path / "theirs", "--genome-length", "5K", "-n", 3, "--seed", 7) == 0
-    summary = f5py.simulate(output=tmp_path / "ours", genome_length=5000, n_reads=3, seed=7)
-    assert summary.n_reads == 3
-    for file in ("ref.fa", "reads.fastq", "truth.tsv"):
-        assert (tmp_path / "ours" / file).read_bytes() == (tmp_path / "theirs" / file).read_bytes()
-
-
 # Tables
 
 

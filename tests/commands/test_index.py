@@ -367,13 +367,6 @@ def test_files_in_a_summary_are_not_opened(tmp_path: Path) -> None:
             assert readdb(reads) == expected
 
 
-def test_no_path_at_all_is_an_error(tmp_path: Path) -> None:
-    reads = fasta(tmp_path / "r.fa", ["a"])
-    with pytest.raises(F5pyError, match="no fast5 file was found for any of the 1 reads"):
-        index_fast5(str(reads), [str(tmp_path)])
-    assert [path.name for path in tmp_path.iterdir()] == ["r.fa"]
-
-
 def test_skipped_files_and_folders_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     reads = fasta(tmp_path / "r.fa", ["a"])
     multi_fast5(tmp_path / "d/m.fast5", ["a"])

@@ -53,18 +53,6 @@ def outputs() -> tuple[bytes, bytes]:
     return found
 
 
-@pytest.mark.parametrize(("n_parts", "n_workers"), [(0, 1), (1, 4), (7, 1), (32, 4), (33, 40), (1000, 3)])
-def test_shares(n_parts: int, n_workers: int):
-    """Every part is in one, in order; none is larger than one before it, and the last ones are single parts."""
-    numbers = list(range(5, 5 + n_parts))
-    shares = engines._divide(numbers, n_workers)
-    assert [number for share in shares for number in share] == numbers
-    sizes = [len(share) for share in shares]
-    assert sizes == sorted(sizes, reverse=True)
-    assert sizes[-n_workers:] == [1] * min(n_workers, len(shares))
-    assert max(sizes, default=0) <= max(n_parts // (2 * n_workers), 1)
-
-
 @pytest.mark.parametrize(("least", "n_parts"), [(512, 1), (1, 16)])
 def test_workers_that_are_known_get_several_parts_each(
     made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, least: int, n_parts: int
@@ -280,14 +268,6 @@ def test_dask_tells_of_what_is_wrong_with_parts_in_one_line(
     assert "parts could not be done (part " in line
     assert line.count(f"{index}: has no block where its .gzi says; run f5py index again") == 1
     assert "Traceback" not in messages
-
-
-def test_dask_that_is_not_installed(
-    made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-):
-    monkeypatch.setitem(sys.modules, "distributed", None)
-    assert run_command(*command(made, "--plan", "p", "--partitions", "2", "--engine", "dask")) == 1
-    assert "pip install distributed" in error_line(capfd.readouterr().err)
 
 
 @pytest.fixture

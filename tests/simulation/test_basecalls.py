@@ -32,13 +32,6 @@ def test_the_cigar_turns_the_molecule_into_the_read(molecule, error_rate, seed):
     assert call.codes.max() < 4
 
 
-def test_no_errors_when_none_are_asked_for():
-    molecule = np.random.default_rng(1).integers(0, 4, 1000).astype(np.uint8)
-    call = basecall(molecule, 0.0, np.random.default_rng(2))
-    np.testing.assert_array_equal(call.codes, molecule)
-    assert (call.operations.tolist(), call.lengths.tolist(), call.edit_distance) == ([MATCH], [1000], 0)
-
-
 def test_error_rate_and_kinds():
     molecule = np.random.default_rng(1).integers(0, 4, 200_000).astype(np.uint8)
     call = basecall(molecule, 0.1, np.random.default_rng(2))
@@ -48,9 +41,3 @@ def test_error_rate_and_kinds():
     assert n_mismatches == pytest.approx(8000, rel=0.05)
     assert n_insertions == pytest.approx(5000, rel=0.06)
     assert n_deleted == pytest.approx(7000, rel=0.05)
-
-
-def test_wrong_bases_have_lower_qualities():
-    molecule = np.zeros(50_000, dtype=np.uint8)
-    call = basecall(molecule, 0.05, np.random.default_rng(2))
-    assert call.qualities[call.codes != 0].mean() + 5 < call.qualities[call.codes == 0].mean()

@@ -48,17 +48,6 @@ def test_strands(genome, strand, share):
     assert plan.reverse.mean() == pytest.approx(share, abs=0.02)
 
 
-def test_slow_reads_are_as_many_as_asked_for(genome):
-    plan = plan_reads(genome, replace(SETTINGS, slow_fraction=0.02), np.random.default_rng(1))
-    assert plan.slow.sum() == 400
-
-
-def test_names_are_distinct_uuids(genome):
-    names = plan_reads(genome, SETTINGS, np.random.default_rng(1)).names
-    assert len(set(names)) == 20_000
-    assert {len(name) for name in names} == {36}
-
-
 def test_every_place_is_equally_likely():
     # stretches of 5, 3 and 2 bases: a read of 3 has 3 + 1 places
     codes = np.array([0, 0, 0, 0, 0, 4, 1, 1, 1, 4, 2, 2], dtype=np.uint8)

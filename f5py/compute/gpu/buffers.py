@@ -449,7 +449,7 @@ def copy_to_device(*arrays: NDArray) -> list[Any]:
 
 
 class DeviceTables:
-    """Compiled kernels, ``cupy.cuda.function.Function`` by name, and a cache of arrays of pore models and motifs."""
+    """Compiled kernels by name, and a cache of device arrays of pore models and motifs."""
 
     def __init__(self, functions: dict[str, Any]) -> None:
         self.functions = functions

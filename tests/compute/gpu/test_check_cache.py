@@ -39,11 +39,6 @@ def n_checks(device):
     return count
 
 
-def test_a_device_is_checked_once(n_checks):
-    assert n_checks(b"some", 3) == 1
-    assert n_checks(b"some") == 0
-
-
 @pytest.mark.parametrize("change", ["settings", "device", "driver", "boot"])
 def test_what_has_changed_is_checked_again(change, device, n_checks):
     assert n_checks(b"some") == 1

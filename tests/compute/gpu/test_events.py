@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from f5py.compute.gpu import sources
 from f5py.compute.gpu.placement import PlacementReason
 from f5py.core.batch import Events, ReadBatch
 from f5py.core.offsets import offsets_of
@@ -129,16 +128,3 @@ def test_any_signal(compare, request: pytest.FixtureRequest, rna: bool):
     for seed in range(n_batches):
         rng = np.random.default_rng(100 + seed)
         compare(batch_of_raw([random_signal(rng) for _ in range(n_signals)]), rna, 0.5)
-
-
-def test_numbers_below_the_normal_ones_are_needed(played_gpu, pool, monkeypatch):
-    """The variance of samples that are all alike, over a window, is such a number; without it boundaries differ."""
-    from f5py.compute.gpu.device import open_device
-
-    options = sources.compiler_options
-    monkeypatch.setattr(sources, "compiler_options", lambda name: (*options(name), "-ftz=true"))
-    stages = stages_of(pool)
-    backend, _ = _watched(open_device(0), stages, ALL)
-    batch = batch_of(list(SIGNALS.values()))
-    found, expected = _computed(batch, backend), _computed(batch, stages)
-    assert not np.array_equal(found.events.offsets, expected.events.offsets)

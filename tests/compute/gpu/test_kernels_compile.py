@@ -70,20 +70,5 @@ def test_limits_of_the_users_own(nvrtc, limits):
     assert (own.cubin == usual.cubin) == (limits == AlignmentLimits())
 
 
-def test_a_warning_is_seen(nvrtc):
-    compiled = nvrtc.compile("a.cu", 'extern "C" __global__ void f(int* a) { int b; a[0] = 1; }', "-arch=sm_80")
-    assert any("never referenced" in line for line in compiled.complaints)
-
-
-def test_spills_are_seen(nvrtc):
-    """The widest band does not fit into registers."""
-    assert _compile(nvrtc, "abea_core", max(ARCHITECTURES), 1024).spilled > 0
-
-
-def test_an_error_is_seen(nvrtc):
-    with pytest.raises(AssertionError, match="undefined"):
-        nvrtc.compile("a.cu", 'extern "C" __global__ void f() { nothing(); }', "-arch=sm_80")
-
-
 def test_the_compiler_knows_all_architectures(nvrtc):
     assert set(ARCHITECTURES) <= set(nvrtc.architectures())

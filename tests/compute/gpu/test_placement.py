@@ -72,16 +72,6 @@ def test_what_does_not_fit_goes_to_the_cpu(batch, limit):
     assert len(gpu) == 0 or gpu.max() < left.min()
 
 
-def test_reads_are_moved(batch):
-    placement = _place(batch)
-    gpu = placement.having(PlacementReason.GPU)
-    moved = np.zeros(len(gpu), np.bool_)
-    moved[[1, 3]] = True
-    placement.move(moved, PlacementReason.MANY_EVENTS)
-    assert placement.having(PlacementReason.MANY_EVENTS).tolist() == gpu[[1, 3]].tolist()
-    assert placement.having(PlacementReason.GPU).tolist() == gpu[~moved].tolist()
-
-
 @pytest.mark.parametrize("density", [Density(2.0, 16.0), Density(2.0, 56.0, means_only=False)])
 def test_the_capacity_fills_the_memory_and_no_more(density):
     memory = 2e9
@@ -90,16 +80,6 @@ def test_the_capacity_fills_the_memory_and_no_more(density):
     assert size.samples == density.samples * size.bases
     assert 0.98 * memory < 2 * size.device_bytes <= memory
     assert capacity(1000.0, density, 512, 2).bases == 0
-
-
-def test_bytes_per_base_are_a_tenth_of_the_reference_design_that_holds_no_samples():
-    assert Density(2.0, 16.0).bytes_per_base <= (521 + 548 * 2) / 10
-
-
-def test_there_is_room_for_the_events_of_over_segmented_reads_while_they_are_found():
-    """By default a read may have 5 events per base, and the trace has room for as many."""
-    size = Density(2.0, 16.0).size(100_000, 512)
-    assert size.slots > 5 * size.bases
 
 
 @pytest.mark.parametrize("gigabytes", [8, 16, 32])

@@ -113,10 +113,10 @@ class Scorer:
         return self._scores.fetch(calls)
 
 
-def _called(batch: ReadBatch, pool, motif="cpg", model=CPG, elsewhere=None, noise=None) -> dict[str, np.ndarray]:
+def called(batch: ReadBatch, pool, motif=MOTIFS["cpg"], model=CPG, elsewhere=None, **options) -> dict[str, np.ndarray]:
     """Call, and return the calls without what lies in unused slots."""
     batch = copy.copy(batch)
-    call_methylation(batch, MOTIFS[motif], model, pool, elsewhere=elsewhere, noise=noise)
+    call_methylation(batch, motif, model, pool, elsewhere=elsewhere, **options)
     used = used_elements(batch.calls.offsets, batch.calls.n)
     return {
         name: values if name in ("offsets", "n") else values[used]
@@ -125,17 +125,18 @@ def _called(batch: ReadBatch, pool, motif="cpg", model=CPG, elsewhere=None, nois
     }
 
 
-def _assert_same(one: dict, other: dict) -> None:
+def assert_same(one: dict, other: dict) -> None:
     for name in Calls._fields:
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+    assert np.isfinite(other["methylated"]).all()
 
 
 @pytest.mark.parametrize(("seed", "events_per_base"), [(1, 1.6), (2, 0.4), (3, 4.0)])
 def test_the_same_bits(device, pool, seed, events_per_base):
     batch = made_aligned_batch(seed, 24, events_per_base)
-    expected = _called(batch, pool)
+    expected = called(batch, pool)
     scorer = Scorer(pool, batch, 20_000)
-    _assert_same(_called(batch, pool, elsewhere=scorer), expected)
+    assert_same(called(batch, pool, elsewhere=scorer), expected)
     assert len(expected["first"]) > 100
     assert scorer.n_launches == 1
 
@@ -146,10 +147,10 @@ def test_correlated_noise(device, pool, noise):
     for seed, events_per_base in ((1, 1.6), (2, 0.4), (3, 4.0)):
         batch = made_aligned_batch(seed, 24, events_per_base)
         scorer = Scorer(pool, batch, 20_000)
-        expected = _called(batch, pool, noise=noise)
-        _assert_same(_called(batch, pool, elsewhere=scorer, noise=noise), expected)
-        independent = _called(batch, pool, elsewhere=scorer)
-        _assert_same(independent, _called(batch, pool))
+        expected = called(batch, pool, noise=noise)
+        assert_same(called(batch, pool, elsewhere=scorer, noise=noise), expected)
+        independent = called(batch, pool, elsewhere=scorer)
+        assert_same(independent, called(batch, pool))
         assert len(expected["first"]) > 100
         assert not np.array_equal(expected["methylated"], independent["methylated"])
 
@@ -197,15 +198,15 @@ def test_every_motif(device, pool, motif):
     for place in rng.integers(0, len(batch.reference) - 10, len(batch.reference) // 20):
         batch.reference[place : place + len(site)] = np.frombuffer(site, np.uint8)
     model = builtin(MOTIFS[motif].model)
-    expected = _called(batch, pool, motif, model)
-    _assert_same(_called(batch, pool, motif, model, Scorer(pool, batch, 20_000)), expected)
+    expected = called(batch, pool, MOTIFS[motif], model)
+    assert_same(called(batch, pool, MOTIFS[motif], model, Scorer(pool, batch, 20_000)), expected)
     assert len(expected["first"]) > 50
 
 
 def test_few_events_under_many_kmers(device, pool):
     """A dozen events under a hundred k-mers: the end is reached by skips alone."""
     batch = made_aligned_batch(6, 60, 0.15)
-    _assert_same(_called(batch, pool, elsewhere=Scorer(pool, batch, 20_000)), _called(batch, pool))
+    assert_same(called(batch, pool, elsewhere=Scorer(pool, batch, 20_000)), called(batch, pool))
 
 
 def test_long_groups_with_paths_far_behind(device, pool):
@@ -216,10 +217,10 @@ def test_long_groups_with_paths_far_behind(device, pool):
     batch.reference[sites], batch.reference[sites + 1] = ord("C"), ord("G")
     for first in rng.integers(0, len(batch.events.mean), 200):
         batch.events.mean[first : first + rng.integers(1, 40)] = rng.uniform(50, 400)
-    expected = _called(batch, pool)
+    expected = called(batch, pool)
     assert (expected["sites"] >= 8).sum() > 50
     assert np.ptp(expected["methylated"]) > 100
-    _assert_same(_called(batch, pool, elsewhere=Scorer(pool, batch, 20_000)), expected)
+    assert_same(called(batch, pool, elsewhere=Scorer(pool, batch, 20_000)), expected)
 
 
 def test_several_motifs_and_batches_one_after_the_other(device, pool):
@@ -227,7 +228,7 @@ def test_several_motifs_and_batches_one_after_the_other(device, pool):
     scorer = Scorer(pool, batch, 20_000)
     for motif in ("cpg", "gpc", "cpg"):
         model = builtin(MOTIFS[motif].model)
-        _assert_same(_called(batch, pool, motif, model, scorer), _called(batch, pool, motif, model))
+        assert_same(called(batch, pool, MOTIFS[motif], model, scorer), called(batch, pool, MOTIFS[motif], model))
 
 
 @pytest.mark.parametrize("limits", [{"trace_words": 40_000}, {"groups": 48}], ids=["scratch memory", "groups"])
@@ -235,24 +236,8 @@ def test_groups_that_do_not_fit_at_once_are_scored_in_turns(device, pool, limits
     batch = made_aligned_batch(8, 40)
     scorer = Scorer(pool, batch, 20_000)
     object.__setattr__(scorer.part, "size", Small(scorer.part.size, **limits))
-    _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
+    assert_same(called(batch, pool, elsewhere=scorer), called(batch, pool))
     assert scorer.n_launches > 3
-
-
-def test_groups_that_never_fit_are_left_to_the_cpu(device, pool):
-    batch = made_aligned_batch(12, 40)
-    scorer = Scorer(pool, batch, 20_000)
-    object.__setattr__(scorer.part, "size", Small(scorer.part.size, trace_words=24_000))
-    _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
-    assert 2 < scorer.n_given_back < len(scorer.reads)
-
-
-def test_reads_whose_reference_does_not_fit_are_left_to_the_cpu(device, pool):
-    batch = made_aligned_batch(9, 24)
-    scorer = Scorer(pool, batch, 20_000)
-    object.__setattr__(scorer.part, "size", Small(scorer.part.size, references=2500))
-    assert 2 < scorer.scores(batch, (MOTIFS["cpg"].codes(False),) * 2).sum() < 15
-    _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
 
 
 class Small:

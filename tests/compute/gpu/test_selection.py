@@ -399,23 +399,3 @@ def test_a_gpu_that_does_not_open_is_a_line_and_the_next_one_opens(clock, capfd,
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith(f"[init_cuda::{level}] no GPU is used: {problem}")
     assert len(warnings) == (level == "WARNING")
-
-
-def test_a_gpu_gets_batches_while_another_one_is_started(clock):
-    may_come = threading.Event()
-    gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
-
-    def open_one(number):
-        assert number or may_come.wait(PATIENCE)
-        return gpus[number]
-
-    backend = AutoGpuScheduler(_Recorder(clock), open_gpus([0, 1], open_one), alone=True, clock=clock)
-    one, two, *more = _batches(4)
-    _compute(backend, one, two)
-    assert gpus[1].finished == [0, 1]
-    may_come.set()
-    _wait_for_start()
-    _compute_at_once(backend, clock, *more)
-    assert gpus[0].started[0] == 2
-    assert [lane.name for lane in backend._opened] == ["GPU 0", "GPU 1"]
-    backend.close()

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import copy
+from functools import partial
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from f5py.core.batch import Calls, ReadBatch
+from f5py.core.batch import ReadBatch
 from f5py.core.motifs import MOTIFS, Motif, parse_motif
 from f5py.core.noise import GAUSSIAN, OF_PORES, STUDENT, Noise
 from f5py.core.offsets import used_elements
-from f5py.methylation.calls import call_methylation
 from f5py.pore_model import PoreModel, builtin
 
 from ...compiled import compiled
 from ...methylation.site_likelihoods import ReadWindows
-from .test_scores import CPG, Scorer, Small, made_aligned_batch
+from .test_scores import CPG, Scorer, Small, assert_same, called, made_aligned_batch
 
+_called = partial(called, per_site=True)
 NOISES = [None, *OF_PORES.values(), Noise(-0.3, 0.6, GAUSSIAN), Noise(0.5, -0.2, STUDENT)]
 
 
@@ -41,24 +41,6 @@ class _SiteScorer(Scorer):
     def fetch_sites(self):
         self.found = self._sites.fetch()
         return self.found
-
-
-def _called(batch: ReadBatch, pool, motif: Motif = MOTIFS["cpg"], model=CPG, elsewhere=None, **options) -> dict:
-    """Call sites, and return the calls without what lies in unused slots."""
-    batch = copy.copy(batch)
-    call_methylation(batch, motif, model, pool, per_site=True, elsewhere=elsewhere, **options)
-    used = used_elements(batch.calls.offsets, batch.calls.n)
-    return {
-        name: values if name in ("offsets", "n") else values[used]
-        for name in Calls._fields
-        for values in [getattr(batch.calls, name)]
-    }
-
-
-def _assert_same(found: dict, expected: dict) -> None:
-    for name in Calls._fields:
-        np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
-    assert np.isfinite(expected["methylated"]).all()
 
 
 def _assert_same_shares(scorer: _SiteScorer, batch: ReadBatch, motif: Motif, model: PoreModel, noise) -> int:
@@ -112,7 +94,7 @@ def test_the_same_bits(device, pool, seed, events_per_base, noise):
     batch = _with_more_sites(made_aligned_batch(seed, 16, events_per_base), 0.1, seed)
     expected = _called(batch, pool, noise=noise)
     scorer = _SiteScorer(pool, batch, 20_000)
-    _assert_same(_called(batch, pool, elsewhere=scorer, noise=noise), expected)
+    assert_same(_called(batch, pool, elsewhere=scorer, noise=noise), expected)
     assert scorer.n_launches >= 2
     assert _assert_same_shares(scorer, batch, MOTIFS["cpg"], CPG, noise) > 50
     assert set(scorer.of_sites.width[used_elements(scorer.groups.offsets, scorer.groups.n)]) >= {0, 1, 2, 3}
@@ -131,7 +113,7 @@ def test_any_windows(device, pool, seed, events_per_base, share, noise):
     batch = _with_more_sites(made_aligned_batch(seed, 6, events_per_base), share, seed)
     scorer = _SiteScorer(pool, batch, 20_000)
     found = _called(batch, pool, elsewhere=scorer, noise=noise)
-    _assert_same(found, _called(batch, pool, noise=noise))
+    assert_same(found, _called(batch, pool, noise=noise))
     _assert_same_shares(scorer, batch, MOTIFS["cpg"], CPG, noise)
 
 
@@ -139,7 +121,7 @@ def test_any_windows(device, pool, seed, events_per_base, share, noise):
 def test_a_given_agreement(device, pool, agreement):
     batch = _with_more_sites(made_aligned_batch(4, 12), 0.1, 4)
     found = _called(batch, pool, elsewhere=_SiteScorer(pool, batch, 20_000), agreement=agreement)
-    _assert_same(found, _called(batch, pool, agreement=agreement))
+    assert_same(found, _called(batch, pool, agreement=agreement))
 
 
 @pytest.mark.parametrize("motif", MOTIFS)
@@ -153,7 +135,7 @@ def test_every_motif(device, pool, motif):
     model = builtin(MOTIFS[motif].model)
     scorer = _SiteScorer(pool, batch, 20_000)
     found = _called(batch, pool, MOTIFS[motif], model, scorer)
-    _assert_same(found, _called(batch, pool, MOTIFS[motif], model))
+    assert_same(found, _called(batch, pool, MOTIFS[motif], model))
     assert scorer.n_launches > 1
 
 
@@ -163,7 +145,7 @@ def test_several_motifs_and_batches_one_after_the_other(device, pool):
     for motif, noise in (("cpg", None), ("gpc", OF_PORES["r9"]), ("cpg", OF_PORES["r10"])):
         arguments = MOTIFS[motif], builtin(MOTIFS[motif].model)
         found = _called(batch, pool, *arguments, scorer, noise=noise)
-        _assert_same(found, _called(batch, pool, *arguments, noise=noise))
+        assert_same(found, _called(batch, pool, *arguments, noise=noise))
 
 
 @pytest.mark.parametrize("noise", [None, OF_PORES["r10"]], ids=["independent", "correlated"])
@@ -180,7 +162,7 @@ def test_five_sites_under_a_kmer_of_nine_bases(device, pool, noise):
     )
     scorer = _SiteScorer(pool, batch, 200_000)
     found = _called(batch, pool, MOTIFS["cpg"], model, scorer, noise=noise)
-    _assert_same(found, _called(batch, pool, MOTIFS["cpg"], model, noise=noise))
+    assert_same(found, _called(batch, pool, MOTIFS["cpg"], model, noise=noise))
     used = used_elements(scorer.groups.offsets, scorer.groups.n)
     assert scorer.of_sites.width[used].max() == 5
     assert scorer.n_given_back == 0
@@ -193,17 +175,8 @@ def test_more_sites_under_a_kmer_than_a_warp_has_lanes_for_are_left_to_the_cpu(d
     motif = parse_motif("C")
     scorer = _SiteScorer(pool, batch, 20_000)
     found = _called(batch, pool, motif, elsewhere=scorer)
-    _assert_same(found, _called(batch, pool, motif))
+    assert_same(found, _called(batch, pool, motif))
     assert 0 < scorer.n_given_back < len(scorer.reads)
-
-
-def test_sites_that_may_overlap_are_left_to_the_cpu(device, pool):
-    batch = made_aligned_batch(10, 12)
-    batch.reference[200:260] = ord("C")
-    motif = parse_motif("CC:0")
-    scorer = _SiteScorer(pool, batch, 20_000)
-    _assert_same(_called(batch, pool, motif, elsewhere=scorer), _called(batch, pool, motif))
-    assert scorer.n_launches == 0
 
 
 def test_windows_that_do_not_fit_at_once_are_scored_in_turns(device, pool):
@@ -212,25 +185,9 @@ def test_windows_that_do_not_fit_at_once_are_scored_in_turns(device, pool):
     scorer = _SiteScorer(pool, batch, 20_000)
     by_work = scorer.n_launches
     object.__setattr__(scorer.part, "size", Small(scorer.part.size, sites=60))
-    _assert_same(_called(batch, pool, elsewhere=scorer), expected)
+    assert_same(_called(batch, pool, elsewhere=scorer), expected)
     assert scorer.n_launches > by_work + 5
     assert _assert_same_shares(scorer, batch, MOTIFS["cpg"], CPG, None) > 50
-
-
-def test_windows_that_never_fit_are_left_to_the_cpu(device, pool):
-    batch = _with_more_sites(made_aligned_batch(12, 16), 0.1, 12)
-    expected = _called(batch, pool)
-    for limits in ({"sites": 8}, {"trace_words": 100_000}):
-        scorer = _SiteScorer(pool, batch, 20_000)
-        object.__setattr__(scorer.part, "size", Small(scorer.part.size, **limits))
-        _assert_same(_called(batch, pool, elsewhere=scorer), expected)
-        assert 0 < scorer.n_given_back < len(scorer.reads)
-
-
-def test_reads_without_sites(device, pool):
-    batch = made_aligned_batch(11, 8)
-    batch.reference[:] = ord("A")
-    _assert_same(_called(batch, pool, elsewhere=_SiteScorer(pool, batch, 20_000)), _called(batch, pool))
 
 
 @pytest.mark.parametrize("noise", [None, Noise(-0.3, 0.6, GAUSSIAN)], ids=["independent", "correlated"])
@@ -241,7 +198,7 @@ def test_long_windows_with_paths_far_behind(device, pool, noise):
         batch.events.mean[first : first + rng.integers(1, 40)] = rng.uniform(50, 400)
     scorer = _SiteScorer(pool, batch, 60_000)
     found = _called(batch, pool, elsewhere=scorer, noise=noise)
-    _assert_same(found, _called(batch, pool, noise=noise))
+    assert_same(found, _called(batch, pool, noise=noise))
     assert _assert_same_shares(scorer, batch, MOTIFS["cpg"], CPG, noise) > 30
     assert (scorer.groups.sites[used_elements(scorer.groups.offsets, scorer.groups.n)] > 8).sum() > 10
 
@@ -289,7 +246,7 @@ def test_scratch_memory_is_written_before_it_is_read_and_not_beyond_its_end(devi
     with scorer.part.stream:
         trace.set(nans, stream=scorer.part.stream)
     found = _called(batch, pool, elsewhere=scorer, noise=noise)
-    _assert_same(found, _called(batch, pool, noise=noise))
+    assert_same(found, _called(batch, pool, noise=noise))
     assert scorer.n_launches == 2
     order, of_groups = scorer._sites._order, scorer._scores._order
     end = max(order.work[order.n[2]], of_groups.work[-(-of_groups.n[0] // 16)])

@@ -61,40 +61,6 @@ def test_parts_are_taken_in_order_whenever_they_are_done(made: ReadSet, here: Pa
     assert Path("calls.tsv").stat().st_nlink == 1
 
 
-def test_a_file_that_was_there_gives_its_mode(made: ReadSet, here: Path):
-    plan = planned(made)
-    assert run_command("run-part", "p") == 0
-    Path("calls.tsv").write_text("old")
-    Path("calls.tsv").chmod(0o640)
-    with EarlyText(plan, options_of(plan)) as early:
-        early.append_finished()
-        assert Path("calls.tsv").read_text() == "old"
-        assert early.give_name(extents_of(plan), "calls.tsv")
-    assert Path("calls.tsv").stat().st_mode & 0o777 == 0o640
-    assert Path("calls.tsv").read_bytes() == expected(made)
-
-
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"output": "-"},
-        {"output": "calls.tsv.gz"},
-        {"output": "/dev/null"},
-        {"output": "calls.csv"},
-        {"output": "calls.parquet"},
-        {"output_format": "csv"},
-        {"output": "missing/calls.tsv"},
-    ],
-    ids=str,
-)
-def test_other_outputs_are_joined_at_the_end(made: ReadSet, here: Path, other: dict[str, str]):
-    plan = planned(made)
-    assert run_command("run-part", "p") == 0
-    with EarlyText(plan, options_of(plan, **other)) as early:
-        early.append_finished()
-        assert not early.give_name(extents_of(plan), other.get("output", "calls.tsv"))
-
-
 def test_damage_is_left_to_the_end(made: ReadSet, here: Path):
     """A part whose rows are not what was written, or a disk that is full."""
     plan = planned(made)

@@ -18,10 +18,9 @@ from pathlib import Path
 import pysam
 import pytest
 
-from f5py.errors import UsageError
 from f5py.runs.parts.plan import Plan
 
-from ...made_data import N_READS, ReadSet, last_of_each, process_of, refused, run_command, start_process
+from ...made_data import ReadSet, last_of_each, process_of, refused, run_command, start_process
 
 CALLS = ("-o", "calls.tsv", "--modbam", "m.bam", "--bedmethyl", "s.bed", "--failed-reads", "failed.tsv")
 CALL_FILES = ("calls.tsv", "m.bam", "s.bed", "failed.tsv")
@@ -183,13 +182,6 @@ def test_plan_alone_runs_everything_and_again(made: ReadSet, here: Path):
         assert contents(here, CALL_FILES[:1]) == {"calls.tsv": expected["calls.tsv"]}
 
 
-def test_resume_leaves_no_folder(made: ReadSet, here: Path):
-    expected = one_run("call-methylation", made, ("-o", "calls.tsv"), ("calls.tsv",))
-    assert run_command("call-methylation", *made.options(), "-o", "calls.tsv", "--resume", "--partitions", "4") == 0
-    assert contents(here, ("calls.tsv",)) == expected
-    assert sorted(entry.name for entry in here.iterdir()) == ["calls.tsv"]
-
-
 @pytest.mark.parametrize("n_calls", range(0, 40, 3))
 def test_an_end_while_the_parts_are_removed(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, n_calls: int):
     """The outputs are complete then; the next run does not take what is left for parts that are done."""
@@ -303,15 +295,6 @@ def test_the_table_of_one_process_is_not_copied(made: ReadSet, here: Path, name:
     assert run_command("finish", "plan") == 0
     assert contents(here, (name,)) == expected
     assert table.samefile(name) == (name == "calls.tsv")
-
-
-def test_parts_in_another_order_are_put_in_order(made: ReadSet, here: Path):
-    expected = one_run("call-methylation", made, ("-o", "calls.tsv"), ("calls.tsv",))
-    planned(made, n_parts=5)
-    for parts in ("3", "4", "1", "0", "2"):
-        assert run_command("run-part", "plan", parts) == 0
-    assert run_command("finish", "plan") == 0
-    assert contents(here, ("calls.tsv",)) == expected
 
 
 def n_done(folder: Path) -> int:
@@ -457,20 +440,6 @@ def test_no_reads_at_all_is_said_at_the_end(made: ReadSet, here: Path, capfd: py
     assert run_command("finish", "plan") == 0
     assert "::WARNING] no record of " in capfd.readouterr().err
     assert len((here / "calls.tsv").read_text().splitlines()) == 1
-
-
-def test_python(made: ReadSet, here: Path):
-    import f5py
-
-    calls = {"reads": made.reads, "bam": made.bam, "genome": made.genome, "threads": 2}
-    f5py.call_methylation(**calls, output=here / "one.tsv")
-    f5py.call_methylation(**calls, output=here / "calls.tsv", plan=here / "plan", partitions=3)
-    f5py.run_part(here / "plan", "0")
-    f5py.run_part(here / "plan", ["1-2"])
-    assert f5py.finish(here / "plan").total == N_READS
-    assert (here / "calls.tsv").read_bytes() == (here / "one.tsv").read_bytes()
-    with pytest.raises(UsageError, match="calls are returned"):
-        f5py.call_methylation(**calls, returns="arrow", plan=here / "plan")
 
 
 def test_folders_of_signals_with_odd_links(made: ReadSet, here: Path):
