@@ -98,10 +98,7 @@ Prints a table with one row per event: its k-mer on the reference, its current, 
 READS is a FASTA or FASTQ file, plain or compressed. SIGNALS are SLOW5, BLOW5, POD5 or fast5 files, and folders of
 such files. Prints the samples of every k-mer.
 """,
-        (
-            "f5py resquiggle reads.fastq reads.blow5 -o moves.tsv",
-            "f5py resquiggle -c reads.fastq pod5/ -o moves.paf",
-        ),
+        ("f5py resquiggle reads.fastq reads.blow5 -o moves.tsv", "f5py resquiggle -c reads.fastq pod5/ -o moves.paf"),
         reports_resources=True,
     ),
     Command(
@@ -261,11 +258,7 @@ state of every site in every read (truth_reads.tsv). Dwell times and noise are l
 
 Parts can be done in any order, by any number of processes and machines that see the folder.
 """,
-        (
-            "f5py run-part plan/ 7",
-            "f5py run-part plan/ 0-15 -t 16",
-            "f5py run-part plan/",
-        ),
+        ("f5py run-part plan/ 7", "f5py run-part plan/ 0-15 -t 16", "f5py run-part plan/"),
         reports_resources=True,
     ),
     Command(
@@ -318,10 +311,7 @@ Prints each GPU with its compute capability and memory, and the versions of CuPy
 run-time compiler (NVRTC). Every kernel is compiled, and computes a small made-up batch; its results must be the
 CPU's to the last bit. The status is 1 if there is no GPU, or if one cannot be used.
 """,
-        (
-            "f5py gpu-check",
-            "f5py gpu-check --cuda-dev-id 0",
-        ),
+        ("f5py gpu-check", "f5py gpu-check --cuda-dev-id 0"),
     ),
     Command(
         "compile",
@@ -331,10 +321,7 @@ CPU's to the last bit. The status is 1 if there is no GPU, or if one cannot be u
 What is compiled is kept where runs look for it, see NUMBA_CACHE_DIR. With --cuda-arch the kernels are compiled for
 GPUs of these compute capabilities, too, which need not be there. For images of containers, and nodes of clusters.
 """,
-        (
-            "f5py compile",
-            "f5py compile --cuda-arch 87",
-        ),
+        ("f5py compile", "f5py compile --cuda-arch 87"),
         runs_commands=True,
     ),
 )

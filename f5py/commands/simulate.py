@@ -19,15 +19,7 @@ from f5py.pore_model.model import PoreModel
 from f5py.simulation.current import basecall, simulate_signal
 from f5py.simulation.genome import Genome, random_genome, random_transcripts, read_genome, write_genome
 from f5py.simulation.levels import simulated_model
-from f5py.simulation.outputs import (
-    REFERENCE,
-    ReadWriter,
-    SimulatedRead,
-    check_space,
-    complete_folder,
-    sort_alignments,
-    write_truth,
-)
+from f5py.simulation.outputs import REFERENCE, ReadWriter, check_space, complete_folder, sort_alignments, write_truth
 from f5py.simulation.plan import ReadPlan, plan_reads
 from f5py.simulation.settings import CHEMISTRIES, REALISTIC, SimulationSettings
 from f5py.simulation.sites import SimulatedSites
@@ -157,11 +149,8 @@ def _simulate_reads(
         samples = simulate_signal(letters, model, settings, offset, bool(plan.slow[i]), rng)
         n_samples += len(samples)
         calibration = Calibration(settings.digitisation, offset, settings.signal_range, settings.sampling_rate)
-        writer.write(
-            SimulatedRead(
-                name, start, reverse, call, positions, methylated, samples, calibration, channel + 1, haplotype
-            )
-        )
+        of_signal = samples, calibration, channel + 1
+        writer.write(name, start, reverse, call, haplotype, positions, methylated, *of_signal)
         bar.advance(end - start)
     return n_samples
 

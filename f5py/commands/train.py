@@ -87,11 +87,7 @@ def run(options: TrainOptions) -> TrainingSummary | ShiftsSummary:
     sources = _sources(options)
     trains_methylated = any(source.is_methylated for source in sources) and options.train_kmers != "unmethylated"
     motif = _motif(options) if any(source.is_methylated for source in sources) else None
-    with (
-        named_together(),
-        complete_text_output(options.output, min(options.threads, 4)) as out,
-        ExitStack() as files,
-    ):
+    with named_together(), complete_text_output(options.output, min(options.threads, 4)) as out, ExitStack() as files:
         reports = [(path, files.enter_context(complete_output(path))) for path in options.report]
         passes = _Passes(options, sources, motif, files.enter_context(ExitStack()))
         chemistry = passes.chemistry()

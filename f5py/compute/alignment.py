@@ -40,15 +40,6 @@ class AlignmentStage:
     """Fill a loaded batch up to the recalibrated alignment of events to the read's bases.
 
     Raises `PoreModelError` for an unusable model file, `UnsupportedDataError` if the chemistry has no model.
-
-    Parameters
-    ----------
-    keep_samples : bool
-        Keep the samples after event detection.
-    model : PoreModel, optional
-        Replaces the model that the options name.
-    means_only, results, finish
-        See `SignalStages`.
     """
 
     #: The subcommand that the stage belongs to.

@@ -40,17 +40,7 @@ _LIST = ("covered", "sites", "calls")
 
 
 class Depths:
-    """Sums over the run's windows, or all contigs, concatenated; memory does not grow with the run.
-
-    Attributes
-    ----------
-    covered : int64, shape (n_stretches,)
-        Aligned bases in each stretch of the reference.
-    stretch : int
-        Bases of a stretch; the last may be shorter.
-    share : float
-        Fraction of positions that are sampled for calls.
-    """
+    """Sums over the run's windows, or all contigs, concatenated; memory does not grow with the run."""
 
     def __init__(self, contig_lengths: Sequence[int], windows: Windows | None = None) -> None:
         lengths = np.array(contig_lengths, np.int64)

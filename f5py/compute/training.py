@@ -160,17 +160,6 @@ class TestingStage(_TrainStage):
 class NoiseStage(_TrainStage):
     """Compute the likelihoods of plain windows with each candidate noise model; see `f5py.training.noise`.
 
-    Parameters
-    ----------
-    model : PoreModel
-        Only its k-mers without M are used.
-    hidden : sequence of Motif
-        Windows with one of their sites are excluded.
-    share : float
-        Fraction of the reads to use.
-    uses : callable
-        Tells the bases outside of the user's windows. Held-out data are used here.
-
     Attributes
     ----------
     of_reads : list of float64, shape (n, 1 + n_candidates)

@@ -22,16 +22,8 @@ UNKNOWN, MIXED = -1, -2
 class KnownStates:
     """Known states of sites, or of sites in reads.
 
-    Parameters
-    ----------
-    groups : pyarrow.Array of str
-        Contigs, or reads.
-    key : int64, shape (n,)
-        Group << POSITION_BITS | position; ascending.
-    state : int8, shape (n,)
-        1 methylated, 0 not, `UNKNOWN` for a site with both.
-    site : int64, shape (n,)
-        Index of each entry's site in `KnownSites`.
+    An entry has a `key`, its contig or read << POSITION_BITS | position, ascending; a `state`, 1 methylated, 0 not or
+    `UNKNOWN` for a site with both; and the index of its `site` in `KnownSites`.
     """
 
     def __init__(

@@ -30,13 +30,7 @@ class BatchLoader(Protocol):
     """Producer of the batches of a run."""
 
     def batches(self, parts: Any = None, estimates_total: bool = False) -> Generator[Any, None, None]:
-        """Load the batches of everything, or of some parts, in order.
-
-        Parameters
-        ----------
-        estimates_total : bool
-            Fill `ReadBatch.share_of_input` if it is known.
-        """
+        """Load the batches of everything, or of some parts, in order."""
         ...
 
     def stop(self) -> None:

@@ -40,15 +40,6 @@ class PrecedingRecords:
     For duplicate filtering, all preceding records are marked as seen. Where calls count once per read, alignments
     before a part are loaded if a later part of this process has an overlapping one of the same read: their effect
     depends on whether they can be called.
-
-    Parameters
-    ----------
-    parts : sequence of Part
-        In loading order.
-    are_loaded : bool
-        Load preceding alignments rather than only mark them.
-    ultra_threshold : int
-        See `f5py.pipeline.record_filter.BatchLimits`; -1 for none.
     """
 
     def __init__(self, loader: RecordSource, parts: Sequence[Part], are_loaded: bool, ultra_threshold: int) -> None:

@@ -92,19 +92,7 @@ def classified(
     n: int,
     counts: RecordCounts,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Classify `n` records. Return their kinds, uint8, rows in the index of the reads, and read lengths, int64.
-
-    Parameters
-    ----------
-    alignments : AlignmentFile
-        Has the filters.
-    seen : SeenRecords or None
-        Finds duplicates, if these are skipped.
-    data, starts, n
-        See `f5py.io.bam._bam_numba.list_records`.
-    counts : RecordCounts
-        Updated.
-    """
+    """Classify `n` records. Return their kinds, uint8, rows in the index of the reads, and read lengths, int64."""
     index = reads.held.index if isinstance(reads, RecordReads) else reads.index
     kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
     wanted = RecordFilter(alignments.min_mapq, alignments.secondary, alignments.supplementary)

@@ -31,16 +31,7 @@ Sequences = tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]
 def unmapped_batch(
     number: int, names: list[str], bases: NDArray[np.uint8], base_offsets: NDArray[np.int64], signals: SignalBlock
 ) -> ReadBatch:
-    """Make a batch of unmapped reads, with empty alignments and `contig` -1.
-
-    Parameters
-    ----------
-    bases : uint8, offsets `base_offsets`
-        Letters of the reads as sequenced.
-    base_offsets : int64, shape (n + 1,)
-    signals : SignalBlock
-        Of the same reads; unreadable ones get the status `ReadStatus.BAD_READ`.
-    """
+    """Make a batch of unmapped reads, with empty alignments and `contig` -1."""
     n = len(names)
     status = np.zeros(n, np.uint8)
     status[list(signals.problems)] = ReadStatus.BAD_READ
@@ -69,24 +60,7 @@ def unmapped_batch(
 
 
 class SequenceLoader:
-    """Make batches of the reads of a FASTA or FASTQ file, unmapped.
-
-    Parameters
-    ----------
-    batch_size, max_bases : int
-        A batch is closed when it has that many reads or at least that many bases.
-    n_ahead : int
-        Batches that are loading or queued.
-    chosen : ReadList, optional
-        The only reads to use.
-
-    Attributes
-    ----------
-    parts : deque of Part
-        Parts of a divided file that have begun; consumed by the caller.
-    n_parts : int
-        Number of parts so far.
-    """
+    """Make batches of the reads of a FASTA or FASTQ file, unmapped."""
 
     def __init__(
         self,

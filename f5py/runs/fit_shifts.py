@@ -69,11 +69,7 @@ def run(options: TrainOptions) -> ShiftsSummary:
     check_outputs(options)
     check_name("-o", options.output, MODEL)
     motif = motif_named(options.methylation or METHYLATION) if options.motif is None else parse_motif(options.motif)
-    with (
-        named_together(),
-        complete_text_output(options.output, min(options.threads, 4)) as out,
-        ExitStack() as files,
-    ):
+    with named_together(), complete_text_output(options.output, min(options.threads, 4)) as out, ExitStack() as files:
         reports = [(path, files.enter_context(complete_output(path))) for path in options.report]
         sources = [with_local_inputs(replace(options, bam=path), files) for path in options.unlabeled]
         chemistry, share = _choose_share(sources, motif)

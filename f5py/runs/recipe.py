@@ -157,17 +157,7 @@ class Run(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
 
 
 class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
-    """Recipe of one command; subclasses have no state.
-
-    Attributes
-    ----------
-    command : str
-        Name on the command line.
-    who : str
-        Source of the run's messages.
-    keeps_command_line : bool
-        The options have the command line for an output's program line; a plan keeps its own.
-    """
+    """Recipe of one command; subclasses have no state."""
 
     command: ClassVar[str]
     options_class: ClassVar[type]

@@ -21,11 +21,6 @@ def simulated_model(
     """Return the model for chemistry and motif, with the deviations of the settings.
 
     Raises `PoreModelError` for an unusable file, and `UsageError` for settings that do not fit the model.
-
-    Parameters
-    ----------
-    of_shifts, of_levels : numpy.random.Generator
-        Draw the deviations of methylated and of plain k-mers.
     """
     model = _assumed_model(settings, motif)
     spread = _numbers("--shift-spread", settings.shift_spread or "0", model.k, single=True)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,31 +100,8 @@ def _remove_own_files(folder: Path) -> None:
                 path.unlink()
 
 
-class SimulatedRead(NamedTuple):
-    """A simulated read, complete for output."""
-
-    name: str
-    start: int  # flat position of its first base
-    reverse: bool
-    call: Basecall
-    sites: NDArray[np.int64]  # flat positions of the sites that it covers
-    methylated: NDArray[np.bool_]  # whether each of them is methylated
-    samples: NDArray[np.int16]
-    calibration: Calibration
-    channel: int
-    haplotype: int
-
-
 class ReadWriter(AbstractContextManager["ReadWriter"]):
-    """Write signals, basecalls, alignments and per-read truth, read by read.
-
-    Parameters
-    ----------
-    folder : Path
-        An existing, empty folder.
-    fasta : bool
-        Write ``reads.fasta``, and no base qualities anywhere, instead of ``reads.fastq``.
-    """
+    """Write signals, basecalls, alignments and per-read truth, read by read."""
 
     def __init__(
         self, folder: Path, genome: Genome, settings: SimulationSettings, fasta: bool, read_truth: bool
@@ -165,24 +142,28 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
         finally:
             self._files.close()
 
-    def write(self, read: SimulatedRead) -> None:
-        self._write_signal(read)
-        sequence = LETTERS[read.call.codes].tobytes()
+    def write(
+        self, name: str, start: int, reverse: bool, call: Basecall, haplotype: int, sites: NDArray[np.int64],
+        methylated: NDArray[np.bool_], samples: NDArray[np.int16], calibration: Calibration, channel: int,
+    ) -> None:  # fmt: skip
+        """Write a read that begins at a flat position, with its covered sites by flat position and their states."""
+        self._open_signals().write(name, samples, calibration, channel=channel, read_number=self._n_reads)
+        sequence = LETTERS[call.codes].tobytes()
         if self._fasta:
-            self._reads.write(b">%b\n%b\n" % (read.name.encode(), sequence))
+            self._reads.write(b">%b\n%b\n" % (name.encode(), sequence))
         else:
-            scores = (read.call.qualities + 33).tobytes()
-            self._reads.write(b"@%b\n%b\n+\n%b\n" % (read.name.encode(), sequence, scores))
-        contig = int(self._genome.contig_of(np.array([read.start]))[0])
+            self._reads.write(b"@%b\n%b\n+\n%b\n" % (name.encode(), sequence, (call.qualities + 33).tobytes()))
+        contig = int(self._genome.contig_of(np.array([start]))[0])
         first = int(self._genome.offsets[contig])
-        self._write_alignment(read, contig, read.start - first)
-        if self._truth is not None and len(read.sites):
-            start = f"{read.name}\t{self._genome.names[contig]}\t{'-' if read.reverse else '+'}"
-            sites = zip((read.sites - first).tolist(), read.methylated.tolist(), strict=True)
-            self._truth.write("".join(f"{start}\t{position}\t{state:d}\n" for position, state in sites).encode())
+        self._write_alignment(name, reverse, call, haplotype, contig, start - first)
+        if self._truth is not None and len(sites):
+            begin = f"{name}\t{self._genome.names[contig]}\t{'-' if reverse else '+'}"
+            states = zip((sites - first).tolist(), methylated.tolist(), strict=True)
+            self._truth.write("".join(f"{begin}\t{position}\t{state:d}\n" for position, state in states).encode())
         self._n_reads += 1
 
-    def _write_signal(self, read: SimulatedRead) -> None:
+    def _open_signals(self) -> Any:
+        """Return the open file of signals for the next read."""
         kind = self._settings.signal_format
         in_one_file = kind not in _SIGNAL_FOLDERS
         if self._signals is None or (not in_one_file and self._n_reads % self._settings.reads_per_file == 0):
@@ -192,25 +173,26 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
             chemistry = self._settings.chemistry
             experiment = "rna" if chemistry.rna else "genomic_dna"
             self._signals = _writer(kind)(path, experiment_type=experiment, kit=chemistry.kit).__enter__()
-        self._signals.write(read.name, read.samples, read.calibration, channel=read.channel, read_number=self._n_reads)
+        return self._signals
 
     def _close_signals(self, *problem: Any) -> None:
         if self._signals is not None:
             signals, self._signals = self._signals, None
             signals.__exit__(*(problem or (None, None, None)))
 
-    def _write_alignment(self, read: SimulatedRead, contig: int, position: int) -> None:
+    def _write_alignment(
+        self, name: str, reverse: bool, call: Basecall, haplotype: int, contig: int, position: int
+    ) -> None:
         import pysam
 
-        call = read.call
         record = pysam.AlignedSegment(self._header)
-        record.query_name = read.name
-        record.flag = _REVERSE_FLAG if read.reverse else 0
+        record.query_name = name
+        record.flag = _REVERSE_FLAG if reverse else 0
         record.reference_id = contig
         record.reference_start = position
         record.mapping_quality = _MAPPING_QUALITY
-        direction = -1 if read.reverse else 1
-        codes = 3 - call.codes if read.reverse else call.codes
+        direction = -1 if reverse else 1
+        codes = 3 - call.codes if reverse else call.codes
         record.query_sequence = LETTERS[codes[::direction]].tobytes().decode()
         if not self._fasta:
             record.query_qualities_str = (call.qualities[::direction] + 33).tobytes().decode()
@@ -219,7 +201,7 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
         )
         record.set_tag("NM", call.edit_distance)
         if self._settings.haplotypes:
-            record.set_tag("HP", read.haplotype + 1)
+            record.set_tag("HP", haplotype + 1)
             record.set_tag("PS", 1)
         self._alignments.write(record)
 

@@ -88,17 +88,7 @@ def fill_uses(alignments, numbers, block_bases, first_block, is_pile, is_tested,
 
 
 class HeldOut:
-    """Held-out bases of several alignment files.
-
-    Parameters
-    ----------
-    share : float
-        Fraction of the reads, and of the stretches in pile-ups.
-    contigs : sequence of str
-        Names of the reference's contigs.
-    lengths : sequence of int
-        Their lengths.
-    """
+    """Held-out bases of several alignment files."""
 
     def __init__(self, share: float, contigs: Sequence[str], lengths: Sequence[int]) -> None:
         self.share = share
@@ -136,15 +126,7 @@ class HeldOut:
         self._is_tested[piles[chosen]] = True
 
     def uses(self, batch: ReadBatch, numbers: NDArray[np.int64], windows: Windows | None) -> NDArray[np.uint8]:
-        """Return the use of each base of a batch's reference segments: `LEARNT`, `TESTED` or `UNUSED`, uint8.
-
-        Parameters
-        ----------
-        numbers : int64, shape (n_contigs,)
-            See `numbers_of`.
-        windows : Windows or None
-            Bases outside are unused.
-        """
+        """Return the use of each base of a batch's reference segments: `LEARNT`, `TESTED` or `UNUSED`, uint8."""
         alignments = batch.alignments
         uses = np.zeros(int(alignments.reference_offsets[-1]), np.uint8)
         fill_uses(

@@ -206,15 +206,7 @@ def halves_of(reads: Sequence[str]) -> NDArray[np.bool_]:
 def fit_shifts(
     likelihoods_of: Callable[[NDArray[np.int64]], Ratios], reads: Sequence[str], start: Shifts
 ) -> ShiftResult:
-    """Fit shifts in both stages, and check them.
-
-    Parameters
-    ----------
-    likelihoods_of : callable
-        Returns a scorer of some groups.
-    reads : sequence of str
-        Read name of each group; of at least two reads.
-    """
+    """Fit shifts in both stages, and check them."""
     b = np.array(start)
     free = np.zeros(b.shape, np.bool_)
     free[0] = True

@@ -93,17 +93,7 @@ def joined_windows(parts: list[SingleSiteWindows], most: int) -> SingleSiteWindo
 def windows_of(
     batch: ReadBatch, motif: Motif, model: PoreModel, regions: Windows | None, pool: WorkerPool
 ) -> tuple[SingleSiteWindows, float]:
-    """Extract the windows of a batch's single-site groups; also return the thread seconds.
-
-    Parameters
-    ----------
-    batch : ReadBatch
-        With events aligned to the reads' bases.
-    model : PoreModel
-        Of plain k-mers.
-    regions : Windows or None
-        Groups that begin outside of these are skipped.
-    """
+    """Extract the windows of a batch's single-site groups; also return the thread seconds."""
     listing, seconds = list_groups(batch, motif, model.k, pool)
     used = np.flatnonzero(used_elements(batch.calls.offsets, batch.calls.n))
     used = used[(batch.calls.sites[used] == 1) & (listing.n_bases[used] == _BASES)]

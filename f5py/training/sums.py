@@ -371,13 +371,6 @@ def mark_sites(batch: ReadBatch, motif: Motif, truth: SiteTruth, pool: WorkerPoo
 class KmerSums:
     """Sums of a round, by k-mer.
 
-    Parameters
-    ----------
-    canonical : str
-        Base that M replaces.
-    share : float64, shape (n_kmers,)
-        Fraction of events of each methylated k-mer that are plain.
-
     Attributes
     ----------
     sums : float64, shape (n_kmers, 6)
@@ -414,13 +407,7 @@ class KmerSums:
     def add(
         self, batch: ReadBatch, weights: tuple[NDArray[np.float32], NDArray[np.float64]], uses: NDArray[np.uint8]
     ) -> None:
-        """Add the rows of a batch, and the fit of its held-out data.
-
-        Parameters
-        ----------
-        uses : uint8
-            Use of the bases of the reference segments; each k-mer must have a single one.
-        """
+        """Add the rows of a batch, and the fit of its held-out data."""
         reference = batch.alignments.reference
         none = np.zeros(len(batch), np.bool_)
         for use in (LEARNT, TESTED):

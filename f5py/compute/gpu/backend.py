@@ -52,20 +52,9 @@ class GpuLimits:
 class GpuBackend(GpuPartPool[ArenaPart]):
     """Compute batches of signals on one device; see `f5py.compute.gpu.placement.Backend`.
 
-    Raises `GpuUnavailableError` if there is too little memory or the kernels do not compile.
-
-    Parameters
-    ----------
-    device : GpuDevice
-        The current device of the calling thread.
-    stages : SignalStages
-        Stages that device and CPU threads compute.
-    max_reads, max_bases : int
-        Size of a batch (-K and -B), which bounds the arena.
-    zero_copy : bool or None
-        Let kernels work on host memory; None: on integrated GPUs.
-    on_batch : callable, optional
-        Called with each finished batch.
+    Raises `GpuUnavailableError` if there is too little memory or the kernels do not compile. `max_reads` and
+    `max_bases` bound the arena. With `zero_copy`, by default on integrated GPUs, kernels work on
+    host memory.
 
     Attributes
     ----------

@@ -65,11 +65,6 @@ class GpuBatchSlice:
         The reads with `PlacementReason.GPU`; those that do not fit are placed elsewhere.
     max_events_per_base : float
         Reads with more are returned to the CPU.
-
-    Attributes
-    ----------
-    reads : bool, shape (n,)
-    timing : BatchTiming
     """
 
     def __init__(

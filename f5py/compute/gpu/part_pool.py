@@ -35,21 +35,7 @@ Started = TypeVar("Started")
 
 
 class GpuPartPool(Generic[Part]):
-    """Parts of a device's memory for concurrent batches.
-
-    Parameters
-    ----------
-    device : GpuDevice
-        The current device of the calling thread.
-    who : str
-        Source of the messages.
-    goes_on : str
-        Work that continues on the CPU after a failure, for messages.
-    room_for : str
-        Object that memory may be too small for, for messages.
-    option : str
-        Option that reduces the memory.
-    """
+    """Parts of a device's memory for concurrent batches."""
 
     def __init__(
         self, device: GpuDevice, who: str = "map", goes_on: str = "the run", room_for: str = "", option: str = "-K"

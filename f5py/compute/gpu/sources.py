@@ -52,15 +52,6 @@ def machine_code(source: str, options: tuple[str, ...], capability: str) -> byte
     """Compile kernels for a GPU, or load the cached code, for `cupy.cuda.function.Module.load`.
 
     Raises `GpuUnavailableError` with the compiler's first message.
-
-    Parameters
-    ----------
-    source : str
-        With all includes expanded, as it is the key of the cache.
-    options : tuple of str
-        For NVRTC.
-    capability : str
-        Compute capability, such as ``"90"``.
     """
     from cupy.cuda import nvrtc
 

@@ -13,13 +13,10 @@ import os
 import threading
 from concurrent.futures import Future
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from f5py.errors import F5pyError, unavailable
 from f5py.options.cores import usable_cores
-
-if TYPE_CHECKING:
-    pass
 
 #: Modules that workers take long to import, besides that of their command.
 _OF_WORKERS = "distributed", "f5py.cli", "f5py.jit.kernel", "f5py.runs.engines"
@@ -48,11 +45,6 @@ class Cluster:
     """Cluster that is started, or connected to, in a thread; a context manager.
 
     Raises `MissingDependencyError` without dask.
-
-    Attributes
-    ----------
-    module : module
-        dask itself.
     """
 
     def __init__(self) -> None:

@@ -17,17 +17,6 @@ def slurm_script(plan: Plan, numbers: list[int], threads: int, at_a_time: int | 
     """Return the script of a job array for some parts.
 
     Raises `UsageError` if no script can name the folder of the plan.
-
-    Parameters
-    ----------
-    numbers : list of int
-        The parts, ascending.
-    threads : int
-        Of each job.
-    at_a_time : int or None
-        Most concurrent jobs.
-    program : str
-        Command for f5py, quoted for the shell.
     """
     per_job = -(-len(plan) // _MOST_JOBS)
     jobs = _ranges(sorted({number // per_job for number in numbers}))

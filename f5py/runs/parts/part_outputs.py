@@ -35,17 +35,7 @@ OpenOutputs = Callable[[PartFiles], Sinks]
 
 
 class PartOutputs:
-    """Write the batches of consecutive parts.
-
-    Parameters
-    ----------
-    parts : deque of Part
-        In order; each is removed when it begins, and the loader may append more until then.
-    stage : AlignmentStage
-        Counts the reads of a batch.
-    new_statistics : function
-        Makes the statistics of a part's report, or None.
-    """
+    """Write the batches of consecutive parts."""
 
     def __init__(
         self,

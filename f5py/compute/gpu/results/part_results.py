@@ -40,15 +40,7 @@ def put_segments(
 
 
 class PartResults:
-    """Results for the reads of a part while their events are on the device.
-
-    Parameters
-    ----------
-    part : ArenaPart
-        With events and fits of `aligned`, and room for the results.
-    aligned : int64
-        Reads in the order of the part.
-    """
+    """Results for the reads of a part while their events are on the device."""
 
     def __init__(self, part: ArenaPart, tables: DeviceTables, aligned: NDArray[np.int64], pool: WorkerPool) -> None:
         self._part, self._tables, self._aligned, self._pool = part, tables, aligned, pool
