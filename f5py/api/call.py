@@ -5,16 +5,19 @@ from __future__ import annotations
 import inspect
 import io
 import os
+import queue
 import shlex
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import fields
 from difflib import get_close_matches
 from functools import wraps
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, cast
 
 from f5py.api.documentation import docstring, is_result, signature
-from f5py.errors import UsageError
+from f5py.errors import UsageError, not_loaded
 from f5py.messages import console
 from f5py.options import Kind, Option, Options, declarations
 from f5py.options.declaration import REQUIRED, paths_read
@@ -24,6 +27,11 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 Result = TypeVar("Result")
+#: Kinds of tables that can be returned.
+RETURNS = ("arrow", "pandas", "polars")
+
+_POLL_SECONDS = 0.1
+_END = object()
 #: Options classes by the names of the functions.
 FUNCTIONS: dict[str, type[Options]] = {}
 
@@ -77,8 +85,6 @@ class Call:
 
     def table(self, returns: str | None) -> Any:
         """Run a command that returns the table that it writes, as `unwritten` does; see `rows`."""
-        from f5py.api.tables import converter
-
         of_arrow = (lambda table: table) if returns is None else converter(returns)
         return of_arrow(self.unwritten())
 
@@ -88,7 +94,6 @@ class Call:
         Without `returns` this is the command's own result if an output is named, else a `pyarrow.Table`. Raises
         `UsageError` for other values of `returns`, `MissingDependencyError` without its library.
         """
-        from f5py.api.tables import converter
         from f5py.io.arrow.arrow import import_arrow
 
         if returns is None and self.is_written:
@@ -103,8 +108,6 @@ class Call:
 
         `columns` has Arrow types by name; a missing number is ``.`` in the text.
         """
-        from f5py.api.tables import converter, parse
-
         if self.is_written and returns is None:
             return self.value()
         if self.is_written:
@@ -120,8 +123,6 @@ class Call:
         The command is never more than a table ahead of the caller, so that memory is bounded. It is ended when the
         iterator is closed or no longer referred to. Raises errors of the command after the tables before.
         """
-        from f5py.api.tables import converter, iterate
-
         return iterate(self.value, converter(returns))
 
 
@@ -251,3 +252,74 @@ def _with_profile(name: str, declared: Mapping[str, Option], values: dict[str, A
         f"ultra-thresh: {shown['ultra_thresh'] / 1e3:.1f}k, iop: {shown['iop'] or 'auto'}",
     )
     return values
+
+
+class _ClosedIteratorError(BaseException):
+    """The iterator was closed."""
+
+
+def parse(text: bytes, columns: Mapping[str, str]) -> Any:
+    """Return the rows of a text table with its header as a `pyarrow.Table` of these types by name."""
+    from f5py.io.arrow.arrow import import_arrow, read_rows
+
+    arrow, _ = import_arrow()
+    header, _, rows = text.partition(b"\n")
+    names = header.decode().split("\t")
+    types = {name: arrow.type_for_alias(kind) for name, kind in columns.items()}
+    empty = arrow.schema(types.items()).empty_table()
+    tables = read_rows([rows] if rows else [], "a table", names, types, names, null_values=["."])
+    return arrow.concat_tables([empty, *tables]).combine_chunks()
+
+
+def converter(returns: str | None) -> Callable[[Any], Any]:
+    """Return the conversion of a `pyarrow.Table`. Raises `F5pyError` for an unknown or missing library."""
+    if returns not in (None, *RETURNS):
+        raise UsageError(f"returns: {returns!r} is not one of None, {', '.join(map(repr, RETURNS))}")
+    from f5py.io.arrow.arrow import import_arrow
+
+    import_arrow("tables that are returned")
+    if returns in (None, "arrow"):
+        return lambda table: table
+    try:
+        library = import_module(returns or "")
+    except ImportError as problem:
+        raise not_loaded(problem, f'returns="{returns}" needs', str(returns), f"pip install {returns}") from problem
+    return library.from_arrow if returns == "polars" else lambda table: table.to_pandas()
+
+
+def iterate(run: Callable[[Callable[[Any], None]], object], of_arrow: Callable[[Any], Any]) -> Iterator[Any]:
+    """Run a command in a thread, never more than one table ahead, and yield its tables converted."""
+    box: queue.Queue[Any] = queue.Queue(maxsize=1)
+    closed = threading.Event()
+    problems: list[BaseException] = []
+
+    def put(item: Any) -> None:
+        while not closed.is_set():
+            try:
+                return box.put(item, timeout=_POLL_SECONDS)
+            except queue.Full:
+                continue
+        raise _ClosedIteratorError
+
+    def work() -> None:
+        try:
+            try:
+                run(put)
+            except Exception as problem:
+                problems.append(problem)
+            put(_END)
+        except _ClosedIteratorError:
+            return
+
+    thread = threading.Thread(target=work, name="f5py-command", daemon=True)
+    thread.start()
+    try:
+        while (table := box.get()) is not _END:
+            yield of_arrow(table)
+        for problem in problems:
+            if isinstance(problem, UsageError):
+                raise problem.with_traceback(None) from None
+            raise problem
+    finally:
+        closed.set()
+        thread.join()

@@ -571,7 +571,7 @@ def run_part(plan: k.File, parts: k.Files = (), **options: Unpack[k.RunPartOptio
     >>> counts = f5py.call_methylation(**inputs, output="planned.tsv", plan="plan", partitions=2)
     >>> f5py.run_part("plan", "0-1")
     """
-    from f5py.commands.parts import run_part as run
+    from f5py.commands.plan import run_part as run
 
     return Call(RunPartOptions, run, options, plan=plan, parts=parts).value()
 
@@ -593,7 +593,7 @@ def finish(plan: k.File, **options: Unpack[k.FinishOptions]) -> RunCounts:
     >>> Path("planned.tsv").read_bytes() == Path("calls.tsv").read_bytes()
     True
     """
-    from f5py.commands.parts import finish as run
+    from f5py.commands.plan import finish as run
 
     return Call(FinishOptions, run, options, plan=plan).value()
 

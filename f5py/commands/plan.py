@@ -1,31 +1,37 @@
-"""Progress and cost of a plan: parts done, time left, and a script for a batch system: ``f5py plan``."""
+"""Plans of runs in parts, and their parts: ``f5py plan``, ``f5py run-part`` and ``f5py finish``."""
 
 from __future__ import annotations
 
 import heapq
 import os
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.commands.call_methylation import CALL_METHYLATION
+from f5py.commands.eventalign import EVENTALIGN
+from f5py.compute.diagnosis import RunCounts
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import fixed_numbers
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.disk import working_folder
-from f5py.options.signal_commands import PlanOptions
+from f5py.options.signal_commands import FinishOptions, PlanOptions, RunPartOptions
+from f5py.runs import in_parts
 from f5py.runs.clusters.slurm import slurm_script
+from f5py.runs.finish import finish as finish_plan
 from f5py.runs.parts.done_part import read_part
 from f5py.runs.parts.plan import Plan
+from f5py.runs.recipe import MappedReadsRecipe
 
 _SHOWN = 8
 
 
 def run(options: PlanOptions) -> str:
     """Write state, estimate or Slurm script; return the text. Raises `F5pyError`."""
-    plan = Plan.load(options.plan)
-    plan.check_divided()
+    plan = _plan(options.plan)
     if options.print_slurm:
         text = slurm_script(plan, plan.unfinished() or list(range(len(plan))), plan.options["threads"], None, "f5py")
     else:
@@ -120,3 +126,32 @@ def _bases_per_byte(plan: Plan) -> float:
         finally:
             file.close()
     return 0.0
+
+
+_RECIPES: dict[str, MappedReadsRecipe] = {recipe.command: recipe for recipe in (CALL_METHYLATION, EVENTALIGN)}
+
+
+def run_part(options: RunPartOptions) -> None:
+    """Complete the named parts of a plan, or all unfinished ones. Raises `F5pyError`; finished parts stay."""
+    plan = _plan(options.plan)
+    in_parts.run_part(options, _RECIPES[plan.command], plan)
+
+
+def finish(options: FinishOptions) -> RunCounts:
+    """Write the outputs of a finished plan; return the read counts by outcome. Raises `F5pyError`."""
+    plan = _plan(options.plan)
+    recipe = _RECIPES[plan.command]
+    with working_folder(plan.working_folder):
+        planned = plan.run_options()
+        if options.threads is not None:
+            planned = replace(planned, threads=options.threads)
+        counts = finish_plan(planned, recipe, plan)
+    if options.remove:
+        plan.remove_parts()
+    return counts
+
+
+def _plan(folder: str) -> Plan:
+    plan = Plan.load(folder)
+    plan.check_divided()
+    return plan
