@@ -274,6 +274,8 @@ class MapOptions(GpuOptions, total=False):
     splice: bool
     transcript_strand: Literal["f", "b", "r", "n"] | None
     junctions: File | None
+    for_only: bool
+    rev_only: bool
     index_bases: int | str | None
     split_prefix: str | None
     long_cigars: bool

@@ -23,14 +23,14 @@ _DARWIN_PRESETS = ("darwin", "darwin-paper")
 #: Those that maximal exact matches can be the seeds of.
 MEM_PRESETS = ("map-ont", "map-hifi", "lr:hq", "rna")
 #: Ways out where an option of minimap2 is not possible here.
-_MINIMAP2, _SELECT = "type: minimap2 -ax PRESET", "select records afterwards: samtools view"
+_MINIMAP2 = "type: minimap2 -ax PRESET"
 _OVERLAPS = "for overlaps of reads give -x ava-ont or -x darwin"
 #: Options of chains and minimizers, which have no meaning for tiles.
 _NOT_OF_TILES = (
     "write_index", "w", "hpc", "frequent", "frequent_bounds", "rescue_distance", "frequent_in_read", "max_gap",
     "bandwidths", "min_count", "min_chain_score", "max_chain_skip", "max_chain_iter", "zdrop", "min_score",
     "splice", "transcript_strand", "junctions", "max_intron", "non_canonical", "junction_bonus", "splice_flank",
-    "end_seed_penalty", "no_end_filter",
+    "end_seed_penalty", "no_end_filter", "for_only", "rev_only",
 )  # fmt: skip
 _MIN_MEM = 17
 #: Bases of a batch, by default, for each thread, and at least and at most.
@@ -95,10 +95,6 @@ class MapOptions(GpuOptions):
         help="Accepted as minimap2 has it; changes nothing.")  # fmt: skip
     bucket_bits: int | None = option("--bucket-bits", kind=Kind.INTEGER, group=Group.LIMITS,
         help="Accepted as minimap2 has it; changes nothing.")  # fmt: skip
-    for_only: bool = refused("--for-only", kind=Kind.FLAG,
-        reason=f"both strands are searched; {_SELECT} -F 16, or {_MINIMAP2} --for-only")  # fmt: skip
-    rev_only: bool = refused("--rev-only", kind=Kind.FLAG,
-        reason=f"both strands are searched; {_SELECT} -f 16, or {_MINIMAP2} --rev-only")  # fmt: skip
     all_chains: bool = refused("-P", kind=Kind.FLAG, reason=f"raise -N, lower -p, or {_MINIMAP2} -P")
     no_diagonal: bool = refused("-D", kind=Kind.FLAG, reason=f"{_OVERLAPS}, or {_MINIMAP2} -D")
     all_overlaps: bool = refused("-X", kind=Kind.FLAG, reason=f"{_OVERLAPS}, or {_MINIMAP2} -X")
@@ -136,6 +132,9 @@ class MapOptions(GpuOptions):
     junctions: str | None = option("--junc-bed", kind=Kind.FILE, group=Group.MAPPING, brief="Annotated introns, BED",
         help="Prefer introns of this BED file, plain or compressed: genes with 12 columns, or introns with "
         "6.")  # fmt: skip
+    for_only: bool = flag("--for-only", group=Group.MAPPING,
+        help="Map reads as they are only, not their reverse complements.")  # fmt: skip
+    rev_only: bool = flag("--rev-only", group=Group.MAPPING, help="Map the reverse complements of reads only.")
     min_mem: int | None = option("--min-mem", kind=Kind.INTEGER, group=Group.LIMITS, at_least=15, at_most=255,
         default_words="17", help="Shortest exact match that is a seed, with --seeds mem.")  # fmt: skip
     frequent: float | None = option("-f", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=_MOST_NUMBER,
@@ -212,12 +211,17 @@ class MapOptions(GpuOptions):
         if self.is_darwin:
             yield from self.not_with([preset], *_NOT_OF_TILES)
         yield from self.not_with(self.given("no_md"), "md")
+        yield from self.not_with(self.given("for_only"), "rev_only")
         if not self.reads:
             yield from self.only_with("READS", "report", advice="it is about reads, of which none are given")
         if not self.report:
             yield from self.only_with("--report", "sample")
-        others = self.given("hpc", "splice", "transcript_strand") + ([] if self.preset in MEM_PRESETS else [preset])
-        advice = f"exact matches are seeds without compressed homopolymers or introns, with -x {', '.join(MEM_PRESETS)}"
+        others = self.given("hpc", "splice", "transcript_strand", "for_only", "rev_only")
+        others += [] if self.preset in MEM_PRESETS else [preset]
+        advice = (
+            "exact matches are seeds of both strands without compressed homopolymers or introns, with -x "
+            f"{', '.join(MEM_PRESETS)}"
+        )
         yield from self.not_with(others, "seeds", advice=advice)
         if self.seeds != "mem":
             yield from self.only_with("--seeds mem", "min_mem")
@@ -301,6 +305,7 @@ class MapOptions(GpuOptions):
             "non_canonical": self.non_canonical, "junction_bonus": self.junction_bonus,
             "splice_flank": self.splice_flank, "end_seed_penalty": self.end_seed_penalty,
             "trim_ends": False if self.no_end_filter else None,
+            "strands": (self.for_only + 2 * self.rev_only) or None,
             "min_mem": (self.min_mem or _MIN_MEM) if self.seeds == "mem" else None,
         }  # fmt: skip
         changed: dict[str, Any] = {name: value for name, value in single.items() if value is not None}

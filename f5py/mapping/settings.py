@@ -17,8 +17,8 @@ K, W, HPC, MAX_MAX_OCC, OCC_DIST, MAX_GAP, BW, BW_LONG, MIN_CNT, MIN_SC = range(
 BEST_N, MAX_SKIP, MAX_ITER, MATCH, MISMATCH, Q, E, Q2, E2, ZDROP, ZDROP_INV, MIN_DP_MAX = range(10, 22)
 AVA, EQX, MID_OCC = range(22, 25)
 SPLICED, DIRECTIONS, SPLICE_FLANK, NON_CANONICAL, JUNCTION_BONUS, MAX_CELLS, END_SEED_PENALTY, TRIM_ENDS = range(25, 33)
-REACH_T, REACH_Q = range(33, 35)
-N_INTEGERS = 35
+REACH_T, REACH_Q, STRANDS = range(33, 36)
+N_INTEGERS = 36
 # Directions of transcription: the read has the strand of its transcript, the other strand, or either.
 FORWARD, BACKWARD, BOTH = 1, 2, 3
 # Places in the array of float32 numbers.
@@ -76,6 +76,7 @@ class MapSettings(NamedTuple):
     zdrop: int = 400
     zdrop_inv: int = 200
     min_dp_max: int = 80
+    strands: int = 0  # of the reference: 0 for both, 1 for the forward one (``--for-only``), 2 for the other one
     min_mem: int = 0  # shortest exact match that is a seed; 0: seeds are minimizers
     ava: bool = False  # overlaps of reads: all chains, no alignment to oneself, each pair once
     eqx: bool = False
@@ -171,7 +172,7 @@ def parameters(settings: MapSettings, mid_occ: int) -> Parameters:
         [s.k, s.w, s.hpc, s.max_max_occ, s.occ_dist, s.max_gap, s.bw, s.bw_long, s.min_cnt, s.min_sc, s.best_n,
          s.max_skip, s.max_iter, s.match, s.mismatch, s.q, s.e, s.q2, s.e2, s.zdrop, s.zdrop_inv, s.min_dp_max,
          s.ava, s.eqx, mid_occ, s.spliced, s.directions, s.splice_flank, s.non_canonical, s.junction_bonus,
-         s.max_cells, s.end_seed_penalty, s.trim_ends, reach_t, reach_q],
+         s.max_cells, s.end_seed_penalty, s.trim_ends, reach_t, reach_q, s.strands],
         np.int64,
     )  # fmt: skip
     per_base = np.float32(np.float64(np.float32(0.8)) * 0.01 * s.k)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -79,6 +81,27 @@ def test_no_secondary_alignments_by_number(files: Path):
     assert lines(files, "-N", 0) == lines(files, "--secondary", "no") != lines(files)
 
 
+@pytest.mark.shared
+@pytest.mark.parametrize(("option", "strand", "n_lines"), [("--for-only", "+", 88), ("--rev-only", "-", 84)])
+def test_one_strand_only(option: str, strand: str, n_lines: int, shared_data: Path, tmp_path: Path):
+    """No inversions are looked for, either."""
+    given = [shared_data / "map_ecoli" / f"{name}.fa.gz" for name in ("stress_ref", "stress_reads")]
+    assert run_command("map", option, *given, "-o", tmp_path / "out.paf") == 0
+    found = [line.split("\t") for line in (tmp_path / "out.paf").read_text().splitlines()]
+    assert {row[4] for row in found} == {strand}
+    assert len(found) == n_lines
+    assert all("tp:A:I" not in row for row in found)
+    if shutil.which("minimap2"):
+        command = ["minimap2", "-cx", "map-ont", option, *given]
+        lines = subprocess.run(command, capture_output=True, check=True, text=True).stdout.splitlines()
+        assert [row[:12] for row in found] == [line.split("\t")[:12] for line in lines]
+
+
+def test_strands_exclude_each_other(files: Path, capfd: pytest.CaptureFixture[str]):
+    options = "--for-only", "--rev-only", files / "ref.fa", files / "reads.fq", "-o", files / "out.bam"
+    assert "exclude each other" in refused(capfd, "map", *options, status=2)
+
+
 def test_a_fraction_of_zero_drops_no_minimizers_of_a_read(files: Path):
     """All minimizers of a read in a repeat are more than any fraction above it."""
     unit = CONTIG[:60]
@@ -102,7 +125,7 @@ def test_formats_of_standard_output(options: list[str], kind: str, files: Path, 
 @pytest.mark.parametrize(
     "options",
     [
-        ["--for-only"], ["--rev-only"], ["-P"], ["-D"], ["-X"], ["--dual", "yes"], ["--alt", "names"], ["--seed", "5"],
+        ["-P"], ["-D"], ["-X"], ["--dual", "yes"], ["--alt", "names"], ["--seed", "5"],
         ["--no-hash-name"], ["--no-long-join"], ["--rmq", "yes"], ["--end-bonus", "5"],
     ],
     ids=" ".join,

@@ -29,6 +29,7 @@ from f5py.mapping.settings import (
     N_SCORE,
     Q2,
     SPLICED,
+    STRANDS,
     ZDROP,
     ZDROP_INV,
     E,
@@ -86,7 +87,7 @@ def most_lost(ops, begin, n_ops, score, integers):
 def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
     """Look for a drop of the score along a path; 0 for none, 1 for a drop, 2 for one that an inversion explains.
 
-    Among spliced reads no inversion is looked for.
+    Among spliced reads, or on one strand only, no inversion is looked for.
 
     Parameters
     ----------
@@ -150,7 +151,7 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
                 largest = score
                 i_best = point_i
                 j_best = point_j
-    if drop > integers[ZDROP_INV] and not integers[SPLICED]:
+    if drop > integers[ZDROP_INV] and not integers[SPLICED] and not integers[STRANDS]:
         n = to_i - from_i
         m = to_j - from_j
         if n < integers[MAX_GAP] and m < integers[MAX_GAP]:

@@ -20,7 +20,7 @@ from f5py.mapping._sorting_numba import SORT_SCRATCH, appended, grown, sort_pair
 from f5py.mapping.batch import Anchors, MappingBatch
 from f5py.mapping.index._sketch_numba import NONE, Minimizers, Scheme, sketch
 from f5py.mapping.index.reference_index import COUNT_BITS, ReferenceIndex, look_up
-from f5py.mapping.settings import AVA, HPC, MAX_MAX_OCC, MID_OCC, OCC_DIST, Q_OCC_FRAC, K, Parameters, W
+from f5py.mapping.settings import AVA, HPC, MAX_MAX_OCC, MID_OCC, OCC_DIST, Q_OCC_FRAC, STRANDS, K, Parameters, W
 from f5py.threads.pool import WorkerPool, longest_first
 
 #: Flags of an anchor, in the high word of y.
@@ -212,6 +212,7 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, sums):
     n_anchors, n_seeds, rep_len = sums
     k = integers[K]
     ava = integers[AVA] != 0
+    only_strand = integers[STRANDS]
     done = np.empty(16, np.int64)
     n_done = 0
     x = np.empty(1 << 12, np.uint64)
@@ -265,6 +266,9 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, sums):
             x = grown(x, n + count)
             y = grown(y, n + count)
             for p in range(first, first + count):
+                is_forward = (places[p] & 1) == strand
+                if only_strand and is_forward != (only_strand == 1):
+                    continue
                 target = places[p] >> 32
                 at = (places[p] & 0xFFFFFFFF) >> 1
                 flags = high
@@ -272,11 +276,11 @@ def seed_reads(queue, reads, bases, offsets, index, parameters, overlaps, sums):
                     if target == same[read]:
                         if at == last:
                             continue
-                        if (places[p] & 1) == strand:
+                        if is_forward:
                             flags |= SELF
                     if target_rank[target] < smaller[read]:
                         continue
-                if (places[p] & 1) == strand:
+                if is_forward:
                     x[n] = np.uint64((target << 32) | at)
                     y[n] = flags | last
                 else:
@@ -380,7 +384,7 @@ def copy_to_places(
 def suits_gpu(parameters: Parameters) -> bool:
     """Return whether a GPU can find seeds of this kind: of k-mers that are never their own reverse complement."""
     integers = parameters.integers
-    return bool(integers[K] % 2 == 1 and not integers[HPC] and not integers[AVA])
+    return bool(integers[K] % 2 == 1 and not integers[HPC] and not integers[AVA] and not integers[STRANDS])
 
 
 class SeedSums(NamedTuple):

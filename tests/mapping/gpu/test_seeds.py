@@ -161,6 +161,7 @@ def test_what_suits(pool):
     assert suits_gpu(parameters(ONT, 10))
     for name in ("rna", "map-pb", "ava-ont"):
         assert not suits_gpu(parameters(PRESETS[name], 10)), name
+    assert not suits_gpu(parameters(ONT._replace(strands=1), 10))
 
 
 @pytest.mark.shared
