@@ -84,14 +84,15 @@ def n_values(text):
         at = find_letter(text, begin, end, COMMA, COMMA)
         if at > stop + 1:  # more than one letter after the codes
             return np.int64(-1)
-        bases = np.int64(0)
+        bases = n_calls = np.int64(0)
         while at < end:
             first = at + 1
             skipped, at = number_at(text, first, min(end, first + 10))
             bases += skipped + 1
+            n_calls += 1
             if at == first or bases > _MAX_BASES or (at < end and text[at] != COMMA):
                 return np.int64(-1)
-        total += count_calls(text, begin, end) * count_codes(text, begin, end)
+        total += n_calls * count_codes(text, begin, end)
         begin = end + 1
     return total
 

@@ -159,29 +159,30 @@ def list_calls(data, starts, n, columns, counts):
             letter = _LETTER_COMPLEMENTS[text[entry]] if is_minus else text[entry]
             number, _ = number_at(text, entry + 2, codes_end(text, entry, stop))
             is_number = text[entry + 2] <= _NINE
-            call = place = np.int64(0)
+            first, call, place = n_found, np.int64(0), np.int64(0)
             on_reference = signed32(data, at + POSITION)
             for j in range(n_operations):
                 operation = np.uint32(signed32(data, operations + 4 * j))
                 kind, length = operation & 15, np.int64(operation >> 4)
                 if OF_RECORD >> kind & 1:
                     while call < n_calls and called[call] < place + length:
-                        values = values_begin + n_codes * (n_calls - 1 - call if is_reverse else call)
                         if not ALIGNED >> kind & 1:
                             n_not_aligned += n_codes
                         else:
+                            values = values_begin + n_codes * (n_calls - 1 - call if is_reverse else call)
                             for which in range(n_codes):
-                                record[n_found] = i
                                 position[n_found] = on_reference + called[call] - place
-                                reverse[n_found] = is_reverse != is_minus
-                                base[n_found] = letter
-                                code[n_found] = number if is_number else -np.int64(text[entry + 2 + which])
                                 value[n_found] = data[values + which]
                                 n_found += 1
                         call += 1
                     place += length
                 if OF_REFERENCE >> kind & 1:
                     on_reference += length
+            record[first:n_found] = i
+            reverse[first:n_found] = is_reverse != is_minus
+            base[first:n_found] = letter
+            for which in range(n_codes):
+                code[first + which : n_found : n_codes] = number if is_number else -np.int64(text[entry + 2 + which])
             values_begin += n_calls * n_codes
             entry = stop + 1
         if entry < text.shape[0]:  # an entry passes over more bases than there are
