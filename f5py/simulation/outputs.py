@@ -146,7 +146,7 @@ class ReadWriter(AbstractContextManager["ReadWriter"]):
         self, name: str, start: int, reverse: bool, call: Basecall, haplotype: int, sites: NDArray[np.int64],
         methylated: NDArray[np.bool_], samples: NDArray[np.int16], calibration: Calibration, channel: int,
     ) -> None:  # fmt: skip
-        """Write a read that begins at a flat position, with its covered sites by flat position and their states."""
+        """Write a read, with its covered sites and their states; positions are flat."""
         self._open_signals().write(name, samples, calibration, channel=channel, read_number=self._n_reads)
         sequence = LETTERS[call.codes].tobytes()
         if self._fasta:
