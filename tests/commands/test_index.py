@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import gzip
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pysam
@@ -14,7 +14,6 @@ from f5py.commands.index import index_fast5, run
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.files.atomic_write import AtomicFile
 from f5py.io.reads.read_index import ReadIndex
-from f5py.io.sequences import read_index_output
 from f5py.messages import console
 from f5py.options.table_commands import IndexOptions
 
@@ -179,20 +178,6 @@ def test_absent_reads_and_folders_are_errors(tmp_path: Path) -> None:
         write_sequence_index(str(tmp_path / "r.fa"))
     with pytest.raises(InputFileError, match="is a folder"):
         write_sequence_index(str(tmp_path))
-
-
-def test_an_interruption_keeps_the_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    reads = fasta(tmp_path / "r.fa", ["r1"])
-    write_sequence_index(str(reads))
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-
-    def interrupt(path: str, *_: object, **__: object) -> Iterator[object]:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(read_index_output, "sequence_batches", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_sequence_index(str(reads))
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_a_failed_command_leaves_the_index_as_it_was(tmp_path: Path) -> None:

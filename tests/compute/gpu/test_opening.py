@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import threading
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
@@ -121,39 +119,6 @@ def test_contexts_of_all_devices_are_made_early(monkeypatch: pytest.MonkeyPatch,
     assert load_early(AlignmentOptions(gpu="on", cuda_dev_id=choice), lambda: True)
     _join_starts()
     assert made == expected
-
-
-class _Driver:
-    """Stands for CUDA's driver library, of a machine with three devices."""
-
-    def __init__(self, error: int = 0) -> None:
-        self.error = error
-        self.retained: list[int] = []
-
-    def cuInit(self, flags: int) -> int:
-        return self.error
-
-    def cuDeviceGetCount(self, count: Any) -> int:
-        count._obj.value = 3
-        return 0
-
-    def cuDeviceGet(self, device: Any, number: int) -> int:
-        device._obj.value = 10 + number
-        return 0 if number < 3 else 101
-
-    def cuDevicePrimaryCtxRetain(self, context: Any, device: ctypes.c_int) -> int:
-        self.retained.append(device.value)
-        return 0
-
-
-@pytest.mark.parametrize(
-    ("numbers", "error", "expected"),
-    [([0], 0, [10]), ([2, 7, 0], 0, [12, 10]), (None, 0, [10, 11, 12]), ([0], 100, [])],
-)
-def test_contexts_are_made_through_the_driver(numbers: list[int] | None, error: int, expected: list[int]):
-    driver = _Driver(error)
-    opening._make_contexts(driver, numbers)
-    assert driver.retained == expected
 
 
 def test_no_device_is_opened_while_contexts_are_made(monkeypatch: pytest.MonkeyPatch):
