@@ -8,7 +8,7 @@ from pathlib import Path
 import pysam
 import pytest
 
-from f5py.io.reads import fasta_scan
+from f5py.io.reads import indexed_fasta
 
 from ..made_data import ReadSet, error_line, run_command
 
@@ -63,7 +63,7 @@ def test_one_command_is_two(
 def test_the_index_of_a_large_reference_is_htslibs(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     genome = tmp_path / "ref.fa"
     genome.write_bytes(made.genome.read_bytes())
-    monkeypatch.setattr(fasta_scan, "LARGE_FILE", 1)
+    monkeypatch.setattr(indexed_fasta, "LARGE_FILE", 1)
     given = without_alignments(replace(made, genome=genome))
     assert run_command("call-methylation", *given, "-o", tmp_path / "out.tsv") == 0
     found = (tmp_path / "ref.fa.fai").read_bytes()

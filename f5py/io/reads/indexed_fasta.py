@@ -5,7 +5,9 @@ Plain files are memory-mapped; blocks of BGZF are inflated in threads.
 
 from __future__ import annotations
 
-from typing import Protocol
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +17,210 @@ from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes.bgzf import BlockReader
 from f5py.io.files.mapped_file import MappedFile
-from f5py.threads.pool import WorkerPool
+from f5py.jit.kernel import exact_inner, exact_kernel
+from f5py.jit.work_queue import claimed_indices, work_counter
+from f5py.text._format_numba import NEWLINE, TAB, ZERO
+from f5py.threads.pool import CallingThread, WorkerPool
 
 #: Valid characters of sequences.
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz*-."
+
+_HEADER, _SPACE, _RETURN, _NINE = (np.uint8(ord(letter)) for letter in "> \r9")
+_COLUMNS, _MOST_DIGITS = 4, 18
+#: Smaller files are indexed by htslib, and parsed record by record: more threads do not pay.
+LARGE_FILE = 64 << 20
+#: Bytes that a thread takes at a time.
+_SCANNED_BYTES = 1 << 22
+
+
+@exact_kernel
+def parse_fai(text, name_begin, name_end, columns):
+    """Parse the lines of a ``.fai``; return the 1-based number of the first bad line, or 0.
+
+    Parameters
+    ----------
+    text : uint8
+        Ends with a line end.
+    name_begin, name_end : int64, shape (n,)
+    columns : int64, shape (4, n)
+        Length, offset, bases and bytes of a line.
+    """
+    at = 0
+    size = text.shape[0]
+    for row in range(name_begin.shape[0]):
+        name_begin[row] = at
+        while at < size and text[at] != TAB and text[at] != NEWLINE:
+            at += 1
+        name_end[row] = at
+        for column in range(_COLUMNS):
+            if at >= size or text[at] != TAB:
+                return row + 1
+            at += 1
+            begin = at
+            value = np.int64(0)
+            while at < size and ZERO <= text[at] <= _NINE:
+                value = 10 * value + np.int64(text[at] - ZERO)
+                at += 1
+            if at == begin or at - begin > _MOST_DIGITS:
+                return row + 1
+            columns[column, row] = value
+        if at >= size or text[at] != NEWLINE:
+            return row + 1
+        at += 1
+        if columns[2, row] < (1 if columns[0, row] > 0 else 0) or columns[3, row] < columns[2, row]:
+            return row + 1
+    return 0
+
+
+@exact_kernel
+def first_wrong_row(text, names, name_begin, name_end, columns):
+    """Return the first row of an index that contradicts `text`, or -1.
+
+    The line before a sequence's first base must be its header; a line end or the text's end must follow its last base.
+
+    Parameters
+    ----------
+    text : uint8
+        The whole file, decompressed.
+    names, name_begin, name_end : uint8, int64, int64
+        Row i is named ``names[name_begin[i]:name_end[i]]``.
+    columns : tuple of int64, shape (n,)
+        Bases of each sequence, offset of the first one, bases and bytes of a line.
+    """
+    length, offset, line_bases, line_width = columns
+    size = text.shape[0]
+    for row in range(length.shape[0]):
+        line_end = offset[row] - 1
+        if line_end < 0 or line_end >= size or text[line_end] != NEWLINE:
+            return row
+        at = line_end
+        while at > 0 and text[at - 1] != NEWLINE:
+            at -= 1
+        n = name_end[row] - name_begin[row]
+        if text[at] != _HEADER or at + 1 + n > line_end or text[at + 1 + n] > _SPACE:
+            return row
+        for i in range(n):
+            if text[at + 1 + i] != names[name_begin[row] + i]:
+                return row
+        if length[row] > 0:
+            last = length[row] - 1
+            end = offset[row] + last // line_bases[row] * line_width[row] + last % line_bases[row] + 1
+            if end > size or (end < size and text[end] > _SPACE):
+                return row
+    return -1
+
+
+@exact_kernel
+def list_sequences(queue, sequences, text, headers, index, is_other):
+    """Fill the rows of an index.
+
+    Parameters
+    ----------
+    queue, sequences
+        See `f5py.threads.pool.WorkerPool.run`.
+    text : uint8
+        The whole file.
+    headers : int64, shape (n + 1,)
+        Offset of each header, and the text's end.
+    index : tuple of arrays
+        The last arguments of `parse_fai`. Filled.
+    is_other : bool, shape (1,)
+        Set if the lines of a sequence are not of one length but for a shorter last one.
+    """
+    for t in claimed_indices(work_counter(queue), sequences.shape[0]):
+        row = sequences[t]
+        if not _list_sequence(text[: headers[row + 1]], headers[row], row, index):
+            is_other[0] = True
+
+
+@exact_inner
+def _list_sequence(text, header, row, index):
+    """Fill a row of an index; return whether the lines of a sequence, the last one in `text`, are regular."""
+    name_begin, name_end, columns = index
+    end = text.shape[0]
+    at = header + 1
+    name_begin[row] = at
+    while at < end and text[at] > _SPACE:
+        at += 1
+    name_end[row] = at
+    while at < end and text[at] != NEWLINE:
+        if text[at] == 0:
+            return False
+        at += 1
+    begin = at + 1
+    at = begin
+    while at < end and text[at] > _SPACE:
+        at += 1
+    bases = at - begin
+    if bases <= 0 or name_end[row] == name_begin[row]:
+        return False
+    at += at < end and text[at] == _RETURN
+    width = at - begin + 1
+    length = np.int64(0)
+    at = begin
+    while at < end:
+        n = min(bases, end - at)
+        if end - at < width and text[end - 1] == NEWLINE:
+            n = min(n, end - at - (width - bases))
+        n_others = np.uint8(n <= 0)
+        for i in range(n):
+            n_others |= np.uint8(text[at + i] <= _SPACE)
+        for i in range(at + n, min(at + n + width - bases, end)):
+            n_others |= np.uint8(text[i] != (NEWLINE if i == at + n + width - bases - 1 else _RETURN))
+        if n_others:
+            return False
+        length += n
+        at += n + width - bases
+    columns[0, row], columns[1, row], columns[2, row], columns[3, row] = length, begin, bases, width
+    return True
+
+
+class LinePositions(NamedTuple):
+    """Positions of n pieces among the lines of a file."""
+
+    begin: NDArray[np.int64]  # text offset of the first base
+    phase: NDArray[np.int64]  # index of the first base in its line
+    line_bases: NDArray[np.int64]
+    line_width: NDArray[np.int64]  # bytes
+
+
+@exact_kernel
+def gather_bases(queue, pieces, text, lines, offsets, table, out, wrong):
+    """Copy the bases of `pieces`, translated by `table`, without line ends.
+
+    Parameters
+    ----------
+    text : uint8
+    lines : LinePositions
+    offsets : int64, shape (n + 1,)
+        Of the pieces in `out`.
+    table : uint8, shape (256,)
+        0 for invalid characters.
+    out : uint8
+        Filled.
+    wrong : bool, shape (n,)
+        Set for pieces with an invalid character: the index is of another file.
+    """
+    begin, phase, line_bases, line_width = lines
+    for i in claimed_indices(work_counter(queue), pieces.shape[0]):
+        piece = pieces[i]
+        at = begin[piece]
+        column = phase[piece]
+        to = offsets[piece]
+        end = offsets[piece + 1]
+        gap = line_width[piece] - line_bases[piece]
+        lowest = np.uint8(255)
+        while to < end:
+            n = min(line_bases[piece] - column, end - to)
+            for j in range(n):
+                letter = text[at + j]
+                base = table[letter]
+                lowest = min(lowest, base)
+                out[to + j] = base
+            to += n
+            at += n + gap
+            column = np.int64(0)
+        wrong[piece] = lowest == 0
 
 
 def letter_table() -> NDArray[np.uint8]:
@@ -55,8 +257,6 @@ class FastaIndex(NameTable):
     @classmethod
     def read(cls, path: str, advice: str) -> FastaIndex:
         """Read a ``.fai``; raise `InputFileError`, with `advice` at its end, for a malformed line."""
-        from f5py.io.reads._fai_numba import parse_fai
-
         with blamed_on(path), open(path, "rb") as file:
             content = bytearray(file.read())
         n = content.count(b"\n")
@@ -79,10 +279,16 @@ class FastaIndex(NameTable):
 
     def fits(self, text: NDArray[np.uint8]) -> bool:
         """Return whether the index agrees with the whole text of a file."""
-        from f5py.io.reads._fai_numba import first_wrong_row
-
         columns = self.length, self.offset, self.line_bases, self.line_width
         return bool(first_wrong_row(text, *self.name_table[:3], columns) < 0)
+
+    def as_text(self) -> bytes | None:
+        """Return the text of the ``.fai``; None if sequences have the same name, which htslib warns of."""
+        if self.n_distinct < len(self):
+            return None
+        numbers = np.stack([self.length, self.offset, self.line_bases, self.line_width], axis=1).tolist()
+        lines = ("\t".join((self.name(i), *map(str, row))) + "\n" for i, row in enumerate(numbers))
+        return "".join(lines).encode("utf-8", "surrogateescape")
 
     def end(self) -> NDArray[np.int64]:
         """Return the text offset of each sequence's end."""
@@ -94,6 +300,33 @@ class FastaIndex(NameTable):
         """Return the bytes from a sequence's first base to the one at `position`."""
         line_bases = np.maximum(self.line_bases[rows], 1)
         return position // line_bases * self.line_width[rows] + position % line_bases
+
+
+def is_large(path: str) -> bool:
+    """Return whether the size of a file pays for `scan_fasta`."""
+    return os.path.isfile(path) and os.path.getsize(path) >= LARGE_FILE
+
+
+def scan_fasta(file: MappedFile, pool: WorkerPool | CallingThread) -> FastaIndex | None:
+    """Index a FASTA file with lines of one length in each sequence, else return None."""
+    text = file.text
+    if text[:1].tobytes() != b">":
+        return None
+
+    def headers_from(at: int) -> NDArray[np.int64]:
+        found = at + np.flatnonzero(text[at : at + _SCANNED_BYTES] == ord(">"))
+        return found[(found == 0) | (text[found - 1] == NEWLINE)]
+
+    with ThreadPoolExecutor(pool.n_threads) as threads:
+        parts = list(threads.map(headers_from, range(0, len(text), _SCANNED_BYTES)))
+    headers = np.concatenate([*parts, [len(text)]])
+    n = len(headers) - 1
+    index = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((4, n), np.int64)
+    is_other = np.zeros(1, np.bool_)
+    largest_first = np.argsort(-np.diff(headers), kind="stable")
+    pool.run(list_sequences, largest_first, text, headers, index, is_other)
+    file.check()
+    return None if is_other[0] else FastaIndex(text, *index)
 
 
 class TextSource(Protocol):
@@ -208,8 +441,6 @@ class IndexedFasta(SequenceSource):
         wrong : bool, shape (n,)
             Stretches beyond the file, which are empty, or with invalid characters: the index is of another file.
         """
-        from f5py.io.reads._fai_numba import LinePositions, gather_bases
-
         index = self.index
         begin = index.offset[rows] + index._bytes_before(rows, start)
         stop = np.where(end > start, index.offset[rows] + index._bytes_before(rows, end - 1) + 1, begin)

@@ -13,7 +13,6 @@ from f5py.core.names import Names
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.samtools import run_samtools
-from f5py.io.reads.fasta_scan import fai_of, is_large, scan_fasta
 from f5py.io.reads.indexed_fasta import (
     BlockText,
     FastaIndex,
@@ -21,7 +20,9 @@ from f5py.io.reads.indexed_fasta import (
     MappedText,
     SequenceSource,
     TextSource,
+    is_large,
     letter_table,
+    scan_fasta,
 )
 from f5py.io.reads.reference_errors import explain_reference_error
 from f5py.jit.cache_folder import cache_folder
@@ -235,7 +236,7 @@ def _make_index(path: str, fai: str, gzi: str, index: FastaIndex | None, is_zipp
     if index is None and not is_zipped and is_large(path):
         with closing(WorkerPool(usable_cores())) as pool, closing(MappedText(path)) as file:
             index = scan_fasta(file, pool)
-    if index is not None and (text := fai_of(index)) is not None:
+    if index is not None and (text := index.as_text()) is not None:
         with suppress(OutputFileError, OSError), complete_output(fai, is_index=True) as out:
             out.write(text)
         return os.path.exists(fai)

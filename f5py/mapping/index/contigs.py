@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError
-from f5py.io.reads.fasta_scan import is_large, scan_fasta
-from f5py.io.reads.indexed_fasta import IndexedFasta, MappedText
+from f5py.io.reads.indexed_fasta import IndexedFasta, MappedText, is_large, scan_fasta
 from f5py.io.reads.reference import Reference, index_fasta
 from f5py.io.sequences.read_records import sequence_batches
 from f5py.mapping.index.packed_bases import BasePacker, PackedBases, pack

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from f5py.io.files.mapped_file import MappedFile
-from f5py.io.reads.fasta_scan import fai_of, scan_fasta
+from f5py.io.reads.indexed_fasta import scan_fasta
 from f5py.threads.pool import CallingThread
 
 
@@ -32,7 +32,7 @@ def regular(draw: st.DrawFn) -> str:
 def scanned(path: Path) -> bytes | None:
     with closing(MappedFile(str(path))) as file:
         index = scan_fasta(file, CallingThread())
-        return None if index is None else fai_of(index)
+        return None if index is None else index.as_text()
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
