@@ -110,6 +110,11 @@ class NameTable:
         self.name_table = text, begin, end, np.full(1 << (2 * len(begin) + 1).bit_length(), -1, np.int64)
         self.n_distinct = fill_table(*self.name_table)
 
+    @classmethod
+    def of(cls, names: Iterable[str]) -> NameTable:
+        packed = Names.of(names)
+        return cls(packed.text, packed.offsets[:-1].copy(), packed.offsets[1:].copy())
+
     def __len__(self) -> int:
         return len(self.name_table[1])
 

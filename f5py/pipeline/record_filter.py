@@ -12,17 +12,10 @@ from f5py.io.bam._bam_numba import (
     FLAGS,
     IS_REVERSE,
     KEPT,
-    LOW_MAPQ,
     NAME_LENGTH,
     NO_BASES,
-    SECONDARY,
-    SUPPLEMENTARY,
     ULTRA,
-    UNMAPPED,
-    UNMAPPED_LOW_MAPQ,
-    RecordFilter,
     cigar_of,
-    classify,
     unsigned16,
 )
 from f5py.io.bam.alignments import AlignmentFile, RecordCounts
@@ -94,9 +87,7 @@ def classified(
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """Classify `n` records. Return their kinds, uint8, rows in the index of the reads, and read lengths, int64."""
     index = reads.held.index if isinstance(reads, RecordReads) else reads.index
-    kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
-    wanted = RecordFilter(alignments.min_mapq, alignments.secondary, alignments.supplementary)
-    classify(data, starts, n, wanted, index.name_table, kinds, rows)
+    kinds, rows = alignments.classify(data, starts, n, index)
     if isinstance(reads, RecordReads):
         lengths, rows = reads.look_up(data, starts, n, kinds == KEPT)
         kinds[(kinds == KEPT) & (lengths == 0)] = NO_BASES
@@ -104,15 +95,7 @@ def classified(
         lengths = reads.lengths_of(rows)
     if seen is not None:
         seen.mark(data, starts, n, kinds)
-    found = np.bincount(kinds, minlength=DUPLICATE + 1)
-    counts.kept += int(found[KEPT])
-    counts.unmapped += int(found[UNMAPPED])
-    counts.low_mapq += int(found[LOW_MAPQ] + found[UNMAPPED_LOW_MAPQ])
-    counts.unmapped_low_mapq += int(found[UNMAPPED_LOW_MAPQ])
-    counts.secondary += int(found[SECONDARY])
-    counts.supplementary += int(found[SUPPLEMENTARY])
-    counts.no_bases += int(found[NO_BASES])
-    counts.duplicates += int(found[DUPLICATE])
+    counts.add(kinds)
     return kinds, rows, lengths
 
 

@@ -28,9 +28,8 @@ def test_a_sequence_of_text(names: list[str]):
 @given(raw_names, raw_names)
 def test_names_are_found_where_they_first_stand(known: list[str], wanted: list[str]):
     wanted = wanted + known[::-1]
-    names, asked = Names.of(known), Names.of(wanted)
-    table = NameTable(names.text, names.offsets[:-1].copy(), names.offsets[1:].copy())
-    assert table.rows_of(asked).tolist() == [known.index(name) if name in known else -1 for name in wanted]
+    table = NameTable.of(known)
+    assert table.rows_of(Names.of(wanted)).tolist() == [known.index(name) if name in known else -1 for name in wanted]
     assert table.n_distinct == len(set(known))
     assert list(map(table.name, range(len(table)))) == known
 

@@ -24,10 +24,7 @@ CONTIG, POSITION, NAME_LENGTH, MAPQ, BIN, N_CIGAR, FLAGS, N_BASES = 4, 8, 12, 13
 IS_UNMAPPED, IS_REVERSE, IS_SECONDARY, IS_SUPPLEMENTARY = 4, 16, 256, 2048
 #: Letters by their four-bit codes.
 LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
-#: Tags of split reads: parent and position in it.
-_PARENT, _CG = (np.uint16(a + 256 * b) for a, b in (b"pi", b"CG"))
-_SPLIT = np.array([a + 256 * b for a, b in (b"sp", b"ns")], np.uint16)
-_UNKNOWN = -1
+_CG = np.uint16(ord("C") + 256 * ord("G"))
 #: Types of tags' values.
 _TYPE_INT8 = np.uint8(ord("c"))
 _TYPE_UINT8 = np.uint8(ord("C"))
@@ -148,7 +145,7 @@ def classify(data, starts, n, wanted, name_table, kinds, rows):
     Parameters
     ----------
     data, starts
-        See `decode`.
+        See `cigars_of`.
     wanted : RecordFilter
     name_table : tuple of arrays
         The last four arguments of `f5py.core._name_table_numba.find_name`.
@@ -288,37 +285,8 @@ def integer_of(data, value, missing):
 
 
 @exact_kernel
-def measure(data, starts, chosen, sizes, places, split):
-    """Measure the variable parts that `decode` copies of each chosen record.
-
-    Parameters
-    ----------
-    data, starts, chosen
-        See `decode`.
-    sizes : int64, shape (3, n)
-        Filled: sizes of name, CIGAR and parent's name.
-    places : int64, shape (2, n)
-        Filled: offsets of CIGAR and parent's name.
-    split : int64, shape (2, n)
-        Filled: tags sp and ns.
-    """
-    for i in range(chosen.shape[0]):
-        at = starts[chosen[i]]
-        end = starts[chosen[i] + 1]
-        sizes[0, i] = np.int64(data[at + NAME_LENGTH]) - 1
-        places[0, i], sizes[1, i] = cigar_of(data, at, end)
-        tags = tags_begin(data, at)
-        value, value_end = find_tag(data, tags, end, _PARENT)
-        places[1, i] = value + 1
-        sizes[2, i] = value_end - value - 2 if value >= 0 and data[value] == _TYPE_TEXT else 0
-        for which in range(_SPLIT.shape[0]):
-            value, _ = find_tag(data, tags, end, _SPLIT[which])
-            split[which, i] = integer_of(data, value, _UNKNOWN)
-
-
-@exact_kernel
-def decode(data, starts, chosen, places, columns):
-    """Fill the columns of the chosen records.
+def cigars_of(data, starts, chosen, places, sizes, spans):
+    """Fill the offset and length of each chosen record's CIGAR, and the reference bases that it covers.
 
     Parameters
     ----------
@@ -327,30 +295,20 @@ def decode(data, starts, chosen, places, columns):
         Offsets of all records, and the end of the last one.
     chosen : int64, shape (n,)
         Record indices.
-    places : int64, shape (2, n)
-        From `measure`.
-    columns : f5py.io.bam.bam_records.RecordColumns
-        With offsets of names, CIGARs and parents.
+    places, sizes, spans : int64, shape (n,)
+        Filled.
     """
     for i in range(chosen.shape[0]):
-        at = starts[chosen[i]]
-        columns.contig[i] = signed32(data, at + CONTIG)
-        position = signed32(data, at + POSITION)
-        columns.start[i] = position
-        columns.reverse[i] = unsigned16(data, at + FLAGS) & IS_REVERSE != 0
-        to = columns.name_offsets[i]
-        for j in range(columns.name_offsets[i + 1] - to):
-            columns.names[to + j] = data[at + FIXED_SIZE + j]
-        begin = places[0, i]
-        to = columns.cigar_offsets[i]
-        n = columns.cigar_offsets[i + 1] - to
-        for j in range(n):
-            columns.cigar[to + j] = np.uint32(signed32(data, begin + 4 * j))
-        span = reference_span(data, begin, n)
-        columns.end[i] = position + (1 if n > 0 and span == 0 else span)  # 1 as htslib takes it
-        to = columns.parent_offsets[i]
-        for j in range(columns.parent_offsets[i + 1] - to):
-            columns.parents[to + j] = data[places[1, i] + j]
+        places[i], sizes[i] = cigar_of(data, starts[chosen[i]], starts[chosen[i] + 1])
+        spans[i] = reference_span(data, places[i], sizes[i])
+
+
+@exact_kernel
+def integer_tags(data, starts, chosen, tag, values):
+    """Fill the integer value of a tag in each chosen record, -1 if missing; see `find_tags`."""
+    for i in range(chosen.shape[0]):
+        value, _ = find_tag(data, tags_begin(data, starts[chosen[i]]), starts[chosen[i] + 1], tag)
+        values[i] = integer_of(data, value, -1)
 
 
 @exact_inner
@@ -364,37 +322,13 @@ def put_integer(out, at, value, size):
 
 
 @exact_kernel
-def places_of(data, starts, contig, begin, end):
-    """Fill contig, start and end of all records; records without a reference base count as one base.
-
-    Parameters
-    ----------
-    data, starts
-        See `decode`.
-    contig : int32 or int64, shape (n,)
-        Filled; -1 for none.
-    begin, end : int64, shape (n,)
-        Filled; 0-based, half-open.
-    """
-    for i in range(contig.shape[0]):
-        at = starts[i]
-        contig[i] = signed32(data, at + CONTIG)
-        begin[i] = signed32(data, at + POSITION)
-        span = np.int64(0)
-        if unsigned16(data, at + FLAGS) & IS_UNMAPPED == 0:
-            cigar, n = cigar_of(data, at, starts[i + 1])
-            span = reference_span(data, cigar, n)
-        end[i] = begin[i] + max(span, 1)
-
-
-@exact_kernel
 def keys_of(data, starts, n, keys):
     """Hash each of `n` records without its tags (FNV-1a).
 
     Parameters
     ----------
     data, starts
-        See `decode`.
+        See `cigars_of`.
     keys : uint64, shape (n,)
         Filled.
     """
@@ -412,7 +346,7 @@ def find_tags(data, starts, chosen, tag, begin, end):
     Parameters
     ----------
     data, starts, chosen
-        See `decode`.
+        See `cigars_of`.
     tag : uint16
         Its two letters, the first one in the low byte.
     begin, end : int64, shape (n,)
@@ -421,66 +355,3 @@ def find_tags(data, starts, chosen, tag, begin, end):
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]
         begin[i], end[i] = find_tag(data, tags_begin(data, at), starts[chosen[i] + 1], tag)
-
-
-@exact_kernel
-def _text_at(data, at, end, texts, first, last):
-    """Return whether the NUL-terminated text at `at` is ``texts[first:last]``."""
-    n = last - first
-    if at + n >= end or data[at + n] != 0:
-        return False
-    is_equal = True
-    for j in range(n):
-        is_equal = is_equal and data[at + j] == texts[first + j]
-    return is_equal
-
-
-@exact_kernel
-def change_tags(data, starts, n, tags, texts, text_offsets, out, out_starts):
-    """Copy `n` records with changed values of text tags; with an empty `out`, only measure them.
-
-    Parameters
-    ----------
-    data, starts
-        See `decode`.
-    tags : uint16, shape (n_changes,)
-    texts, text_offsets : uint8, int64
-        Old and new value of each change.
-    out : uint8, shape (out_starts[n],) or (0,)
-    out_starts : int64, shape (n + 1,)
-        Filled.
-    """
-    writes = out.shape[0] > 0
-    to = np.int64(0)
-    for i in range(n):
-        end = starts[i + 1]
-        begin = to
-        out_starts[i] = begin
-        done = starts[i]
-        at = tags_begin(data, starts[i])
-        stop = tag_end(data, at, end)
-        while stop > 0:
-            if data[at + 2] == 90:  # Z
-                for change in range(tags.shape[0]):
-                    first, middle, last = (
-                        text_offsets[2 * change],
-                        text_offsets[2 * change + 1],
-                        text_offsets[2 * change + 2],
-                    )
-                    if tags[change] == unsigned16(data, at) and _text_at(data, at + 3, end, texts, first, middle):
-                        if writes:
-                            for j in range(done, at + 3):
-                                out[to + j - done] = data[j]
-                            for j in range(middle, last):
-                                out[to + at + 3 - done + j - middle] = texts[j]
-                        to += at + 3 - done + last - middle
-                        done = at + 3 + middle - first  # the NUL is copied with the rest
-                        break
-            at, stop = stop, tag_end(data, stop, end)
-        if writes:
-            for j in range(done, end):
-                out[to + j - done] = data[j]
-        to += end - done
-        if writes:
-            put_integer(out, begin, to - begin - 4, 4)
-    out_starts[n] = to

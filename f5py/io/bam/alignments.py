@@ -9,15 +9,28 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, fields
 from functools import cached_property
-from itertools import count, islice
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.names import NameTable
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
 from f5py.io.arrow.text_input import display_name
+from f5py.io.bam._bam_numba import (
+    DUPLICATE,
+    KEPT,
+    LOW_MAPQ,
+    NO_BASES,
+    SECONDARY,
+    SUPPLEMENTARY,
+    UNMAPPED,
+    UNMAPPED_LOW_MAPQ,
+    RecordFilter,
+    classify,
+)
 from f5py.io.bam.bam_blocks import N_THREADS
 from f5py.io.bam.bam_index import BamIndex, find_index, read_index
 from f5py.io.bam.bam_records import chosen_records, encode_chunks, record_chunks, record_names, segments_of
@@ -73,6 +86,18 @@ class RecordCounts:
     no_bases: int = 0
     duplicates: int = 0
     kept: int = 0
+
+    def add(self, kinds: NDArray[np.uint8]) -> None:
+        """Add records of these kinds, `f5py.io.bam._bam_numba.KEPT` to `DUPLICATE`."""
+        found = np.bincount(kinds, minlength=DUPLICATE + 1).tolist()
+        self.kept += found[KEPT]
+        self.unmapped += found[UNMAPPED]
+        self.low_mapq += found[LOW_MAPQ] + found[UNMAPPED_LOW_MAPQ]
+        self.unmapped_low_mapq += found[UNMAPPED_LOW_MAPQ]
+        self.secondary += found[SECONDARY]
+        self.supplementary += found[SUPPLEMENTARY]
+        self.no_bases += found[NO_BASES]
+        self.duplicates += found[DUPLICATE]
 
     def plus(self, other: RecordCounts, times: int = 1) -> RecordCounts:
         """Add the counts of another one, `times` over."""
@@ -155,6 +180,15 @@ class AlignmentFile:
                 how = "f5py map REF READS -o reads.bam"
                 raise InputFileError(f"{self.name}: is {kind}, which has no alignments; make them: {how}")
             raise InputFileError(f"{self.name}: the header names no contigs; map the reads to the reference first")
+
+    def classify(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, names: NameTable
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return the kinds of `n` records, and the rows of the kept ones' reads among `names`, or -1."""
+        kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
+        wanted = RecordFilter(self.min_mapq, self.secondary, self.supplementary)
+        classify(data, starts, n, wanted, names.name_table, kinds, rows)
+        return kinds, rows
 
     @property
     def has_index(self) -> bool:
@@ -313,34 +347,15 @@ class AlignmentFile:
         The read index counts all records visited. With `windows`, each record that overlaps one is visited once, which
         needs an index.
         """
-        numbers = count()
+        n_before = 0
         with closing(AlignmentFile.chunks(self, windows)) as chunks:
             for data, starts, n in chunks:
-                for record, read_index in zip(segments_of(data[: starts[n]], self.header), numbers):  # noqa: B905
-                    if self._is_kept(record):
-                        yield read_index, record
-                    elif left_out:
-                        yield -1, record
-
-    def _is_kept(self, record: pysam.AlignedSegment) -> bool:
-        """Count a record as kept or by its reason to be skipped; return whether it is kept."""
-        counts = self.counts
-        # position or CIGAR can be missing without the flag
-        is_unmapped = record.is_unmapped or record.reference_id < 0 or record.reference_start < 0
-        is_unmapped = is_unmapped or not record.cigartuples
-        if record.mapping_quality < self.min_mapq:
-            counts.low_mapq += 1
-            counts.unmapped_low_mapq += is_unmapped
-        elif is_unmapped:
-            counts.unmapped += 1
-        elif record.is_secondary and not self.secondary:
-            counts.secondary += 1
-        elif record.is_supplementary and not self.supplementary:
-            counts.supplementary += 1
-        else:
-            counts.kept += 1
-            return True
-        return False
+                kinds, _ = self.classify(data, starts, n, NameTable.of([]))
+                self.counts.add(kinds)
+                for i, record in enumerate(segments_of(data[: starts[n]], self.header)):
+                    if kinds[i] == KEPT or left_out:
+                        yield n_before + i if kinds[i] == KEPT else -1, record
+                n_before += n
 
     def _from_beginning(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
         with closing(self.reopened()) as file:

@@ -8,6 +8,7 @@ nothing.
 
 from __future__ import annotations
 
+import gzip
 import os
 import zlib
 from collections.abc import Iterator
@@ -275,7 +276,10 @@ def read_index(path: str, bam_path: str) -> BamIndex:
 def _scan_index(content: bytes, bam_size: int) -> tuple[IndexScan, int] | None:
     """Scan an index; return its contents and the shift of its windows, None if it is damaged."""
     if not content.startswith(_BAI_MAGIC):
-        content = _decompress(content)
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error):
+            return None
     data = np.frombuffer(bytearray(content), np.uint8)
     is_bai = content.startswith(_BAI_MAGIC)
     shift, depth, begin = _BAI_SHIFT, 0, 4
@@ -298,21 +302,6 @@ def _scan_index(content: bytes, bam_size: int) -> tuple[IndexScan, int] | None:
         return None
     entries = scan._replace(starts=scan.starts[:n_starts], contigs=contigs, stretches=stretches, offsets=offsets)
     return entries, shift
-
-
-def _decompress(content: bytes) -> bytes:
-    """Decompress gzip; return nothing if it is damaged."""
-    pieces = []
-    while content:
-        stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
-        try:
-            pieces.append(stream.decompress(content))
-        except zlib.error:
-            return b""
-        if not stream.eof:
-            return b""
-        content = stream.unused_data
-    return b"".join(pieces)
 
 
 def is_block_start(path: str, place: int) -> bool:

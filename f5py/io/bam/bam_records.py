@@ -14,13 +14,17 @@ from numpy.typing import DTypeLike, NDArray
 from f5py.core.names import Names
 from f5py.core.offsets import concatenate_tuples, gather_slices, offsets_of
 from f5py.io.bam._bam_numba import (
+    CONTIG,
+    FLAGS,
+    IS_REVERSE,
+    IS_UNMAPPED,
     NAME_LENGTH,
-    change_tags,
-    decode,
+    POSITION,
+    cigars_of,
     end_of_contigs,
     find_tags,
+    integer_tags,
     list_records,
-    measure,
 )
 from f5py.io.bam.bam_blocks import N_THREADS, READ_BYTES, DamagedBlocksError, inflate_portions
 from f5py.io.bam.headers import FIXED_SIZE, TagChanges
@@ -57,25 +61,23 @@ class RecordColumns(NamedTuple):
     @classmethod
     def of(cls, data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> RecordColumns:
         """Decode the chosen records; `starts` includes the end of the last one."""
-        n = len(chosen)
-        sizes, places, split = np.empty((3, n), np.int64), np.empty((2, n), np.int64), np.empty((2, n), np.int64)
-        measure(data, starts, chosen, sizes, places, split)
-        names, cigar, parents = (offsets_of(size) for size in sizes)
-        columns = cls(
-            np.empty(names[-1], np.uint8),
-            names,
-            np.empty(n, np.int32),
-            np.empty(n, np.int64),
-            np.empty(n, np.int64),
-            np.empty(n, np.bool_),
-            np.empty(cigar[-1], np.uint32),
-            cigar,
-            np.empty(parents[-1], np.uint8),
-            parents,
-            *split,
-        )
-        decode(data, starts, chosen, places, columns)
-        return columns
+        at = starts[chosen]
+        names = record_names(data, starts, chosen)
+        (places, n_operations, span), split = np.empty((3, len(chosen)), np.int64), np.empty((2, len(chosen)), np.int64)
+        cigars_of(data, starts, chosen, places, n_operations, span)
+        cigar, cigar_offsets = gather_slices(data, places, 4 * n_operations)
+        parent, parent_end = _tag_places(data, starts, chosen, "pi")
+        has_parent = (parent >= 0) & (data[parent] == ord("Z"))
+        parents = gather_slices(data, parent + 1, np.where(has_parent, parent_end - parent - 2, 0))
+        for tag, values in zip(("sp", "ns"), split, strict=True):
+            integer_tags(data, starts, chosen, _tag_number(tag), values)
+        begin = fixed_numbers(data, at, POSITION, np.int32).astype(np.int64)
+        return cls(
+            names.text, names.offsets, fixed_numbers(data, at, CONTIG, np.int32), begin,
+            begin + np.where(n_operations > 0, np.maximum(span, 1), 0),  # 1 as htslib takes it
+            fixed_numbers(data, at, FLAGS, np.uint16) & IS_REVERSE != 0,
+            cigar.view(np.uint32), cigar_offsets // 4, *parents, *split,
+        )  # fmt: skip
 
     @classmethod
     def joined(cls, parts: list[RecordColumns]) -> RecordColumns:
@@ -115,10 +117,7 @@ class RawRecords:
     def of_reads(self, first: int, end: int) -> RawRecords:
         """Return the records of reads `first` to `end` - 1."""
         chosen = np.flatnonzero((self.read >= first) & (self.read < end))
-        pieces = [self.data[self.starts[i] : self.starts[i + 1]] for i in chosen.tolist()]
-        sizes = np.diff(self.starts)[chosen]
-        data = np.concatenate([np.empty(0, np.uint8), *pieces])
-        return RawRecords(data, offsets_of(sizes), self.read[chosen] - first)
+        return RawRecords(*chosen_records(self.data, self.starts, chosen), self.read[chosen] - first)
 
     def segments(self, header: pysam.AlignmentHeader) -> list[pysam.AlignedSegment]:
         return segments_of(self.data, header)
@@ -146,12 +145,24 @@ def bam_header(header: pysam.AlignmentHeader) -> bytes:
     return b"".join(pieces)
 
 
+def _tag_number(tag: str) -> np.uint16:
+    return np.uint16(int.from_bytes(tag.encode("latin-1"), "little"))
+
+
+def _tag_places(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the begin of a tag's type and the end of its value in each chosen record, -1 and -1 without it."""
+    begin, end = np.empty((2, len(chosen)), np.int64)
+    find_tags(data, starts, chosen, _tag_number(tag), begin, end)
+    return begin, end
+
+
 def tag_texts(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
 ) -> tuple[NDArray[np.int32], list[str]]:
     """Return the index of each chosen record's value of a tag (-1: none), and the distinct values."""
-    begin, end = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
-    find_tags(data, starts, chosen, np.uint16(int.from_bytes(tag.encode("latin-1"), "little")), begin, end)
+    begin, end = _tag_places(data, starts, chosen, tag)
     has_tag = begin >= 0
     begin, sizes = begin[has_tag], (end - begin)[has_tag]
     values = np.zeros((len(begin), sizes.max(initial=1)), np.uint8)
@@ -177,14 +188,33 @@ def change_tag_values(
     """Change values of tags in `n` records; return the records and their offsets."""
     if not changes:
         return data, starts
-    tags = np.array([int.from_bytes(tag.encode(), "little") for tag, _ in changes], np.uint16)
-    texts = Names.of([text for (_, before), after in changes.items() for text in (before, after)])
-    new_starts = np.empty(n + 1, np.int64)
-    given = (data, starts, n, tags, texts.text, texts.offsets)
-    change_tags(*given, np.empty(0, np.uint8), new_starts)
-    records = np.empty(new_starts[n], np.uint8)
-    change_tags(*given, records, new_starts)
-    return records, new_starts
+    for changed in dict.fromkeys(tag for tag, _ in changes):
+        begins, ends = _tag_places(data, starts, np.arange(n), changed)
+        records = []
+        for start, end, begin, stop in zip(starts, starts[1:], begins, ends, strict=False):
+            record = data[start:end].tobytes()
+            value = data[begin + 1 : stop - 1].tobytes().decode("utf-8", "surrogateescape")
+            if begin >= 0 and data[begin] == ord("Z") and (changed, value) in changes:
+                changed_value = changes[changed, value].encode("utf-8", "surrogateescape")
+                record = record[4 : begin + 1 - start] + changed_value + record[stop - 1 - start :]
+                record = struct.pack("<i", len(record)) + record
+            records.append(record)
+        data, starts = np.frombuffer(bytearray().join(records), np.uint8), offsets_of(list(map(len, records)))
+    return data, starts
+
+
+def record_places(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], n: int
+) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
+    """Return contig, -1 for none, start and end of `n` records; without a reference base they have a length of one."""
+    contig, begin = (
+        fixed_numbers(data, starts[:n], CONTIG, np.int32),
+        fixed_numbers(data, starts[:n], POSITION, np.int32),
+    )
+    span = np.empty((3, n), np.int64)
+    cigars_of(data, starts, np.arange(n), *span)
+    is_mapped = fixed_numbers(data, starts[:n], FLAGS, np.uint16) & IS_UNMAPPED == 0
+    return contig, begin.astype(np.int64), begin + np.maximum(span[2] * is_mapped, 1)
 
 
 def chosen_records(

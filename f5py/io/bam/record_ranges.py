@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
-from f5py.io.bam._bam_numba import CONTIG, places_of, signed32
+from f5py.io.bam._bam_numba import CONTIG, signed32
 from f5py.io.bam.bam_blocks import DamagedBlocksError, block_places, first_text
 from f5py.io.bam.bam_index import BamIndex, is_block_start, wrong_index_error
-from f5py.io.bam.bam_records import chosen_records, header_size, record_chunks
+from f5py.io.bam.bam_records import chosen_records, header_size, record_chunks, record_places
 from f5py.io.bytes.bgzf_blocks import MAX_BLOCK, bgzf_blocks
 from f5py.io.remote import ranged_file
 
@@ -329,7 +329,6 @@ def _overlapping(
     data: NDArray[np.uint8], bounds: NDArray[np.int64], n: int, windows: Windows
 ) -> tuple[int, int, NDArray[np.int64]]:
     """Return contig and start of the last record, and the records that overlap a window."""
-    contig, start, end = np.empty((3, n), np.int64)
-    places_of(data, bounds, contig, start, end)
+    contig, start, end = record_places(data, bounds, n)
     _, _, first, after = windows.overlapping(contig, start, end)
     return int(contig[-1]), int(start[-1]), np.flatnonzero((after > first) & (contig >= 0) & (start >= 0))

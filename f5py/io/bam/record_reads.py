@@ -57,7 +57,7 @@ def whole_lengths(data, starts, chosen, lengths):
     Parameters
     ----------
     data, starts, chosen
-        See `f5py.io.bam._bam_numba.decode`.
+        See `f5py.io.bam._bam_numba.cigars_of`.
     lengths : int64, shape (n,)
         Filled.
     """
@@ -88,7 +88,7 @@ def copy_sequences(queue, reads, data, starts, chosen, held, bases, offsets):
     queue, reads
         See `f5py.threads.pool.WorkerPool.run`; indices of `chosen`.
     data, starts, chosen
-        See `f5py.io.bam._bam_numba.decode`.
+        See `f5py.io.bam._bam_numba.cigars_of`.
     held : PendingSequences
     bases : uint8, shape (offsets[n],)
         Filled.
@@ -143,7 +143,7 @@ def mark_other_bases(queue, reads, data, starts, chosen, bases, offsets, is_othe
     queue, reads
         See `f5py.threads.pool.WorkerPool.run`; indices of `chosen`.
     data, starts, chosen
-        See `f5py.io.bam._bam_numba.decode`.
+        See `f5py.io.bam._bam_numba.cigars_of`.
     bases, offsets
         Letters of the reads as sequenced.
     is_other : bool, shape (n,)

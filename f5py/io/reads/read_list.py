@@ -19,8 +19,7 @@ class ReadList:
     def __init__(self, names: Iterable[str], shown: str) -> None:
         self.names = list(dict.fromkeys(names))
         self._shown = shown
-        packed = Names.of(self.names)
-        self._table = NameTable(packed.text, packed.offsets[:-1].copy(), packed.offsets[1:].copy())
+        self._table = NameTable.of(self.names)
         self._is_found = np.zeros(len(self.names), np.bool_)
 
     @classmethod

@@ -32,13 +32,12 @@ from f5py.io.bam._bam_numba import (
     N_CIGAR,
     POSITION,
     cigar_of,
-    places_of,
     sequence_begins,
     signed32,
     unsigned16,
 )
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.bam_records import fixed_numbers
+from f5py.io.bam.bam_records import fixed_numbers, record_places
 from f5py.io.bam.modifications._tags_numba import (
     BITS_OF_LETTER,
     COMPLEMENT,
@@ -157,22 +156,15 @@ def is_used(data, at):
 
 
 @exact_inner
-def _on_strand(wanted_sites, is_reverse):
-    """Return the modified base's bit, its offset and the motif's masks on a strand."""
-    if is_reverse:
-        return COMPLEMENT[wanted_sites.letter], wanted_sites.offsets[1], wanted_sites.masks[1]
-    return wanted_sites.letter, wanted_sites.offsets[0], wanted_sites.masks[0]
-
-
-@exact_inner
-def _list_of_strand(record, is_reverse, bases, wanted_sites, segment, n_found, columns, counts):
-    """List the calls at sites of one reference strand; return the new total.
+def _list_of_strand(record, is_reverse, without_call, bases, wanted_sites, segment, n_found, columns, counts):
+    """List the sites of one reference strand with a call, or the reference's without one; return the new total.
 
     `segment` has reference bases as bits, or none, and the position of the first.
     """
     contig, position, reverse, state, value, _ = columns
     bits, wanted, highest, total = bases
-    canonical, offset, masks = _on_strand(wanted_sites, is_reverse)
+    canonical = COMPLEMENT[wanted_sites.letter] if is_reverse else wanted_sites.letter
+    offset, masks = wanted_sites.offsets[1 if is_reverse else 0], wanted_sites.masks[1 if is_reverse else 0]
     reference, reference_start = segment
     begin, n_operations = cigar_of(record, 0, record.shape[0])
     place = np.int64(0)
@@ -180,69 +172,37 @@ def _list_of_strand(record, is_reverse, bases, wanted_sites, segment, n_found, c
     for j in range(n_operations):
         operation = np.uint32(signed32(record, begin + 4 * j))
         kind, length = operation & 15, np.int64(operation >> 4)
-        is_aligned = ALIGNED >> kind & 1 != 0
-        if OF_RECORD >> kind & 1:
-            for i in range(place, min(place + length, bits.shape[0])):
-                if wanted[i] == UNKNOWN or bits[i] != canonical:
-                    continue
-                counts[N_LISTED] += wanted[i] >= 0
-                if not is_aligned:
-                    counts[N_NOT_ALIGNED] += wanted[i] >= 0
-                    continue
-                site = on_reference + i - place - offset
-                if reference.shape[0]:
-                    is_there = _is_at_site(reference, site - reference_start, masks)
-                else:
-                    is_there = _is_at_site(bits, i - offset, masks)
-                if not is_there or site < 0:
-                    counts[N_NOT_AT_SITE] += wanted[i] >= 0
-                    continue
-                contig[n_found] = signed32(record, CONTIG)
-                position[n_found] = site
-                reverse[n_found] = is_reverse
+        is_deletion = without_call and kind == DELETION
+        is_of_record = OF_RECORD >> kind & 1 != 0
+        n = length if is_deletion else min(length, bits.shape[0] - place) if is_of_record else np.int64(0)
+        for i in range(place, place + n):
+            is_canonical = not is_deletion and bits[i] == canonical
+            if not is_deletion and (is_canonical and wanted[i] != UNKNOWN) == without_call:
+                continue
+            is_counted = not without_call and wanted[i] >= 0
+            counts[N_LISTED] += is_counted
+            if not is_deletion and ALIGNED >> kind & 1 == 0:
+                counts[N_NOT_ALIGNED] += is_counted
+                continue
+            site = on_reference + i - place - offset
+            if reference.shape[0]:
+                is_there = _is_at_site(reference, site - reference_start, masks)
+            else:
+                is_there = _is_at_site(bits, i - offset, masks)
+            if not is_there or site < 0:
+                counts[N_NOT_AT_SITE] += is_counted
+                continue
+            contig[n_found] = signed32(record, CONTIG)
+            position[n_found] = site
+            reverse[n_found] = is_reverse
+            if without_call:
+                state[n_found] = DELETED if is_deletion else MISSING if is_canonical else DIFFERENT
+                value[n_found] = UNKNOWN
+            else:
                 state[n_found] = _state_of(wanted[i], highest[i], total[i], wanted_sites.least)
                 value[n_found] = wanted[i]
-                n_found += 1
-            place += length
-        if OF_REFERENCE >> kind & 1:
-            on_reference += length
-    return n_found
-
-
-@exact_inner
-def _list_without_call(record, is_reverse, bases, wanted_sites, segment, n_found, columns):
-    """List reference sites without a call on the read's strand; see `_list_of_strand`."""
-    contig, position, reverse, state, value, _ = columns
-    bits, wanted = bases.bits, bases.wanted
-    canonical, offset, masks = _on_strand(wanted_sites, is_reverse)
-    reference, reference_start = segment
-    begin, n_operations = cigar_of(record, 0, record.shape[0])
-    place = np.int64(0)
-    on_reference = signed32(record, POSITION)
-    for j in range(n_operations):
-        operation = np.uint32(signed32(record, begin + 4 * j))
-        kind, length = operation & 15, np.int64(operation >> 4)
-        is_aligned = ALIGNED >> kind & 1 != 0
-        if is_aligned or kind == DELETION:
-            for i in range(length):
-                what = DELETED
-                if is_aligned:
-                    if place + i >= bits.shape[0]:  # a record without its sequence
-                        continue
-                    is_canonical = bits[place + i] == canonical
-                    if is_canonical and wanted[place + i] != UNKNOWN:
-                        continue
-                    what = MISSING if is_canonical else DIFFERENT
-                site = on_reference + i - offset
-                if site < 0 or not _is_at_site(reference, site - reference_start, masks):
-                    continue
-                contig[n_found] = signed32(record, CONTIG)
-                position[n_found] = site
-                reverse[n_found] = is_reverse
-                state[n_found] = what
-                value[n_found] = UNKNOWN
-                n_found += 1
-        if OF_RECORD >> kind & 1:
+            n_found += 1
+        if is_of_record:
             place += length
         if OF_REFERENCE >> kind & 1:
             on_reference += length
@@ -300,15 +260,23 @@ def list_sites(data, starts, n, wanted, segments, columns, counts):
             if not is_sound:
                 break
             if wanted.without_call and not is_minus:
-                n_found = _list_without_call(
-                    data[at:end], is_reverse, bases, wanted, (reference, reference_start), n_found, columns
+                n_found = _list_of_strand(
+                    data[at:end],
+                    is_reverse,
+                    True,
+                    bases,
+                    wanted,
+                    (reference, reference_start),
+                    n_found,
+                    columns,
+                    counts,
                 )
             if n_entries == 0:
                 continue
             of_record += n_entries
             n_found = _list_of_strand(
-                data[at:end], is_reverse != is_minus, bases, wanted, (reference, reference_start), n_found, columns,
-                counts,
+                data[at:end], is_reverse != is_minus, False, bases, wanted, (reference, reference_start), n_found,
+                columns, counts,
             )  # fmt: skip
         if not is_sound:
             n_found = before
@@ -357,8 +325,7 @@ def find_modified_sites(
     n_bases = int(fixed_numbers(data, starts[:n], N_BASES, np.int32).sum(dtype=np.int64))
     room, without_call = n_bases, wanted.without_call and wanted.reference is not None
     if without_call:
-        contig, begin, end = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
-        places_of(data, starts, contig, begin, end)
+        _, begin, end = record_places(data, starts, n)
         room += int(np.maximum(end - begin, 0).sum())
     columns = ModifiedSites(
         np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.bool_), np.empty(room, np.uint8),
@@ -409,8 +376,7 @@ def _segments(
     """Return reference letters around the records, offsets and start positions; empty without a reference."""
     if wanted.reference is None:
         return np.empty(0, np.uint8), np.empty(0, np.int64), np.empty(0, np.int64)
-    contig, begin, end = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
-    places_of(data, starts, contig, begin, end)
+    contig, begin, end = record_places(data, starts, n)
     margin = len(wanted.motif.pattern)
     used = np.flatnonzero(
         (fixed_numbers(data, starts[:n], FLAGS, np.uint16) & (IS_UNMAPPED | IS_SECONDARY) == 0)
