@@ -78,7 +78,7 @@ def test_a_reference_without_index_ends_the_run_before_the_reads_are_mapped(
 ):
     genome = tmp_path / "ref.fa"
     lines = made.genome.read_text().splitlines(keepends=True)
-    monkeypatch.setattr(fasta_scan, "LARGE_FILE", size)
+    monkeypatch.setattr(indexed_fasta, "LARGE_FILE", size)
     given = without_alignments(replace(made, genome=genome))
     for text, words in (([*lines[:3], "\n", *lines[3:]], "line 5 has another length"), (lines * 2, "twice")):
         genome.write_text("".join(text))
