@@ -15,24 +15,16 @@ from f5py.io.files.signal_format import KIND_NAMES, KIND_OF_ENDING, Kind, file_k
 
 def list_files(folder: str, is_wanted: Callable[[str], bool]) -> list[str]:
     """List the wanted files below a folder in bytewise order; raise `SignalError` if listing fails."""
-    return list(_walk(folder, frozenset(), is_wanted))
 
+    def refuse(problem: OSError) -> None:
+        raise SignalError(f"{problem.filename}: cannot be searched for signals ({problem.strerror})") from None
 
-def _walk(folder: str, above: frozenset[tuple[int, int]], is_wanted: Callable[[str], bool]) -> Iterator[str]:
-    try:
-        about = os.stat(folder)
-        names = sorted(os.listdir(folder), key=os.fsencode)
-    except OSError as problem:
-        raise SignalError(f"{folder}: cannot be searched for signals ({problem.strerror})") from None
-    identity = (about.st_dev, about.st_ino)
-    if identity in above:
-        return
-    for name in names:
-        path = f"{folder}/{name}"
-        if os.path.isdir(path):
-            yield from _walk(path, above | {identity}, is_wanted)
-        elif not name.startswith("._") and is_wanted(path) and os.path.isfile(path):
-            yield path
+    found = [
+        path
+        for above, _, names in walk_folder(folder, refuse) for name in names
+        if not name.startswith("._") and is_wanted(path := f"{above}/{name}") and os.path.isfile(path)
+    ]  # fmt: skip
+    return sorted(found, key=lambda path: os.fsencode(path).split(b"/"))
 
 
 def walk_folder(
@@ -57,7 +49,7 @@ def walk_folder(
     below = [entry.name for entry, is_one in zip(entries, is_folder, strict=True) if is_one]
     yield folder, below, [entry.name for entry, is_one in zip(entries, is_folder, strict=True) if not is_one]
     for name in below:
-        yield from walk_folder(os.path.join(folder, name), on_error, above | {identity})
+        yield from walk_folder(f"{folder}/{name}", on_error, above | {identity})
 
 
 def slow5_files(paths: Sequence[str]) -> list[str]:

@@ -37,13 +37,13 @@ def test_what_macos_leaves_is_no_signal(tmp_path: Path, search, ending: str):
 def test_a_folder_that_cannot_be_listed_is_an_error(tmp_path: Path, search, ending: str, monkeypatch):
     (tmp_path / "closed").mkdir()
     (tmp_path / f"1{ending}").touch()
-    listdir = os.listdir
+    scandir = os.scandir
 
-    def refuse(path: str) -> list[str]:
+    def refuse(path: str):
         if str(path).endswith("closed"):
-            raise PermissionError(13, "Permission denied")
-        return listdir(path)
+            raise PermissionError(13, "Permission denied", path)
+        return scandir(path)
 
-    monkeypatch.setattr(os, "listdir", refuse)
+    monkeypatch.setattr(os, "scandir", refuse)
     with pytest.raises(SignalError, match=r"closed: cannot be searched for signals \(Permission denied\)"):
         search(str(tmp_path))

@@ -90,7 +90,7 @@ class Pod5Reader(CachingReader["Pod5File"]):
 
 
 class ChunkOffsetReader(Pod5Reader):
-    """Reader of chunk offsets in place of samples: rows of `N_NUMBERS` int64 per read and per chunk, for a process.
+    """Reader of chunk offsets in place of samples, `N_NUMBERS` int64 per read and per chunk.
 
     A read's row has its number of samples and zeros. A chunk's row has its start and end in the file and its samples,
     or -1 if unknown or not compressed. `DirectPod5Source` reads and expands the chunks.

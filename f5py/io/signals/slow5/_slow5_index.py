@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core._name_table_numba import fill_table
+from f5py.core.offsets import elements_of
 from f5py.errors import OutputFileError, SignalError
 from f5py.io.bytes.byte_pieces import read_at
 from f5py.io.files.complete_file import complete_output
@@ -42,6 +43,8 @@ from f5py.threads.pool import WorkerPool
 SUFFIX = ".idx"
 _MAGIC, _END = b"SLOW5IDX\x01", b"XDI5WOLS"
 _HEADER_SIZE = 64
+#: Bytes of an entry without the name.
+_ENTRY_SIZE = 18
 #: End mark of a BLOW5 file.
 _BINARY_END = b"5WOLB"
 #: Batch sizes of a scan: records, and bytes of text.
@@ -142,13 +145,13 @@ def _load(index: str, begin: int, end: int) -> RecordIndex | str:
     if content[-len(_END) :].tobytes() != _END or content.size < _HEADER_SIZE + len(_END):
         return "is truncated"
     text = content[_HEADER_SIZE : -len(_END)]
-    n = count_entries(text)
+    columns = np.empty((4, text.size // _ENTRY_SIZE), np.int64)
+    n = list_entries(text, *columns)
     if n < 0:
         return "is damaged"
     if n == 0 and begin < end:
         return "lists no reads"
-    name_begin, name_end, places, sizes = np.empty((4, n), np.int64)
-    list_entries(text, name_begin, name_end, places, sizes)
+    name_begin, name_end, places, sizes = columns[:, :n].copy()
     order = np.argsort(places, kind="stable")
     ends = np.concatenate([[begin], places[order] + sizes[order]])
     if not np.array_equal(np.append(places[order], end), ends) or (sizes <= 0).any():
@@ -177,10 +180,19 @@ def _repeated(records: RecordIndex) -> int | None:
 
 
 def _as_bytes(records: RecordIndex, form: RecordFormat) -> bytes:
-    sizes = records.name_end - records.name_begin
-    entries = np.empty(int(sizes.sum()) + 18 * len(sizes), np.uint8)
-    write_entries(*records[:3], records.places, records.sizes, entries)
-    return (_MAGIC + bytes(form.version)).ljust(_HEADER_SIZE, b"\0") + entries.tobytes() + _END
+    parts = [(_MAGIC + bytes(form.version)).ljust(_HEADER_SIZE, b"\0")]
+    for first in range(0, len(records.places), _RECORDS):
+        rows = slice(first, first + _RECORDS)
+        begins, numbers = records.name_begin[rows], np.stack([records.places[rows], records.sizes[rows]], axis=1)
+        sizes = records.name_end[rows] - begins
+        ends = np.cumsum(sizes + _ENTRY_SIZE)
+        starts = ends - sizes - _ENTRY_SIZE
+        entries = np.empty(ends[-1], np.uint8)
+        entries[starts[:, None] + [0, 1]] = sizes.astype("<u2").view(np.uint8).reshape(-1, 2)
+        entries[elements_of(starts + 2, sizes)] = records.text[elements_of(begins, sizes)]
+        entries[ends[:, None] + np.arange(-16, 0)] = numbers.astype("<i8").view(np.uint8)
+        parts.append(entries.tobytes())
+    return b"".join([*parts, _END])
 
 
 def _scan(path: str, form: RecordFormat, file: RecordFile, pool: WorkerPool) -> RecordIndex:
@@ -195,7 +207,7 @@ def _scan(path: str, form: RecordFormat, file: RecordFile, pool: WorkerPool) -> 
         rows = np.arange(first, min(first + _RECORDS, n))
         while True:
             used = np.zeros(1, np.int64)
-            pool.run(read_names, rows, file, places, sizes, used, RecordNames(scratch, name_begin, name_end), codes)
+            pool.run(read_names, rows, file, places, sizes, used, scratch, name_begin, name_end, codes)
             if used[0] <= scratch.size:
                 break
             scratch = np.empty(int(used[0]), np.uint8)
@@ -285,78 +297,34 @@ def _printable(name: NDArray[np.uint8]) -> str:
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
-_PLACE_AND_SIZE = 16
 _TAB = 9
 
 
 @exact_kernel
-def count_entries(text):
-    """Count the entries of an index; -1 if it is malformed.
+def list_entries(text, name_begin, name_end, places, sizes):
+    """Fill the entries of an index; return their number, -1 if it is malformed.
 
     Parameters
     ----------
     text : uint8
         The index without header and end mark; see `f5py.io.signals.slow5._slow5_index`.
-    """
-    n = 0
-    at = 0
-    while at < text.shape[0]:
-        if at + 2 > text.shape[0]:
-            return -1
-        at += 2 + text[at] + 256 * text[at + 1] + _PLACE_AND_SIZE
-        n += 1
-    return n if at == text.shape[0] else -1
-
-
-@exact_kernel
-def list_entries(text, name_begin, name_end, places, sizes):
-    """Fill the counted entries.
-
-    Parameters
-    ----------
-    text : uint8
-        See `count_entries`.
-    name_begin, name_end : int64, shape (n,)
+    name_begin, name_end : int64
         Filled with offsets in `text`.
-    places, sizes : int64, shape (n,)
+    places, sizes : int64
         Filled with bytes in the SLOW5 file.
     """
     address = address_of_data(text)
-    at = 0
-    for i in range(places.shape[0]):
-        name_begin[i] = at + 2
-        name_end[i] = at + 2 + text[at] + 256 * text[at + 1]
-        places[i] = load_int64(address + name_end[i])
-        sizes[i] = load_int64(address + name_end[i] + 8)
-        at = name_end[i] + _PLACE_AND_SIZE
-
-
-@exact_kernel
-def write_entries(text, name_begin, name_end, places, sizes, out):
-    """Encode entries as `list_entries` reads them.
-
-    Parameters
-    ----------
-    text : uint8
-    name_begin, name_end : int64, shape (n,)
-        Offsets in `text`.
-    places, sizes : int64, shape (n,)
-        Bytes in the SLOW5 file.
-    out : uint8
-        Filled; 18 bytes and the name per record.
-    """
-    at = 0
-    for i in range(places.shape[0]):
-        size = name_end[i] - name_begin[i]
-        out[at] = size & 255
-        out[at + 1] = size >> 8
-        for j in range(size):
-            out[at + 2 + j] = text[name_begin[i] + j]
-        at += 2 + size
-        for j in range(8):
-            out[at + j] = places[i] >> (8 * j) & 255
-            out[at + 8 + j] = sizes[i] >> (8 * j) & 255
-        at += _PLACE_AND_SIZE
+    at, n = 0, 0
+    while at + _ENTRY_SIZE <= text.shape[0]:
+        name_begin[n] = at + 2
+        name_end[n] = at + 2 + text[at] + 256 * text[at + 1]
+        at = name_end[n] + _ENTRY_SIZE - 2
+        if at > text.shape[0]:
+            return -1
+        places[n] = load_int64(address + at - 16)
+        sizes[n] = load_int64(address + at - 8)
+        n += 1
+    return n if at == text.shape[0] else -1
 
 
 @exact_kernel
@@ -396,16 +364,8 @@ def list_frames(file, at, end, places, sizes):
     return n, at, GOOD
 
 
-class RecordNames(NamedTuple):
-    """Names of records."""
-
-    text: NDArray[np.uint8]
-    begin: NDArray[np.int64]  # shape (n_records,); -1 without room
-    end: NDArray[np.int64]
-
-
 @exact_kernel
-def read_names(queue, rows, file, places, sizes, used, names, codes):
+def read_names(queue, rows, file, places, sizes, used, text, name_begin, name_end, codes):
     """Copy the names of records `rows` to a shared text; names that do not fit begin at -1.
 
     Parameters
@@ -415,12 +375,13 @@ def read_names(queue, rows, file, places, sizes, used, names, codes):
         Bytes in the file.
     used : int64, shape (1,)
         Bytes of the text needed so far; may exceed its size.
-    names : RecordNames
+    text : uint8
         Filled.
+    name_begin, name_end : int64, shape (n_records,)
+        Filled; the beginning is -1 without room.
     codes : int32, shape (n_records,)
         Filled; see `f5py.io.signals.slow5._slow5_numba`.
     """
-    scratch, name_begin, name_end = names
     buffer = np.empty(1 << 16, np.uint8)
     work = work_memory()
     for i in claimed_indices(work_counter(queue), rows.shape[0]):
@@ -442,9 +403,9 @@ def read_names(queue, rows, file, places, sizes, used, names, codes):
         if code == GOOD:
             begin = add_to(used, size)
             name_begin[row], name_end[row] = begin, begin + size
-            if begin + size > scratch.shape[0]:
+            if begin + size > text.shape[0]:
                 name_begin[row] = -1
             else:
                 for j in range(size):
-                    scratch[begin + j] = load_uint8(address + j)
+                    text[begin + j] = load_uint8(address + j)
     free_memory(file, work)
