@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import threading
 import time
 from pathlib import Path
 
@@ -69,14 +68,6 @@ class BrokenReader(LongReader):
 class LackingReader(LongReader):
     def read(self, names, paths, room=recycled_array):
         raise MissingDependencyError("install it")
-
-
-class BriefReader(LongReader):
-    """Answers one request, and ends when that has been answered."""
-
-    def read(self, names, paths, room=recycled_array):
-        threading.Timer(0.1, os._exit, [7]).start()
-        return super().read(names, paths, room)
 
 
 class HostileReader(LongReader):

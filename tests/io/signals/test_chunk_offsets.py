@@ -157,10 +157,3 @@ def test_chunks_that_are_in_no_table(folder):
     file = Pod5File(str(folder / "0.pod5"))
     assert file.places_of(np.array([-1, 10**9, 299])).tolist() == [[-1] * 3] * 3
     file.close()
-
-
-def test_the_index_finds_what_a_mapping_would(folder):
-    index = Pod5Index([str(folder / "0.pod5"), str(folder / "1.pod5")])
-    names = [pod5_name(f"read{i}") for i in (3, 520, 777)] + ["read3", ""]
-    assert index.paths_of(names) == [str(folder / "0.pod5"), str(folder / "1.pod5"), "", "", ""]
-    assert index.paths_of([]) == []

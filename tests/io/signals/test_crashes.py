@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -108,25 +107,6 @@ def test_waiting_without_end_is_an_error_of_the_run(monkeypatch, tmp_path):
     source.close()
 
 
-def test_a_process_killed_from_outside_ends_the_run(files):
-    """As when memory is short; no file is to blame."""
-    source = ProcessSource(1, files, odd_readers.HostileReader)
-    os.kill(source._groups[0].processes[0].pid, 9)
-    with pytest.raises(SignalError, match="was ended by SIGKILL"):
-        source.fetch(["fine-1"])
-    source.close()
-
-
-def test_metadata_that_end_the_library(files):
-    source = ProcessSource(1, files, odd_readers.HostileReader)
-    try:
-        assert source.run_info(["fine-1"]) == {"name": "fine-1"}
-        assert source.run_info(["abort-3"]) == {}
-        assert source.fetch(["fine-1"]).samples.tolist() == [1] * 6
-    finally:
-        source.close()
-
-
 def test_groups_read_at_the_same_time(tmp_path: Path):
     """The reader of one waits for a file that is made after the other's answer."""
     file = tmp_path / "signals"
@@ -138,14 +118,6 @@ def test_groups_read_at_the_same_time(tmp_path: Path):
         assert source.fetch(["6"]).samples.tolist() == [6, 7, 8, 9, 10, 11]
         file.touch()
         assert waiting.result(PATIENCE).samples.tolist() == [5, 6, 7, 8, 9]
-
-
-def test_a_failure_is_repeated():
-    source = ProcessSource(1, {}, odd_readers.BrokenReader)
-    with closing(source):
-        for words in ("ZeroDivisionError", "ZeroDivisionError"):
-            with pytest.raises(SignalError, match=words):
-                source.fetch(["a"])
 
 
 def two_groups(files: dict[str, str]) -> ProcessSource:

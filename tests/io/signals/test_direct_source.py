@@ -98,12 +98,6 @@ def test_samples_that_stay_packed(files, tmp_path, pool):
     source.close()
 
 
-def test_no_reads(files):
-    source = open_signals(None, pod5=[str(files)])
-    assert len(source.fetch([]).offsets) == 1
-    source.close()
-
-
 def test_few_files_are_open_at_a_time(tmp_path, monkeypatch):
     monkeypatch.setattr(direct_source, "MAX_OPEN_FILES", 2)
     reads = _reads()

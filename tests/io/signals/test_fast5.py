@@ -96,32 +96,11 @@ def open_files(folder) -> int:
     return sum(str(link.readlink()).startswith(str(folder)) for link in links)
 
 
-def test_many_reads_of_one_bad_file_try_it_once(tmp_path, monkeypatch):
-    from f5py.io.signals.fast5 import reader as _fast5_h5py
-
-    opened = []
-    original = _fast5_h5py._open_hdf5
-    monkeypatch.setattr(_fast5_h5py, "_open_hdf5", lambda path: opened.append(path) or original(path))
-    block = Fast5Reader().read(["a", "b", "c"], [str(tmp_path / "none.fast5")] * 3)
-    assert len(opened) == 1
-    for i in range(3):
-        assert_unreadable(block, i, "none.fast5", "No such file")
-
-
 def test_a_file_that_the_caller_has_open(tmp_path):
     paths = write_multi(tmp_path / "a.fast5", [GOOD])
     with h5py.File(tmp_path / "a.fast5") as file:
         assert_holds(fast5_source(paths).fetch(["good"]), 0, GOOD)
         assert "read_good" in file
-
-
-def test_a_file_that_the_caller_opens_later(tmp_path):
-    source = fast5_source(write_multi(tmp_path / "a.fast5", [GOOD]))
-    assert_holds(source.fetch(["good"]), 0, GOOD)
-    with h5py.File(tmp_path / "a.fast5") as file:
-        assert "read_good" in file
-    assert_holds(source.fetch(["good"]), 0, GOOD)
-    source.close()
 
 
 def test_a_file_that_cannot_be_locked(tmp_path):
@@ -143,27 +122,50 @@ def test_read_without_path():
         assert_unreadable(block, i, f"read {name} ", "f5py index")
 
 
-def test_missing_file(tmp_path):
-    assert_unreadable(fetch_one(tmp_path / "gone.fast5"), 0, "gone.fast5", "read r ", "No such file")
+def _hdf5(path, *groups, **datasets):
+    """Write a file with these groups and datasets."""
+    with h5py.File(path, "w") as file:
+        for group in groups:
+            file.create_group(group)
+        for name, value in datasets.items():
+            file[name] = value
 
 
-def test_folder(tmp_path):
-    (tmp_path / "a.fast5").mkdir()
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "directory")
+def _without(path, lost):
+    write_multi(path, [MadeRead("r", GOOD.samples)])
+    with h5py.File(path, "r+") as file:
+        del file[f"read_r/{lost}"]
 
 
-def test_path_that_no_file_system_has(tmp_path):
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda path: None, "No such file"),
+        (Path.mkdir, "directory"),
+        (Path.touch, "is empty"),
+        (lambda path: path.write_text("@read\nACGT\n" * 400), "not HDF5"),
+        (lambda path: _hdf5(path, x=1), "/Raw/Reads"),
+        (lambda path: _hdf5(path, "Raw/Reads"), "an empty /Raw/Reads"),
+        (lambda path: write_multi(path, [GOOD]), "read r is not in this file"),
+        (lambda path: _without(path, "Raw/Signal"), "no Signal dataset"),
+        (lambda path: _without(path, "Raw"), "no Signal dataset"),
+        (lambda path: _without(path, "channel_id"), "channel_id"),
+        (lambda path: _hdf5(path, "read_r/Raw/Signal"), "damaged entry"),
+        (lambda path: write_multi(path, [MadeRead("r", np.empty(0, np.int16))]), "read r has no samples"),
+        (lambda path: write_multi(path, [MadeRead("r", np.ones(5))]), "whole numbers"),
+        (
+            lambda path: write_multi(path, [MadeRead("r", GOOD.samples, attributes={"offset": np.ones(2)})]),
+            "attribute offset that is not a number",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_file_or_read(tmp_path, make, words):
+    make(tmp_path / "a.fast5")
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "read r ", words)
+
+
+def test_path_that_no_file_system_has():
     assert_unreadable(fast5_source({"r": "a\0b"}).fetch(["r"]), 0, "read r ")
-
-
-def test_empty_file(tmp_path):
-    (tmp_path / "a.fast5").touch()
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "is empty")
-
-
-def test_not_hdf5(tmp_path):
-    (tmp_path / "a.fast5").write_text("@read\nACGT\n" * 400)
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "not HDF5")
 
 
 @pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
@@ -172,38 +174,6 @@ def test_truncated(tmp_path, kept):
     write_multi(path, make_reads(7), **GZIP)
     path.write_bytes(path.read_bytes()[: int(path.stat().st_size * kept)])
     assert_unreadable(fetch_one(path, "read-2"), 0, "a.fast5", "truncated")
-
-
-def test_hdf5_but_not_fast5(tmp_path):
-    with h5py.File(tmp_path / "a.fast5", "w") as file:
-        file["x"] = 1
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "/Raw/Reads")
-
-
-def test_single_read_file_without_reads(tmp_path):
-    with h5py.File(tmp_path / "a.fast5", "w") as file:
-        file.create_group("Raw/Reads")
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "an empty /Raw/Reads")
-
-
-def test_read_absent_from_multi_read_file(tmp_path):
-    write_multi(tmp_path / "a.fast5", [GOOD])
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "read r is not in this file")
-
-
-@pytest.mark.parametrize("lost", ["Raw/Signal", "Raw"])
-def test_no_signal(tmp_path, lost):
-    write_multi(tmp_path / "a.fast5", [MadeRead("r", GOOD.samples)])
-    with h5py.File(tmp_path / "a.fast5", "r+") as file:
-        del file[f"read_r/{lost}"]
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "no Signal dataset")
-
-
-def test_signal_is_a_group(tmp_path):
-    with h5py.File(tmp_path / "a.fast5", "w") as file:
-        file.attrs["file_version"] = "2.0"
-        file.create_group("read_r/Raw/Signal")
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "damaged entry")
 
 
 @pytest.mark.parametrize("storage", [GZIP, VBZ, {"shuffle": True, **GZIP}, {"fletcher32": True, "chunks": True}])
@@ -222,11 +192,6 @@ def test_damaged_samples(tmp_path, storage):
     assert_unreadable(block, 1, "a.fast5", reads[1].name, "damaged")
     assert_holds(block, 0, reads[0])
     assert_holds(block, 2, reads[2])
-
-
-def test_zero_samples(tmp_path):
-    write_multi(tmp_path / "a.fast5", [MadeRead("r", np.empty(0, np.int16))])
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "read r has no samples")
 
 
 @pytest.mark.parametrize("shape", [(), (2, 5), (1 << 40,)])
@@ -251,11 +216,6 @@ def test_values_beyond_16_bits(tmp_path, kind, value):
     assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, kind, "16 bits")
 
 
-def test_signal_of_floats(tmp_path):
-    write_multi(tmp_path / "a.fast5", [MadeRead("r", np.ones(5))])
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "whole numbers")
-
-
 @pytest.mark.parametrize("what", CALIBRATION)
 @pytest.mark.parametrize("value", [None, np.nan, np.inf, 1e300, "text"])
 @pytest.mark.parametrize("layout", [write_single, lambda path, read: write_multi(path, [read])])
@@ -276,19 +236,6 @@ def test_calibration_of_other_types(tmp_path, kind):
     values = {what: kind(getattr(GOOD, what)) for what in CALIBRATION if what != "range"}
     write_multi(tmp_path / "a.fast5", [MadeRead("r", GOOD.samples, attributes=values)])
     assert_holds(fetch_one(tmp_path / "a.fast5"), 0, GOOD)
-
-
-def test_calibration_array_of_two(tmp_path):
-    write_multi(tmp_path / "a.fast5", [MadeRead("r", GOOD.samples, attributes={"offset": np.array([1.0, 2.0])})])
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "offset", "not a number")
-
-
-@pytest.mark.parametrize("lost", ["read_r/channel_id"])
-def test_no_channel_group(tmp_path, lost):
-    write_multi(tmp_path / "a.fast5", [MadeRead("r", GOOD.samples)])
-    with h5py.File(tmp_path / "a.fast5", "r+") as file:
-        del file[lost]
-    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "channel_id")
 
 
 def test_hdf5_prints_nothing(tmp_path, capfd):

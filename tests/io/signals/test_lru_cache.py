@@ -23,20 +23,6 @@ def test_what_was_used_last_stays():
     assert len(table) == 0
 
 
-def test_there_is_never_one_too_many():
-    held: set[int] = set()
-
-    def make(key: int) -> int:
-        held.add(key)
-        assert len(held) <= 2
-        return key
-
-    table = LruCache(make, 2, held.remove)
-    for key in (1, 2, 3, 2, 4):
-        table.get(key)
-    assert held == {2, 4}
-
-
 def test_a_value_that_cannot_be_made_is_asked_for_again():
     tries = []
 

@@ -13,7 +13,6 @@ from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block
 pod5 = pytest.importorskip("pod5", reason="needs pod5")
 from f5py.errors import SignalError  # noqa: E402
 from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, pod5_files  # noqa: E402
-from f5py.io.signals.processes import ProcessSource  # noqa: E402
 
 from .made_pod5 import large_read, pod5_name, pod5_read, pod5_source, write_pod5  # noqa: E402
 from .made_signals import fast5_source  # noqa: E402
@@ -48,18 +47,6 @@ def test_a_read_of_several_pieces(tmp_path, compressed):
     block = source.fetch(names_of(reads))
     for i, read in enumerate(reads):
         assert_holds(block, i, read)
-    source.close()
-
-
-def test_reads_in_several_tables(tmp_path):
-    """The package writes tables of 1,000 reads and of 100 pieces of signal."""
-    reads = [MadeRead(f"r{i}", np.full(3 + i % 5, i, np.int16), offset=float(i)) for i in range(2300)]
-    write_pod5(tmp_path / "a.pod5", reads)
-    picks = np.random.default_rng(3).permutation(2300)[:600].tolist()
-    source = pod5_source(tmp_path / "a.pod5")
-    block = source.fetch(names_of(reads[i] for i in picks))
-    for i, read in enumerate(picks):
-        assert_holds(block, i, reads[read])
     source.close()
 
 
@@ -130,40 +117,6 @@ def test_a_read_without_samples(tmp_path):
     source.close()
 
 
-def test_few_files_are_kept_open(tmp_path, made_reads):
-    paths = {}
-    for i, read in enumerate(made_reads):
-        paths |= write_pod5(tmp_path / f"{i}.pod5", [read])
-    source = pod5_source(paths, max_open=2)
-    for _ in range(2):
-        block = source.fetch(names_of(made_reads))
-        for i, read in enumerate(made_reads):
-            assert_holds(block, i, read)
-        assert len(source._reader.files) == 2
-    source.close()
-    assert len(source._reader.files) == 0
-
-
-def test_a_block_belongs_to_the_caller(file, made_reads):
-    """Memory for decoding is used again; blocks must not show it."""
-    source = pod5_source(file)
-    first = [source.fetch(names_of([read])) for read in made_reads]
-    for read, block in zip(made_reads, first, strict=True):
-        assert_holds(block, 0, read)
-    source.close()
-
-
-def test_reader_processes(tmp_path, made_reads):
-    write_pod5(tmp_path / "a.pod5", made_reads[:3])
-    write_pod5(tmp_path / "b.pod5", made_reads[3:])
-    names = [*names_of(made_reads), NOWHERE]
-    alone = pod5_source(tmp_path)
-    several = ProcessSource(2, Pod5Index(pod5_files(str(tmp_path))), Pod5Reader)
-    assert_same_block(several.fetch(names), alone.fetch(names))
-    alone.close()
-    several.close()
-
-
 class TestIndex:
     def test_files_below_a_folder_in_the_order_of_their_names(self, tmp_path, made_reads):
         (tmp_path / "deep").mkdir()
@@ -197,22 +150,11 @@ class TestIndex:
         assert sorted(source.fetch(absent).problems) == [0, 1, 2, 3, 4]
         source.close()
 
-    def test_it_takes_20_bytes_for_a_read(self, tmp_path):
-        write_pod5(tmp_path / "a.pod5", [MadeRead(f"{i}", np.ones(1, np.int16)) for i in range(500)])
-        index = Pod5Index(pod5_files(str(tmp_path)))
-        assert index._keys.nbytes + index._files.nbytes == 20 * 500
-
     def test_no_files(self, tmp_path):
         with pytest.raises(SignalError, match=r"no file below this folder is named \*\.pod5"):
             pod5_source(tmp_path)
         with pytest.raises(SignalError, match="nowhere: no such file or folder"):
             pod5_source(tmp_path / "nowhere")
-
-    def test_a_file_without_reads(self, tmp_path):
-        write_pod5(tmp_path / "a.pod5", [])
-        source = pod5_source(tmp_path)
-        assert_unreadable(source.fetch([NOWHERE]), 0, "no signal file")
-        source.close()
 
 
 class TestDefectiveFiles:
@@ -267,8 +209,7 @@ class TestDefectiveFiles:
             assert_unreadable(block, i, "gone.pod5", "cannot be opened (No such file or directory)")
         reader.close()
 
-    @pytest.mark.parametrize("max_open", [1, 64])
-    def test_a_damaged_signal_leaves_the_other_reads_alone(self, tmp_path, max_open):
+    def test_a_damaged_signal_leaves_the_other_reads_alone(self, tmp_path):
         rng = np.random.default_rng(1)
         reads = [MadeRead(f"{i}", rng.integers(-300, 300, 5000).astype(np.int16)) for i in range(3)]
         paths = write_pod5(tmp_path / "a.pod5", reads)
@@ -276,7 +217,7 @@ class TestDefectiveFiles:
             stored = reader.signal_table.get_batch(0).column("signal")[1].as_py()
         damaged(tmp_path / "a.pod5", stored, bytes(len(stored)))
         other = MadeRead("other", np.arange(9, dtype=np.int16))
-        source = pod5_source(paths | write_pod5(tmp_path / "b.pod5", [other]), max_open)
+        source = pod5_source(paths | write_pod5(tmp_path / "b.pod5", [other]))
         block = source.fetch(names_of([reads[1], *reads, other]))
         for i in (0, 2):
             assert_unreadable(block, i, "a.pod5", pod5_name("1"), "has damaged signal data")

@@ -76,17 +76,6 @@ def test_any_number_of_processes_gives_the_same(tmp_path):
         source.close()
 
 
-def test_real_reads_are_the_same(ecoli):
-    import h5py
-
-    path = str(ecoli / "formats" / "multi_gzip.fast5")
-    with h5py.File(path) as file:
-        names = [group.removeprefix("read_") for group in file]
-    source = open_source(dict.fromkeys(names, path), 2)
-    assert_same_block(source.fetch(names), fast5_source(dict.fromkeys(names, path)).fetch(names))
-    source.close()
-
-
 @pytest.mark.parametrize("n_processes", [1, 2, 3])
 def test_the_shared_memory_grows_and_shrinks_with_the_reads(n_processes):
     longer = 1 << 20
@@ -118,14 +107,6 @@ def test_memory_of_the_longest_reads_is_given_back(monkeypatch):
     assert sizes[7] >= 1_400_000
     for one in (here, there, there):
         one.close()
-
-
-def test_number_of_processes():
-    source = open_source({}, 3)
-    wait_until(lambda: len(children()) == 3)
-    source.close()
-    with pytest.raises(ValueError, match="n_processes"):
-        open_source({}, 0)
 
 
 def test_a_script_without_a_guard_is_not_run_again(tmp_path):
@@ -180,15 +161,6 @@ def test_shares_hold_every_read_once_and_are_balanced(paths, n_shares):
         np.testing.assert_array_equal(one, other)
 
 
-def test_few_files_are_in_two_shares():
-    """With many files in random order, a file is opened by more than one process only to balance."""
-    rng = np.random.default_rng(3)
-    paths = [f"/data/run/reads_{i}.fast5" for i in rng.integers(0, 60, 512)]
-    shares = share_out(paths, 4)
-    opened = sum(len({paths[i] for i in share}) for share in shares)
-    assert opened <= 1.25 * len(set(paths))
-
-
 def test_a_file_stays_with_its_process():
     paths = [f"/data/run/reads_{i}.fast5" for i in range(40)]
     homes = [{paths[i] for i in share} for share in share_out(paths, 4)]
@@ -233,15 +205,6 @@ def test_a_process_killed_while_it_reads(tmp_path, victim):
     with pytest.raises(SignalError, match="was ended by SIGKILL"):
         source.fetch(list("abcdef"))
     killer.join()
-
-
-def test_what_was_answered_can_be_had_when_the_process_has_died():
-    source = ProcessSource(2, {}, odd_readers.BriefReader)
-    block = source.fetch(["5", "4"])
-    assert block.samples.tolist() == [5, 6, 7, 8, 9, 4, 5, 6, 7]
-    wait_until(lambda: children() == set())
-    with pytest.raises(SignalError, match="ended with status 7"):
-        source.fetch(["5", "4"])
 
 
 def test_close_while_another_thread_waits(tmp_path):

@@ -27,111 +27,65 @@ from .made_signals import (
 from .made_slow5 import write_blow5, write_slow5
 
 
-def single_files(folder, reads):
+def _single_files(folder, reads, **storage):
     paths = {}
     for i, read in enumerate(reads):
-        paths |= write_single(folder / f"{i}.fast5", read, chunks=(100,), **GZIP)
-    return open_source(paths)
+        paths |= write_single(folder / f"{i}.fast5", read, **GZIP, **storage)
+    return paths
 
 
-def multi_file(folder, reads):
-    return open_source(write_multi(folder / "reads.fast5", reads))
+def _two_files(folder, reads):
+    return write_multi(folder / "a.fast5", reads[:3], **GZIP) | write_multi(folder / "b.fast5", reads[3:])
 
 
-def multi_gzip_shuffle(folder, reads):
-    return open_source(write_multi(folder / "reads.fast5", reads, shuffle=True, fletcher32=True, **GZIP))
-
-
-def multi_vbz(folder, reads):
+def _vbz(folder, reads):
     pytest.importorskip("vbz_h5py_plugin", reason="needs vbz-h5py-plugin")
-    return open_source(write_multi(folder / "reads.fast5", reads, **VBZ))
+    return write_multi(folder / "reads.fast5", reads, **VBZ)
 
 
-def several_multi_files(folder, reads):
-    return open_source(write_multi(folder / "a.fast5", reads[:3], **GZIP) | write_multi(folder / "b.fast5", reads[3:]))
-
-
-def own_writer(folder, reads):
+def _own_writer(folder, reads):
     with Fast5Writer(folder / "reads.fast5") as file:
         for read in reads:
             file.write(read.name, read.samples, Calibration(**read.calibration()))
-    return open_source({read.name: str(folder / "reads.fast5") for read in reads})
+    return {read.name: str(folder / "reads.fast5") for read in reads}
 
 
-def pod5_folder(folder, reads):
+def _with_pod5(function, folder, reads, n_processes=1):
     pytest.importorskip("pod5", reason="needs pod5")
-    from .made_pod5 import pod5_files
+    from . import made_pod5
 
-    return pod5_files(folder, reads)
-
-
-def pod5_two_processes(folder, reads):
-    pytest.importorskip("pod5", reason="needs pod5")
-    from .made_pod5 import pod5_files
-
-    return pod5_files(folder, reads, 2)
+    return getattr(made_pod5, function)(folder, reads, n_processes)
 
 
-def fast5_and_pod5(folder, reads):
-    pytest.importorskip("pod5", reason="needs pod5")
-    from .made_pod5 import fast5_and_pod5_files
-
-    return fast5_and_pod5_files(folder, reads)
-
-
-def fast5_and_pod5_two_processes(folder, reads):
-    pytest.importorskip("pod5", reason="needs pod5")
-    from .made_pod5 import fast5_and_pod5_files
-
-    return fast5_and_pod5_files(folder, reads, 2)
-
-
-def slow5_text(folder, reads):
-    return Slow5Source(write_slow5(folder / "reads.slow5", reads))
-
-
-def blow5(folder, reads):
-    return Slow5Source(write_blow5(folder / "reads.blow5", reads[::-1]))
-
-
-def blow5_three_threads(folder, reads):
-    return Slow5Source(write_blow5(folder / "reads.blow5", reads, zipped=False), 3)
-
-
-def two_processes(folder, reads):
-    return open_source(write_multi(folder / "reads.fast5", reads, **GZIP), 2)
-
-
-def three_processes_single_files(folder, reads):
-    paths = {}
-    for i, read in enumerate(reads):
-        paths |= write_single(folder / f"{i}.fast5", read, **GZIP)
-    return open_source(paths, 3)
-
-
-#: Each source and what its reports call it.
+#: Each source by name, and the format that its reports name.
 SOURCES = {
-    single_files: "fast5",
-    multi_file: "fast5",
-    multi_gzip_shuffle: "fast5",
-    multi_vbz: "fast5",
-    several_multi_files: "fast5",
-    own_writer: "fast5",
-    pod5_folder: "pod5",
-    pod5_two_processes: "pod5",
-    fast5_and_pod5: "pod5",
-    fast5_and_pod5_two_processes: "pod5",
-    slow5_text: "slow5",
-    blow5: "slow5",
-    blow5_three_threads: "slow5",
-    two_processes: "fast5",
-    three_processes_single_files: "fast5",
+    "single": ("fast5", lambda folder, reads: open_source(_single_files(folder, reads, chunks=(100,)))),
+    "three processes": ("fast5", lambda folder, reads: open_source(_single_files(folder, reads), 3)),
+    "multi": ("fast5", lambda folder, reads: open_source(write_multi(folder / "a.fast5", reads))),
+    "gzip shuffle": (
+        "fast5",
+        lambda folder, reads: open_source(
+            write_multi(folder / "a.fast5", reads, shuffle=True, fletcher32=True, **GZIP), 2
+        ),
+    ),
+    "vbz": ("fast5", lambda folder, reads: open_source(_vbz(folder, reads))),
+    "two files": ("fast5", lambda folder, reads: open_source(_two_files(folder, reads))),
+    "own writer": ("fast5", lambda folder, reads: open_source(_own_writer(folder, reads))),
+    "pod5": ("pod5", lambda folder, reads: _with_pod5("pod5_files", folder, reads)),
+    "pod5, two processes": ("pod5", lambda folder, reads: _with_pod5("pod5_files", folder, reads, 2)),
+    "fast5 and pod5": ("pod5", lambda folder, reads: _with_pod5("fast5_and_pod5_files", folder, reads, 2)),
+    "slow5": ("slow5", lambda folder, reads: Slow5Source(write_slow5(folder / "a.slow5", reads))),
+    "blow5": ("slow5", lambda folder, reads: Slow5Source(write_blow5(folder / "a.blow5", reads[::-1]))),
+    "blow5, three threads": (
+        "slow5",
+        lambda folder, reads: Slow5Source(write_blow5(folder / "a.blow5", reads, zipped=False), 3),
+    ),
 }
 
 
-@pytest.fixture(scope="module", params=SOURCES, ids=lambda make: make.__name__)
+@pytest.fixture(scope="module", params=SOURCES)
 def source(request, tmp_path_factory, made_reads):
-    source = request.param(tmp_path_factory.mktemp("signals"), made_reads)
+    source = SOURCES[request.param][1](tmp_path_factory.mktemp("signals"), made_reads)
     yield source
     source.close()
 
@@ -212,10 +166,10 @@ def test_run_info_is_a_table_of_texts(source, made_reads):
     assert source.run_info([]) == {}
 
 
-@pytest.mark.parametrize("make", SOURCES)
-def test_its_kind_and_closing_it_twice(make, tmp_path, made_reads):
+@pytest.mark.parametrize(("kind", "make"), SOURCES.values(), ids=SOURCES)
+def test_its_kind_and_closing_it_twice(kind, make, tmp_path, made_reads):
     source = make(tmp_path, made_reads)
-    assert source.kind == SOURCES[make]
+    assert source.kind == kind
     source.fetch([made_reads[0].name])
     source.close()
     source.close()

@@ -11,7 +11,6 @@ import pytest
 from f5py.errors import InputFileError, SignalError
 from f5py.io.files.signal_format import file_kind
 from f5py.io.signals import open_any, open_signals, open_source, source_choice
-from f5py.io.signals.processes import ProcessSource
 from f5py.io.signals.source_choice import reader_processes
 
 from ..reads.made_index import write_readdb
@@ -80,15 +79,6 @@ def pod5(path: Path, reads) -> dict[str, str]:
 def test_kinds(tmp_path, content, kind):
     (tmp_path / "a").write_bytes(content)
     assert file_kind(str(tmp_path / "a")) == kind
-
-
-def test_kinds_of_real_files(tmp_path, reads):
-    (fast5,) = set(write_multi(tmp_path / "a", reads).values())
-    assert file_kind(fast5) == "fast5"
-    assert file_kind(write_slow5(tmp_path / "b", reads)) == "slow5"
-    assert file_kind(write_blow5(tmp_path / "c", reads)) == "slow5"
-    pod5(tmp_path / "d", reads)
-    assert file_kind(str(tmp_path / "d")) == "pod5"
 
 
 # open_signals: the options of call-methylation and eventalign
@@ -160,27 +150,6 @@ def test_the_kind_of_pod5_without_reads(tmp_path, reads_path):
     for n_processes in (1, 2):
         source = open_signals(reads_path, pod5=[str(tmp_path)], n_processes=n_processes)
         assert source.kind == "pod5"
-        source.close()
-
-
-def test_a_mapping_is_asked_for_all_names_at_once(tmp_path, reads):
-    class Index(dict):
-        def paths_of(self, names):
-            asked.append(list(names))
-            return [dict.get(self, name, "") for name in names]
-
-        def get(self, *_):
-            raise AssertionError
-
-    asked: list[list[str]] = []
-    paths = Index(write_multi(tmp_path / "a", reads))
-    names = [read.name for read in reads] + ["nobody"]
-    for n_processes in (1, 2):
-        source = open_source(paths, n_processes)
-        assert list(source.fetch(names).problems) == [len(reads)]
-        source.run_info(names)
-        assert asked == [names, names]
-        asked.clear()
         source.close()
 
 
@@ -329,11 +298,6 @@ def test_no_process_at_all(tmp_path, reads, reads_path, option):
 # open_any: any file or folder
 
 
-@pytest.mark.parametrize("write", [write_slow5, write_blow5])
-def test_any_slow5_file(tmp_path, reads, write):
-    assert_gives(open_any([write(tmp_path / "signals", reads)]), reads)
-
-
 @pytest.mark.parametrize("n_processes", [1, 2])
 def test_any_fast5(tmp_path, reads, n_processes, capfd):
     (tmp_path / "d/e").mkdir(parents=True)
@@ -400,21 +364,6 @@ def test_number_of_reader_processes(tmp_path, monkeypatch, n_threads, n_cores, s
     files = sparse_files(tmp_path, *sizes)
     assert reader_processes(n_threads, files) == n_processes
     assert reader_processes(n_threads, [*files, *files, str(tmp_path / "gone")]) == n_processes
-
-
-def test_many_reads_are_not_all_looked_at(tmp_path, monkeypatch):
-    monkeypatch.setattr(source_choice, "usable_cores", lambda: 16)
-    monkeypatch.setattr(source_choice, "_MOST_LOOKED_AT", 3)
-    files = iter(["gone"] * 3 + sparse_files(tmp_path, 0) + ["not looked at"])
-    assert reader_processes(16, files) == 8
-    assert next(files) == "not looked at"
-
-
-@pytest.mark.parametrize("n_processes", [None, 1])
-def test_one_process_is_not_this_one(tmp_path, reads, n_processes):
-    """A file that ends the process that reads it does not end the run."""
-    with closing(open_source(write_multi(tmp_path / "m.fast5", reads), n_processes)) as source:
-        assert isinstance(source, ProcessSource)
 
 
 @pytest.mark.parametrize(

@@ -145,11 +145,6 @@ def test_duplex_reads_are_called_so(made_reads):
     assert "is not in this file" in found.problems[1]
 
 
-def test_no_reads(made_reads):
-    block = fetch_split(Source(made_reads), [], [], np.empty(0, np.int64), np.empty(0, np.int64))
-    assert block.offsets.tolist() == [0]
-
-
 def record(**tags) -> pysam.AlignedSegment:
     made = pysam.AlignedSegment(HEADER)
     made.query_name = "r"
