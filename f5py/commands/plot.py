@@ -8,7 +8,8 @@ import sys
 from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,10 +44,10 @@ from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.pipeline.inputs import open_reads
 from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.sequence_loader import unmapped_batch
-from f5py.plotting import file_stem, format_of
 from f5py.plotting.data import PlotData, ReadSource, read_data, reference_data, site_calls
-from f5py.plotting.figure import check_matplotlib, read_figure, write_figure
-from f5py.plotting.picture import Picture
+from f5py.plotting.figure import read_figure
+from f5py.plotting.pages import write_read_page
+from f5py.plotting.picture import Picture, format_of, require_matplotlib
 from f5py.pore_model import PoreModel, check_same_k
 
 if TYPE_CHECKING:
@@ -96,14 +97,16 @@ def _names(options: PlotOptions) -> list[str]:
 def _draw(options: PlotOptions) -> None:
     output = options.output
     if "{}" in output:
-        output = output.replace("{}", file_stem(options.read))
+        if os.path.basename(options.read) != options.read:
+            raise UsageError(f"the name of the read, {options.read}, is no file name; name a file with -o")
+        output = output.replace("{}", options.read)
     kind = format_of(output)
     if kind != "html":
-        check_matplotlib()
+        require_matplotlib("f5py plot needs")
     check_outputs(replace(options, output=output))
     with complete_output(output) as file:
         data = compute(options)
-        write_figure(data, file, kind, options.x_axis == "time")
+        _picture(options, data, data).write(file, kind)
     console.note(
         _WHO,
         f"{output}: read {data.name}, {data.region}, {len(data.position)} k-mers, "
@@ -120,12 +123,13 @@ def picture(options: PlotOptions) -> Picture:
     # the page has room for the whole read
     on_page = compute(replace(options, output="read.html"))
     in_figure = on_page if options.window is not None else compute(replace(options, output="read.png"))
+    return _picture(options, on_page, in_figure)
+
+
+def _picture(options: PlotOptions, on_page: PlotData, in_figure: PlotData) -> Picture:
     seconds = options.x_axis == "time"
-
-    def write(file: BinaryIO, kind: str) -> None:
-        write_figure(on_page if kind == "html" else in_figure, file, kind, seconds)
-
-    return Picture(f"read {options.read}", write, lambda: read_figure(in_figure, seconds), _PAGE_HEIGHT)
+    write_page = partial(write_read_page, on_page, seconds=seconds)
+    return Picture(f"read {options.read}", write_page, lambda: read_figure(in_figure, seconds), _PAGE_HEIGHT)
 
 
 def compute(options: PlotOptions) -> PlotData:

@@ -26,15 +26,14 @@ from f5py.options.plot_commands import PlotRegionOptions
 from f5py.options.shared import SIGNALS
 from f5py.options.signal_commands import EventalignOptions
 from f5py.pipeline.inputs import open_inputs
-from f5py.plotting import format_of
 from f5py.plotting.data import PlotData, ReadSource, reference_data
-from f5py.plotting.figure import check_matplotlib
 from f5py.plotting.genes import read_genes
-from f5py.plotting.picture import Picture
+from f5py.plotting.pages import write_pileup_page, write_region_page
+from f5py.plotting.picture import Picture, format_of, require_matplotlib
 from f5py.plotting.pileup import Pileup, strand_pileup
-from f5py.plotting.pileup_figure import pileup_figure, write_pileup
+from f5py.plotting.pileup_figure import pileup_figure
 from f5py.plotting.region import RegionData, region_data
-from f5py.plotting.region_figure import region_figure, write_region_figure
+from f5py.plotting.region_figure import region_figure
 
 if TYPE_CHECKING:
     import pysam
@@ -52,19 +51,11 @@ def run(options: PlotRegionOptions) -> None:
     """Draw the reads over a locus in the format of the output's name. Raises `F5pyError`, leaving no file."""
     kind = format_of(options.output)
     if kind != "html":
-        check_matplotlib("plot-region")
+        require_matplotlib("f5py plot-region needs")
     check_outputs(options)
     with complete_output(options.output) as file:
-        if options.signals is not None:
-            pileup = collect_signals(options)
-            write_pileup(pileup, file, kind)
-            n_reads = sum(len(strand.traces) for strand in pileup.strands)
-            words = f"{pileup.region}, signals of {n_reads} reads"
-        else:
-            data = collect(options)
-            write_region_figure(data, file, kind)
-            n_calls = len(data.marks.read)
-            words = f"{data.region}, {len(data.names)} reads, {n_calls} calls of {data.modification}"
+        drawn, words = _drawn(options)
+        drawn.write(file, kind)
     console.note(_WHO, f"{options.output}: {words}")
 
 
@@ -73,12 +64,19 @@ def picture(options: PlotRegionOptions) -> Picture:
 
     Raises `F5pyError` for anything wrong with the input.
     """
+    return _drawn(options)[0]
+
+
+def _drawn(options: PlotRegionOptions) -> tuple[Picture, str]:
+    """Collect the data of a picture; also describe it."""
     if options.signals is not None:
         pileup = collect_signals(options)
-        return Picture(pileup.region, partial(write_pileup, pileup), lambda: pileup_figure(pileup), _PAGE_HEIGHT)
+        n_reads = sum(len(strand.traces) for strand in pileup.strands)
+        drawn = Picture(pileup.region, partial(write_pileup_page, pileup), partial(pileup_figure, pileup), _PAGE_HEIGHT)
+        return drawn, f"{pileup.region}, signals of {n_reads} reads"
     data = collect(options)
-    write = partial(write_region_figure, data)
-    return Picture(data.region, write, lambda: region_figure(data), _PAGE_HEIGHT)
+    drawn = Picture(data.region, partial(write_region_page, data), partial(region_figure, data), _PAGE_HEIGHT)
+    return drawn, f"{data.region}, {len(data.names)} reads, {len(data.marks.read)} calls of {data.modification}"
 
 
 def collect(options: PlotRegionOptions) -> RegionData:

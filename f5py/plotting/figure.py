@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from f5py.errors import F5pyError
 from f5py.plotting.data import PlotData
-from f5py.plotting.figure_file import require_matplotlib, save_figure, settings
-from f5py.plotting.pages import write_read_page
+from f5py.plotting.picture import require_matplotlib, settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,27 +40,14 @@ _TICK_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 MAX_KMERS = 5000
 
 
-def check_matplotlib(command: str = "plot") -> None:
-    """Raise `MissingDependencyError` without matplotlib."""
-    require_matplotlib(f"f5py {command} needs")
-
-
-def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = False) -> None:
-    """Write the figure of a read in one of `f5py.plotting.FORMATS`, with an axis of samples or seconds."""
-    if kind == "html":
-        write_read_page(data, file, seconds)
-    else:
-        save_figure(read_figure(data, seconds), file, kind)
-
-
 def read_figure(data: PlotData, seconds: bool = False) -> Figure:
-    """Draw a read; see `write_figure`."""
+    """Draw a read, with an axis of samples or seconds."""
     if len(data.position) > MAX_KMERS:
         raise F5pyError(
             f"-w: the region has {len(data.position)} k-mers of read {data.name}, too many for a figure; choose one of "
             f"at most {MAX_KMERS}, or write .html, which can be zoomed"
         )
-    check_matplotlib()
+    require_matplotlib("f5py plot needs")
     from matplotlib.figure import Figure
 
     with settings():

@@ -240,14 +240,8 @@ def _write_page(
     ----------
     name : str
         Of the page's program and style in this package, in addition to the common ones.
-    words : sequence of str
-        Lines below the title.
-    canvases : str
-        HTML elements.
     legend : sequence of (str, str)
         Color name of the style, and label.
-    data : dict
-        Data of the program.
     """
     files = resources.files(__package__)
     style, program = (

@@ -1,18 +1,65 @@
-"""Pictures that plotting commands return to Python."""
+"""Pictures: reproducible files of matplotlib figures, and pages to zoom in."""
 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from html import escape
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
+from f5py.errors import unavailable
 from f5py.io.files.complete_file import complete_output
-from f5py.plotting import format_of
+from f5py.options.output_names import kind_of_several
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+#: Formats of matplotlib's files, and of all pictures; their extensions.
+KINDS = ("png", "svg", "pdf")
+FORMATS = (*KINDS, "html")
+#: Settings of matplotlib.
+RC = {"svg.hashsalt": "f5py", "svg.fonttype": "path", "pdf.fonttype": 42, "path.simplify": True}
+_NO_DATE: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+
+
+def format_of(output: str) -> str:
+    """Return the format of a picture by its file name, or raise `UsageError`."""
+    return kind_of_several("-o", output, FORMATS)
+
+
+def require_matplotlib(need: str) -> None:
+    """Raise `MissingDependencyError` without matplotlib; `need` is the subject and verb of the message."""
+    try:
+        import matplotlib  # noqa: F401 - to fail early
+    except ImportError as problem:
+        raise unavailable(problem, need, "matplotlib", "plot") from problem
+
+
+@contextmanager
+def settings() -> Iterator[None]:
+    """Apply fixed settings of matplotlib instead of the user's."""
+    from matplotlib.style import context
+
+    with context(["default", RC]):
+        yield
+
+
+def save_figure(figure: Figure, file: BinaryIO, kind: str, dots_per_inch: int = 150) -> None:
+    """Write a figure in one of `KINDS`, without the date."""
+    with settings():
+        figure.savefig(file, format=kind, dpi=dots_per_inch, metadata=_NO_DATE[kind])
+
+
+def write_caption(figure: Figure, lines: Sequence[str], left: float, distance: float) -> None:
+    """Write a title and smaller lines below it; `left` and `distance` of lines are in inches."""
+    width, height = figure.get_size_inches()
+    for i, words in enumerate(lines):
+        figure.text(
+            left / width, 1 - (0.24 + distance * i) / height, words, fontsize=9.5 if i else 12,
+            fontweight="normal" if i else "bold", va="center", parse_math=False,
+        )  # fmt: skip
 
 
 class Picture:
@@ -20,17 +67,19 @@ class Picture:
 
     Parameters
     ----------
-    write : function of (binary file, format)
-        Writes the picture in one of `f5py.plotting.FORMATS`.
+    write_page : function of a binary file
+        Writes the picture as a self-contained HTML page.
     draw : function
         Draws the picture with matplotlib.
     height : int
         Height of the page in a notebook, in pixels.
     """
 
-    def __init__(self, title: str, write: Callable[[BinaryIO, str], None], draw: Callable[[], Figure], height: int):
+    def __init__(
+        self, title: str, write_page: Callable[[BinaryIO], None], draw: Callable[[], Figure], height: int = 0
+    ) -> None:
         self._title = title
-        self._write = write
+        self._write_page = write_page
         self._draw = draw
         self._height = height
 
@@ -44,10 +93,17 @@ class Picture:
             'style="border: 0"></iframe>'
         )
 
+    def write(self, file: BinaryIO, kind: str) -> None:
+        """Write the picture in one of `FORMATS`."""
+        if kind == "html":
+            self._write_page(file)
+        else:
+            save_figure(self._draw(), file, kind)
+
     def page(self) -> str:
         """Return the picture as a self-contained HTML page."""
         file = io.BytesIO()
-        self._write(file, "html")
+        self._write_page(file)
         return file.getvalue().decode()
 
     def figure(self) -> Figure:
@@ -69,4 +125,4 @@ class Picture:
         name = fspath(path)
         kind = format_of(name)
         with complete_output(name) as file:
-            self._write(file, kind)
+            self.write(file, kind)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from f5py.plotting.figure import BASE_COLOURS, MODEL_COLOUR, OTHER_BASE
-from f5py.plotting.figure_file import require_matplotlib, save_figure, settings
-from f5py.plotting.pages import write_pileup_page
+from f5py.plotting.picture import require_matplotlib, settings, write_caption
 from f5py.plotting.pileup import Pileup, StrandPileup
 from f5py.plotting.region_figure import LINE_COLOURS
 
@@ -23,14 +22,6 @@ _PANEL, _STRIP, _BETWEEN, _CAPTION = 2.6, 0.22, 0.45, 0.23
 _COLOUR_ALONE = "#14375e"
 
 
-def write_pileup(data: Pileup, file: BinaryIO, kind: str) -> None:
-    """Write the figure in one of `f5py.plotting.FORMATS`."""
-    if kind == "html":
-        write_pileup_page(data, file)
-    else:
-        save_figure(pileup_figure(data), file, kind)
-
-
 def pileup_figure(data: Pileup) -> Figure:
     """Draw the reads of each strand over the bases."""
     require_matplotlib("f5py plot-region needs")
@@ -43,11 +34,7 @@ def pileup_figure(data: Pileup) -> Figure:
     height = top + _BOTTOM + len(data.strands) * (_PANEL + _STRIP + _BETWEEN)
     with settings():
         figure = Figure(figsize=(width, height))
-        for i, words in enumerate([data.region, *data.caption]):
-            figure.text(
-                _LEFT / width, 1 - (0.24 + _CAPTION * i) / height, words, fontsize=9.5 if i else 12,
-                fontweight="normal" if i else "bold", va="center", parse_math=False,
-            )  # fmt: skip
+        write_caption(figure, [data.region, *data.caption], _LEFT, _CAPTION)
         y = height - top
         for strand in data.strands:
             y -= _BETWEEN + _STRIP

@@ -234,16 +234,10 @@ def region_data(
 
     Parameters
     ----------
-    samples : mapping of str to iterable of pysam.AlignedSegment
-        Records that overlap the region, sorted, by the name of their sample.
-    region : (str, int, int)
-        Contig and 0-based, half-open interval.
     code : str or None
         Code of the modification in the MM tag; by default the one with most calls.
     max_reads : int
         Of each sample; longer overlaps are preferred.
-    smooth : int or None
-        Sites of the window of a line.
     by_mean : bool
         Order the reads by their share of modified calls, one in a row.
     """

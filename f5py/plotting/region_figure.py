@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from f5py.plotting.figure import check_matplotlib
-from f5py.plotting.figure_file import save_figure, settings
 from f5py.plotting.genes import Genes
-from f5py.plotting.pages import write_region_page
+from f5py.plotting.picture import require_matplotlib, settings, write_caption
 from f5py.plotting.region import RegionData
 
 if TYPE_CHECKING:
@@ -36,17 +34,9 @@ _TIP = 0.06
 _MANY_SITES = 200
 
 
-def write_region_figure(data: RegionData, file: BinaryIO, kind: str) -> None:
-    """Write the figure of a locus in one of `f5py.plotting.FORMATS`."""
-    if kind == "html":
-        write_region_page(data, file)
-    else:
-        save_figure(region_figure(data), file, kind)
-
-
 def region_figure(data: RegionData) -> Figure:
     """Draw a locus."""
-    check_matplotlib("plot-region")
+    require_matplotlib("f5py plot-region needs")
     from matplotlib.figure import Figure
 
     heights = {group: _ROW * (int(data.row[data.in_group(group)].max()) + 1) for group in data.groups()}
@@ -102,11 +92,7 @@ def _draw(figure: Figure, data: RegionData, heights: dict[tuple[int, int], float
     ):  # fmt: skip
         figure.text(_LEFT / _WIDTH + x, 0.17 / total, "\N{BLACK SQUARE}", color=colour, fontsize=9)
         figure.text(_LEFT / _WIDTH + x + 0.015, 0.17 / total, words, fontsize=9)
-    for i, words in enumerate([data.region, *data.caption]):
-        figure.text(
-            _LEFT / _WIDTH, 1 - (0.24 + _CAPTION * i) / total, words, fontsize=9.5 if i else 12,
-            fontweight="normal" if i else "bold", va="center", parse_math=False,
-        )  # fmt: skip
+    write_caption(figure, [data.region, *data.caption], _LEFT, _CAPTION)
 
 
 def _genes_height(data: RegionData) -> float:

@@ -13,6 +13,8 @@ from f5py.plotting import data as plot_data
 from f5py.plotting.data import PlotData, ReadSource, read_data, reference_data
 from f5py.pore_model.model import PoreModel
 
+from ..made_batches import read_batch
+
 K = 2
 DNA = ReadSource("made DNA", False, "contig")
 RNA = ReadSource("made RNA", True, "contig")
@@ -34,18 +36,12 @@ def made_batch(rows: list[tuple[int, int, int]], reverse: bool = False, rna: boo
     event[: len(rows)], position[: len(rows)], state[: len(rows)] = np.array(rows, np.int64).reshape(-1, 3).T
     if rna:
         start, length = start[::-1].copy(), length[::-1].copy()
-    zero = np.zeros(1, np.int64)
-    return ReadBatch(
-        number=0,
+    return read_batch(
+        1,
         names=["made"],
-        read_index=zero,
-        status=np.zeros(1, np.uint8),
-        contig=np.zeros(1, np.int32),
         reference_start=np.array([START]),
         reference_end=np.array([START + len(REFERENCE)]),
         reverse=np.array([reverse]),
-        cigar=np.empty(0, np.uint32),
-        cigar_offsets=np.zeros(2, np.int64),
         reference=np.frombuffer(REFERENCE, np.uint8),
         reference_offsets=np.array([0, len(REFERENCE)]),
         bases=np.frombuffer(REFERENCE, np.uint8),
@@ -54,7 +50,6 @@ def made_batch(rows: list[tuple[int, int, int]], reverse: bool = False, rna: boo
         sample_offsets=np.array([0, 40]),
         offset=np.array([10], np.float32),
         unit=np.array([0.5], np.float32),
-        sampling_rate=np.array([4000], np.float32),
         events=Events(
             np.array([0, n_events]),
             start,
@@ -114,36 +109,26 @@ def test_forward_read():
     assert data.subtitle == "made DNA, model made, shift 5.00, scale 2.000, var 4.000"
 
 
-def test_reverse_read_is_shown_in_the_signals_order_on_its_own_strand():
+@pytest.mark.parametrize("rna", [False, True])
+def test_reverse_dna_and_rna_are_shown_in_the_signals_order_on_their_own_strand(rna: bool):
     rows = [(5, 100, 0), (4, 101, 0), (2, 103, 0), (1, 103, RowState.BAD), (0, 104, 0)]
-    data = reference_data(made_batch(rows, reverse=True), 0, MODEL, DNA, None)
-    assert data.strand == "-"
+    batch = made_batch(FORWARD, rna=True) if rna else made_batch(rows, reverse=True)
+    data = reference_data(batch, 0, MODEL, RNA if rna else DNA, None)
+    assert data.strand == ("+" if rna else "-")
     assert data.descending
     assert data.position.tolist() == [104, 103, 102, 101, 100]
-    assert letters(data) == "AACGT"  # the complements of TTGCA, from right to left
-    assert kmers(data) == ["CA", "AA", "AC", "CG", "GT"]
-    assert data.event_index.tolist() == [0, 1, 2, 3, 4, 5]
+    assert letters(data) == ("TTGCA" if rna else "AACGT")  # else the complements of TTGCA, from right to left
+    assert kmers(data) == (["TG", "TT", "GT", "CG", "AC"] if rna else ["CA", "AA", "AC", "CG", "GT"])
+    assert data.event_index.tolist() == ([5, 4, 3, 2, 1, 0] if rna else [0, 1, 2, 3, 4, 5])
+    assert data.event_start.tolist() == [4, 7, 12, 14, 18, 24]
+    assert data.event_mean.tolist() == ([55, 54, 53, 52, 51, 50] if rna else [50, 51, 52, 53, 54, 55])
     assert data.event_kmer.tolist() == [0, 1, 1, -1, 3, 4]
     assert data.event_bad.tolist() == [False, True, False, False, False, False]
     assert data.skipped.tolist() == [False, False, True, False, False]
     assert data.kmer_start.tolist() == [4, 7, 14, 18, 24]
     assert data.kmer_end.tolist() == [7, 14, 14, 24, 27]
-    assert data.level.tolist() == [5 + 2 * rank for rank in (4, 0, 1, 6, 11)]
-
-
-def test_rna_is_shown_from_its_three_prime_end():
-    data = reference_data(made_batch(FORWARD, rna=True), 0, MODEL, RNA, None)
-    assert data.strand == "+"
-    assert data.descending
-    assert data.position.tolist() == [104, 103, 102, 101, 100]
-    assert letters(data) == "TTGCA"
-    assert kmers(data) == ["TG", "TT", "GT", "CG", "AC"]
-    assert data.event_index.tolist() == [5, 4, 3, 2, 1, 0]
-    assert data.event_start.tolist() == [4, 7, 12, 14, 18, 24]
-    assert data.event_mean.tolist() == [55, 54, 53, 52, 51, 50]
-    assert data.event_kmer.tolist() == [0, 1, 1, -1, 3, 4]
-    assert data.event_bad.tolist() == [False, True, False, False, False, False]
-    assert data.kmer_start.tolist() == [4, 7, 14, 18, 24]
+    if not rna:
+        assert data.level.tolist() == [5 + 2 * rank for rank in (4, 0, 1, 6, 11)]
 
 
 def test_region_keeps_the_events_of_its_k_mers():

@@ -16,9 +16,10 @@ import numpy as np
 import pytest
 
 from f5py.errors import F5pyError, MissingDependencyError
-from f5py.plotting import FORMATS
 from f5py.plotting.data import PlotData, ReadSource, SiteCalls
-from f5py.plotting.figure import write_figure
+from f5py.plotting.figure import read_figure
+from f5py.plotting.pages import write_read_page
+from f5py.plotting.picture import FORMATS, Picture
 
 from ..patience import PATIENCE
 
@@ -70,7 +71,8 @@ def made_data(n_kmers: int = 30, contig: str | None = "contig", rna: bool = Fals
 
 def drawn(data: PlotData, kind: str, seconds: bool = False) -> bytes:
     out = io.BytesIO()
-    write_figure(data, out, kind, seconds)
+    picture = Picture("", lambda file: write_read_page(data, file, seconds), lambda: read_figure(data, seconds))
+    picture.write(out, kind)
     return out.getvalue()
 
 

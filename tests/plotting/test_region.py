@@ -18,10 +18,11 @@ import pysam
 import pytest
 
 from f5py.errors import F5pyError, InputFileError, UsageError
-from f5py.plotting import FORMATS
 from f5py.plotting.genes import pack_rows, read_genes
+from f5py.plotting.pages import write_region_page
+from f5py.plotting.picture import FORMATS, Picture
 from f5py.plotting.region import CallMarks, RegionData, region_data
-from f5py.plotting.region_figure import write_region_figure
+from f5py.plotting.region_figure import region_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 HEADER = pysam.AlignmentHeader.from_dict({"SQ": [{"SN": "c", "LN": 1000}]})
@@ -50,6 +51,12 @@ def data_of(*records: pysam.AlignedSegment, code: str | None = None, max_reads: 
     return region_data({"": records}, ("c", 90, end), code, 2.5, max_reads)
 
 
+def picture(data: RegionData, kind: str) -> bytes:
+    out = io.BytesIO()
+    Picture("", lambda file: write_region_page(data, file), lambda: region_figure(data)).write(out, kind)
+    return out.getvalue()
+
+
 def positions(data: RegionData, read: int = 0) -> list[int]:
     return data.marks.position[data.marks.read == read].tolist()
 
@@ -65,9 +72,7 @@ def test_haplotypes_of_any_kind():
         data = data_of(*(record(f"r{i}", haplotype=tag) for i, tag in enumerate(tags)))
         assert data.haplotype.tolist() == expected
         assert data.haplotype_names == names
-    svg = io.BytesIO()
-    write_region_figure(data, svg, "svg")  # the names are no formulas
-    assert ElementTree.fromstring(svg.getvalue()).tag == f"{SVG}svg"
+    assert ElementTree.fromstring(picture(data, "svg")).tag == f"{SVG}svg"
 
 
 def test_calls_of_both_strands_are_at_the_sites():
@@ -132,14 +137,8 @@ def test_reads_without_calls():
 @pytest.mark.parametrize("kind", FORMATS)
 def test_files(kind: str):
     data = data_of(record("a<b>", haplotype=1), record("b", haplotype=2, reverse=True), record("c"))
-
-    def drawn() -> bytes:
-        out = io.BytesIO()
-        write_region_figure(data, out, kind)
-        return out.getvalue()
-
-    content = drawn()
-    assert content == drawn()
+    content = picture(data, kind)
+    assert content == picture(data, kind)
     assert content.startswith({"png": b"\x89PNG", "pdf": b"%PDF-", "svg": b"<?xml", "html": b"<!DOCTYPE html>"}[kind])
     if kind == "html":
         page = content.decode()
@@ -218,13 +217,9 @@ def test_samples_are_panels_with_a_line_each():
     assert [line.words for line in data.lines] == ["a", "b$"]
     assert len({line.colour for line in data.lines}) == 2
     assert data.depth[:, 15].tolist() == [2, 1]
-    page = io.BytesIO()
-    write_region_figure(data, page, "html")
-    shown = json.loads(re.search(r'id="data">(.*?)</script>', page.getvalue().decode())[1])
+    shown = json.loads(re.search(r'id="data">(.*?)</script>', picture(data, "html").decode())[1])
     assert [line["reads"] for line in shown["lines"]] == [[0], [1]]
-    svg = io.BytesIO()
-    write_region_figure(data, svg, "svg")
-    assert ElementTree.fromstring(svg.getvalue()).tag == f"{SVG}svg"
+    assert ElementTree.fromstring(picture(data, "svg")).tag == f"{SVG}svg"
     with pytest.raises(F5pyError, match="no read there of b has calls"):
         region_data({"a": [record("r")], "b": [record("far", start=500)]}, ("c", 90, 200), None, 2.5, 9)
 
@@ -259,9 +254,8 @@ def test_genes_of_any_format(name: str, tmp_path: Path):
         [95, 150], [120, 200], ["+", "."], ["one", "two"], [0, 0],
     ]  # fmt: skip
     for kind in ("svg", "html"):
-        out = io.BytesIO()
-        write_region_figure(replace(data_of(record("a")), genes=genes), out, kind)
-        assert kind == "svg" or '"name":["one","two"]' in out.getvalue().decode()
+        content = picture(replace(data_of(record("a")), genes=genes), kind)
+        assert kind == "svg" or b'"name":["one","two"]' in content
 
 
 def test_genes_that_are_none(tmp_path: Path):
@@ -298,10 +292,8 @@ def _locus(length: int, n_reads: int) -> RegionData:
 def test_a_page_is_small():
     """Of as many reads as are drawn at most, over 260 kilobases: 312,000 calls."""
     data = _locus(260_000, 200)
-    out = io.BytesIO()
-    write_region_figure(data, out, "html")
     assert len(data.marks.read) > 300_000
-    assert len(out.getvalue()) < 1_000_000
+    assert len(picture(data, "html")) < 1_000_000
 
 
 @pytest.mark.parametrize("length", [3_000, 10_000, 50_000, 260_000])
@@ -311,10 +303,7 @@ def test_colours_have_the_areas_of_what_they_stand_for(length: int):
 
     data = _locus(length, 60)
     modified, n_calls = int((data.marks.ratio > 2).sum()), len(data.marks.read)
-    out = io.BytesIO()
-    write_region_figure(data, out, "png")
-    out.seek(0)
-    pixels = 255 * imread(out)[300:-100, :, :3]
+    pixels = 255 * imread(io.BytesIO(picture(data, "png")))[300:-100, :, :3]
     red, blue, grey = (
         int((np.abs(pixels - np.array(colour)).max(axis=-1) < nearness).sum())
         for colour, nearness in (((194, 69, 58), 45), ((47, 109, 179), 45), ((185, 194, 203), 12))
