@@ -63,7 +63,7 @@ class GivenFiles(ExitStack):
 
     def model_name(self, trained: Any) -> str:
         """Name a file with the model of a training."""
-        from f5py.pore_model.text_output import model_text
+        from f5py.pore_model.text_file import model_text
 
         path = os.path.join(self.enter_context(temporary_folder("f5py-model-")), "trained.model")
         with open(path, "wb") as file:
@@ -336,7 +336,7 @@ def _layouts() -> list[list[str]]:
     from f5py.site_frequencies.frequency import HEADERS_OF_CALLS
     from f5py.site_frequencies.site_table import HEADERS_OF_FREQUENCIES
 
-    of_calls = (header.decode().split("\t") + more for header in HEADERS_OF_CALLS for more in ([], ["motif"]))
+    of_calls = (header.decode().split("\t") for header in HEADERS_OF_CALLS)
     return sorted(of_calls, key=len)[::-1] + [header.decode().split("\t") for header in HEADERS_OF_FREQUENCIES]
 
 

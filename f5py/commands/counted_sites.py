@@ -22,7 +22,6 @@ from f5py.options.frequency_commands import FrequencyOptions
 from f5py.options.output_names import FOR_R, is_alignments
 from f5py.site_frequencies.bedmethyl_rows import count_bedmethyl, is_bedmethyl
 from f5py.site_frequencies.frequency import check_combinable, site_counts
-from f5py.site_frequencies.motif_rows import rows_of_motif
 from f5py.site_frequencies.site_counts import SiteCounts, count_modbam
 
 CALLS, MODBAM, BEDMETHYL = "tables of calls", "alignments with tags", "bedMethyl files"
@@ -125,8 +124,9 @@ def counts_of_sites(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> 
     with opened_tables(inputs, options) as (table, line_of, is_bed):
         if is_bed:
             return counts_of_bedmethyl(table, display_name(paths[0]), motif, options)
-        source, place = rows_of_motif(table, motif.name, line_of)
-        return site_counts(source, motif, options.threshold, options.threshold_per_site, options.combine_strands, place)
+        return site_counts(
+            table, motif, options.threshold, options.threshold_per_site, options.combine_strands, line_of
+        )
 
 
 def counts_of_bedmethyl(

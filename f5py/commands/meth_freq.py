@@ -26,7 +26,6 @@ from f5py.options.shared import METHYLATION
 from f5py.options.table_commands import EvaluationOptions
 from f5py.site_frequencies.frequency import methylation_frequency
 from f5py.site_frequencies.frequency_merge import FrequencyMerger, is_frequency_header
-from f5py.site_frequencies.motif_rows import rows_of_motif
 from f5py.site_frequencies.site_counts import frequencies_of_sites
 from f5py.site_frequencies.site_table import Frequencies
 
@@ -108,7 +107,7 @@ def _write(inputs: Inputs, options: FrequencyOptions, take: Callable[[Any], None
     with table if take is None else nullcontext(take) as out:
         frequencies = frequencies_of(inputs, motif, options).covered(options.min_coverage)
         if is_arrow:
-            from f5py.outputs.sites.site_tracks import write_frequency_rows
+            from f5py.outputs.sites.bedmethyl import write_frequency_rows
 
             write_frequency_rows(out, frequencies)
         else:
@@ -139,12 +138,11 @@ def frequencies_of(inputs: Inputs, motif: Motif, options: FrequencyOptions, are_
             if is_bedmethyl:
                 counts, names = counts_of_bedmethyl(table, display_name(inputs.paths[0]), motif, options)
             else:
-                source, place = rows_of_motif(table, motif.name, line_of)
                 return methylation_frequency(
-                    source,
+                    table,
                     options.threshold,
                     options.split_groups,
-                    place,
+                    line_of,
                     threshold_per_site=options.threshold_per_site,
                     motif=motif,
                     stranded=options.stranded,
@@ -203,7 +201,7 @@ def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | N
         if take is None:
             merged.write(out)
         else:
-            from f5py.outputs.sites.site_tracks import write_frequency_rows
+            from f5py.outputs.sites.bedmethyl import write_frequency_rows
 
             write_frequency_rows(take, merged)
     if merger.n_conflicts:

@@ -22,7 +22,7 @@ from f5py.messages import console
 from f5py.messages.console import input_warning, obeys_strict
 from f5py.options.frequency_commands import FrequencyOptions, RegionsOptions
 from f5py.options.output_names import kind_among, packed_ending
-from f5py.site_frequencies.region_sums import RegionSums, sums_of_regions
+from f5py.site_frequencies.site_table import RegionSums, sums_of_regions
 
 _MOST_POSITION = 2**31 - 1
 

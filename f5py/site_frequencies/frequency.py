@@ -57,7 +57,8 @@ from f5py.text._format_numba import MINUS, PLUS
 #: Header line -> name of the count column.
 _HEADERS = {
     f"chromosome\t{strand}start\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
-    f"num_calling_strands\t{count}\tsequence".encode(): count
+    f"num_calling_strands\t{count}\tsequence{motif}".encode(): count
+    for motif in ("", "\tmotif")
     for strand in ("strand\t", "")
     for count in ("num_motifs", "num_cpgs")
 }
@@ -73,7 +74,8 @@ _FIRST_LISTED = 1 << 16
 class CountingRules(NamedTuple):
     """Rules for counting calls."""
 
-    n_columns: int  # 11, or 10 without a column of strands
+    n_columns: int  # 11, or 10 without a column of strands; besides a column of motifs
+    motif: NDArray[np.uint8]  # name in the column of motifs; rows of others are skipped; empty without such a column
     threshold: float  # natural log-likelihood ratio
     per_site: bool  # multiply the threshold by the number of motifs
     split: bool  # split groups
@@ -128,18 +130,15 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     ----------
     text : uint8
         `PADDING` bytes longer than `end`.
-    counting : CountingRules
     odd_ratio : float
         Replaces the first row's ratio if `has_odd_ratio`, for numbers that only Python parses.
     state : int64, shape (STATE_SIZE,)
         ``state[NOTABLE]`` counts the split groups with another number of motifs than their row. ``state[N_SITES]`` is
         the number of entries in `listed` or in `sites`.
-    sites : SiteHash
-    names : NameHash
     listed : ListedSites
         With room for a motif at every letter of a row.
     """
-    n_columns, threshold, per_site, split, stranded, lists, masks_forward, masks_reverse = counting
+    n_columns, motif, threshold, per_site, split, stranded, lists, masks_forward, masks_reverse = counting
     contig, start, reverse, ratios, sizes = listed
     starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
     with_strand = n_columns - 10
@@ -154,9 +153,14 @@ def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, name
     block, separators = at - LANES, np.uint64(0)
     while at < end:
         columns, newline, block, separators = next_row(text, at, block, separators, starts, ends)
-        if columns != n_columns:
+        if columns != n_columns + min(motif.shape[0], 1):
             status = UNUSUAL
             break
+        if motif.shape[0] and not same_text(motif, 0, motif.shape[0], text, starts[n_columns], ends[n_columns]):
+            has_odd_ratio = False
+            line += 1
+            at = newline + 1
+            continue
         position, last, number, ratio, plain = _row_numbers(text, starts, ends, n_columns, odd_ratio, has_odd_ratio)
         if not plain:
             status = UNUSUAL
@@ -253,7 +257,6 @@ def split_groups(text, offsets, firsts, lasts, numbers, reverse, masks, rows, po
     offsets : int64, shape (n + 1,)
     firsts, lasts, numbers : int64, shape (n,)
         Start, end and number of motifs of each row.
-    reverse : bool, shape (n,)
     masks : two of uint8
         See `f5py.core.motifs.MotifCodes`; forward and reverse.
     rows, positions : int64, shape (offsets[-1] + n,)
@@ -294,8 +297,6 @@ def methylation_frequency(
         Count every motif of a group as a site. Its sequence is ``split-group`` if a group comes first.
     threshold_per_site : bool
         Multiply the threshold by the number of motifs in the group, as nanopolish does.
-    motif : Motif, optional
-        Motif to split groups at; CpG by default.
     stranded : bool
         Also count the reverse strand alone; needs a column of strands.
     """
@@ -303,9 +304,7 @@ def methylation_frequency(
     table = SiteTable(stranded)
     reader = TableReader(calls, header, name, table.state)
     motif = motif or motif_named("cpg")
-    masks = motif.codes(False).masks, motif.codes(True).masks
-    rules = threshold, threshold_per_site, split_groups, stranded, False
-    counting = CountingRules(header.count(b"\t") + 1, *rules, *masks)
+    counting = _counting(header, motif, threshold, threshold_per_site, split_groups, stranded, lists=False)
     listed = _listed_sites(0)
     needed_by = "--stranded" if stranded else motif.name if split_groups and not motif.is_palindromic else ""
     if needed_by and b"\tstrand\t" not in header:
@@ -348,8 +347,7 @@ def site_counts(
     state, names = table.state, table.names
     listed = _listed_sites(_FIRST_LISTED)
     reader = TableReader(calls, header, name, state)
-    masks = motif.codes(False).masks, motif.codes(True).masks
-    counting = CountingRules(header.count(b"\t") + 1, 0.0, False, True, False, True, *masks)
+    counting = _counting(header, motif, 0.0, False, True, False, lists=True)
 
     def flush() -> None:
         n = state[N_SITES]
@@ -376,6 +374,16 @@ def site_counts(
     reader.read(loop, make_room, lambda line: _check_row(reader, line, True, need_strand=True), chunk_size)
     flush()
     return counts, list_names(names, int(state[N_NAMES]))
+
+
+def _counting(
+    header: bytes, motif: Motif, threshold: float, per_site: bool, split: bool, stranded: bool, lists: bool
+) -> CountingRules:
+    has_motifs = header.endswith(b"\tmotif")
+    name = np.array([*motif.name.encode()] if has_motifs else [], np.uint8)
+    masks = motif.codes(False).masks, motif.codes(True).masks
+    n_columns = header.count(b"\t") + 1 - has_motifs
+    return CountingRules(n_columns, name, threshold, per_site, split, stranded, lists, *masks)
 
 
 def _listed_sites(n: int) -> ListedSites:

@@ -68,8 +68,6 @@ def merge_rows(text, end, stranded, state, sites, names):
         Rows have the counts of both strands.
     state : int64, shape (STATE_SIZE,)
         ``state[NOTABLE]`` counts rows with another sequence than an earlier row of the same key.
-    sites : Sites
-    names : Names
     """
     starts, ends = np.empty(MAX_COLUMNS, np.int64), np.empty(MAX_COLUMNS, np.int64)
     slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites[:9]

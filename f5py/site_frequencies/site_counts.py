@@ -150,11 +150,9 @@ def count_sites(first, calls, partition, rule, n_sites, counts):
 
     Parameters
     ----------
-    calls : SingleSiteCalls
     partition : int32, shape (n,) or (0,)
     rule : tuple of float, bool, bool
         Threshold (natural log-likelihood ratio), whether it holds per site of a group, whether strands are combined.
-    counts : SiteCountTable
     """
     contig, position, reverse, llr, size, _ = calls
     threshold, per_site, combine = rule
@@ -192,7 +190,6 @@ def add_counts(first, partition, contig, step, more, n_sites, counts):
         Position << 1 | reverse.
     more : three of uint32, shape (n,), and one of uint32, shape (n, n_kinds) or (0, n_kinds)
         In the order of `SiteCountTable`.
-    counts : SiteCountTable
     """
     slots, names, places, methylated, canonical, failed, rest = counts
     site = np.int64(-1)
@@ -239,11 +236,7 @@ def list_call_sites(calls, inside, alignments, motif_forward, motif_reverse, sit
 
     Parameters
     ----------
-    calls : f5py.core.batch.Calls
     inside : bool, shape (n_slots,)
-    alignments : f5py.core.batch.Alignments
-    motif_forward, motif_reverse : f5py.core.motifs.MotifCodes
-    sites : SingleSiteCalls
     """
     call_offsets, n_calls, call_first, call_last, call_sites, methylated, unmethylated = calls
     contig, position, reverse, llr, size, read = sites
@@ -273,16 +266,7 @@ def list_call_sites(calls, inside, alignments, motif_forward, motif_reverse, sit
 
 @exact_kernel
 def count_calls(methylated, unmethylated, inside, threshold):
-    """Count the marked calls, the methylated and the unmethylated ones.
-
-    Parameters
-    ----------
-    methylated, unmethylated : float32, shape (n,)
-        Log-likelihoods.
-    inside : bool, shape (n,)
-    threshold : float32
-        Smallest absolute log-likelihood ratio of the latter two.
-    """
+    """Count the marked calls, the methylated and the unmethylated ones."""
     n = n_methylated = n_unmethylated = 0
     for call in range(inside.shape[0]):
         if inside[call]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -151,13 +152,7 @@ def find_site(slots, names, spans, n_sites, guess, name, span):
 
 @exact_kernel
 def fill_site_slots(slots, name, span, n_sites):
-    """Insert all keys into an empty hash table.
-
-    Parameters
-    ----------
-    slots : int32
-        Zeros; their number is a power of two.
-    """
+    """Insert all keys into an empty hash table."""
     for site in range(n_sites):
         slot = _site_slot(np.int64(name[site]), span[site], slots.shape[0])
         while slots[slot] != 0:
@@ -167,13 +162,7 @@ def fill_site_slots(slots, name, span, n_sites):
 
 @exact_kernel
 def fill_name_slots(slots, ends, text, n_names):
-    """Insert all names into an empty hash table.
-
-    Parameters
-    ----------
-    slots : int32
-        Zeros; their number is a power of two.
-    """
+    """Insert all names into an empty hash table."""
     for name in range(n_names):
         slot = _name_slot(text, ends[name], ends[name + 1], slots.shape[0])
         while slots[slot] != 0:
@@ -183,18 +172,7 @@ def fill_name_slots(slots, ends, text, n_names):
 
 @exact_kernel
 def format_rows(out, order, sites, names, stranded):
-    """Write the rows of the sites in `order`; return their number of bytes.
-
-    Parameters
-    ----------
-    out : uint8
-    order : int64
-        Indices of sites.
-    sites : SiteHash
-    names : NameHash
-    stranded : bool
-        Write the counts of both strands, too.
-    """
+    """Write the rows of the sites in `order`; return their number of bytes."""
     at = np.int64(0)
     for site in order:
         name = sites.name[site]
@@ -296,8 +274,6 @@ def count_without_sites(text, text_starts, text_sizes, firsts, lasts, numbers, m
     text_starts, text_sizes : int64 and int32, shape (n,)
     firsts, lasts : int64, shape (n,)
         0-based positions of the first and the last motif.
-    numbers : int32, shape (n,)
-        Motifs counted by the rows.
     masks_forward, masks_reverse : uint8
         See `f5py.core.motifs.MotifCodes`.
     """
@@ -515,3 +491,49 @@ def rank_names(names: list[bytes]) -> NDArray[np.int32]:
     rank = np.empty(len(names), np.int32)
     rank[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names), dtype=np.int32)
     return rank
+
+
+class RegionSums(NamedTuple):
+    """Methylation of regions in one sample, shape (n,) each; NaN without sites, or for spreads with one."""
+
+    sites: NDArray[np.int64]
+    calls: NDArray[np.int64]
+    mean: NDArray[np.float64]  # of the sites' frequencies
+    weighted_mean: NDArray[np.float64]  # methylated calls of all calls
+    standard_deviation: NDArray[np.float64]  # of the sites' frequencies, with n - 1 in the denominator
+
+
+@exact_kernel
+def sum_sites(first, stop, called, methylated, sums):
+    """Fill the sums of regions."""
+    for region in range(first.shape[0]):
+        n_sites, n_calls, n_methylated = stop[region] - first[region], np.int64(0), np.int64(0)
+        total = squares = 0.0
+        for site in range(first[region], stop[region]):
+            n_calls += called[site]
+            n_methylated += methylated[site]
+            total += methylated[site] / called[site]
+        mean = total / n_sites if n_sites else np.nan
+        for site in range(first[region], stop[region]):
+            difference = methylated[site] / called[site] - mean
+            squares += difference * difference
+        sums.sites[region], sums.calls[region], sums.mean[region] = n_sites, n_calls, mean
+        sums.weighted_mean[region] = n_methylated / n_calls if n_calls else np.nan
+        sums.standard_deviation[region] = math.sqrt(squares / (n_sites - 1)) if n_sites > 1 else np.nan
+
+
+def sums_of_regions(
+    frequencies: Frequencies, contigs: list[str], starts: NDArray[np.int64], ends: NDArray[np.int64]
+) -> RegionSums:
+    """Sum the sites or groups that start in each region: 0-based, half-open, perhaps overlapping."""
+    sites, names = frequencies.columns(), frequencies.chromosomes
+    rank = rank_names(names)
+    of_name = {name.decode("utf-8", "surrogateescape"): int(rank[i]) for i, name in enumerate(names)}
+    place = rank[sites.chromosome].astype(np.int64) << 32 | sites.start  # ascending
+    contig = np.array([of_name.get(name, -1) for name in contigs], np.int64)
+    first, stop = (np.searchsorted(place, contig << 32 | bound) for bound in (starts, ends))
+    stop = np.where(contig < 0, first, stop)
+    kinds = (np.int64, np.int64, np.float64, np.float64, np.float64)
+    sums = RegionSums._make(np.empty(len(first), kind) for kind in kinds)
+    sum_sites(first, stop, sites.called, sites.methylated, sums)
+    return sums

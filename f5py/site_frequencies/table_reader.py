@@ -135,10 +135,6 @@ class TableReader:
         Positioned after the header.
     header : bytes
         Repeated header lines are skipped, so that tables may be joined with ``cat``.
-    name : Place
-        For messages.
-    state : int64, shape (STATE_SIZE,)
-        State of the loop.
     """
 
     def __init__(self, source: BinaryIO, header: bytes, name: Place, state: NDArray[np.int64]) -> None:
